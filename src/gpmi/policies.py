@@ -1,0 +1,370 @@
+"""The choice of the next query: x_t = argmax mu_t(x) + phi_t(x), and rules of other forms with the same interface.
+
+A policy sees neither kernel nor space, only mu and var at a point and the State of the run. It gives a score and the
+score's derivatives by mu and by var; `argmax` turns these into gradients by the chain rule. Policies always maximise.
+
+A phi of your own::
+
+    class Optimism(gpmi.Policy):
+        def phi(self, var, state):
+            return 2.0 * np.sqrt(var)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from gpmi.linalg import Array
+
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class State:
+    """What a policy may know of the run besides mu and var. Values are oriented so that larger is better."""
+
+    t: int  # the number of this query among those the policy chose, from 1
+    gamma_hat: float  # sum of sigma_s^2(x_s) over the policy's earlier queries, pending ones included
+    noise_var: float
+    best_observed: float  # the largest y told; the prior mean before the first
+    best_mean: float  # the largest posterior mean at a told point; the prior mean before the first
+    size: int  # |D|: the number of points, or of settings of the discrete parameters (1 on a box)
+    dim: int  # the number of continuous coordinates, 0 on a finite set
+    horizon: int | None  # T, the number of queries the policy may choose in all, if the user said so
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What is proven about a policy's regret, or that nothing is, and why."""
+
+    proven: bool
+    statement: str
+    assumptions: str
+    reference: str
+
+    def __str__(self) -> str:
+        return f"{'Proven' if self.proven else 'Nothing is proven'}: {self.statement} ({self.assumptions}; {self.reference})"
+
+
+class Policy:
+    """x_t = argmax mu_t + phi_t. Subclass it and give `phi`; `slope` is optional.
+
+    Set `grows_with_var = True` if phi never decreases in var: large finite sets are then searched with lazy variances.
+    """
+
+    guarantee: ClassVar[Guarantee] = Guarantee(False, "the policy does not say.", "none", "none")
+    grows_with_var: ClassVar[bool] = False
+    joint: ClassVar[bool] = False  # True: the policy maximises a joint draw of f instead of a score
+
+    def phi(self, var: Array, state: State) -> Array:
+        """The exploration bonus at points with posterior variance var, element by element."""
+        raise NotImplementedError(f"{type(self).__name__} must define phi(self, var, state)")
+
+    def slope(self, var: Array, state: State) -> Array:
+        """d phi / d var; by central differences unless a policy knows better."""
+        h = 1e-5 * var + _TINY
+        return (self.phi(var + h, state) - self.phi(var - h, state)) / (2.0 * h)
+
+    def score(self, mu: Array, var: Array, state: State) -> Array:
+        """What is maximised."""
+        return mu + self.phi(var, state)
+
+    def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
+        """d score / d mu and d score / d var."""
+        return np.ones_like(mu), self.slope(var, state)
+
+
+@dataclass(frozen=True)
+class GPMI(Policy):
+    """phi_t = sqrt(alpha) (sqrt(var + gamma_hat) - sqrt(gamma_hat)), alpha = log(2 / delta): the paper's Algorithm 1.
+
+    Give delta or alpha. gamma_hat is the sum of the variances the policy has paid for, each taken before its point
+    was observed; the more has been learned, the less is paid for exploration.
+
+    GP-MI has no regret guarantee. The erratum withdraws Lemma 1 and with it every bound of the paper: phi at an
+    unqueried point never grows, so GP-MI can settle on a wrong point for ever.
+    """
+
+    delta: float = 1e-6
+    alpha: float | None = None
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        False,
+        "the paper's bounds R_T <= 5 sqrt(alpha C_1 gamma_T) + 4 sqrt(alpha) are withdrawn: M_T of Lemma 1 is not a "
+        "martingale for the observations, and the policy can repeat a wrong point for ever.",
+        "they would hold if the algorithm observed the instantaneous regret",
+        "Contal, Perchet, Vayatis 2014, erratum; Scarlett 2018 for a lower bound that contradicts the claimed rate",
+    )
+    grows_with_var: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_delta(self.delta)
+        if self.alpha is None:
+            object.__setattr__(self, "alpha", float(np.log(2.0 / self.delta)))
+        else:
+            _check_positive("alpha", self.alpha)
+            object.__setattr__(self, "delta", float(2.0 * np.exp(-self.alpha)))
+
+    def phi(self, var: Array, state: State) -> Array:
+        g = state.gamma_hat
+        # The same number as in the paper, without the cancellation for var << gamma_hat.
+        return _root(self.alpha) * var / np.maximum(np.sqrt(var + g) + np.sqrt(g), _TINY)
+
+    def slope(self, var: Array, state: State) -> Array:
+        return _root(self.alpha) / (2.0 * np.sqrt(np.maximum(var + state.gamma_hat, _TINY)))
+
+
+@dataclass(frozen=True)
+class GPUCB(Policy):
+    """phi_t = sqrt(scale beta_t var); scale = 1/5 is what Srinivas et al. used in their experiments.
+
+    On a finite set beta_t = 2 log(|D| t^2 pi^2 / (6 delta)). With d continuous coordinates
+    beta_t = 2 log(|D| 2 pi^2 t^2 / (3 delta)) + 2 d log(d t^2 sqrt(log(4 d / delta))), their bound for compact sets in
+    units in which the constants a, b and r are 1; |D| counts the settings of the discrete parameters.
+    """
+
+    delta: float = 1e-6
+    scale: float = 1.0
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        True,
+        "R_T <= sqrt(C_1 T beta_T gamma_T) with probability 1 - delta, C_1 = 8 / log(1 + 1 / noise_var).",
+        "f drawn from the GP prior, kernel and noise_var known, k <= 1, scale = 1; on a box also smooth samples and a, "
+        "b, r as they are, not 1",
+        "Srinivas, Krause, Kakade, Seeger 2012, Theorems 1 and 2",
+    )
+    grows_with_var: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_delta(self.delta)
+        _check_positive("scale", self.scale)
+
+    def beta(self, state: State) -> float:
+        """beta_t, before `scale`."""
+        t, d = state.t, state.dim
+        if d == 0:
+            return 2.0 * float(np.log(state.size * t**2 * np.pi**2 / (6.0 * self.delta)))
+        cover = d * t**2 * np.sqrt(np.log(4.0 * d / self.delta))
+        return 2.0 * float(np.log(state.size * 2.0 * np.pi**2 * t**2 / (3.0 * self.delta)) + d * np.log(cover))
+
+    def phi(self, var: Array, state: State) -> Array:
+        return np.sqrt(self.scale * self.beta(state) * var)
+
+    def slope(self, var: Array, state: State) -> Array:
+        return np.sqrt(self.scale * self.beta(state) / np.maximum(var, _TINY)) / 2.0
+
+
+@dataclass(frozen=True)
+class VarianceBonus(Policy):
+    """phi_t = sqrt(alpha) / 2 * var, alpha = log(2 / delta): the variant of Corollary 1.
+
+    Unlike the other policies it depends on the units of y, because var is y squared.
+    """
+
+    delta: float = 1e-6
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        False,
+        "R_T = O(gamma_T) of Corollary 1 is withdrawn with Theorem 1, from which it follows.",
+        "it would hold if the algorithm observed the instantaneous regret",
+        "Contal, Perchet, Vayatis 2014, erratum",
+    )
+    grows_with_var: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_delta(self.delta)
+
+    def phi(self, var: Array, state: State) -> Array:
+        return 0.5 * np.sqrt(np.log(2.0 / self.delta)) * var
+
+    def slope(self, var: Array, state: State) -> Array:
+        return np.full_like(var, 0.5 * np.sqrt(np.log(2.0 / self.delta)))
+
+
+_NO_BOUND_FOR_EI = Guarantee(
+    False,
+    "no regret bound for the usual incumbents with noisy observations; without noise EI finds the optimum of a "
+    "function in the kernel's RKHS.",
+    "kernel known, exact observations",
+    "Bull 2011 for the exact case; Ament et al. 2023 for LogEI, which changes the numerics and proves nothing",
+)
+
+
+@dataclass(frozen=True)
+class EI(Policy):
+    """EI = E[max(f(x) - b, 0)] = sd h(z), z = (mu - b) / sd, h(z) = pdf(z) + z cdf(z).
+
+    b is the largest observation (incumbent="observed") or the largest posterior mean at a queried point ("mean").
+    """
+
+    incumbent: Literal["observed", "mean"] = "observed"
+
+    guarantee: ClassVar[Guarantee] = _NO_BOUND_FOR_EI
+    grows_with_var: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.incumbent not in ("observed", "mean"):
+            raise ValueError(f"incumbent is {self.incumbent!r}; give 'observed' or 'mean'")
+
+    def _standardised(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
+        """z and sd."""
+        best = state.best_observed if self.incumbent == "observed" else state.best_mean
+        sd = np.sqrt(np.maximum(var, _TINY))
+        return (mu - best) / sd, sd
+
+    def score(self, mu: Array, var: Array, state: State) -> Array:
+        z, sd = self._standardised(mu, var, state)
+        return sd * np.exp(_log_h(z))
+
+    def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
+        from scipy.special import ndtr
+
+        z, sd = self._standardised(mu, var, state)
+        return ndtr(z), _pdf(z) / (2.0 * sd)
+
+
+@dataclass(frozen=True)
+class LogEI(EI):
+    """log EI: the same argmax as EI, with gradients that do not vanish where EI underflows."""
+
+    def score(self, mu: Array, var: Array, state: State) -> Array:
+        z, sd = self._standardised(mu, var, state)
+        return np.log(sd) + _log_h(z)
+
+    def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
+        from scipy.special import log_ndtr
+
+        z, sd = self._standardised(mu, var, state)
+        log_h = _log_h(z)
+        with np.errstate(over="ignore", invalid="ignore"):
+            by_mu = np.exp(log_ndtr(z) - log_h) / sd
+            by_var = np.exp(_log_pdf(z) - log_h) / (2.0 * sd * sd)
+        return np.nan_to_num(by_mu), np.nan_to_num(by_var)
+
+
+@dataclass(frozen=True)
+class Reinvest(Policy):
+    """phi_t = c w_t EI(x; best posterior mean), w_t = min(t, T - t + 1) with a horizon T and t without: the default.
+
+    It explores as if what has been spent so far were to be spent once more: the gain EI promises for one query is
+    multiplied by the number of queries that could enjoy it. Early the weight is small, and it exploits as soon as
+    GP-MI does; while it repeats a point the weight keeps growing, so whatever is worth a visit gets it.
+    """
+
+    c: float = 0.3
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        False,
+        "no regret bound; without a horizon w_t grows without limit, so no point keeps a positive EI unvisited for ever.",
+        "kernel and noise_var known",
+        "this project",
+    )
+    grows_with_var: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        _check_positive("c", self.c)
+
+    def _weight(self, state: State) -> float:
+        spent = state.t if state.horizon is None else max(1, min(state.t, state.horizon - state.t + 1))
+        return self.c * spent
+
+    def score(self, mu: Array, var: Array, state: State) -> Array:
+        return mu + self._weight(state) * EI("mean").score(mu, var, state)
+
+    def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
+        by_mu, by_var = EI("mean").derivatives(mu, var, state)
+        return 1.0 + self._weight(state) * by_mu, self._weight(state) * by_var
+
+
+@dataclass(frozen=True)
+class Explore(Policy):
+    """score = var: pure exploration, the greedy maximisation of the information I_T."""
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        True,
+        "I_T >= (1 - 1/e) gamma_T for the information gathered; nothing for the regret.",
+        "kernel and noise_var known",
+        "Nemhauser, Wolsey, Fisher 1978; Krause and Guestrin 2005",
+    )
+    grows_with_var: ClassVar[bool] = True
+
+    def score(self, mu: Array, var: Array, state: State) -> Array:
+        return var
+
+    def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
+        return np.zeros_like(mu), np.ones_like(var)
+
+
+@dataclass(frozen=True)
+class Mean(Policy):
+    """score = mu: pure exploitation, what `recommend` maximises."""
+
+    guarantee: ClassVar[Guarantee] = Guarantee(False, "it never explores.", "none", "none")
+    grows_with_var: ClassVar[bool] = True
+
+    def score(self, mu: Array, var: Array, state: State) -> Array:
+        return mu
+
+    def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
+        return np.ones_like(mu), np.zeros_like(var)
+
+
+@dataclass(frozen=True)
+class Thompson(Policy):
+    """x_t = argmax of one draw of f from the posterior, exact at the points among which it is maximised."""
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        True,
+        "E[R_T] = O(sqrt(T gamma_T log |D|)), the Bayesian regret.",
+        "f drawn from the GP prior, kernel and noise_var known, finite set",
+        "Russo and Van Roy 2014; Takeno et al. 2024",
+    )
+    joint: ClassVar[bool] = True
+
+    def score(self, mu: Array, var: Array, state: State) -> Array:
+        raise TypeError("Thompson sampling has no score point by point: it maximises a joint draw")
+
+
+def _log_pdf(z: Array) -> Array:
+    return -0.5 * z * z - 0.5 * np.log(2.0 * np.pi)
+
+
+def _pdf(z: Array) -> Array:
+    return np.exp(_log_pdf(z))
+
+
+def _log_h(z: Array) -> Array:
+    """log(pdf(z) + z cdf(z)), accurate to 1e-11 for every z; -inf where z^2 overflows.
+
+    For z < -1 it is log pdf(z) + log(1 - a r(a)) with a = -z and Mills' ratio r = sqrt(pi/2) erfcx(a / sqrt 2); for
+    a > 50, where the difference cancels, 1 - a r(a) = a^-2 (1 - 3 a^-2 + 15 a^-4 - 105 a^-6 + ...).
+    """
+    from scipy.special import erfcx, ndtr
+
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        near = np.maximum(z, -1.0)
+        log_h = np.log(_pdf(near) + near * ndtr(near))
+        a = np.maximum(-z, 1.0)
+        middle = np.minimum(a, 50.0)
+        tail = np.log(1.0 - middle * np.sqrt(np.pi / 2.0) * erfcx(middle / np.sqrt(2.0)))
+        b = 1.0 / (a * a)
+        far = np.log(b) + np.log1p(-3.0 * b + 15.0 * b**2 - 105.0 * b**3)
+        log_h = np.where(z < -1.0, _log_pdf(z) + np.where(a > 50.0, far, tail), log_h)
+    return log_h
+
+
+def _root(value: float | None) -> float:
+    return float(np.sqrt(value)) if value is not None else 0.0
+
+
+def _check_delta(delta: float) -> None:
+    if not (np.ndim(delta) == 0 and 0.0 < delta < 1.0):
+        raise ValueError(f"delta is {delta!r}; it is a probability of failure: give a number between 0 and 1")
+
+
+def _check_positive(name: str, value: float) -> None:
+    if not (np.ndim(value) == 0 and np.isfinite(value) and value > 0.0):
+        raise ValueError(f"{name} is {value!r}; give a positive number")

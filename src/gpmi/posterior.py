@@ -1,0 +1,226 @@
+"""The Gaussian process posterior: Equations 1 and 2 of the paper, and what can be read off its factor.
+
+Notation, with n observations, m query points and d coordinates:
+
+    x (n, d), y (n,)      the observations, in the order in which they were made
+    C = K + noise_var I   (n, n), = L L^T; its pivots are L_ss^2 = sigma_s^2(x_s) + noise_var
+    whitened (n,)         L^-1 (y - mean)
+    weights (n,)          C^-1 (y - mean)
+    z (m, d)              where the posterior is asked
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from gpmi.kernels import Kernel
+from gpmi.linalg import Array, Factor, semidefinite_root
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something the library did that the user did not ask for: a repair, a rejected fit, a reduced search."""
+
+    kind: str
+    message: str
+
+
+class Moments(NamedTuple):
+    """mu and var at m points with their gradients by the point."""
+
+    mu: Array  # (m,)
+    var: Array  # (m,)
+    mu_gradient: Array  # (m, d)
+    var_gradient: Array  # (m, d)
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """f | y for f ~ GP(mean, kernel) and y_i = f(x_i) + N(0, noise_var). Immutable: conditioning gives a new one.
+
+    Start with `Posterior.prior(kernel, noise_var)`. `posterior(z)` gives the mean and the variance of the latent
+    f at z; no noise is added to the variance.
+    """
+
+    kernel: Kernel
+    noise_var: float
+    mean: float
+    x: Array  # (n, d)
+    y: Array  # (n,)
+    whitened: Array  # (n,)
+    jitter: Array  # (n,), what had to be added to noise_var in each row; 0 but for repairs
+    factor: Factor = field(repr=False)
+
+    @staticmethod
+    def prior(kernel: Kernel, noise_var: float, mean: float = 0.0) -> Posterior:
+        """The process before any observation."""
+        if not isinstance(kernel, Kernel):
+            raise TypeError(f"kernel is {kernel!r}; give a kernel such as gpmi.kernels.RBF(lengthscale=0.3)")
+        if not (np.ndim(noise_var) == 0 and np.isfinite(noise_var) and noise_var >= 0.0):
+            raise ValueError(f"noise_var is {noise_var!r}; it is a variance: give one finite number, 0 or larger")
+        if not np.isfinite(mean):
+            raise ValueError(f"mean is {mean!r}; give a finite number")
+        none = np.empty(0)
+        x = np.empty((0, kernel.dim or 0))
+        return Posterior(kernel, float(noise_var), float(mean), x, none, none, none, Factor.empty())
+
+    @property
+    def n(self) -> int:
+        """The number of observations."""
+        return self.factor.n
+
+    def condition(self, x: Array, y: Array) -> Posterior:
+        """The posterior after y (k,) was observed at x (k, d), or one y at one x (d,). O(k n^2 + k^2 n + k^3).
+
+        The factor is extended, not computed anew, and shares its memory with this one.
+        """
+        x = self._points("x", x)
+        y = np.atleast_1d(np.asarray(y, dtype=float))
+        if y.shape != (len(x),):
+            raise ValueError(f"y has shape {y.shape} but x has {len(x)} points; give one value per point")
+        if not np.all(np.isfinite(y)):
+            bad = int(np.flatnonzero(~np.isfinite(y))[0])
+            raise ValueError(f"y[{bad}] is {y[bad]}; leave out observations that are not finite")
+        return self._extend(x, y)
+
+    def anticipate(self, x: Array) -> Posterior:
+        """The posterior after x (k, d) was observed at exactly its own mean: mu stays, var falls. O(k n^2).
+
+        This is how a point that is being evaluated is taken into account before its value is known.
+        """
+        return self._extend(self._points("x", x), None)
+
+    def _extend(self, x: Array, y: Array | None) -> Posterior:
+        """Rows for x; y None stands for the posterior mean, whose whitened value is 0."""
+        old, k = self.n, len(x)
+        if k == 0:
+            return self
+        cross = self.kernel(x, self.x).T if old else np.empty((0, k))
+        if k == 1:
+            factor, jitter = self.factor.append(cross[:, 0], float(self.kernel.diagonal(x)[0]) + self.noise_var)
+            jitters = np.array([jitter])
+        else:
+            factor, jitters = self.factor.append_block(cross, self.kernel(x, x) + self.noise_var * np.eye(k))
+        whitened = np.append(self.whitened, np.zeros(k))
+        values = np.append(self.y, np.zeros(k))
+        for s in range(old, old + k):  # whitened_s = (y_s - mean - L_s,<s . whitened_<s) / L_ss
+            row = factor.row(s)
+            predicted = self.mean + float(row[:-1] @ whitened[:s])
+            values[s] = predicted if y is None else y[s - old]
+            whitened[s] = 0.0 if y is None else (values[s] - predicted) / row[-1]
+        return replace(
+            self,
+            x=np.concatenate([self.x.reshape(old, x.shape[1]), x]),
+            y=values,
+            whitened=whitened,
+            jitter=np.append(self.jitter, jitters),
+            factor=factor,
+        )
+
+    @cached_property
+    def weights(self) -> Array:
+        """C^-1 (y - mean). O(n^2), once."""
+        return self.factor.solve_transposed(self.whitened)
+
+    def whiten(self, z: Array) -> Array:
+        """V = L^-1 k(x, z), (n, m): a column v has mu = mean + v . whitened and var = k(z, z) - v . v. O(n^2 m)."""
+        return self.factor.solve(self.kernel(z, self.x).T)
+
+    def __call__(self, z: Array) -> tuple[Array, Array]:
+        """mu and var at z (m, d): Equations 1 and 2 for the latent f. O(n^2 m)."""
+        z = self._points("z", z)
+        var = self.kernel.diagonal(z)
+        if self.n == 0:
+            return np.full(len(z), self.mean), var
+        v = self.whiten(z)
+        return self.mean + self.whitened @ v, np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
+
+    def mu(self, z: Array) -> Array:
+        """The posterior mean alone at z (m, d): Equation 1. O(n m)."""
+        z = self._points("z", z)
+        if self.n == 0:
+            return np.full(len(z), self.mean)
+        return self.mean + self.kernel(z, self.x) @ self.weights
+
+    def moments(self, z: Array) -> Moments:
+        """mu and var at z (m, d) with their gradients by z. O(n^2 m + n m d), two solves for all points together."""
+        z = self._points("z", z)
+        var, var_gradient = self.kernel.diagonal(z), self.kernel.diagonal_gradient(z)
+        if self.n == 0:
+            return Moments(np.full(len(z), self.mean), var, np.zeros_like(z), var_gradient)
+        k, pull = self.kernel.with_input_pullback(z, self.x)  # (m, n)
+        v = self.factor.solve(k.T)
+        mu = self.mean + self.whitened @ v
+        var = np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
+        smoother = self.factor.solve_transposed(v).T  # row i: C^-1 k(x, z_i)
+        mu_gradient = pull(np.broadcast_to(self.weights, k.shape))
+        return Moments(mu, var, mu_gradient, var_gradient - 2.0 * pull(smoother))
+
+    def covariance(self, z: Array, other: Array | None = None) -> Array:
+        """cov[f(z_i), f(other_j)] given the observations, (m, m'); `other` defaults to z. O(n^2 (m + m') + n m m')."""
+        z = self._points("z", z)
+        other = z if other is None else self._points("other", other)
+        prior = self.kernel(z, other)
+        if self.n == 0:
+            return prior
+        v = self.whiten(z)
+        w = v if other is z else self.whiten(other)
+        return prior - v.T @ w
+
+    def sample(self, z: Array, rng: np.random.Generator, size: int = 1) -> Array:
+        """`size` independent draws of (f(z_1), ..., f(z_m)), exact, (size, m). O(n^2 m + n m^2 + m^3)."""
+        z = self._points("z", z)
+        root = semidefinite_root(self.covariance(z))
+        draws: Array = self.mu(z) + rng.standard_normal((size, root.shape[1])) @ root.T  # ~ N(mu, A A^T)
+        return draws
+
+    @property
+    def predictive_var(self) -> Array:
+        """sigma_s^2(x_s) for s = 1..n: the variance of f at each observed point just before it was observed. O(n)."""
+        return np.maximum(self.factor.diagonal**2 - self.noise_var - self.jitter, 0.0)
+
+    def gamma_hat(self, n0: int = 0) -> float:
+        """sum of sigma_t^2(x_t) over t > n0, the paper's gamma_hat when the first n0 points are given. O(n)."""
+        if not 0 <= n0 <= self.n:
+            raise ValueError(f"n0 is {n0}; it counts initial observations, so it lies between 0 and n = {self.n}")
+        return float(self.predictive_var[n0:].sum())
+
+    @property
+    def information(self) -> float:
+        """I_T = 1/2 log det(I + K / noise_var) in nats, infinite for exact observations. O(n)."""
+        if self.n == 0:
+            return 0.0
+        if self.noise_var == 0.0:
+            return float("inf")
+        return 0.5 * float(np.log1p(self.predictive_var / self.noise_var).sum())
+
+    @property
+    def log_evidence(self) -> float:
+        """log p(y) = -1/2 |whitened|^2 - sum log L_ss - n/2 log 2 pi. O(n)."""
+        pivots = self.factor.diagonal
+        return -0.5 * float(self.whitened @ self.whitened + 2.0 * np.log(pivots).sum() + self.n * np.log(2.0 * np.pi))
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The repairs that were needed to keep C positive definite."""
+        return tuple(
+            Event("jitter", f"observation {s}: {self.jitter[s]:.2g} was added to its noise variance, because C was singular")
+            for s in np.flatnonzero(self.jitter)
+        )
+
+    def _points(self, name: str, points: Array) -> Array:
+        """Points as a finite (m, d) array of the right d."""
+        array = np.asarray(points, dtype=float)
+        if array.ndim == 1:
+            array = array[None, :]
+        want = self.x.shape[1] if self.n else self.kernel.dim
+        if array.ndim != 2 or (want is not None and array.shape[1] != want):
+            d = "d" if want is None else str(want)
+            raise ValueError(f"{name} has shape {np.shape(points)}; give an array of shape (m, {d}), a point per row")
+        if not np.all(np.isfinite(array)):
+            raise ValueError(f"{name} has a coordinate that is not finite; leave out such points")
+        return array
