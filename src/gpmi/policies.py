@@ -57,6 +57,7 @@ class Policy:
 
     guarantee: ClassVar[Guarantee] = Guarantee(False, "the policy does not say.", "none", "none")
     grows_with_var: ClassVar[bool] = False
+    additive: ClassVar[bool] = True  # False: the score is not of the form mu + phi
     joint: ClassVar[bool] = False  # True: the policy maximises a joint draw of f instead of a score
 
     def phi(self, var: Array, state: State) -> Array:
@@ -204,6 +205,7 @@ class EI(Policy):
 
     guarantee: ClassVar[Guarantee] = _NO_BOUND_FOR_EI
     grows_with_var: ClassVar[bool] = True
+    additive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.incumbent not in ("observed", "mean"):
@@ -290,6 +292,7 @@ class Explore(Policy):
         "Nemhauser, Wolsey, Fisher 1978; Krause and Guestrin 2005",
     )
     grows_with_var: ClassVar[bool] = True
+    additive: ClassVar[bool] = False
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
         return var
@@ -323,6 +326,7 @@ class Thompson(Policy):
         "Russo and Van Roy 2014; Takeno et al. 2024",
     )
     joint: ClassVar[bool] = True
+    additive: ClassVar[bool] = False
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
         raise TypeError("Thompson sampling has no score point by point: it maximises a joint draw")

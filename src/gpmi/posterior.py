@@ -126,6 +126,11 @@ class Posterior:
         """C^-1 (y - mean). O(n^2), once."""
         return self.factor.solve_transposed(self.whitened)
 
+    @cached_property
+    def mu_at_observed(self) -> Array:
+        """mu(x_s) for s = 1..n, from K weights = y - mean - (C - K) weights. O(n) once the weights are there."""
+        return self.y - (self.noise_var + self.jitter) * self.weights
+
     def whiten(self, z: Array) -> Array:
         """V = L^-1 k(x, z), (n, m): a column v has mu = mean + v . whitened and var = k(z, z) - v . v. O(n^2 m)."""
         return self.factor.solve(self.kernel(z, self.x).T)
@@ -224,3 +229,29 @@ class Posterior:
         if not np.all(np.isfinite(array)):
             raise ValueError(f"{name} has a coordinate that is not finite; leave out such points")
         return array
+
+
+class Draw:
+    """One draw of f from a posterior, evaluated piece by piece: each value is drawn given all values before it."""
+
+    def __init__(self, posterior: Posterior, rng: np.random.Generator) -> None:
+        self._posterior, self._rng = posterior, rng
+        self._z: Array | None = None
+        self._noise = np.empty(0)
+        self._factor = Factor.empty()
+
+    def __call__(self, z: Array) -> Array:
+        """f(z) for z (k, d), after m points were asked before: O((n^2 + m^2) k + k^3).
+
+        The values are f's up to an independent error of 1e-5 prior standard deviations, which keeps points that are
+        almost the same from making the covariance singular.
+        """
+        posterior, k = self._posterior, len(z)
+        block = posterior.covariance(z)
+        block[np.diag_indices(k)] += 1e-10 * posterior.kernel.diagonal(z)
+        cross = np.empty((0, k)) if self._z is None else posterior.covariance(self._z, z)
+        self._factor, _ = self._factor.append_block(cross, block)
+        self._noise = np.append(self._noise, self._rng.standard_normal(k))
+        self._z = z if self._z is None else np.concatenate([self._z, z])
+        draw: Array = posterior.mu(z) + self._factor.lower[-k:] @ self._noise  # ~ N(mu, L L^T)
+        return draw

@@ -194,6 +194,11 @@ class Space(ABC):
     def rows(self) -> Array | None:
         """All points as an (m, d) array where there are finitely many and not too many; otherwise None."""
 
+    @property
+    @abstractmethod
+    def extent(self) -> tuple[int, int]:
+        """The number of points, or of settings of the discrete parameters, and that of the continuous coordinates."""
+
     def number(self, row: Array) -> int | None:
         """The number of the first of `rows` with these coordinates. O(m)."""
         if self.rows is None:
@@ -279,6 +284,10 @@ class Parameters(Space):
         return np.concatenate(
             [p.levels[i] for p, i in zip(self.parameters, picks, strict=True) if p.levels is not None], axis=1
         )
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        return self.combinations, sum(p.levels is None for p in self.parameters)
 
     @property
     def unit_dim(self) -> int:
@@ -373,6 +382,10 @@ class Candidates(Space):
     @cached_property
     def groups(self) -> tuple[int, ...]:
         return tuple(j for j, choice in enumerate(self.choices) for _ in range(1 if choice is None else choice.width))
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        return len(self.encoded), 0
 
     @property
     def unit_dim(self) -> int:

@@ -121,6 +121,14 @@ def moments_in_chunks(posterior: Posterior, z: Array) -> tuple[Array, Array]:
     return mu, var
 
 
+def mean_in_chunks(posterior: Posterior, z: Array) -> Array:
+    """mu alone at z (m, d), in pieces that fit in memory. O(n m)."""
+    mu = np.empty(len(z))
+    for part in _chunks(len(z), posterior.n):
+        mu[part] = posterior.mu(z[part])
+    return mu
+
+
 def first_best(score: Array) -> int:
     """The argmax of a score; of scores equal up to TIE the first."""
     best = float(score.max())

@@ -1,0 +1,459 @@
+"""Ask for a point, tell its value: the one object of the library that changes.
+
+A suggestion is a function of the seed, of what was told and of what is pending, and of nothing else. So the prior in
+use is a function of how many observations there are, observations enter the posterior one by one in the order in
+which they were told, and random numbers are drawn afresh from (seed, told, pending) for every suggestion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Literal, overload
+
+import numpy as np
+
+from gpmi import hyper
+from gpmi.argmax import SCREEN, Found, Objective, best_point, best_row, sobol
+from gpmi.kernels import Kernel
+from gpmi.linalg import Array, one_blas_thread
+from gpmi.policies import Mean, Policy, Reinvest, State
+from gpmi.posterior import Event, Posterior
+from gpmi.space import Parameters, Point, Space, SpaceExhausted
+from gpmi.tracking import Tracked, first_best, mean_in_chunks
+
+Status = Literal["pending", "told", "failed"]
+Origin = Literal["design", "policy", "user"]
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One point: where it came from, what was predicted when it was chosen, and what became of it."""
+
+    number: int
+    x: Point
+    y: float | None
+    status: Status
+    origin: Origin  # asked as part of the initial design, asked by the policy, or told without being asked
+    order: int | None = None  # when its outcome came in, among all outcomes
+    mu: float | None = None  # the posterior mean at x when the policy chose it
+    sd: float | None = None  # the posterior standard deviation of f there
+    phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi
+    gamma_hat: float | None = None  # gamma_hat_{t-1}
+
+
+class Optimizer:
+    """Finds the maximum (goal="max") or minimum (goal="min") of a noisy function, point by point.
+
+    Parameters
+    ----------
+    space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
+    policy : how the next point is chosen; None for the library's own choice.
+    kernel, noise_var : the prior. With both given the model is exactly the paper's: mean 0, coordinates and y as they
+        are, nothing learned. What is None is learned from what is told.
+    n_init : the size of the initial design, counting points told before the first `ask`. By default 0 with a given
+        prior, and otherwise a few points more than there are parameters.
+    budget : how many evaluations there will be in all; a hint to the policy, not a limit.
+    repeats : whether a point of a finite set may be asked again.
+    seed : a non-negative whole number; None draws one, kept in `seed`.
+
+    Examples
+    --------
+    >>> opt = Optimizer([(0.0, 1.0)], seed=0)
+    >>> for _ in range(12):
+    ...     x = opt.ask()
+    ...     _ = opt.tell(x, -(x[0] - 0.3) ** 2)
+    >>> abs(float(opt.recommend()[0]) - 0.3) < 0.01
+    True
+    """
+
+    def __init__(
+        self,
+        space: Any,
+        policy: Policy | None = None,
+        *,
+        kernel: Kernel | None = None,
+        noise_var: float | None = None,
+        n_init: int | None = None,
+        budget: int | None = None,
+        repeats: bool = True,
+        seed: int | None = None,
+        goal: Literal["max", "min"] = "max",
+    ) -> None:
+        self.space = Space.of(space)
+        self.policy = _checked_policy(policy)
+        self.budget = None if budget is None else _whole("budget", budget, 1)
+        self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else _whole("seed", seed, 0)
+        if goal not in ("max", "min"):
+            raise ValueError(f"goal is {goal!r}; give 'max' or 'min'")
+        self.goal = goal
+        if not isinstance(repeats, bool):
+            raise TypeError(f"repeats is {repeats!r}; give True or False")
+        self.repeats = repeats
+        if kernel is not None or noise_var is not None:
+            _check_prior(kernel, noise_var, self.space)
+        self._kernel, self._noise_var = kernel, None if noise_var is None else float(noise_var)
+        self.n_init = self._default_n_init() if n_init is None else _whole("n_init", n_init, 0)
+
+        self._trials: dict[int, Trial] = {}
+        self._rows: dict[int, Array] = {}  # the coordinates of each trial
+        self._next_number = 0
+        self._outcomes: list[int] = []  # numbers of told and failed trials, in that order
+        self._events: list[Event] = []
+        # Derived from the above, kept because it is dear: see _update.
+        self._priors: dict[int, hyper.Prior] = {}
+        self._anchor: Posterior | None = None  # the posterior at the last fit
+        self._posterior: Posterior | None = None  # given everything told
+        self._tracked: Tracked | None = None
+        self._bound: Array | None = None
+
+    # What the user does
+
+    @overload
+    def ask(self) -> Point: ...
+    @overload
+    def ask(self, n: int) -> list[Point]: ...
+    def ask(self, n: int | None = None) -> Point | list[Point]:
+        """The next point to evaluate, or a list of n to evaluate at the same time; pending until told.
+
+        O(n_obs^2) on average with n_obs observations, plus O(n_obs m) on a finite set of m points.
+        """
+        if n is None:
+            return self._ask_one().x
+        return [self._ask_one().x for _ in range(_whole("n", n, 1))]
+
+    def tell(self, x: Point, y: float) -> Trial:
+        """Record the value y observed at x: a pending point, or any other point of the space. Order is free."""
+        row, value = self.space.encode(x), _checked_value(y)
+        number = self._find_pending(row)
+        return self._settle(self._add(row, "user").number if number is None else number, "told", value)
+
+    def fail(self, x: Point) -> Trial:
+        """Record that the evaluation of the pending point x failed.
+
+        The point is then modelled as if it had returned the worst value told, and is not asked again on a finite set.
+        """
+        return self._settle(self._pending_number(x), "failed", None)
+
+    def forget(self, x: Point) -> None:
+        """Give back the pending point x, as if it had never been asked."""
+        number = self._pending_number(x)
+        del self._trials[number], self._rows[number]
+
+    def recommend(self) -> Point:
+        """The point of the space with the best posterior mean: what to use when y is noisy."""
+        if not self._told:
+            raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
+        with one_blas_thread():
+            posterior = self._update()
+            objective = Objective(posterior, Mean(), self._state(posterior, []), self._sign)
+            if self.space.rows is not None:
+                mean = mean_in_chunks(posterior, self.space.rows)
+                return self.space.decode(self.space.rows[first_best(self._sign * mean)])
+            return self.space.decode(self._search(objective, posterior, []).row)
+
+    def replay(self, trials: Iterable[Trial]) -> Optimizer:
+        """Take over the trials of an earlier run, with their outcomes, origins and order; returns self.
+
+        With the same seed and arguments the next `ask` is what that run would have asked next.
+        """
+        trials = list(trials)
+        rows = [self.space.encode(trial.x) for trial in trials]
+        values = [_checked_value(trial.y) if trial.status == "told" else None for trial in trials]
+        numbers = [
+            self._add(row, t.origin, mu=t.mu, sd=t.sd, phi=t.phi, gamma_hat=t.gamma_hat).number
+            for t, row in zip(trials, rows, strict=True)
+        ]
+        settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
+        for i in sorted(settled, key=lambda i: (trials[i].order is None, trials[i].order or 0, i)):
+            self._settle(numbers[i], trials[i].status, values[i])
+        return self
+
+    # What the user reads
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Every point asked or told so far, pending ones included, in the order in which they appeared."""
+        return tuple(self._trials.values())
+
+    @property
+    def pending(self) -> tuple[Trial, ...]:
+        """The points asked but not yet told."""
+        return tuple(trial for trial in self._trials.values() if trial.status == "pending")
+
+    @property
+    def best(self) -> Trial | None:
+        """The trial with the best observed value, the first of equals; None before the first."""
+        told = [self._trials[number] for number in self._told]
+        return max(told, key=lambda trial: self._sign * _value(trial), default=None)
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """The posterior given everything told, in the coordinates of `space.encode` and the units of y."""
+        if not self._told:
+            return None
+        with one_blas_thread():
+            return self._update()
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything the library did that was not asked for: repairs, rejected fits, reduced searches."""
+        return tuple(self._events)
+
+    # Trials
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.goal == "max" else -1.0
+
+    @property
+    def _told(self) -> list[int]:
+        return [number for number in self._outcomes if self._trials[number].status == "told"]
+
+    def _add(self, row: Array, origin: Origin, **prediction: float | None) -> Trial:
+        """A new pending trial at the point with these coordinates."""
+        x = self.space.decode(row)
+        trial = Trial(self._next_number, x, None, "pending", origin, **prediction)
+        # What decoding rounded is rounded for the model too, so that the point can be recognised when it is told.
+        self._trials[trial.number], self._rows[trial.number] = trial, self.space.encode(x)
+        self._next_number += 1
+        return trial
+
+    def _settle(self, number: int, status: Status, y: float | None) -> Trial:
+        trial = replace(self._trials[number], status=status, y=y, order=len(self._outcomes))
+        self._trials[number] = trial
+        self._outcomes.append(number)
+        return trial
+
+    def _find_pending(self, row: Array) -> int | None:
+        for number, trial in self._trials.items():
+            if trial.status == "pending" and np.array_equal(self._rows[number], row):
+                return number
+        return None
+
+    def _pending_number(self, x: Point) -> int:
+        number = self._find_pending(self.space.encode(x))
+        if number is None:
+            raise ValueError(f"x is {x!r}, which is not pending; only points that were asked and not yet told are")
+        return number
+
+    # The suggestion
+
+    def _default_n_init(self) -> int:
+        if self._kernel is not None and self._noise_var is not None:
+            return 0
+        n_init = min(10, len(set(self.space.groups)) + 3)
+        return n_init if self.budget is None else max(1, min(n_init, self.budget // 3))
+
+    def _ask_one(self) -> Trial:
+        with one_blas_thread():
+            trial = self._designed() or self._chosen()
+        return trial
+
+    def _designed(self) -> Trial | None:
+        """The next point of the initial design, while it is incomplete."""
+        trials = self._trials.values()
+        learning = self._kernel is None or self._noise_var is None
+        blind = learning and not self._told
+        complete = len(trials) >= self.n_init or any(trial.origin == "policy" for trial in trials)
+        if complete and not blind:
+            return None
+        taken = {row.tobytes() for row in self._rows.values()}
+        for row in self._design_rows(len(taken) + 1):
+            if row.tobytes() not in taken:
+                return self._add(row, "design")
+        return None  # a finite set smaller than its design
+
+    def _design_rows(self, count: int) -> Array:
+        """Rows of the design, at least `count` of them where there are so many: always the same, for any count."""
+        rows = self.space.rows
+        if rows is not None:
+            order = np.random.default_rng(self.seed).permutation(len(rows))
+            return rows[order]
+        return self.space.from_unit(sobol(self.space.unit_dim, max(4, count.bit_length()), self.seed))
+
+    def _chosen(self) -> Trial:
+        """The policy's choice."""
+        told = self._update()
+        failed = [number for number in self._outcomes if self._trials[number].status == "failed"]
+        pending = [number for number, trial in self._trials.items() if trial.status == "pending"]
+        posterior = told
+        if failed:
+            worst = min((self._sign * _value(self._trials[i]) for i in self._told), default=self._sign * told.mean)
+            for number in failed:
+                posterior = posterior.condition(self._rows[number], np.array([self._sign * worst]))
+        for number in pending:
+            posterior = posterior.anticipate(self._rows[number])
+        state = self._state(posterior, failed + pending)
+        objective = Objective(posterior, self.policy, state, self._sign)
+        found = self._search(objective, told, failed + pending)
+        self._events += [event for event in found.events if event not in self._events]
+        return self._add(
+            found.row,
+            "policy",
+            mu=found.mu,
+            sd=float(np.sqrt(found.var)),
+            phi=found.score - self._sign * found.mu if self.policy.additive else None,
+            gamma_hat=state.gamma_hat,
+        )
+
+    def _state(self, posterior: Posterior, others: list[int]) -> State:
+        """The state for a posterior of the told trials followed by those of `others`."""
+        told = self._told
+        chosen = np.array([self._trials[number].origin == "policy" for number in told + others], dtype=bool)
+        base = self._posterior
+        best_observed = best_mean = self._sign * posterior.mean
+        if base is not None and told:
+            best_observed = float(np.max(self._sign * base.y))
+            best_mean = float(np.max(self._sign * base.mu_at_observed))
+        size, dim = self.space.extent
+        initial = len(self._trials) - sum(trial.origin == "policy" for trial in self._trials.values())
+        return State(
+            t=int(chosen.sum()) + 1,
+            gamma_hat=float(posterior.predictive_var[chosen].sum()),
+            noise_var=posterior.noise_var,
+            best_observed=best_observed,
+            best_mean=best_mean,
+            size=size,
+            dim=dim,
+            horizon=None if self.budget is None else max(1, self.budget - initial),
+        )
+
+    def _search(self, objective: Objective, told: Posterior, others: list[int]) -> Found:
+        """The argmax of the objective, whose posterior extends `told` by the trials of `others`."""
+        rng = np.random.default_rng([self.seed, told.n, len(others)])
+        posterior, space = objective.posterior, self.space
+        if space.rows is not None:
+            excluded = self._excluded(space.rows)
+            fits = Tracked.fits(posterior.n, len(space.rows))
+            assert self._anchor is not None
+            prior_is_new = 0 < self._anchor.n == told.n  # rows of V are worth computing when the prior will stay
+            tracked = None
+            if fits and not objective.policy.joint and not (prior_is_new and objective.policy.grows_with_var):
+                tracked = self._follow(space.rows, told, posterior)
+            found, bound = best_row(objective, space.rows, excluded, tracked, self._bound, rng)
+            if bound is not None and posterior is told:
+                self._bound = bound
+            return found
+        assert isinstance(space, Parameters)
+        known = np.empty((0, space.dim))
+        if told.n:
+            order = np.argsort(-self._sign * told.mu_at_observed, kind="stable")
+            known = told.x[order[:3]]
+        visited = None if self.repeats else np.array(list(self._rows.values()))
+        return best_point(objective, space, self._follow(self._screen, told, posterior), known, rng, visited)
+
+    @cached_property
+    def _screen(self) -> Array:
+        return self.space.from_unit(sobol(self.space.unit_dim, SCREEN.bit_length() - 1, self.seed))
+
+    def _excluded(self, rows: Array) -> Array | None:
+        """Which rows may not be asked: failed ones, and with repeats=False all that were asked or told."""
+        if self.repeats and len(self._outcomes) == len(self._told):
+            return None
+        excluded = np.zeros(len(rows), dtype=bool)
+        for number, trial in self._trials.items():
+            if not self.repeats or trial.status == "failed":
+                excluded |= np.all(rows == self._rows[number], axis=1)
+        if excluded.all():
+            raise SpaceExhausted(
+                f"all {len(rows)} candidates have been asked, told or failed; there is none left to offer"
+                + ("" if self.repeats else " (repeats=True allows asking again)")
+            )
+        return excluded
+
+    # The model
+
+    def _update(self) -> Posterior:
+        """The posterior given everything told, under the prior that belongs to that many observations."""
+        numbers = self._told
+        n = len(numbers)
+        x = np.array([self._rows[number] for number in numbers]).reshape(n, self.space.dim)
+        y = np.array([_value(self._trials[number]) for number in numbers])
+        fixed = self._kernel is not None and self._noise_var is not None
+        p = 0 if fixed else hyper.fit_point(n)
+        if self._posterior is None or self._anchor is None or self._anchor.n != p:
+            prior = self._prior(p, x, y)
+            self._anchor = self._posterior = prior.posterior().condition(x[:p], y[:p]) if p else prior.posterior()
+            self._tracked = self._bound = None
+            self._events += [event for event in prior.events if event not in self._events]
+        for i in range(self._posterior.n, n):
+            self._posterior = self._posterior.condition(x[i], y[i : i + 1])
+        self._events += [event for event in self._posterior.events if event not in self._events]
+        return self._posterior
+
+    def _prior(self, p: int, x: Array, y: Array) -> hyper.Prior:
+        """The prior learned from the first p observations."""
+        if self._kernel is not None and self._noise_var is not None:
+            return hyper.Prior(self._kernel, self._noise_var)
+        if p not in self._priors:
+            if self._kernel is not None:
+                self._priors[p] = hyper.fit_noise(x[:p], y[:p], self._kernel)
+            else:
+                start = hyper.warm_point(p)
+                warm = None if start is None else self._prior(start, x, y)
+                self._priors[p] = hyper.fit(x[:p], y[:p], self.space.span, self.space.groups, self._noise_var, warm)
+        return self._priors[p]
+
+    def _follow(self, z: Array, told: Posterior, posterior: Posterior) -> Tracked:
+        """The moments of `posterior` at z, from those kept for the told observations."""
+        assert self._anchor is not None
+        base = self._tracked
+        if base is None or base.z is not z or not base.extends_to(told):
+            base = Tracked.start(self._anchor, z)
+        self._tracked = base.follow(told)
+        return self._tracked.follow(posterior)
+
+
+def _value(trial: Trial) -> float:
+    """y of a told trial."""
+    assert trial.y is not None
+    return trial.y
+
+
+def _checked_value(y: Any) -> float:
+    array = np.asarray(y)
+    if array.ndim != 0 or array.dtype.kind not in "fiub":
+        raise TypeError(f"y is {y!r}; give one real number")
+    value = float(array)
+    if not np.isfinite(value):
+        raise ValueError(f"y is {y!r}; give a finite number, or call fail(x) for an evaluation without one")
+    return value
+
+
+def _checked_policy(policy: Any) -> Policy:
+    if policy is None:
+        return Reinvest()
+    if isinstance(policy, type) and issubclass(policy, Policy):
+        raise TypeError(f"policy is the class {policy.__name__}; give an instance, {policy.__name__}()")
+    if not isinstance(policy, Policy):
+        raise TypeError(f"policy is {policy!r}; give a policy such as gpmi.GPMI(), or None")
+    return policy
+
+
+def _check_prior(kernel: Any, noise_var: Any, space: Space) -> None:
+    """Refuse a kernel or noise_var that could not be used, before anything is evaluated."""
+    if isinstance(kernel, type):
+        raise TypeError(f"kernel is the class {kernel.__name__}; give an instance, {kernel.__name__}(...)")
+    if kernel is not None and not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel is {kernel!r}; give a kernel such as gpmi.kernels.RBF(lengthscale=0.3)")
+    if kernel is not None and kernel.dim not in (None, space.dim):
+        raise ValueError(
+            f"kernel has {kernel.dim} lengthscales but the space has {space.dim} coordinates; give one lengthscale "
+            "per coordinate, or a single number for all"
+        )
+    if noise_var is None:
+        return
+    if isinstance(noise_var, bool) or np.ndim(noise_var) != 0 or np.asarray(noise_var).dtype.kind not in "fiu":
+        raise TypeError(f"noise_var is {noise_var!r}; give one number")
+    if not (np.isfinite(noise_var) and noise_var >= 0.0):
+        raise ValueError(f"noise_var is {noise_var!r}; it is a variance: give a finite number, 0 or larger")
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} is {value!r}; give a whole number")
+    if value < least:
+        raise ValueError(f"{name} is {value}; give a whole number of at least {least}")
+    return int(value)

@@ -1,0 +1,135 @@
+"""maximize and minimize: the loop around an Optimizer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gpmi.kernels import Kernel
+from gpmi.optimizer import Optimizer, Trial
+from gpmi.policies import Policy
+from gpmi.posterior import Event, Posterior
+from gpmi.space import Point, Space, SpaceExhausted
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a run found."""
+
+    x: Point | None  # the point with the best observed value; None if nothing was evaluated
+    y: float | None  # that value
+    recommended: Point | None  # the point with the best posterior mean: what to use when y is noisy
+    trials: tuple[Trial, ...]  # every evaluation, in order
+    reason: str  # why it stopped
+    events: tuple[Event, ...]  # what the library did that was not asked for
+    goal: Literal["max", "min"]
+    seed: int
+    space: Space = field(repr=False)
+    posterior: Posterior | None = field(repr=False)
+
+    @staticmethod
+    def of(optimizer: Optimizer, reason: str) -> Result:
+        """The result of a run so far."""
+        best = optimizer.best
+        return Result(
+            x=None if best is None else best.x,
+            y=None if best is None else best.y,
+            recommended=None if best is None else optimizer.recommend(),
+            trials=tuple(trial for trial in optimizer.trials if trial.status != "pending"),
+            reason=reason,
+            events=optimizer.events,
+            goal=optimizer.goal,
+            seed=optimizer.seed,
+            space=optimizer.space,
+            posterior=optimizer.posterior,
+        )
+
+
+def maximize(
+    f: Callable[[Any], float],
+    space: Any,
+    *,
+    budget: int,
+    policy: Policy | None = None,
+    kernel: Kernel | None = None,
+    noise_var: float | None = None,
+    n_init: int | None = None,
+    repeats: bool = True,
+    seed: int | None = None,
+    progress: bool = False,
+) -> Result:
+    """Evaluate f at `budget` points of the space, chosen one after the other, to find its maximum.
+
+    f takes one point in the form of the space and returns a number. The other arguments are those of `Optimizer`;
+    `progress=True` shows a live display (needs the extra `cli`).
+
+    If f raises, or returns something that is not a finite number, the exception is raised on with everything
+    evaluated so far in its attribute `result`. Ctrl-C ends the run and returns the result so far.
+
+    Examples
+    --------
+    >>> r = maximize(lambda x: -(x[0] - 0.3) ** 2, [(0.0, 1.0)], budget=15, seed=0)
+    >>> abs(float(r.x[0]) - 0.3) < 0.01, r.reason
+    (True, 'budget')
+    """
+    arguments = {"policy": policy, "kernel": kernel, "noise_var": noise_var, "n_init": n_init, "repeats": repeats}
+    return _run(f, Optimizer(space, budget=_needed(budget), seed=seed, goal="max", **arguments), progress)  # type: ignore[arg-type]
+
+
+def minimize(f: Callable[[Any], float], space: Any, *, budget: int, **arguments: Any) -> Result:
+    """As `maximize`, for the minimum: the same arguments; y keeps its sign."""
+    progress = arguments.pop("progress", False)
+    return _run(f, Optimizer(space, budget=_needed(budget), goal="min", **arguments), progress)
+
+
+def _needed(budget: Any) -> int:
+    if budget is None:
+        raise TypeError("budget is None; say how often f may be evaluated")
+    return budget  # type: ignore[no-any-return]
+
+
+def _run(f: Callable[[Any], float], optimizer: Optimizer, progress: bool) -> Result:
+    if not callable(f):
+        raise TypeError(f"f is {f!r}; give a function of one point")
+    assert optimizer.budget is not None
+    reason = "budget"
+    with _display(optimizer) if progress else nullcontext(_ignore) as report:
+        try:
+            for _ in range(optimizer.budget):
+                x = optimizer.ask()
+                report(_evaluate(f, x, optimizer))
+        except SpaceExhausted:
+            reason = "space exhausted"
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        except Exception as error:
+            _attach(error, Result.of(optimizer, f"error: {error}"))
+            raise
+    return Result.of(optimizer, reason)
+
+
+def _evaluate(f: Callable[[Any], float], x: Point, optimizer: Optimizer) -> Trial:
+    """One evaluation; f gets a copy of the point, so that it may change it."""
+    y = f(x.copy())
+    try:
+        return optimizer.tell(x, y)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"f returned {y!r} at x = {x!r}; it must return one finite number") from error
+
+
+def _attach(error: Exception, result: Result) -> None:
+    """Let the exception carry the result, whatever its type."""
+    error.result = result  # type: ignore[attr-defined]
+    error.add_note(f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`")
+
+
+def _ignore(trial: Trial) -> None:
+    pass
+
+
+def _display(optimizer: Optimizer) -> Any:
+    from gpmi.progress import live  # needs rich
+
+    return live(optimizer)
