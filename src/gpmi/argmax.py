@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gpmi.linalg import Array
+from gpmi.linalg import Array, Mask
 from gpmi.policies import Policy, State
 from gpmi.posterior import Draw, Event, Posterior
 from gpmi.space import Parameters
@@ -66,7 +67,7 @@ class Objective:
 def best_row(
     objective: Objective,
     rows: Array,  # (m, d)
-    excluded: Array | None,  # (m,) bool
+    excluded: Mask | None,  # (m,)
     tracked: Tracked | None,
     bound: Array | None,
     rng: np.random.Generator,
@@ -89,7 +90,7 @@ def best_row(
     return Found(rows[number], float(mu[number]), float(var[number]), float(score[number]), number), None
 
 
-def _drawn_row(objective: Objective, rows: Array, excluded: Array | None, rng: np.random.Generator) -> Found:
+def _drawn_row(objective: Objective, rows: Array, excluded: Mask | None, rng: np.random.Generator) -> Found:
     """The argmax of one joint draw over the rows, or over JOINT random ones where there are more."""
     numbers = np.arange(len(rows)) if excluded is None else np.flatnonzero(~excluded)
     events: tuple[Event, ...] = ()
@@ -144,9 +145,9 @@ def _neighbours(space: Parameters, known: Array, rng: np.random.Generator, width
         return np.empty((0, space.dim))
     centre = known[rng.integers(len(known), size=_NEIGHBOURS)]
     d = len(space.parameters)
-    width = 10.0 ** rng.uniform(-3.0, -1.0, (_NEIGHBOURS, 1)) if width is None else width
+    widths = 10.0 ** rng.uniform(-3.0, -1.0, (_NEIGHBOURS, 1)) if width is None else np.full((_NEIGHBOURS, 1), width)
     moves = rng.random((_NEIGHBOURS, d)) < np.maximum(rng.random((_NEIGHBOURS, 1)), 2.0 / d)
-    step = rng.standard_normal((_NEIGHBOURS, d)) * width * moves
+    step = rng.standard_normal((_NEIGHBOURS, d)) * widths * moves
     fresh = space.from_unit(rng.random((_NEIGHBOURS, d)))
     near = centre.copy()
     for j, (p, column) in enumerate(zip(space.parameters, space.columns, strict=True)):
@@ -178,7 +179,7 @@ def _polish(objective: Objective, space: Parameters, starts: Array) -> tuple[Arr
         return starts.copy(), objective(starts)
     lo, width = space.lo[free], space.span[free]
 
-    def unit_objective(u: Array, which: Array) -> tuple[Array, Array]:
+    def unit_objective(u: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
         z = starts[which].copy()
         z[:, free] = lo + u * width
         value, gradient = objective.with_gradient(z)
@@ -191,13 +192,14 @@ def _polish(objective: Objective, space: Parameters, starts: Array) -> tuple[Arr
 
 
 def climb(
-    f: Callable[[Array, Array], tuple[Array, Array]],  # (u (s, d), numbers of the starts (s,)) -> value (s,), gradient (s, d)
+    f: Callable[[Array, NDArray[np.intp]], tuple[Array, Array]],
     u: Array,  # (s, d) in the unit cube
 ) -> tuple[Array, Array]:
     """Local maxima of f in the unit cube, from all starts in lockstep: projected BFGS with a backtracking line search.
 
+    f maps points (k, d) and the numbers (k,) of the starts they belong to to values (k,) and gradients (k, d).
     Each round evaluates f once, at one point for every start still moving: a trial step that is accepted starts the
-    next one, a rejected one is halved. Coordinates held at a bound by their gradient are left out of the step.
+    next one, a rejected one is shortened. Coordinates held at a bound by their gradient are left out of the step.
     """
     s, d = u.shape
     u = np.clip(u, 0.0, 1.0)
@@ -225,14 +227,15 @@ def climb(
 
 
 def _ascent(u: Array, gradient: Array, curvature: Array) -> Array:
-    """Directions of ascent, (s, d), that do not press against the bounds; of length 0.1 while the curvature is unknown."""
+    """Directions of ascent, (s, d), that do not press against the bounds; steepest while the curvature is unknown."""
     held = ((u <= 0.0) & (gradient < 0.0)) | ((u >= 1.0) & (gradient > 0.0))
     g = np.where(held, 0.0, gradient)
     direction = np.where(held, 0.0, np.einsum("ijk,ik->ij", curvature, g))
     uphill = np.einsum("ij,ij->i", direction, g) > 1e-12 * _norm(direction) * _norm(g)
     steepest = g * (0.1 / np.maximum(np.abs(g).max(axis=1, keepdims=True), _TINY))
     direction = np.where(uphill[:, None], direction, steepest)
-    return direction * np.minimum(1.0, 0.5 / np.maximum(np.abs(direction).max(axis=1, keepdims=True), _TINY))
+    result: Array = direction * np.minimum(1.0, 0.5 / np.maximum(np.abs(direction).max(axis=1, keepdims=True), _TINY))
+    return result
 
 
 def _bfgs(curvature: Array, step: Array, drop: Array) -> Array:
@@ -244,7 +247,7 @@ def _bfgs(curvature: Array, step: Array, drop: Array) -> Array:
     concave = product > 1e-10 * _norm(step) * _norm(drop)
     product = np.where(concave, product, 1.0)[:, None, None]
     unit = np.eye(step.shape[1])
-    known = curvature.any(axis=(1, 2))[:, None, None]
+    known = np.einsum("ijj->i", curvature)[:, None, None] > 0.0
     first = unit * (product / np.maximum(np.einsum("ij,ij->i", drop, drop), _TINY)[:, None, None])
     before = np.where(known, curvature, first)
     left = unit - step[:, :, None] * drop[:, None, :] / product
@@ -253,7 +256,8 @@ def _bfgs(curvature: Array, step: Array, drop: Array) -> Array:
 
 
 def _norm(v: Array) -> Array:
-    return np.sqrt(np.einsum("ij,ij->i", v, v))
+    result: Array = np.sqrt(np.einsum("ij,ij->i", v, v))
+    return result
 
 
 def _best_levels(
@@ -282,7 +286,8 @@ def _some_levels(levels: Array, here: Array) -> Array:
     at = int(np.argmin(np.abs(levels[:, 0] - here[0])))
     jumps = 2 ** np.arange(int(np.log2(k)) + 1)
     picks = np.concatenate([np.linspace(0, k - 1, 256).astype(int), [at], at + jumps, at - jumps])
-    return levels[np.unique(np.clip(picks, 0, k - 1))]
+    result: Array = levels[np.unique(np.clip(picks, 0, k - 1))]
+    return result
 
 
 def _drawn_point(

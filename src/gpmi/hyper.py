@@ -7,10 +7,11 @@ the user's: a stationary kernel takes the scaling of x into its lengthscales.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from gpmi.kernels import Kernel, Matern
+from gpmi.kernels import Kernel, Matern, Pullback
 from gpmi.linalg import Array, inverse_and_logdet
 from gpmi.posterior import Event, Posterior
 
@@ -82,12 +83,17 @@ def fit(
     if warm is not None and isinstance(warm.kernel, Matern):
         variance, *lengthscales = np.exp(warm.kernel.theta)
         firsts = [groups.index(g) for g in range(max(groups) + 1)]
-        start = np.log([variance / scale**2, *(np.array(lengthscales) / span)[firsts], max(warm.noise_var, 1e-300) / scale**2])
+        start = np.log(
+            [variance / scale**2, *(np.array(lengthscales) / span)[firsts], max(warm.noise_var, 1e-300) / scale**2]
+        )
         starts.append(start)
     q, value = problem.maximise(starts)
-    events = ()
+    events: tuple[Event, ...] = ()
     if not np.isfinite(value):
-        q, events = problem.centre, (Event("fit", f"no fit on {len(y)} observations was possible; the prior's centre is used"),)
+        q, events = (
+            problem.centre,
+            (Event("fit", f"no fit on {len(y)} observations was possible; the prior's centre is used"),),
+        )
     variance, lengthscale, noise = problem.unpack(q)
     kernel = Matern(nu=2.5, lengthscale=lengthscale * span, variance=variance * scale**2)
     return Prior(
@@ -120,6 +126,16 @@ def _subset(x: Array, y: Array) -> tuple[Array, Array]:
     return x[keep], y[keep]
 
 
+class _Solved(NamedTuple):
+    """What an evaluation of the evidence needs."""
+
+    inverse: Array  # C^-1
+    logdet: float  # log det C
+    mean: float
+    noise: float
+    pull: Pullback  # of K by (log variance, log lengthscales)
+
+
 class _Evidence:
     """log p(y | q) + log p(q) for q = (log variance, log lengthscales, log noise), in standardised units."""
 
@@ -138,9 +154,9 @@ class _Evidence:
     def mean(self, q: Array) -> float:
         """The most probable constant mean given q."""
         solved = self._solve(q)
-        return 0.0 if solved is None else solved[3]
+        return 0.0 if solved is None else solved.mean
 
-    def _solve(self, q: Array):  # type: ignore[no-untyped-def]
+    def _solve(self, q: Array) -> _Solved | None:
         variance, lengthscale, noise = self.unpack(q)
         k, pull = Matern(nu=2.5, lengthscale=lengthscale, variance=variance).with_theta_pullback(self.x)
         solved = inverse_and_logdet(k + noise * np.eye(len(k)))
@@ -149,14 +165,14 @@ class _Evidence:
         inverse, logdet = solved
         ones = inverse.sum(axis=0)
         mean = float(ones @ self.y) / (float(ones.sum()) + 1.0 / _MEAN_SD**2)
-        return inverse, logdet, pull, mean, noise
+        return _Solved(inverse, logdet, mean, noise, pull)
 
     def loss(self, q: Array) -> tuple[float, Array]:
         """-(log p(y | q) + log p(q)), maximised over the mean, and its gradient."""
         solved = self._solve(q)
         if solved is None:
             return 1e100, np.zeros_like(q)
-        inverse, logdet, pull, mean, noise = solved
+        inverse, logdet, mean, noise, pull = solved
         residual = self.y - mean
         weights = inverse @ residual
         off = (q - self.centre) / self.width

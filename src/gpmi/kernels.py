@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from gpmi import checks
 from gpmi.linalg import Array
 
 Pullback: TypeAlias = Callable[[Array], Array]
@@ -81,11 +82,11 @@ class Stationary(Kernel):
             raise ValueError(f"lengthscale is {given!r}; give one number, or one number per dimension")
         plain: float | tuple[float, ...]
         if np.ndim(given) == 0:
-            plain = _positive("lengthscale", given)  # type: ignore[arg-type]
+            plain = checks.positive("lengthscale", given)
         else:
-            plain = tuple(_positive(f"lengthscale[{i}]", v) for i, v in enumerate(given))  # type: ignore[arg-type]
+            plain = tuple(checks.positive(f"lengthscale[{i}]", v) for i, v in enumerate(given))  # type: ignore[arg-type]
         object.__setattr__(self, "lengthscale", plain)
-        object.__setattr__(self, "variance", _positive("variance", self.variance))
+        object.__setattr__(self, "variance", checks.positive("variance", self.variance))
 
     @abstractmethod
     def _kappa(self, r2: Array) -> Array:
@@ -101,7 +102,8 @@ class Stationary(Kernel):
 
     @property
     def theta(self) -> Array:
-        return np.log(np.append(self.variance, np.asarray(self.lengthscale)))
+        theta: Array = np.log(np.append(self.variance, np.asarray(self.lengthscale)))
+        return result
 
     def with_theta(self, theta: Array) -> Kernel:
         values = np.exp(theta)
@@ -114,7 +116,8 @@ class Stationary(Kernel):
                 f"the kernel has {self.dim} lengthscales but the points have {x.shape[-1]} coordinates; "
                 "give one lengthscale per coordinate, or a single number for all"
             )
-        return x / np.asarray(self.lengthscale)
+        scaled: Array = x / np.asarray(self.lengthscale)
+        return scaled
 
     def __call__(self, x: Array, z: Array) -> Array:
         return self.variance * self._kappa(_squared_distances(self._scaled(x), self._scaled(z)))
@@ -136,7 +139,8 @@ class Stationary(Kernel):
             # sum_j wh_ij (x_i - z_j) as two products; the common shift keeps them small.
             shift = zs[:1]
             inner = (xs - shift) * wh.sum(axis=1, keepdims=True) - wh @ (zs - shift)
-            return inner * (-self.variance / np.asarray(self.lengthscale))
+            gradient: Array = inner * (-self.variance / np.asarray(self.lengthscale))
+            return gradient
 
         return self.variance * self._kappa(r2), pull
 
@@ -153,7 +157,8 @@ class Stationary(Kernel):
             else:  # sum_ij wh_ij (x_ik - x_jk)^2 = 2 sum_i x_ik^2 (wh 1)_i - 2 x_k^T wh x_k
                 c = xs - xs.mean(axis=0)
                 by_scale = 2.0 * self.variance * ((c * c).T @ wh.sum(axis=1) - ((wh @ c) * c).sum(axis=0))
-            return np.append(by_variance, by_scale)
+            gradient: Array = np.append(by_variance, by_scale)
+            return gradient
 
         return k, pull
 
@@ -181,7 +186,7 @@ class Matern(Stationary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "nu", _positive("nu", self.nu))
+        object.__setattr__(self, "nu", checks.positive("nu", self.nu))
 
     def _kappa(self, r2: Array) -> Array:
         return _unit_matern(np.sqrt(2.0 * self.nu * r2), self.nu)
@@ -205,7 +210,7 @@ class Linear(Kernel):
     variance: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "variance", _positive("variance", self.variance))
+        object.__setattr__(self, "variance", checks.positive("variance", self.variance))
 
     @property
     def dim(self) -> int | None:
@@ -213,7 +218,8 @@ class Linear(Kernel):
 
     @property
     def theta(self) -> Array:
-        return np.log(np.array([self.variance]))
+        result: Array = np.log(np.array([self.variance]))
+        return result
 
     def with_theta(self, theta: Array) -> Kernel:
         return replace(self, variance=float(np.exp(theta[0])))
@@ -222,7 +228,8 @@ class Linear(Kernel):
         return self.variance * (x @ z.T)
 
     def diagonal(self, x: Array) -> Array:
-        return self.variance * np.einsum("ij,ij->i", x, x)
+        result: Array = self.variance * np.einsum("ij,ij->i", x, x)
+        return result
 
     def diagonal_gradient(self, x: Array) -> Array:
         return 2.0 * self.variance * x
@@ -343,10 +350,3 @@ def _bessel_matern(s: Array, nu: float) -> Array:
     away = s > 1e-100
     s = np.where(away, s, 1.0)
     return np.where(away, 2.0 ** (1.0 - nu) / gamma(nu) * s**nu * kv(nu, s), 1.0)
-
-
-def _positive(name: str, value: float) -> float:
-    """A hyper-parameter as a float; refused unless positive and finite."""
-    if not (np.ndim(value) == 0 and np.isfinite(value) and value > 0.0):
-        raise ValueError(f"{name} is {value!r}; it must be one number, positive and finite")
-    return float(value)

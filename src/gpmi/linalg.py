@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-Array = NDArray[np.float64]
+Array: TypeAlias = NDArray[np.float64]
+Mask: TypeAlias = NDArray[np.bool_]
 
 # A pivot below FLOOR * C_ss is lifted to it. The subtraction that makes a pivot is wrong by about
 # sqrt(n) * 2e-16 * C_ss, so at 1e-12 a pivot still has a correct digit for every n we can store.

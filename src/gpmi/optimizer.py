@@ -14,10 +14,10 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from gpmi import hyper
+from gpmi import checks, hyper
 from gpmi.argmax import SCREEN, Found, Objective, best_point, best_row, sobol
 from gpmi.kernels import Kernel
-from gpmi.linalg import Array, one_blas_thread
+from gpmi.linalg import Array, Mask, one_blas_thread
 from gpmi.policies import Mean, Policy, Reinvest, State
 from gpmi.posterior import Event, Posterior
 from gpmi.space import Parameters, Point, Space, SpaceExhausted
@@ -25,6 +25,8 @@ from gpmi.tracking import Tracked, first_best, mean_in_chunks
 
 Status = Literal["pending", "told", "failed"]
 Origin = Literal["design", "policy", "user"]
+
+_NO_VALUE = "give one finite number, or call fail(x) for an evaluation that has none"
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,18 +85,19 @@ class Optimizer:
     ) -> None:
         self.space = Space.of(space)
         self.policy = _checked_policy(policy)
-        self.budget = None if budget is None else _whole("budget", budget, 1)
-        self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else _whole("seed", seed, 0)
+        self.budget = None if budget is None else checks.whole("budget", budget, 1)
+        self.seed = (
+            int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else checks.whole("seed", seed, 0)
+        )
         if goal not in ("max", "min"):
             raise ValueError(f"goal is {goal!r}; give 'max' or 'min'")
         self.goal = goal
         if not isinstance(repeats, bool):
             raise TypeError(f"repeats is {repeats!r}; give True or False")
         self.repeats = repeats
-        if kernel is not None or noise_var is not None:
-            _check_prior(kernel, noise_var, self.space)
-        self._kernel, self._noise_var = kernel, None if noise_var is None else float(noise_var)
-        self.n_init = self._default_n_init() if n_init is None else _whole("n_init", n_init, 0)
+        self._kernel = _checked_kernel(kernel, self.space)
+        self._noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
+        self.n_init = self._default_n_init() if n_init is None else checks.whole("n_init", n_init, 0)
 
         self._trials: dict[int, Trial] = {}
         self._rows: dict[int, Array] = {}  # the coordinates of each trial
@@ -121,11 +124,11 @@ class Optimizer:
         """
         if n is None:
             return self._ask_one().x
-        return [self._ask_one().x for _ in range(_whole("n", n, 1))]
+        return [self._ask_one().x for _ in range(checks.whole("n", n, 1))]
 
     def tell(self, x: Point, y: float) -> Trial:
         """Record the value y observed at x: a pending point, or any other point of the space. Order is free."""
-        row, value = self.space.encode(x), _checked_value(y)
+        row, value = self.space.encode(x), checks.number("y", y, _NO_VALUE)
         number = self._find_pending(row)
         return self._settle(self._add(row, "user").number if number is None else number, "told", value)
 
@@ -160,10 +163,9 @@ class Optimizer:
         """
         trials = list(trials)
         rows = [self.space.encode(trial.x) for trial in trials]
-        values = [_checked_value(trial.y) if trial.status == "told" else None for trial in trials]
+        values = [checks.number("y", trial.y, _NO_VALUE) if trial.status == "told" else None for trial in trials]
         numbers = [
-            self._add(row, t.origin, mu=t.mu, sd=t.sd, phi=t.phi, gamma_hat=t.gamma_hat).number
-            for t, row in zip(trials, rows, strict=True)
+            self._add(row, t.origin, t.mu, t.sd, t.phi, t.gamma_hat).number for t, row in zip(trials, rows, strict=True)
         ]
         settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
         for i in sorted(settled, key=lambda i: (trials[i].order is None, trials[i].order or 0, i)):
@@ -211,10 +213,18 @@ class Optimizer:
     def _told(self) -> list[int]:
         return [number for number in self._outcomes if self._trials[number].status == "told"]
 
-    def _add(self, row: Array, origin: Origin, **prediction: float | None) -> Trial:
+    def _add(
+        self,
+        row: Array,
+        origin: Origin,
+        mu: float | None = None,
+        sd: float | None = None,
+        phi: float | None = None,
+        gamma_hat: float | None = None,
+    ) -> Trial:
         """A new pending trial at the point with these coordinates."""
         x = self.space.decode(row)
-        trial = Trial(self._next_number, x, None, "pending", origin, **prediction)
+        trial = Trial(self._next_number, x, None, "pending", origin, None, mu, sd, phi, gamma_hat)
         # What decoding rounded is rounded for the model too, so that the point can be recognised when it is told.
         self._trials[trial.number], self._rows[trial.number] = trial, self.space.encode(x)
         self._next_number += 1
@@ -348,7 +358,7 @@ class Optimizer:
     def _screen(self) -> Array:
         return self.space.from_unit(sobol(self.space.unit_dim, SCREEN.bit_length() - 1, self.seed))
 
-    def _excluded(self, rows: Array) -> Array | None:
+    def _excluded(self, rows: Array) -> Mask | None:
         """Which rows may not be asked: failed ones, and with repeats=False all that were asked or told."""
         if self.repeats and len(self._outcomes) == len(self._told):
             return None
@@ -412,16 +422,6 @@ def _value(trial: Trial) -> float:
     return trial.y
 
 
-def _checked_value(y: Any) -> float:
-    array = np.asarray(y)
-    if array.ndim != 0 or array.dtype.kind not in "fiub":
-        raise TypeError(f"y is {y!r}; give one real number")
-    value = float(array)
-    if not np.isfinite(value):
-        raise ValueError(f"y is {y!r}; give a finite number, or call fail(x) for an evaluation without one")
-    return value
-
-
 def _checked_policy(policy: Any) -> Policy:
     if policy is None:
         return Reinvest()
@@ -432,28 +432,16 @@ def _checked_policy(policy: Any) -> Policy:
     return policy
 
 
-def _check_prior(kernel: Any, noise_var: Any, space: Space) -> None:
-    """Refuse a kernel or noise_var that could not be used, before anything is evaluated."""
+def _checked_kernel(kernel: Any, space: Space) -> Kernel | None:
+    if kernel is None:
+        return None
     if isinstance(kernel, type):
         raise TypeError(f"kernel is the class {kernel.__name__}; give an instance, {kernel.__name__}(...)")
-    if kernel is not None and not isinstance(kernel, Kernel):
+    if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel is {kernel!r}; give a kernel such as gpmi.kernels.RBF(lengthscale=0.3)")
-    if kernel is not None and kernel.dim not in (None, space.dim):
+    if kernel.dim not in (None, space.dim):
         raise ValueError(
             f"kernel has {kernel.dim} lengthscales but the space has {space.dim} coordinates; give one lengthscale "
             "per coordinate, or a single number for all"
         )
-    if noise_var is None:
-        return
-    if isinstance(noise_var, bool) or np.ndim(noise_var) != 0 or np.asarray(noise_var).dtype.kind not in "fiu":
-        raise TypeError(f"noise_var is {noise_var!r}; give one number")
-    if not (np.isfinite(noise_var) and noise_var >= 0.0):
-        raise ValueError(f"noise_var is {noise_var!r}; it is a variance: give a finite number, 0 or larger")
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} is {value!r}; give a whole number")
-    if value < least:
-        raise ValueError(f"{name} is {value}; give a whole number of at least {least}")
-    return int(value)
+    return kernel

@@ -17,6 +17,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from gpmi import checks
 from gpmi.linalg import Array
 
 _TINY = 1e-300
@@ -46,7 +47,8 @@ class Guarantee:
     reference: str
 
     def __str__(self) -> str:
-        return f"{'Proven' if self.proven else 'Nothing is proven'}: {self.statement} ({self.assumptions}; {self.reference})"
+        verdict = "Proven" if self.proven else "Nothing is proven"
+        return f"{verdict}: {self.statement} ({self.assumptions}; {self.reference})"
 
 
 class Policy:
@@ -82,8 +84,8 @@ class Policy:
 class GPMI(Policy):
     """phi_t = sqrt(alpha) (sqrt(var + gamma_hat) - sqrt(gamma_hat)), alpha = log(2 / delta): the paper's Algorithm 1.
 
-    Give delta or alpha. gamma_hat is the sum of the variances the policy has paid for, each taken before its point
-    was observed; the more has been learned, the less is paid for exploration.
+    alpha, if given, takes the place of log(2 / delta). gamma_hat is the sum of the variances the policy has paid for,
+    each taken before its point was observed; the more has been learned, the less is paid for exploration.
 
     GP-MI has no regret guarantee. The erratum withdraws Lemma 1 and with it every bound of the paper: phi at an
     unqueried point never grows, so GP-MI can settle on a wrong point for ever.
@@ -103,19 +105,22 @@ class GPMI(Policy):
 
     def __post_init__(self) -> None:
         _check_delta(self.delta)
-        if self.alpha is None:
-            object.__setattr__(self, "alpha", float(np.log(2.0 / self.delta)))
-        else:
-            _check_positive("alpha", self.alpha)
-            object.__setattr__(self, "delta", float(2.0 * np.exp(-self.alpha)))
+        if self.alpha is not None:
+            checks.positive("alpha", self.alpha)
+
+    @property
+    def _alpha(self) -> float:
+        return float(np.log(2.0 / self.delta)) if self.alpha is None else float(self.alpha)
 
     def phi(self, var: Array, state: State) -> Array:
         g = state.gamma_hat
         # The same number as in the paper, without the cancellation for var << gamma_hat.
-        return _root(self.alpha) * var / np.maximum(np.sqrt(var + g) + np.sqrt(g), _TINY)
+        phi: Array = np.sqrt(self._alpha) * var / np.maximum(np.sqrt(var + g) + np.sqrt(g), _TINY)
+        return phi
 
     def slope(self, var: Array, state: State) -> Array:
-        return _root(self.alpha) / (2.0 * np.sqrt(np.maximum(var + state.gamma_hat, _TINY)))
+        slope: Array = 0.5 * np.sqrt(self._alpha / np.maximum(var + state.gamma_hat, _TINY))
+        return slope
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,7 @@ class GPUCB(Policy):
 
     def __post_init__(self) -> None:
         _check_delta(self.delta)
-        _check_positive("scale", self.scale)
+        checks.positive("scale", self.scale)
 
     def beta(self, state: State) -> float:
         """beta_t, before `scale`."""
@@ -179,7 +184,8 @@ class VarianceBonus(Policy):
         _check_delta(self.delta)
 
     def phi(self, var: Array, state: State) -> Array:
-        return 0.5 * np.sqrt(np.log(2.0 / self.delta)) * var
+        result: Array = 0.5 * np.sqrt(np.log(2.0 / self.delta)) * var
+        return result
 
     def slope(self, var: Array, state: State) -> Array:
         return np.full_like(var, 0.5 * np.sqrt(np.log(2.0 / self.delta)))
@@ -260,14 +266,14 @@ class Reinvest(Policy):
 
     guarantee: ClassVar[Guarantee] = Guarantee(
         False,
-        "no regret bound; without a horizon w_t grows without limit, so no point keeps a positive EI unvisited for ever.",
+        "no regret bound; without a horizon w_t grows for ever, so a point that keeps a positive EI is visited.",
         "kernel and noise_var known",
         "this project",
     )
     grows_with_var: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_positive("c", self.c)
+        checks.positive("c", self.c)
 
     def _weight(self, state: State) -> float:
         spent = state.t if state.horizon is None else max(1, min(state.t, state.horizon - state.t + 1))
@@ -333,7 +339,8 @@ class Thompson(Policy):
 
 
 def _log_pdf(z: Array) -> Array:
-    return -0.5 * z * z - 0.5 * np.log(2.0 * np.pi)
+    result: Array = -0.5 * z * z - 0.5 * np.log(2.0 * np.pi)
+    return result
 
 
 def _pdf(z: Array) -> Array:
@@ -360,15 +367,7 @@ def _log_h(z: Array) -> Array:
     return log_h
 
 
-def _root(value: float | None) -> float:
-    return float(np.sqrt(value)) if value is not None else 0.0
-
-
 def _check_delta(delta: float) -> None:
-    if not (np.ndim(delta) == 0 and 0.0 < delta < 1.0):
-        raise ValueError(f"delta is {delta!r}; it is a probability of failure: give a number between 0 and 1")
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not (np.ndim(value) == 0 and np.isfinite(value) and value > 0.0):
-        raise ValueError(f"{name} is {value!r}; give a positive number")
+    remedy = "it is a probability of failure: give a number between 0 and 1"
+    if not 0.0 < checks.number("delta", delta, remedy) < 1.0:
+        raise ValueError(f"delta is {delta!r}; {remedy}")

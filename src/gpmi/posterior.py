@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpmi import checks
 from gpmi.kernels import Kernel
 from gpmi.linalg import Array, Factor, semidefinite_root
 
@@ -60,13 +61,9 @@ class Posterior:
         """The process before any observation."""
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel is {kernel!r}; give a kernel such as gpmi.kernels.RBF(lengthscale=0.3)")
-        if not (np.ndim(noise_var) == 0 and np.isfinite(noise_var) and noise_var >= 0.0):
-            raise ValueError(f"noise_var is {noise_var!r}; it is a variance: give one finite number, 0 or larger")
-        if not np.isfinite(mean):
-            raise ValueError(f"mean is {mean!r}; give a finite number")
+        noise_var, mean = checks.variance("noise_var", noise_var), checks.number("mean", mean)
         none = np.empty(0)
-        x = np.empty((0, kernel.dim or 0))
-        return Posterior(kernel, float(noise_var), float(mean), x, none, none, none, Factor.empty())
+        return Posterior(kernel, noise_var, mean, np.empty((0, kernel.dim or 0)), none, none, none, Factor.empty())
 
     @property
     def n(self) -> int:
@@ -213,7 +210,10 @@ class Posterior:
     def events(self) -> tuple[Event, ...]:
         """The repairs that were needed to keep C positive definite."""
         return tuple(
-            Event("jitter", f"observation {s}: {self.jitter[s]:.2g} was added to its noise variance, because C was singular")
+            Event(
+                "jitter",
+                f"observation {s}: {self.jitter[s]:.2g} was added to its noise variance, because C was singular",
+            )
             for s in np.flatnonzero(self.jitter)
         )
 

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gpmi import checks
 from gpmi.linalg import Array
 
 Point: TypeAlias = Any  # ndarray (d,), or dict: see Space
@@ -38,7 +39,7 @@ class Real:
     log: bool = False
 
     def __post_init__(self) -> None:
-        _check_interval(self, RealNumber, "a number")
+        _check_interval(self, RealNumber, "a finite number")
         object.__setattr__(self, "lo", float(self.lo))
         object.__setattr__(self, "hi", float(self.hi))
 
@@ -52,7 +53,7 @@ class Real:
         return np.log(ends) if self.log else ends
 
     def encode(self, name: str, value: Any) -> tuple[float, ...]:
-        number = _number(name, value, "a number")
+        number = checks.number(name, value)
         if not self.lo <= number <= self.hi:
             raise ValueError(f"{name} is {value!r}, outside [{self.lo}, {self.hi}]; tell points of the space only")
         return (math.log(number) if self.log else number,)
@@ -90,7 +91,7 @@ class Int:
         return self.levels[[0, -1]]
 
     def encode(self, name: str, value: Any) -> tuple[float, ...]:
-        number = _number(name, value, "a whole number")
+        number = checks.number(name, value, "give a whole number")
         if number != round(number):
             raise ValueError(f"{name} is {value!r}; it must be a whole number")
         if not self.lo <= number <= self.hi:
@@ -163,7 +164,7 @@ class Space(ABC):
 
     @staticmethod
     def of(spec: Any) -> Space:
-        """A list of (lo, hi) is a box, a dict a space of named parameters, an array or DataFrame a set of candidates."""
+        """A box from a list of (lo, hi), a named space from a dict, a finite set from an array or DataFrame."""
         if isinstance(spec, Space):
             return spec
         if isinstance(spec, Mapping):
@@ -254,11 +255,13 @@ class Parameters(Space):
 
     @property
     def lo(self) -> Array:
-        return self._ends[0]
+        result: Array = self._ends[0]
+        return result
 
     @property
     def hi(self) -> Array:
-        return self._ends[1]
+        result: Array = self._ends[1]
+        return result
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
@@ -339,7 +342,7 @@ class Candidates(Space):
             raise ValueError(f"candidates have shape {array.shape}; give shape (m, d), one candidate per row{hint}")
         if array.size == 0:
             raise ValueError(f"candidates have shape {array.shape}; give at least one candidate and one coordinate")
-        if array.dtype.kind not in "fiub":
+        if array.dtype.kind not in "fiu":
             raise TypeError(f"candidates have dtype {array.dtype}; give numbers, or a DataFrame for mixed columns")
         table = np.array(array, dtype=float)
         for j, column in enumerate(table.T):
@@ -359,7 +362,7 @@ class Candidates(Space):
         values = [frame[name].tolist() for name in names]
         choices = []
         for name, column in zip(names, values, strict=True):
-            numeric = all(isinstance(v, RealNumber) for v in column)
+            numeric = all(isinstance(v, RealNumber) and not isinstance(v, bool) for v in column)
             if numeric:
                 _check_column(f"column {name!r} of the candidates", np.array(column, dtype=float))
             choices.append(None if numeric else Choice(tuple(dict.fromkeys(column))))
@@ -373,11 +376,13 @@ class Candidates(Space):
 
     @cached_property
     def lo(self) -> Array:
-        return np.min(self.encoded, axis=0)
+        result: Array = np.min(self.encoded, axis=0)
+        return result
 
     @cached_property
     def hi(self) -> Array:
-        return np.max(self.encoded, axis=0)
+        result: Array = np.max(self.encoded, axis=0)
+        return result
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
@@ -393,14 +398,15 @@ class Candidates(Space):
 
     def from_unit(self, u: Array) -> Array:
         m = len(self.encoded)
-        return np.take(self.encoded, np.minimum((u[:, 0] * m).astype(int), m - 1), axis=0)
+        result: Array = np.take(self.encoded, np.minimum((u[:, 0] * m).astype(int), m - 1), axis=0)
+        return result
 
     def _coordinates(self, values: Iterable[Any]) -> Array:
         labels = self.names or [f"x[{j}]" for j in range(len(self.choices))]
         coordinates: list[float] = []
         for label, choice, value in zip(labels, self.choices, values, strict=True):
             if choice is None:
-                coordinates.append(_number(label, value, "a number"))
+                coordinates.append(checks.number(label, value))
             else:
                 coordinates.extend(choice.encode(label, value))
         return np.array(coordinates)
@@ -451,11 +457,10 @@ def _parameter(name: str, value: Any) -> Parameter:
 def _check_interval(p: Real | Int, kind: type, words: str) -> None:
     name = type(p).__name__
     for end in ("lo", "hi"):
-        value: Any = getattr(p, end)
-        if isinstance(value, bool | np.bool_) or not isinstance(value, kind):
+        value = getattr(p, end)
+        checks.number(f"{end} of {name}", value, f"give {words}")
+        if not isinstance(value, kind):
             raise TypeError(f"{end} of {name} is {value!r}; give {words}")
-        if not math.isfinite(value):
-            raise ValueError(f"{end} of {name} is {value!r}; bounds must be finite")
     if not p.lo < p.hi:
         raise ValueError(f"{name} has lo = {p.lo} and hi = {p.hi}; lo must be smaller than hi")
     if not math.isfinite(float(p.hi) - float(p.lo)):
@@ -470,16 +475,6 @@ def _sequence(point: Any, d: int) -> list[Any]:
     if shape != (d,):
         raise ValueError(f"x is {point!r}; a point of this space is an array of shape ({d},)")
     return list(point)
-
-
-def _number(label: str, value: Any, words: str) -> float:
-    """A finite float from a number of any kind, but not from a string."""
-    if not isinstance(value, RealNumber):
-        raise TypeError(f"{label} is {value!r}; give {words}")
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"{label} is {value!r}; coordinates must be finite")
-    return number
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi.linalg import Array
+from gpmi.linalg import Array, Mask
 from gpmi.posterior import Posterior
 
 TRACKED_BYTES = 2**31  # what V may take: 200 observations on a million points
@@ -138,7 +138,7 @@ def first_best(score: Array) -> int:
 
 
 def lazy_argmax(
-    posterior: Posterior, z: Array, index: Index, bound: Array | None = None, excluded: Array | None = None
+    posterior: Posterior, z: Array, index: Index, bound: Array | None = None, excluded: Mask | None = None
 ) -> tuple[int, Array]:
     """The argmax over z of an index that grows with var, and upper bounds of the variances for the next call.
 

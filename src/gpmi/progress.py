@@ -1,0 +1,62 @@
+"""A live display of a run: how far it is, how long it will take, and what it has found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from gpmi.optimizer import Optimizer, Trial
+
+
+@contextmanager
+def live(optimizer: Optimizer) -> Iterator[Callable[[Trial], None]]:
+    """Show a progress bar on stderr while the block runs; call what it yields with each trial that is settled.
+
+    On a terminal the display is updated in place. Elsewhere its last state is printed once, at the end.
+    """
+    try:
+        from rich.console import Console, Group
+        from rich.live import Live
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+        from rich.text import Text
+    except ImportError as error:
+        raise ImportError('the progress display needs rich: pip install "gpmi[cli]"') from error
+
+    console = Console(stderr=True)
+    bar = Progress(
+        MofNCompleteColumn(),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    done = sum(trial.status != "pending" for trial in optimizer.trials)
+    task = bar.add_task("", total=optimizer.budget, completed=done)
+    found = Text()
+    with Live(Group(bar, found), console=console, refresh_per_second=10):
+
+        def report(trial: Trial) -> None:
+            bar.advance(task)
+            found.plain = describe(optimizer, trial)
+
+        yield report
+
+
+def describe(optimizer: Optimizer, trial: Trial) -> str:
+    """The best value so far, the value of this trial, and what phi and gamma_hat were when it was chosen."""
+    best = optimizer.best
+    numbers = {
+        "best": None if best is None else best.y,
+        "last": trial.y,
+        "phi": trial.phi,
+        "gamma_hat": trial.gamma_hat,
+    }
+    return "   ".join(f"{name} {value:.5g}" for name, value in numbers.items() if value is not None)

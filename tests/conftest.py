@@ -1,0 +1,39 @@
+"""What several test modules need: kernels to try, and the paper's equations evaluated the direct way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gpmi import kernels
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+KERNELS = {
+    "rbf": kernels.RBF(0.7, variance=1.3),
+    "rbf-ard": kernels.RBF([0.5, 1.1, 2.0]),
+    "matern-0.3": kernels.Matern(nu=0.3, lengthscale=0.9),
+    "matern-1/2": kernels.Matern(nu=0.5, lengthscale=0.8, variance=0.4),
+    "matern-1": kernels.Matern(nu=1, lengthscale=0.8),
+    "matern-3/2-ard": kernels.Matern(nu=1.5, lengthscale=[0.4, 0.8, 1.5]),
+    "matern-5/2": kernels.Matern(nu=2.5, lengthscale=1.2),
+    "matern-3": kernels.Matern(nu=3, lengthscale=[0.6, 0.9, 1.4], variance=2.0),
+    "matern-7/2": kernels.Matern(nu=3.5, lengthscale=0.7),
+    "linear": kernels.Linear(variance=0.6),
+    "sum": kernels.RBF(0.5) + kernels.Linear(0.3),
+    "product": kernels.Matern(nu=2.5, lengthscale=[0.5, 1.0, 1.5]) * kernels.Linear(2.0),
+    "nested": (kernels.RBF(0.8) + kernels.Linear()) * kernels.Matern(nu=1.5, lengthscale=2.0),
+}
+
+
+@pytest.fixture(params=KERNELS, ids=list(KERNELS))
+def kernel(request: pytest.FixtureRequest) -> kernels.Kernel:
+    """One kernel after another, all for three coordinates."""
+    return KERNELS[request.param]
+
+
+def direct(kernel: kernels.Kernel, noise_var: float, x: Array, y: Array, z: Array) -> tuple[Array, Array]:
+    """Equations 1 and 2 by a general solver."""
+    c = kernel(x, x) + noise_var * np.eye(len(x))
+    k = kernel(x, z)
+    return k.T @ np.linalg.solve(c, y), kernel.diagonal(z) - np.einsum("ij,ij->j", k, np.linalg.solve(c, k))
