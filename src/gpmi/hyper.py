@@ -69,8 +69,9 @@ def fit(
 ) -> Prior:
     """The most probable Matern-5/2 prior with a lengthscale per parameter, given y at x.
 
-    `noise_var` fixes the noise. O(n^3) for each of some tens of evaluations, with analytic gradients, from the
-    centre of the prior and from `warm`.
+    `noise_var` fixes the noise. O(n^3) for each of some tens of evaluations, with analytic gradients, from the two
+    most promising of three starts: the centre of the prior, the same with much noise, and `warm`. Short lengthscales
+    without noise and long ones with noise can both explain rough data, so one start is not enough.
     """
     x, y = _subset(x, y)
     location, scale = float(y.mean()), float(y.std())
@@ -79,14 +80,12 @@ def fit(
     problem = _Evidence(
         x / span, (y - location) / scale, np.asarray(groups), None if noise_var is None else noise_var / scale**2
     )
-    starts = [problem.centre]
+    starts = [problem.centre, problem.noisy]
     if warm is not None and isinstance(warm.kernel, Matern):
         variance, *lengthscales = np.exp(warm.kernel.theta)
         firsts = [groups.index(g) for g in range(max(groups) + 1)]
-        start = np.log(
-            [variance / scale**2, *(np.array(lengthscales) / span)[firsts], max(warm.noise_var, 1e-300) / scale**2]
-        )
-        starts.append(start)
+        noise = max(warm.noise_var, 1e-300) / scale**2
+        starts.append(np.log([variance / scale**2, *(np.array(lengthscales) / span)[firsts], noise]))
     q, value = problem.maximise(starts)
     events: tuple[Event, ...] = ()
     if not np.isfinite(value):
@@ -144,6 +143,8 @@ class _Evidence:
         p = int(groups.max()) + 1
         log_l = (_LOG_LENGTHSCALE[0] + 0.5 * np.log(p), _LOG_LENGTHSCALE[1])
         self.centre, self.width = np.array([_LOG_VARIANCE, *[log_l] * p, _LOG_NOISE]).T
+        self.noisy = self.centre.copy()
+        self.noisy[-1] = np.log(0.05)
         self.bounds = [_BOUNDS_VARIANCE, *[_BOUNDS_LENGTHSCALE] * p, _BOUNDS_NOISE]
 
     def unpack(self, q: Array) -> tuple[float, Array, float]:
@@ -189,10 +190,11 @@ class _Evidence:
 
         best, value = self.centre, np.inf
         lo, hi = np.array(self.bounds).T
-        for start in starts:
+        starts = sorted((np.clip(start, lo, hi) for start in starts), key=lambda q: self.loss(q)[0])
+        for start in starts[:2]:
             result = minimize(
                 self.loss,
-                np.clip(start, lo, hi),
+                start,
                 jac=True,
                 method="L-BFGS-B",
                 bounds=self.bounds,

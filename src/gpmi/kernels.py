@@ -103,7 +103,7 @@ class Stationary(Kernel):
     @property
     def theta(self) -> Array:
         theta: Array = np.log(np.append(self.variance, np.asarray(self.lengthscale)))
-        return result
+        return theta
 
     def with_theta(self, theta: Array) -> Kernel:
         values = np.exp(theta)

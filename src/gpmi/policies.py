@@ -68,8 +68,8 @@ class Policy:
 
     def slope(self, var: Array, state: State) -> Array:
         """d phi / d var; by central differences unless a policy knows better."""
-        h = 1e-5 * var + _TINY
-        return (self.phi(var + h, state) - self.phi(var - h, state)) / (2.0 * h)
+        low, high = var * (1.0 - 1e-5), var * (1.0 + 1e-5) + _TINY
+        return (self.phi(high, state) - self.phi(low, state)) / (high - low)
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
         """What is maximised."""

@@ -1,0 +1,157 @@
+"""The argmax against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, Thompson, kernels
+from gpmi.argmax import SCREEN, Objective, best_point, climb, sobol
+from gpmi.policies import Policy, State
+from gpmi.space import Parameters
+from gpmi.tracking import Tracked
+from scipy.optimize import minimize, rosen, rosen_der
+
+
+def objective(space: Parameters, policy: Policy, seed: int, n: int = 25, sign: float = 1.0) -> Objective:
+    rng = np.random.default_rng(seed)
+    x = space.from_unit(rng.random((n, space.unit_dim)))
+    kernel = kernels.Matern(nu=2.5, lengthscale=0.25 * space.span)
+    y = Posterior.prior(kernel, 1e-6).sample(x, rng)[0]
+    p = Posterior.prior(kernel, 1e-4).condition(x, y)
+    best = float((sign * y).max())
+    state = State(5, 0.5, 1e-4, best, best, *space.extent, None)
+    return Objective(p, policy, state, sign)
+
+
+def found_by(o: Objective, space: Parameters, seed: int = 0) -> tuple[np.ndarray, float]:
+    screen = Tracked.start(o.posterior, space.from_unit(sobol(space.unit_dim, SCREEN.bit_length() - 1, seed)))
+    order = np.argsort(-o.sign * o.posterior.mu_at_observed)
+    found = best_point(o, space, screen, o.posterior.x[order[:3]], np.random.default_rng(seed))
+    return found.row, found.score
+
+
+@pytest.mark.parametrize("policy", [GPMI(), LogEI(), Reinvest()], ids=repr)
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_on_a_box_no_grid_point_beats_it(policy: Policy, sign: float, seed: int) -> None:
+    space = Space.of([(-2.0, 3.0), (10.0, 400.0)])
+    assert isinstance(space, Parameters)
+    o = objective(space, policy, seed, sign=sign)
+    row, score = found_by(o, space)
+    grid = space.from_unit(np.stack(np.meshgrid(*[np.linspace(0, 1, 201)] * 2), axis=-1).reshape(-1, 2))
+    values = o(grid)
+    assert np.all(row >= space.lo) and np.all(row <= space.hi)
+    assert score >= values.max() - 1e-3 * (values.max() - np.median(values))
+
+
+def test_in_six_dimensions_it_is_as_good_as_a_hundred_restarts_of_scipy() -> None:
+    space = Space.of([(0.0, 1.0)] * 6)
+    assert isinstance(space, Parameters)
+    wins = 0
+    for seed in range(5):
+        o = objective(space, GPMI(), seed, n=60)
+        _, score = found_by(o, space)
+        best = -np.inf
+        for start in np.random.default_rng(seed).random((100, 6)):
+            run = minimize(
+                lambda u: tuple(-part[0] for part in o.with_gradient(u[None])),  # noqa: B023
+                start,
+                jac=True,
+                bounds=[(0, 1)] * 6,
+            )
+            best = max(best, -run.fun)
+        assert score >= best - 0.1 * abs(best)
+        wins += score >= best - 1e-4 * abs(best)
+    assert wins >= 3
+
+
+def test_the_objectives_gradient_is_the_difference_quotient() -> None:
+    space = Space.of([(0.0, 1.0)] * 3)
+    assert isinstance(space, Parameters)
+    z, h = np.random.default_rng(5).random((6, 3)), 1e-6
+    for policy in (GPMI(), LogEI(), Reinvest()):
+        for sign in (1.0, -1.0):
+            o = objective(space, policy, 0, sign=sign)
+            value, gradient = o.with_gradient(z)
+            np.testing.assert_allclose(value, o(z), rtol=1e-10)
+            for j, e in enumerate(h * np.eye(3)):
+                np.testing.assert_allclose(gradient[:, j], (o(z + e) - o(z - e)) / (2 * h), rtol=1e-5, atol=1e-6)
+
+
+def test_climbing_reaches_rosenbrocks_maximum_from_everywhere_inside_the_bounds() -> None:
+    def f(u: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        z = 4 * u - 2
+        return -np.array([rosen(p) for p in z]), -4 * np.array([rosen_der(p) for p in z])
+
+    u, value = climb(f, np.random.default_rng(0).random((20, 2)))
+    assert np.all((u >= 0) & (u <= 1))
+    assert np.median(value) > -1e-6
+
+
+def test_climbing_stops_at_the_bound_when_the_maximum_lies_outside() -> None:
+    centre = np.array([1.7, 0.3, -0.4])
+
+    def f(u: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return -((u - centre) ** 2).sum(axis=1), -2 * (u - centre)
+
+    u, _ = climb(f, np.random.default_rng(0).random((5, 3)))
+    np.testing.assert_allclose(u, np.tile([1.0, 0.3, 0.0], (5, 1)), atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_mixed_spaces_are_searched_exactly_in_the_discrete_parameters(seed: int) -> None:
+    """Against every setting of integer and choice with a fine grid of the real one."""
+    space = Space.of({"r": Real(1e-3, 1.0, log=True), "i": Int(1, 9), "c": ["a", "b", "c"]})
+    assert isinstance(space, Parameters)
+    o = objective(space, GPMI(), seed, n=20)
+    row, score = found_by(o, space)
+    u = np.linspace(0, 1, 301)
+    settings = np.array([(a, (i + 0.5) / 9, (c + 0.5) / 3) for a in u for i in range(9) for c in range(3)])
+    values = o(space.from_unit(settings))
+    assert row[1] == round(row[1]) and sorted(row[2:]) == [0.0, 0.0, 1.0]
+    assert score >= values.max() - 2e-3 * (values.max() - np.median(values))
+
+
+def test_integers_are_not_rounded_from_a_continuous_optimum() -> None:
+    """The continuous peak is narrow and lies between two integers, where rounding would lead; the best integer is far."""
+
+    def f(p: dict[str, float]) -> float:
+        return float(2 * np.exp(-((p["i"] - 10.5) ** 2) / 0.02) + np.exp(-((p["i"] - 30) ** 2) / 20) - p["r"] ** 2)
+
+    opt = Optimizer({"i": Int(0, 40), "r": (-1.0, 1.0)}, seed=0, budget=40)
+    for _ in range(40):
+        x = opt.ask()
+        opt.tell(x, f(x))
+    assert opt.best is not None and opt.best.x["i"] == 30
+    assert opt.recommend()["i"] == 30
+
+
+def test_many_levels_are_searched_too() -> None:
+    opt = Optimizer({"i": Int(0, 100_000), "j": Int(1, 1000, log=True)}, seed=0, repeats=False)
+    for _ in range(40):
+        x = opt.ask()
+        opt.tell(x, -((x["i"] - 77_777) ** 2) / 1e8 - np.log(x["j"] / 50) ** 2)
+    assert opt.best is not None and abs(opt.best.x["i"] - 77_777) < 2_000 and 30 < opt.best.x["j"] < 80
+    assert len({(t.x["i"], t.x["j"]) for t in opt.trials}) == 40
+
+
+def test_a_small_discrete_space_is_enumerated() -> None:
+    space = Space.of({"a": Int(1, 5), "b": ["x", "y"], "c": Int(0, 3)})
+    assert space.rows is not None and len(space.rows) == 40 == len(np.unique(space.rows, axis=0))
+
+
+def test_thompson_sampling_on_a_box_stays_inside_and_finds_the_peak() -> None:
+    opt = Optimizer([(0.0, 1.0), (0.0, 1.0)], Thompson(), kernel=kernels.RBF(0.3), noise_var=1e-4, seed=0)
+    for _ in range(25):
+        x = opt.ask()
+        assert np.all((x >= 0) & (x <= 1))
+        opt.tell(x, -((x - 0.3) ** 2).sum())
+    assert np.abs(opt.recommend() - 0.3).max() < 0.05
+
+
+def test_a_joint_draw_over_many_rows_says_that_it_was_reduced() -> None:
+    opt = Optimizer(
+        np.random.default_rng(0).random((3000, 2)), Thompson(), kernel=kernels.RBF(0.3), noise_var=0.1, seed=0
+    )
+    opt.tell(opt.ask(), 0.0)
+    assert [e.kind for e in opt.events] == ["reduced search"]

@@ -1,0 +1,197 @@
+"""Policies against their formulas, quadrature and finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from gpmi import (
+    EI,
+    GPMI,
+    GPUCB,
+    Explore,
+    LogEI,
+    Optimizer,
+    Policy,
+    Posterior,
+    Reinvest,
+    State,
+    Thompson,
+    VarianceBonus,
+    kernels,
+)
+from gpmi.policies import Mean, _log_h
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+
+STATE = State(t=7, gamma_hat=2.5, noise_var=0.01, best_observed=0.8, best_mean=0.6, size=100, dim=0, horizon=40)
+MU = np.linspace(-3.0, 3.0, 25)
+VAR = np.geomspace(1e-4, 2.0, 25)
+POLICIES = [
+    GPMI(),
+    GPMI(alpha=2.0),
+    GPUCB(),
+    GPUCB(delta=0.1, scale=0.2),
+    VarianceBonus(),
+    EI(),
+    EI("mean"),
+    LogEI(),
+    LogEI("mean"),
+    Reinvest(),
+    Explore(),
+    Mean(),
+]
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_derivatives_are_difference_quotients(policy: Policy) -> None:
+    by_mu, by_var = policy.derivatives(MU, VAR, STATE)
+    h = 1e-6
+    quotient = (policy.score(MU + h, VAR, STATE) - policy.score(MU - h, VAR, STATE)) / (2 * h)
+    np.testing.assert_allclose(by_mu, quotient, rtol=1e-5, atol=1e-8)
+    h = 1e-5 * VAR
+    quotient = (policy.score(MU, VAR + h, STATE) - policy.score(MU, VAR - h, STATE)) / (2 * h)
+    np.testing.assert_allclose(by_var, quotient, rtol=1e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("policy", [p for p in POLICIES if p.grows_with_var], ids=repr)
+@given(mu=st.floats(-5, 5), var=st.floats(0, 4), more=st.floats(0, 4))
+def test_scores_grow_with_the_variance(policy: Policy, mu: float, var: float, more: float) -> None:
+    low, high = policy.score(np.array([mu, mu]), np.array([var, var + more]), STATE)
+    assert high >= low or np.isclose(low, high, rtol=1e-10, atol=1e-300)
+
+
+@pytest.mark.parametrize("policy", POLICIES, ids=repr)
+def test_scores_and_derivatives_are_finite_or_minus_infinity_without_variance(policy: Policy) -> None:
+    zero = np.zeros(3)
+    mu = np.array([-1.0, 0.7, 2.0])
+    score = policy.score(mu, zero, STATE)
+    assert not np.any(np.isnan(score)) and not np.any(score == np.inf)
+    assert all(np.all(np.isfinite(part)) for part in policy.derivatives(mu, zero, STATE))
+
+
+@given(var=st.floats(0, 1e3), gamma_hat=st.floats(0, 1e6), alpha=st.floats(0.01, 100))
+def test_gpmi_is_the_formula_of_algorithm_1(var: float, gamma_hat: float, alpha: float) -> None:
+    state = State(1, gamma_hat, 0.1, 0.0, 0.0, 1, 0, None)
+    want = np.sqrt(alpha) * (np.sqrt(var + gamma_hat) - np.sqrt(gamma_hat))
+    got = GPMI(alpha=alpha).phi(np.array([var]), state)[0]
+    assert got == pytest.approx(want, rel=1e-6, abs=1e-9 * np.sqrt(alpha * (gamma_hat + 1)))
+
+
+def test_gpmi_does_not_cancel() -> None:
+    state = State(1, 1e10, 0.1, 0.0, 0.0, 1, 0, None)
+    assert GPMI(alpha=1.0).phi(np.array([1e-8]), state)[0] == pytest.approx(1e-8 / 2e5, rel=1e-12)
+
+
+def test_the_sum_of_phi_is_the_root_of_alpha_gamma_hat() -> None:
+    """Section 4.2: the inductive phi equals that of Algorithm 1."""
+    rng = np.random.default_rng(0)
+    opt = Optimizer(rng.random((300, 2)), GPMI(), kernel=kernels.RBF(0.3), noise_var=0.01, seed=0)
+    for _ in range(60):
+        opt.tell(opt.ask(), rng.standard_normal())
+    assert opt.posterior is not None
+    total = sum(trial.phi for trial in opt.trials if trial.phi is not None)
+    assert total == pytest.approx(np.sqrt(np.log(2e6) * opt.posterior.gamma_hat()), rel=1e-9)
+
+
+def test_gpucb_has_the_beta_of_srinivas() -> None:
+    want = 2 * np.log(100 * 49 * np.pi**2 / (6 * 1e-6))
+    np.testing.assert_allclose(GPUCB().phi(VAR, STATE), np.sqrt(want * VAR))
+    np.testing.assert_allclose(GPUCB(scale=0.2).phi(VAR, STATE), np.sqrt(want * VAR / 5))
+    box = State(t=7, gamma_hat=0, noise_var=0, best_observed=0, best_mean=0, size=1, dim=2, horizon=None)
+    want = 2 * np.log(49 * 2 * np.pi**2 / (3 * 1e-6)) + 4 * np.log(2 * 49 * np.sqrt(np.log(8e6)))
+    assert GPUCB().beta(box) == pytest.approx(want)
+
+
+def test_variance_bonus_is_corollary_1() -> None:
+    np.testing.assert_allclose(VarianceBonus(delta=0.1).phi(VAR, STATE), np.sqrt(np.log(20)) / 2 * VAR)
+
+
+@pytest.mark.parametrize("mu", [-2.0, 0.5, 0.9])
+@pytest.mark.parametrize("var", [0.01, 1.0])
+def test_expected_improvement_is_the_integral(mu: float, var: float) -> None:
+    for policy, best in ((EI(), 0.8), (EI("mean"), 0.6)):
+        sd = np.sqrt(var)
+        want, _ = quad(
+            lambda f: (f - best) * norm.pdf(f, mu, sd), best, max(best, mu) + 40 * sd, epsabs=1e-14, points=[mu]
+        )  # noqa: B023
+        got = policy.score(np.array([mu]), np.array([var]), STATE)[0]
+        assert got == pytest.approx(want, rel=1e-6, abs=1e-12)
+        log_got = LogEI(policy.incumbent).score(np.array([mu]), np.array([var]), STATE)[0]
+        assert log_got == pytest.approx(np.log(got), abs=1e-9)
+
+
+def test_log_h_is_accurate_far_out_and_smooth_at_its_seams() -> None:
+    """h(z) = pdf(z) int_0^inf u exp(-u^2 / 2 + z u) du, by quadrature in v = |z| u."""
+    for z in [-1e4, -300.0, -50.001, -49.999, -20.0, -5.0, -1.001, -0.999, -0.1]:
+        integral, _ = quad(lambda v: v * np.exp(-0.5 * (v / z) ** 2 - v), 0.0, 60.0, epsabs=0, epsrel=1e-12)  # noqa: B023
+        want = norm.logpdf(z) + np.log(integral) - 2 * np.log(-z)
+        assert float(_log_h(np.array([z]))[0]) == pytest.approx(want, rel=1e-11, abs=1e-10)
+    assert np.exp(_log_h(np.array([4.0])))[0] == pytest.approx(norm.pdf(4) + 4 * norm.cdf(4), rel=1e-14)
+
+
+def test_reinvest_weighs_improvement_by_what_was_spent() -> None:
+    ei = EI("mean").score(MU, VAR, STATE)
+    np.testing.assert_allclose(Reinvest(c=0.3).score(MU, VAR, STATE), MU + 0.3 * 7 * ei)
+    late = State(t=38, gamma_hat=0, noise_var=0, best_observed=0, best_mean=0.6, size=1, dim=1, horizon=40)
+    np.testing.assert_allclose(Reinvest(c=0.3).score(MU, VAR, late), MU + 0.3 * 3 * ei)
+    endless = State(t=38, gamma_hat=0, noise_var=0, best_observed=0, best_mean=0.6, size=1, dim=1, horizon=None)
+    np.testing.assert_allclose(Reinvest(c=0.3).score(MU, VAR, endless), MU + 0.3 * 38 * ei)
+
+
+def test_every_policy_says_what_is_proven_for_it() -> None:
+    for policy in [*POLICIES, Thompson()]:
+        g = type(policy).guarantee
+        assert g.statement and g.assumptions and g.reference and str(g)
+    assert (
+        not GPMI.guarantee.proven and "withdrawn" in GPMI.guarantee.statement and "erratum" in GPMI.guarantee.reference
+    )
+    assert not VarianceBonus.guarantee.proven
+    assert GPUCB.guarantee.proven and Thompson.guarantee.proven
+
+
+def test_a_phi_of_ones_own_takes_three_lines() -> None:
+    class Optimism(Policy):
+        def phi(self, var: np.ndarray, state: State) -> np.ndarray:
+            return 2.0 * np.sqrt(var)
+
+    np.testing.assert_allclose(Optimism().score(MU, VAR, STATE), MU + 2 * np.sqrt(VAR))
+    np.testing.assert_allclose(Optimism().derivatives(MU, VAR, STATE)[1], 1 / np.sqrt(VAR), rtol=1e-6)
+    assert np.all(np.isfinite(Optimism().slope(np.zeros(2), STATE)))
+    assert "does not say" in Optimism.guarantee.statement
+    for space in ([(0.0, 1.0)], np.random.default_rng(0).random((40, 1))):
+        opt = Optimizer(space, Optimism(), kernel=kernels.RBF(0.2), noise_var=1e-4, seed=0)
+        for _ in range(20):
+            x = opt.ask()
+            opt.tell(x, np.sin(5 * x[0]))
+        assert opt.best is not None and opt.best.y is not None and opt.best.y > 0.9
+
+
+def test_bad_parameters_are_refused_by_name() -> None:
+    for make, words in [
+        (lambda: GPMI(delta=0.0), "delta is 0.0"),
+        (lambda: GPMI(delta=1.5), "delta is 1.5"),
+        (lambda: GPMI(alpha=-1.0), "alpha is -1.0"),
+        (lambda: GPUCB(scale=0.0), "scale is 0.0"),
+        (lambda: EI("best"), "incumbent is 'best'"),  # type: ignore[arg-type]
+        (lambda: VarianceBonus(delta=float("nan")), "delta is nan"),
+        (lambda: Reinvest(c=0.0), "c is 0.0"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            make()
+
+
+def test_thompson_sampling_follows_the_posterior_probability_of_the_maximum() -> None:
+    """On three points the frequencies of its choices are the probabilities that each is the best."""
+    x = np.array([[0.0], [0.5], [1.0]])
+    posterior = Posterior.prior(kernels.RBF(0.4), 0.05).condition(x[:2], np.array([0.3, 0.1]))
+    draws = posterior.sample(x, np.random.default_rng(0), 40_000)
+    want = np.bincount(draws.argmax(axis=1), minlength=3) / 40_000
+    counts = np.zeros(3)
+    for seed in range(600):
+        opt = Optimizer(x, Thompson(), kernel=kernels.RBF(0.4), noise_var=0.05, seed=seed)
+        opt.tell(x[0], 0.3)
+        opt.tell(x[1], 0.1)
+        counts[int(2 * opt.ask()[0])] += 1
+    np.testing.assert_allclose(counts / 600, want, atol=0.08)
