@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gpmi import kernels
 from numpy.typing import NDArray
+
+from gpmi import kernels
 
 Array = NDArray[np.float64]
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize, rosen, rosen_der
+
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, Thompson, kernels
 from gpmi.argmax import SCREEN, Objective, best_point, climb, sobol
 from gpmi.policies import Policy, State
 from gpmi.space import Parameters
 from gpmi.tracking import Tracked
-from scipy.optimize import minimize, rosen, rosen_der
 
 
 def objective(space: Parameters, policy: Policy, seed: int, n: int = 25, sign: float = 1.0) -> Objective:
@@ -113,7 +114,7 @@ def test_mixed_spaces_are_searched_exactly_in_the_discrete_parameters(seed: int)
 
 
 def test_integers_are_not_rounded_from_a_continuous_optimum() -> None:
-    """The continuous peak is narrow and lies between two integers, where rounding would lead; the best integer is far."""
+    """A continuous search would climb the narrow peak between 10 and 11 and round; the best integer is far from it."""
 
     def f(p: dict[str, float]) -> float:
         return float(2 * np.exp(-((p["i"] - 10.5) ** 2) / 0.02) + np.exp(-((p["i"] - 30) ** 2) / 20) - p["r"] ** 2)

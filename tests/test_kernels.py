@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gpmi import kernels
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.gaussian_process import kernels as sk
+
+from gpmi import kernels
 
 
 def points(m: int, seed: int = 0) -> np.ndarray:

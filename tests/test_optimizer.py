@@ -6,12 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import direct
-from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Optimizer, Real, SpaceExhausted, Thompson, kernels
-from gpmi import optimizer as optimizer_module
-from gpmi import tracking
-from gpmi.policies import Policy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Optimizer, Real, SpaceExhausted, Thompson, kernels, tracking
+from gpmi import optimizer as optimizer_module
+from gpmi.policies import Policy
 
 KERNEL = kernels.RBF(0.2)
 BOX = [(0.0, 1.0), (-5.0, 5.0)]

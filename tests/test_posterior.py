@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conftest import direct
-from gpmi import Posterior, kernels
-from gpmi.linalg import Factor, NotPositiveDefinite
-from gpmi.posterior import Draw
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
+
+from gpmi import Posterior, kernels
+from gpmi.linalg import Factor, NotPositiveDefinite
+from gpmi.posterior import Draw
 
 
 def data(n: int, seed: int = 0, duplicates: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from gpmi import GPMI, GPUCB, EI, Posterior, kernels, tracking
-from gpmi.policies import Policy, State
-from gpmi.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from gpmi import EI, GPMI, GPUCB, Posterior, kernels, tracking
+from gpmi.policies import Policy, State
+from gpmi.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
 
 KERNEL = kernels.Matern(nu=2.5, lengthscale=0.3)
 

@@ -1,0 +1,344 @@
+"""maximize and minimize: what a run returns, and that nothing evaluated is ever lost."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gpmi
+from gpmi import GPMI, Int, Optimizer, Real, SpaceExhausted, kernels, maximize, minimize
+
+BOX = [(-5.0, 10.0), (0.0, 15.0)]
+GRID = np.linspace(0.0, 1.0, 21)[:, None]
+MIXED = {"lr": Real(1e-4, 1.0, log=True), "n": Int(1, 8), "act": ["relu", "tanh"], "x": (0.0, 1.0)}
+TABLE = pd.DataFrame({"n": [1, 2, 3, 4], "act": ["relu", "tanh", "relu", "tanh"]})
+PRIOR = {"policy": GPMI(), "kernel": kernels.RBF(0.3), "noise_var": 1e-4}
+
+
+def bowl(x):
+    return -float((x[0] - 3.0) ** 2 + (x[1] - 2.0) ** 2) / 50.0
+
+
+def wave(x):
+    return float(np.sin(7.0 * x[0]) + x[0])
+
+
+def score(p):
+    return float(np.log(p["lr"]) ** 2 / -20.0 + p["n"] / 8 + (p["act"] == "tanh") - (p["x"] - 0.4) ** 2)
+
+
+def row_score(p):
+    return p["n"] + (p["act"] == "tanh")
+
+
+RUNS = [
+    pytest.param(bowl, BOX, {}, id="box, learned"),
+    pytest.param(bowl, BOX, {**PRIOR, "kernel": kernels.RBF(3.0)}, id="box, given"),
+    pytest.param(wave, GRID, {}, id="array, learned"),
+    pytest.param(wave, GRID, PRIOR, id="array, given"),
+    pytest.param(score, MIXED, {}, id="dict, learned"),
+    pytest.param(row_score, TABLE, PRIOR, id="frame, given"),
+]
+
+
+class Stops:
+    """f until call number `last`, which raises."""
+
+    def __init__(self, f, last, error):
+        self.f, self.last, self.error, self.points, self.values = f, last, error, [], []
+
+    def __call__(self, x):
+        if len(self.points) + 1 == self.last:
+            raise self.error
+        self.points.append(x)
+        self.values.append(self.f(x))
+        return self.values[-1]
+
+
+class MyError(Exception):
+    def __init__(self, code, where):
+        super().__init__(f"{code} at {where}")
+        self.code = code
+
+
+def points(result):
+    return [trial.x for trial in result.trials]
+
+
+def assert_same_points(a, b):
+    assert len(a) == len(b)
+    for p, q in zip(a, b, strict=True):
+        assert p == q if isinstance(p, dict) else np.array_equal(p, q)
+
+
+# The result
+
+
+@pytest.mark.parametrize("run", [maximize, minimize])
+@pytest.mark.parametrize(("f", "space", "arguments"), RUNS)
+def test_the_result_is_what_f_returned(run, f, space, arguments):
+    seen = []
+
+    def recorded(x):
+        seen.append((x, f(x)))
+        return seen[-1][1]
+
+    r = run(recorded, space, budget=8, seed=0, **arguments)
+    assert len(r.trials) == 8
+    assert_same_points(points(r), [x for x, _ in seen])
+    assert [trial.y for trial in r.trials] == [y for _, y in seen]
+    assert [trial.number for trial in r.trials] == list(range(8))
+    assert [trial.order for trial in r.trials] == list(range(8))
+    assert {trial.status for trial in r.trials} == {"told"}
+    assert r.y == (max if run is maximize else min)(y for _, y in seen)
+    assert f(r.x) == r.y
+    assert r.reason == "budget"
+    assert r.goal == ("max" if run is maximize else "min")
+    assert r.seed == 0
+    assert r.posterior.n == 8
+    np.testing.assert_array_equal(r.posterior.y, [y for _, y in seen])
+
+
+@pytest.mark.parametrize(("f", "space", "arguments"), RUNS)
+def test_the_recommended_point_is_in_the_space_and_has_the_best_mean(f, space, arguments):
+    r = maximize(f, space, budget=8, seed=0, **arguments)
+    row = r.space.encode(r.recommended)
+    mu = r.posterior.mu(row[None])[0]
+    told = r.posterior.mu(np.array([r.space.encode(x) for x in points(r)]))
+    assert mu >= np.max(told) - 1e-9
+    assert type(r.recommended) is type(r.x)
+
+
+def test_the_best_of_equals_is_the_first():
+    r = maximize(lambda x: 1.0, GRID, budget=5, seed=0, **PRIOR)
+    assert r.x is not None
+    assert np.array_equal(r.x, r.trials[0].x)
+
+
+def test_the_result_of_maximize_is_that_of_an_optimizer_run_by_hand():
+    r = maximize(bowl, BOX, budget=9, seed=4)
+    opt = Optimizer(BOX, budget=9, seed=4)
+    for _ in range(9):
+        x = opt.ask()
+        opt.tell(x, bowl(x))
+    assert_same_points(points(r), [trial.x for trial in opt.trials])
+    assert np.array_equal(r.recommended, opt.recommend())
+
+
+def test_numbers_of_every_kind_may_be_returned():
+    values = iter([1, 2.5, True, np.float32(0.5), np.int64(3), np.array(4.0), np.True_])
+    r = maximize(lambda x: next(values), GRID, budget=7, seed=0, **PRIOR)
+    assert [trial.y for trial in r.trials] == [1.0, 2.5, 1.0, 0.5, 3.0, 4.0, 1.0]
+    assert {type(trial.y) for trial in r.trials} == {float}
+
+
+# Symmetries
+
+
+@pytest.mark.parametrize(("f", "space", "arguments"), RUNS)
+def test_minimizing_f_is_maximizing_minus_f(f, space, arguments):
+    down = minimize(f, space, budget=10, seed=2, **arguments)
+    up = maximize(lambda x: -f(x), space, budget=10, seed=2, **arguments)
+    assert_same_points(points(down), points(up))
+    assert down.y == -up.y
+    assert_same_points([down.x, down.recommended], [up.x, up.recommended])
+
+
+@pytest.mark.parametrize(("f", "space", "arguments"), RUNS)
+def test_the_same_seed_gives_the_same_run(f, space, arguments):
+    a, b = (maximize(f, space, budget=8, seed=5, **arguments) for _ in range(2))
+    assert_same_points([*points(a), a.x, a.recommended], [*points(b), b.x, b.recommended])
+
+
+def test_another_seed_gives_another_design():
+    a, b = (maximize(bowl, BOX, budget=3, seed=seed) for seed in (0, 1))
+    assert not np.array_equal(a.trials[0].x, b.trials[0].x)
+
+
+@pytest.mark.parametrize("run", [maximize, minimize])
+def test_a_seed_that_was_not_given_is_recorded_and_can_be_used_again(run):
+    a = run(bowl, BOX, budget=6)
+    b = run(bowl, BOX, budget=6, seed=a.seed)
+    assert isinstance(a.seed, int)
+    assert_same_points(points(a), points(b))
+    assert a.seed == b.seed
+
+
+def test_runs_without_a_seed_differ():
+    assert maximize(bowl, BOX, budget=1).seed != maximize(bowl, BOX, budget=1).seed
+
+
+@pytest.mark.parametrize("space", [BOX, MIXED, GRID, TABLE], ids=["box", "dict", "array", "frame"])
+def test_f_may_change_the_point_it_is_given(space):
+    def gentle(x):
+        return float(np.sum(list(x.values()) if isinstance(x, dict) else x)) if space is not TABLE else row_score(x)
+
+    def value(x):
+        return score(x) if space is MIXED else gentle(x)
+
+    def rough(x):
+        y = value(x)
+        if isinstance(x, dict):
+            x.clear()
+        else:
+            x[:] = np.nan
+        return y
+
+    a = maximize(value, space, budget=7, n_init=3, seed=0)
+    b = maximize(rough, space, budget=7, n_init=3, seed=0)
+    assert_same_points([*points(a), a.x, a.recommended], [*points(b), b.x, b.recommended])
+
+
+# Why it stops
+
+
+@pytest.mark.parametrize("budget", [1, 2, 5])
+def test_it_stops_after_the_budget(budget):
+    calls = []
+    r = maximize(lambda x: calls.append(1) or 0.0, BOX, budget=budget, seed=0)
+    assert len(calls) == len(r.trials) == budget
+    assert r.reason == "budget"
+
+
+@pytest.mark.parametrize("arguments", [{}, PRIOR], ids=["learned", "given"])
+@pytest.mark.parametrize("n_init", [None, 0, 2, 50])
+def test_without_repeats_it_stops_when_the_space_is_exhausted(arguments, n_init):
+    r = maximize(wave, GRID[:5], budget=20, repeats=False, n_init=n_init, seed=0, **arguments)
+    assert r.reason == "space exhausted"
+    assert sorted(float(x[0]) for x in points(r)) == GRID[:5, 0].tolist()
+    assert r.y == max(wave(x) for x in GRID[:5])
+
+
+def test_with_repeats_a_small_space_is_never_exhausted():
+    r = maximize(wave, GRID[:3], budget=12, seed=0)
+    assert r.reason == "budget"
+    assert len(r.trials) == 12
+
+
+@pytest.mark.parametrize("run", [maximize, minimize])
+@pytest.mark.parametrize("arguments", [{}, {**PRIOR, "kernel": kernels.RBF(3.0)}], ids=["learned", "given"])
+def test_ctrl_c_returns_the_result_so_far(run, arguments):
+    f = Stops(bowl, 5, KeyboardInterrupt())
+    r = run(f, BOX, budget=20, seed=0, **arguments)
+    assert r.reason == "interrupted"
+    assert_same_points(points(r), f.points)
+    assert [trial.y for trial in r.trials] == f.values
+    assert len(r.trials) == 4
+    assert r.y == (max if run is maximize else min)(f.values)
+    assert r.space.encode(r.recommended) is not None
+
+
+def test_ctrl_c_at_the_first_evaluation_returns_an_empty_result():
+    r = maximize(Stops(bowl, 1, KeyboardInterrupt()), BOX, budget=20, seed=0)
+    assert (r.reason, r.trials, r.x, r.y, r.recommended, r.posterior) == ("interrupted", (), None, None, None, None)
+
+
+# Exceptions
+
+
+ERRORS = [ValueError("bad luck"), TypeError("no"), ZeroDivisionError(), MyError(7, "here"), StopIteration(), OSError(5)]
+
+
+@pytest.mark.parametrize("run", [maximize, minimize])
+@pytest.mark.parametrize("error", ERRORS, ids=lambda e: type(e).__name__)
+def test_an_exception_in_f_carries_everything_evaluated(run, error):
+    f = Stops(bowl, 6, error)
+    with pytest.raises(type(error)) as caught:
+        run(f, BOX, budget=20, seed=0)
+    assert caught.value is error
+    r = caught.value.result
+    assert isinstance(r, gpmi.Result)
+    assert_same_points(points(r), f.points)
+    assert [trial.y for trial in r.trials] == f.values
+    assert len(r.trials) == 5
+    assert r.y == (max if run is maximize else min)(f.values)
+    assert r.reason.startswith("error")
+    assert any("result" in note for note in caught.value.__notes__)
+
+
+def test_an_exception_at_the_very_first_evaluation_carries_an_empty_result():
+    with pytest.raises(MyError) as caught:
+        maximize(Stops(bowl, 1, MyError(3, "start")), BOX, budget=20, seed=0)
+    r = caught.value.result
+    assert (r.trials, r.x, r.y, r.recommended, r.posterior) == ((), None, None, None, None)
+    assert caught.value.code == 3
+
+
+def test_an_exhausted_space_inside_f_is_fs_own_affair():
+    """Only the run's own space may end it quietly; f may well use an optimizer of its own."""
+    f = Stops(bowl, 3, SpaceExhausted("an inner one"))
+    with pytest.raises(SpaceExhausted, match="an inner one") as caught:
+        maximize(f, BOX, budget=20, seed=0)
+    assert len(caught.value.result.trials) == 2
+
+
+@dataclass(frozen=True)
+class Frozen(Exception):
+    code: int
+
+
+class Owner(Exception):
+    @property
+    def result(self):
+        return "its own"
+
+
+@pytest.mark.parametrize("error", [Frozen(3), Owner("mine")], ids=["frozen", "with its own result"])
+def test_the_users_exception_is_never_replaced_by_another(error):
+    with pytest.raises(type(error)) as caught:
+        maximize(Stops(bowl, 3, error), BOX, budget=20, seed=0)
+    assert caught.value is error
+
+
+def test_an_exit_inside_f_carries_the_result_too():
+    with pytest.raises(SystemExit) as caught:
+        maximize(Stops(bowl, 3, SystemExit(2)), BOX, budget=20, seed=0)
+    assert len(caught.value.result.trials) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (float("nan"), ValueError),
+        (float("inf"), ValueError),
+        (-float("inf"), ValueError),
+        (np.float32("nan"), ValueError),
+        (None, TypeError),
+        ("3", TypeError),
+        ([1.0], TypeError),
+        (np.array([1.0]), TypeError),
+        (1j, TypeError),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("run", [maximize, minimize])
+def test_a_value_that_is_no_finite_number_ends_the_run_and_the_error_carries_the_result(run, value, error):
+    values = iter([0.5, 1.5, 1.0])
+    with pytest.raises(error) as caught:
+        run(lambda x: next(values, value), BOX, budget=20, seed=0)
+    message = str(caught.value)
+    assert "f returned" in message
+    assert repr(value) in message
+    assert "must" in message
+    assert [trial.y for trial in caught.value.result.trials] == [0.5, 1.5, 1.0]
+
+
+def test_the_run_of_an_error_can_be_taken_up_again():
+    """The trials that an exception carries replay: the next point is the one that failed."""
+    f = Stops(bowl, 8, MyError(1, "disk full"))
+    with pytest.raises(MyError) as caught:
+        maximize(f, BOX, budget=12, seed=3)
+    opt = Optimizer(BOX, budget=12, seed=3).replay(caught.value.result.trials)
+    whole = maximize(bowl, BOX, budget=12, seed=3)
+    for expected in points(whole)[7:]:
+        x = opt.ask()
+        assert np.array_equal(x, expected)
+        opt.tell(x, bowl(x))
+
+
+def test_an_unfinished_evaluation_is_not_among_the_trials():
+    with pytest.raises(MyError) as caught:
+        maximize(Stops(wave, 4, MyError(1, "")), GRID, budget=12, seed=3, **PRIOR)
+    assert {trial.status for trial in caught.value.result.trials} == {"told"}
+    assert caught.value.result.posterior.n == 3

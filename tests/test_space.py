@@ -1,0 +1,527 @@
+"""Spaces: what a user may write, what a point looks like, and that user points and coordinates are two names of one thing."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpmi import GPMI, Choice, Int, Optimizer, Real, Space, SpaceExhausted, kernels
+
+MIXED = {
+    "lr": Real(1e-5, 1e-1, log=True),
+    "layers": Int(1, 8),
+    "width": Int(16, 1024, log=True),
+    "act": ["relu", "tanh"],
+    "drop": Choice((None, 0.1, True)),
+    "x": (0.0, 1.0),
+}
+TABLE = pd.DataFrame(
+    {
+        "depth": np.array([1, 2, 3, 1], dtype=np.int32),
+        "rate": np.array([0.5, 0.25, 0.125, 0.5], dtype=np.float32),
+        "bias": [True, False, True, True],
+        "act": ["relu", "tanh", "relu", "relu"],
+    }
+)
+
+# What is drawn: parameters, spaces, and points of them
+
+
+def ordered(numbers):
+    return st.tuples(numbers, numbers).filter(lambda pair: pair[0] != pair[1]).map(sorted).map(tuple)
+
+
+def int_bounds(least, most):
+    return st.tuples(st.integers(least, most), st.integers(1, 60)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+
+
+options = st.lists(st.one_of(st.text(max_size=3), st.integers(), st.booleans(), st.none()), min_size=1, max_size=5)
+distinct_options = options.map(lambda values: list({(type(v), v): v for v in values}.values()))
+intervals = ordered(st.floats(-1e150, 1e150))
+log_reals = ordered(st.floats(1e-300, 1e300)).map(lambda ends: Real(*ends, log=True))
+discrete = st.one_of(
+    int_bounds(-(10**9), 10**9).map(lambda ends: Int(*ends)),
+    int_bounds(1, 10**9).map(lambda ends: Int(*ends, log=True)),
+    distinct_options.map(lambda values: Choice(tuple(values))),
+    distinct_options,
+)
+parameters = st.one_of(intervals, intervals.map(lambda ends: Real(*ends)), log_reals, discrete)
+
+
+def named(parameter, most=5):
+    return st.dictionaries(st.text(min_size=1, max_size=4), parameter, min_size=1, max_size=most)
+
+
+def values_of(parameter):
+    match parameter:
+        case tuple() | Real():
+            lo, hi = parameter if isinstance(parameter, tuple) else (parameter.lo, parameter.hi)
+            return st.floats(lo, hi)
+        case Int():
+            return st.integers(parameter.lo, parameter.hi)
+        case _:
+            return st.sampled_from(parameter if isinstance(parameter, list) else parameter.options)
+
+
+def points_of(spec):
+    return st.fixed_dictionaries({name: values_of(parameter) for name, parameter in spec.items()})
+
+
+def is_log_real(parameter):
+    return isinstance(parameter, Real) and parameter.log
+
+
+def assert_a_point_of(spec, point):
+    """A dict with the keys of the space, in its order, of values inside and of plain Python types."""
+    assert type(point) is dict
+    assert list(point) == list(spec)
+    for name, parameter in spec.items():
+        value = point[name]
+        match parameter:
+            case tuple() | Real():
+                lo, hi = parameter if isinstance(parameter, tuple) else (parameter.lo, parameter.hi)
+                assert type(value) is float
+                assert lo <= value <= hi
+            case Int():
+                assert type(value) is int
+                assert parameter.lo <= value <= parameter.hi
+            case _:
+                assert any(value is option for option in getattr(parameter, "options", parameter))
+
+
+# The front door
+
+
+def test_a_list_of_pairs_is_a_box_and_its_points_are_arrays():
+    space = Space.of([(-5, 10), (0, 15)])
+    point = space.decode(np.array([1.5, 2.5]))
+    assert isinstance(point, np.ndarray)
+    assert point.shape == (2,)
+    assert point.dtype == float
+    np.testing.assert_array_equal(space.lo, [-5.0, 0.0])
+    np.testing.assert_array_equal(space.hi, [10.0, 15.0])
+    np.testing.assert_array_equal(space.encode(point), [1.5, 2.5])
+
+
+@pytest.mark.parametrize("pair", [(0, 1), [0, 1], np.array([0.0, 1.0]), Real(0, 1), (np.int64(0), np.float32(1))])
+def test_a_side_of_a_box_is_any_pair_of_numbers(pair):
+    space = Space.of([pair])
+    assert (space.lo, space.hi) == (0.0, 1.0)
+
+
+def test_a_box_may_be_a_tuple_of_pairs():
+    assert Space.of(((0, 1), (0, 1))).dim == 2
+
+
+@pytest.mark.parametrize(
+    "point", [[0.25, 1], (0.25, 1), np.array([0.25, 1.0]), np.array([0.25, 1.0], dtype=np.float32)]
+)
+def test_a_point_of_a_box_is_any_sequence_of_numbers(point):
+    np.testing.assert_array_equal(Space.of([(0, 1), (0, 1)]).encode(point), [0.25, 1.0])
+
+
+def test_a_dict_is_a_space_of_named_parameters_and_its_points_are_dicts():
+    space = Space.of(MIXED)
+    for u in np.linspace(0.0, 1.0, 7):
+        assert_a_point_of(MIXED, space.decode(space.from_unit(np.full((1, len(MIXED)), u))[0]))
+
+
+def test_a_tuple_stands_for_real_and_a_list_for_choice():
+    short, long = Space.of({"x": (0, 1), "c": ["a", "b"]}), Space.of({"x": Real(0, 1), "c": Choice(("a", "b"))})
+    point = {"x": 0.25, "c": "b"}
+    np.testing.assert_array_equal(short.encode(point), long.encode(point))
+    np.testing.assert_array_equal(short.encode(point), [0.25, 0.0, 1.0])
+
+
+def test_a_list_of_two_numbers_in_a_dict_is_a_choice_between_them():
+    space = Space.of({"k": [1, 10]})
+    assert [space.decode(row) for row in space.rows] == [{"k": 1}, {"k": 10}]
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, int, np.uint8, bool])
+def test_a_point_of_an_array_of_candidates_is_one_of_its_rows(dtype):
+    array = np.array([[1, 0], [0, 1], [1, 1]], dtype=dtype)
+    space = Space.of(array)
+    assert space.rows.shape == array.shape
+    for row, expected in zip(space.rows, array, strict=True):
+        point = space.decode(row)
+        assert isinstance(point, np.ndarray)
+        np.testing.assert_array_equal(point, expected)
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, int, np.uint8, bool])
+def test_the_rows_of_the_users_own_array_are_points(dtype):
+    array = np.array([[1, 0], [0, 1], [1, 1]], dtype=dtype)
+    space = Space.of(array)
+    for number, row in enumerate(array):
+        assert space.number(space.encode(row)) == number
+
+
+def test_candidates_do_not_change_with_the_array_they_were_made_from():
+    array = np.array([[1.0], [2.0]])
+    space = Space.of(array)
+    array[:] = 7.0
+    np.testing.assert_array_equal(space.rows, [[1.0], [2.0]])
+
+
+def test_a_point_of_a_dataframe_is_one_of_its_rows_as_a_dict_of_python_types():
+    space = Space.of(TABLE)
+    for number, row in enumerate(space.rows[:3]):
+        point = space.decode(row)
+        assert point == {name: TABLE[name].tolist()[number] for name in TABLE}
+        assert {name: type(value) for name, value in point.items()} == {
+            "depth": int,
+            "rate": float,
+            "bias": bool,
+            "act": str,
+        }
+
+
+def test_the_rows_of_the_users_own_dataframe_are_points():
+    space = Space.of(TABLE)
+    for number, record in enumerate(TABLE.to_dict("records")[:3]):
+        assert space.number(space.encode(record)) == number
+    for number, (_, series) in enumerate(TABLE.iloc[:3].iterrows()):
+        assert space.number(space.encode(dict(series))) == number
+
+
+def test_numbers_and_bools_of_a_dataframe_are_one_coordinate_and_strings_one_per_option():
+    space = Space.of(TABLE)
+    assert space.dim == 1 + 1 + 1 + 2
+    assert space.groups == (0, 1, 2, 3, 3)
+    np.testing.assert_array_equal(space.rows[0], [1.0, 0.5, 1.0, 1.0, 0.0])
+
+
+def test_categorical_and_nullable_columns_give_python_types():
+    frame = pd.DataFrame(
+        {
+            "c": pd.Categorical(["lo", "hi"]),
+            "i": pd.array([3, 4], dtype="Int64"),
+            "b": pd.array([True, False], dtype="boolean"),
+        }
+    )
+    space = Space.of(frame)
+    point = space.decode(space.rows[1])
+    assert point == {"c": "hi", "i": 4, "b": False}
+    assert [type(v) for v in point.values()] == [str, int, bool]
+
+
+def test_a_column_may_mix_kinds_that_python_thinks_equal():
+    frame = pd.DataFrame({"v": pd.Series([1, True, "1"], dtype=object)})
+    space = Space.of(frame)
+    found = [space.decode(row)["v"] for row in space.rows]
+    assert [(type(v), v) for v in found] == [(int, 1), (bool, True), (str, "1")]
+
+
+def test_a_space_stands_for_itself():
+    space = Space.of([(0, 1)])
+    assert Space.of(space) is space
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [[(-5, 10), (0, 15)], MIXED, np.arange(12.0).reshape(6, 2), TABLE],
+    ids=["box", "dict", "array", "frame"],
+)
+def test_what_is_asked_in_any_space_can_be_told(spec):
+    opt = Optimizer(spec, n_init=3, seed=1)
+    for y in (0.0, 1.0, 0.5, 0.25):
+        x = opt.ask()
+        assert opt.tell(x, y).status == "told"
+    assert opt.pending == ()
+    assert len(opt.trials) == 4
+
+
+# User points and coordinates
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_decoding_inverts_encoding(data):
+    spec = data.draw(named(parameters))
+    point = data.draw(points_of(spec))
+    back = Space.of(spec).decode(Space.of(spec).encode(point))
+    assert_a_point_of(spec, back)
+    for name, parameter in spec.items():
+        if is_log_real(parameter):  # exp(log(x)) is x up to rounding
+            assert math.isclose(back[name], point[name], rel_tol=1e-12)
+        else:
+            assert back[name] == point[name]
+
+
+@given(st.lists(intervals, min_size=1, max_size=4), st.data())
+@settings(max_examples=100, deadline=None)
+def test_decoding_inverts_encoding_in_a_box(bounds, data):
+    point = np.array([data.draw(st.floats(lo, hi)) for lo, hi in bounds])
+    space = Space.of(bounds)
+    np.testing.assert_array_equal(space.decode(space.encode(point)), point)
+
+
+@given(named(parameters), st.data())
+@settings(max_examples=300, deadline=None)
+def test_a_decoded_point_encodes_to_itself_up_to_rounding_and_stays_inside(spec, data):
+    space = Space.of(spec)
+    u = np.array([[data.draw(st.floats(0.0, 1.0)) for _ in spec]])
+    row = space.from_unit(u)[0]
+    point = space.decode(row)
+    assert_a_point_of(spec, point)
+    back = space.encode(point)
+    assert np.all(space.lo <= back)
+    assert np.all(back <= space.hi)
+    np.testing.assert_allclose(
+        back, row, rtol=1e-12, atol=1e-12 * float(np.min(np.where(space.span > 0, space.span, 1)))
+    )
+
+
+@given(log_reals)
+@settings(max_examples=300, deadline=None)
+def test_both_ends_of_a_log_parameter_belong_to_it_exactly(parameter):
+    space = Space.of({"p": parameter})
+    assert space.decode(space.lo) == {"p": parameter.lo}
+    assert space.decode(space.hi) == {"p": parameter.hi}
+    np.testing.assert_array_equal(space.encode({"p": parameter.lo}), space.lo)
+    np.testing.assert_array_equal(space.encode({"p": parameter.hi}), space.hi)
+
+
+@given(intervals)
+@settings(max_examples=100, deadline=None)
+def test_both_ends_of_an_interval_belong_to_it_exactly(ends):
+    space = Space.of([ends])
+    assert (float(space.decode(space.lo)[0]), float(space.decode(space.hi)[0])) == ends
+    assert (float(space.encode([ends[0]])[0]), float(space.encode([ends[1]])[0])) == ends
+
+
+def test_a_log_parameter_is_the_logarithm_of_its_value():
+    space = Space.of({"lr": Real(1e-4, 1.0, log=True), "n": Int(1, 100, log=True)})
+    np.testing.assert_allclose(space.encode({"lr": 1e-2, "n": 10}), [math.log(1e-2), math.log(10)])
+    assert space.from_unit(np.array([[0.5, 0.5]]))[0, 0] == pytest.approx(math.log(1e-2))
+
+
+@given(int_bounds(-(2**53) - 100, 2**53 + 100), st.booleans())
+@settings(max_examples=200, deadline=None)
+def test_every_integer_of_an_accepted_range_survives(ends, log):
+    try:
+        space = Space.of({"n": Int(*ends, log=log)})
+    except ValueError:
+        return  # a range that floating point, or a logarithm, cannot tell apart may be refused
+    numbers = [space.decode(space.encode({"n": n}))["n"] for n in range(ends[0], ends[1] + 1)]
+    assert numbers == list(range(ends[0], ends[1] + 1))
+    assert len(np.unique(space.rows)) == len(numbers)
+
+
+@pytest.mark.parametrize("value", [3, 3.0, np.int64(3), np.float32(3.0)])
+def test_a_whole_number_of_any_kind_is_an_int(value):
+    space = Space.of({"n": Int(1, 8)})
+    point = space.decode(space.encode({"n": value}))
+    assert point == {"n": 3}
+    assert type(point["n"]) is int
+
+
+@pytest.mark.parametrize("value", [True, np.True_])
+def test_a_bool_of_any_kind_is_an_option(value):
+    space = Space.of({"b": [False, True]})
+    assert space.decode(space.encode({"b": value})) == {"b": True}
+
+
+def test_true_and_one_are_different_options():
+    space = Space.of({"v": [1, True, 0, False]})
+    found = [space.decode(space.encode({"v": v}))["v"] for v in (1, True, 0, False)]
+    assert [(type(v), v) for v in found] == [(int, 1), (bool, True), (int, 0), (bool, False)]
+
+
+def test_an_option_is_handed_out_itself():
+    chosen = [object(), len, (1, 2), "relu"]
+    space = Space.of({"c": chosen})
+    for option in chosen:
+        assert space.decode(space.encode({"c": option}))["c"] is option
+
+
+def test_options_may_be_arrays_of_different_shapes():
+    space = Space.of({"c": [np.array([1, 2]), np.array([1, 2, 3])]})
+    assert space.decode(space.encode({"c": np.array([1, 2, 3])}))["c"].shape == (3,)
+
+
+def test_the_keys_of_a_point_may_come_in_any_order():
+    space = Space.of({"a": (0, 1), "b": (0, 1)})
+    np.testing.assert_array_equal(space.encode({"b": 0.25, "a": 0.75}), [0.75, 0.25])
+
+
+# Finite spaces
+
+
+@given(named(discrete, most=3))
+@settings(max_examples=100, deadline=None)
+def test_the_enumeration_of_a_discrete_space_is_complete_and_without_repetition(spec):
+    space = Space.of(spec)
+    levels = [
+        list(range(p.lo, p.hi + 1)) if isinstance(p, Int) else list(getattr(p, "options", p)) for p in spec.values()
+    ]
+    size = math.prod(map(len, levels))
+    assert space.extent == (size, 0)
+    if space.rows is None:
+        assert size > 20_000
+        return
+    assert space.rows.shape == (size, space.dim)
+    assert len(np.unique(space.rows, axis=0)) == size
+    if size <= 2_000:
+        points = [tuple((type(v), v) for v in space.decode(row).values()) for row in space.rows]
+        assert set(points) == {tuple((type(v), v) for v in combination) for combination in product(*levels)}
+
+
+@given(named(discrete, most=2))
+@settings(max_examples=50, deadline=None)
+def test_every_row_of_a_discrete_space_has_its_own_number(spec):
+    space = Space.of(spec)
+    for number in range(0, len(space.rows), max(1, len(space.rows) // 20)):
+        row = space.rows[number]
+        assert space.number(row) == number
+        assert space.number(space.encode(space.decode(row))) == number
+
+
+def test_a_space_with_a_continuous_parameter_is_not_enumerated():
+    space = Space.of({"x": (0, 1), "c": ["a", "b", "c"]})
+    assert space.rows is None
+    assert space.extent == (3, 1)
+
+
+@given(st.lists(st.lists(st.integers(-2, 2), min_size=2, max_size=2), min_size=1, max_size=12))
+@settings(max_examples=100, deadline=None)
+def test_duplicate_rows_are_one_point_the_first_of_them(rows):
+    for space in (Space.of(np.array(rows)), Space.of(pd.DataFrame(rows, columns=["a", "b"]))):
+        for row, coordinates in zip(rows, space.rows, strict=True):
+            assert space.number(coordinates) == rows.index(row)
+            point = space.decode(coordinates)
+            assert (list(point.values()) if isinstance(point, dict) else point.tolist()) == row
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [np.array([[0.0], [1.0], [0.0], [2.0]]), TABLE, {"n": Int(1, 5, log=True), "c": ["a", "b"]}],
+    ids=["array", "frame", "dict"],
+)
+def test_without_repeats_each_point_is_offered_once_whatever_the_duplicates(spec):
+    opt = Optimizer(spec, GPMI(), kernel=kernels.RBF(1.0), noise_var=1e-2, repeats=False, seed=0)
+    distinct = len(np.unique(opt.space.rows, axis=0))
+    for _ in range(distinct):
+        opt.tell(opt.ask(), 0.0)
+    assert len(np.unique([opt.space.encode(t.x) for t in opt.trials], axis=0)) == distinct
+    with pytest.raises(SpaceExhausted):
+        opt.ask()
+
+
+@pytest.mark.parametrize("n_init", [0, 3])
+def test_minus_zero_is_zero(n_init):
+    spec = np.array([[-0.0], [0.0], [1.0]])
+    opt = Optimizer(spec, GPMI(), kernel=kernels.RBF(1.0), noise_var=1e-2, n_init=n_init, repeats=False, seed=0)
+    for _ in range(2):
+        opt.tell(opt.ask(), 0.0)
+    assert sorted(abs(float(t.x[0])) for t in opt.trials) == [0.0, 1.0]
+    with pytest.raises(SpaceExhausted):
+        opt.ask()
+
+
+# The initial design
+
+
+@given(named(parameters, most=4), st.floats(0, 1), st.integers(0, 2**31))
+@settings(max_examples=50, deadline=None)
+def test_the_initial_design_lies_inside_the_space(spec, hi, seed):
+    spec = {**spec, "one that is continuous": (-1.0, hi)}
+    for point in Optimizer(spec, n_init=5, seed=seed).ask(5):
+        assert_a_point_of(spec, point)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        [(0, 1)],
+        {"p": (1e-5, 1e-1)},
+        {"p": Real(1e-5, 1e-1, log=True)},
+        {"p": Real(1e-5, 1.0, log=True)},
+        {"p": Real(0.5, 2.0, log=True)},
+        {"p": Real(0.99, 1.01, log=True), "q": Real(1e-300, 1e300, log=True)},
+        {"p": Int(1, 64, log=True)},
+        np.arange(64.0)[:, None],
+    ],
+    ids=str,
+)
+def test_the_points_of_the_initial_design_differ(spec):
+    opt = Optimizer(spec, n_init=24, seed=0)
+    points = opt.ask(24)
+    assert len(np.unique([opt.space.encode(p) for p in points], axis=0)) == 24
+    assert {trial.origin for trial in opt.trials} == {"design"}
+
+
+def test_the_initial_design_differs_from_what_was_told_before():
+    opt = Optimizer({"p": Real(0.5, 2.0, log=True)}, n_init=8, seed=0)
+    first = Optimizer({"p": Real(0.5, 2.0, log=True)}, n_init=8, seed=0).ask()
+    opt.tell(first, 1.0)
+    assert opt.ask() != first
+
+
+# Points as the optimizer keeps them
+
+
+@given(log_reals, st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_told_point_is_kept_as_it_was_told(parameter, data):
+    x = {"p": data.draw(values_of(parameter))}
+    opt = Optimizer({"p": parameter}, seed=0)
+    trial = opt.tell(x, 1.0)
+    assert trial.x == x
+    assert trial.x is not x
+    assert opt.best.x == x
+
+
+# exp(log(x)) is not x for this one, although x is exp of something.
+STUBBORN = next(
+    float(x) for x in np.exp(np.random.default_rng(1).uniform(0.6, 0.7, 500_000)) if np.exp(np.log(x)) not in (x,)
+)
+
+
+def test_a_pending_point_is_recognised_after_a_replay():
+    spec = {"p": Real(1.5, 2.5, log=True)}
+    first = Optimizer(spec, seed=0)
+    first.tell({"p": STUBBORN}, 1.0)
+    second = Optimizer(spec, seed=0).replay(first.trials)
+    assert second.trials[0].x == {"p": STUBBORN}
+    assert second.ask() == first.ask()
+
+
+def test_points_may_be_told_in_the_plain_types_of_the_space():
+    trial = Optimizer(MIXED, seed=0).tell(
+        {"lr": np.float64(1e-3), "layers": np.int64(2), "width": 64.0, "act": "tanh", "drop": None, "x": 1}, 0.0
+    )
+    assert [type(v) for v in trial.x.values()] == [float, int, int, str, type(None), float]
+
+
+@pytest.mark.parametrize("spec", [[(0, 1), (0, 1)], {"a": (0, 1)}, np.eye(3)], ids=["box", "dict", "array"])
+def test_a_point_belongs_to_whom_it_was_given(spec):
+    """Whatever is done to an asked or told point, the optimizer keeps its own."""
+    opt = Optimizer(spec, seed=0)
+    asked = opt.ask()
+    kept = asked.copy()
+    spoil(asked)
+    assert same(opt.trials[0].x, kept)
+    told = kept.copy()
+    opt.tell(told, 1.0)
+    spoil(told)
+    recommended = opt.recommend()
+    spoil(recommended)
+    assert same(opt.trials[0].x, kept)
+    assert opt.pending == ()
+
+
+def spoil(point):
+    if isinstance(point, dict):
+        point.clear()
+    else:
+        point[:] = -7.0
+
+
+def same(a, b):
+    return a == b if isinstance(a, dict) else bool(np.array_equal(a, b))
