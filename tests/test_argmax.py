@@ -25,7 +25,7 @@ def objective(space: Parameters, policy: Policy, seed: int, n: int = 25, sign: f
 
 
 def found_by(o: Objective, space: Parameters, seed: int = 0) -> tuple[np.ndarray, float]:
-    screen = Tracked.start(o.posterior, space.from_unit(sobol(space.unit_dim, SCREEN.bit_length() - 1, seed)))
+    screen = Tracked.start(o.posterior, space.from_unit(sobol(space.unit_dim, SCREEN.bit_length() - 1, (seed,))))
     order = np.argsort(-o.sign * o.posterior.mu_at_observed)
     found = best_point(o, space, screen, o.posterior.x[order[:3]], np.random.default_rng(seed))
     return found.row, found.score
@@ -156,3 +156,8 @@ def test_a_joint_draw_over_many_rows_says_that_it_was_reduced() -> None:
     )
     opt.tell(opt.ask(), 0.0)
     assert [e.kind for e in opt.events] == ["reduced search"]
+
+
+def test_the_first_points_of_a_longer_sequence_are_the_shorter_sequence() -> None:
+    np.testing.assert_array_equal(sobol(5, 4, (7, 0)), sobol(5, 8, (7, 0))[:16])
+    assert not np.array_equal(sobol(5, 4, (7, 0)), sobol(5, 4, (7, 1)))

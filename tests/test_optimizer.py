@@ -364,3 +364,26 @@ def test_any_sequence_of_calls_keeps_the_books_straight(data: st.DataObject) -> 
         assert (statuses.count("told"), statuses.count("pending"), statuses.count("failed")) == (told, pending, failed)
         assert (opt.posterior is None) == (told == 0)
         assert opt.posterior is None or opt.posterior.n == told
+
+
+def test_a_batch_may_be_larger_than_what_is_told_or_left() -> None:
+    d = np.array([[0.0], [1.0], [2.0]])
+    assert len(Optimizer(d, seed=0).ask(5)) == 5
+    assert len(Optimizer(d, seed=0, kernel=KERNEL).ask(5)) == 5
+    opt = Optimizer(d, seed=0, repeats=False)
+    assert len(opt.ask(5)) == 3
+    with pytest.raises(SpaceExhausted):
+        opt.ask(5)
+
+
+def test_the_user_may_change_the_point_he_was_given() -> None:
+    for space in (BOX, MIXED, np.eye(3)):
+        opt = Optimizer(space, seed=0)
+        x = opt.ask()
+        kept = x.copy()
+        if isinstance(x, dict):
+            x.clear()
+        else:
+            x[:] = 99.0
+        opt.tell(kept, 1.0)
+        assert not opt.pending

@@ -74,7 +74,7 @@ def fit(
     without noise and long ones with noise can both explain rough data, so one start is not enough.
     """
     x, y = _subset(x, y)
-    location, scale = float(y.mean()), float(y.std())
+    location, scale = (float(y.mean()), float(y.std())) if len(y) else (0.0, 1.0)
     if not scale > 1e-12 * abs(location):
         scale = 1.0
     problem = _Evidence(
@@ -108,7 +108,7 @@ def fit_noise(x: Array, y: Array, kernel: Kernel) -> Prior:
     x, y = _subset(x, y)
     values, vectors = np.linalg.eigh(kernel(x, x))  # K = Q diag(values) Q^T, so each noise_var costs O(n)
     values, rotated = np.maximum(values, 0.0), (vectors.T @ y) ** 2
-    unit = float(kernel.diagonal(x).mean()) or 1.0
+    unit = float(kernel.diagonal(x).mean() if len(y) else 0.0) or 1.0
     log_noise = np.linspace(*_BOUNDS_NOISE, 400)
     total = values[:, None] + unit * np.exp(log_noise)
     penalty = 0.5 * ((log_noise - _LOG_NOISE[0]) / _LOG_NOISE[1]) ** 2
@@ -154,7 +154,7 @@ class _Evidence:
 
     def mean(self, q: Array) -> float:
         """The most probable constant mean given q."""
-        solved = self._solve(q)
+        solved = self._solve(q) if len(self.y) else None
         return 0.0 if solved is None else solved.mean
 
     def _solve(self, q: Array) -> _Solved | None:
@@ -186,6 +186,8 @@ class _Evidence:
 
     def maximise(self, starts: list[Array]) -> tuple[Array, float]:
         """The best q found from the starts and its log posterior density, -inf if there is none."""
+        if len(self.y) == 0:
+            return self.centre, 0.0
         from scipy.optimize import minimize
 
         best, value = self.centre, np.inf

@@ -89,7 +89,7 @@ class Optimizer:
         self.seed = (
             int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else checks.whole("seed", seed, 0)
         )
-        if goal not in ("max", "min"):
+        if not isinstance(goal, str) or goal not in ("max", "min"):
             raise ValueError(f"goal is {goal!r}; give 'max' or 'min'")
         self.goal = goal
         if not isinstance(repeats, bool):
@@ -103,7 +103,7 @@ class Optimizer:
         self._rows: dict[int, Array] = {}  # the coordinates of each trial
         self._next_number = 0
         self._outcomes: list[int] = []  # numbers of told and failed trials, in that order
-        self._events: list[Event] = []
+        self._events: dict[Event, None] = {}  # an ordered set
         # Derived from the above, kept because it is dear: see _update.
         self._priors: dict[int, hyper.Prior] = {}
         self._anchor: Posterior | None = None  # the posterior at the last fit
@@ -120,11 +120,20 @@ class Optimizer:
     def ask(self, n: int | None = None) -> Point | list[Point]:
         """The next point to evaluate, or a list of n to evaluate at the same time; pending until told.
 
-        O(n_obs^2) on average with n_obs observations, plus O(n_obs m) on a finite set of m points.
+        The list is shorter where fewer points are left (repeats=False). With n_obs observations a point costs
+        O(n_obs^2) on average, plus O(n_obs m) on a finite set of m points.
         """
         if n is None:
-            return self._ask_one().x
-        return [self._ask_one().x for _ in range(checks.whole("n", n, 1))]
+            return self._ask_one()
+        points: list[Point] = []
+        for _ in range(checks.whole("n", n, 1)):
+            try:
+                points.append(self._ask_one())
+            except SpaceExhausted:
+                if not points:
+                    raise
+                break
+        return points
 
     def tell(self, x: Point, y: float) -> Trial:
         """Record the value y observed at x: a pending point, or any other point of the space. Order is free."""
@@ -256,10 +265,10 @@ class Optimizer:
         n_init = min(10, len(set(self.space.groups)) + 3)
         return n_init if self.budget is None else max(1, min(n_init, self.budget // 3))
 
-    def _ask_one(self) -> Trial:
+    def _ask_one(self) -> Point:
         with one_blas_thread():
             trial = self._designed() or self._chosen()
-        return trial
+        return trial.x.copy()  # the user may do with it what he likes
 
     def _designed(self) -> Trial | None:
         """The next point of the initial design, while it is incomplete."""
@@ -281,7 +290,7 @@ class Optimizer:
         if rows is not None:
             order = np.random.default_rng(self.seed).permutation(len(rows))
             return rows[order]
-        return self.space.from_unit(sobol(self.space.unit_dim, max(4, count.bit_length()), self.seed))
+        return self.space.from_unit(sobol(self.space.unit_dim, max(4, count.bit_length()), (self.seed, 0)))
 
     def _chosen(self) -> Trial:
         """The policy's choice."""
@@ -298,7 +307,7 @@ class Optimizer:
         state = self._state(posterior, failed + pending)
         objective = Objective(posterior, self.policy, state, self._sign)
         found = self._search(objective, told, failed + pending)
-        self._events += [event for event in found.events if event not in self._events]
+        self._events |= dict.fromkeys(found.events)
         return self._add(
             found.row,
             "policy",
@@ -356,7 +365,8 @@ class Optimizer:
 
     @cached_property
     def _screen(self) -> Array:
-        return self.space.from_unit(sobol(self.space.unit_dim, SCREEN.bit_length() - 1, self.seed))
+        """Points spread over the space, where the moments are kept up to date for the screen of the argmax."""
+        return self.space.from_unit(sobol(self.space.unit_dim, SCREEN.bit_length() - 1, (self.seed, 1)))
 
     def _excluded(self, rows: Array) -> Mask | None:
         """Which rows may not be asked: failed ones, and with repeats=False all that were asked or told."""
@@ -387,10 +397,10 @@ class Optimizer:
             prior = self._prior(p, x, y)
             self._anchor = self._posterior = prior.posterior().condition(x[:p], y[:p]) if p else prior.posterior()
             self._tracked = self._bound = None
-            self._events += [event for event in prior.events if event not in self._events]
+            self._events |= dict.fromkeys(prior.events)
         for i in range(self._posterior.n, n):
             self._posterior = self._posterior.condition(x[i], y[i : i + 1])
-        self._events += [event for event in self._posterior.events if event not in self._events]
+        self._events |= dict.fromkeys(self._posterior.events)
         return self._posterior
 
     def _prior(self, p: int, x: Array, y: Array) -> hyper.Prior:

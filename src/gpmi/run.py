@@ -32,18 +32,23 @@ class Result:
     @staticmethod
     def of(optimizer: Optimizer, reason: str) -> Result:
         """The result of a run so far."""
-        best = optimizer.best
+        best, recommended, posterior, events = optimizer.best, None, None, optimizer.events
+        if best is not None:
+            try:
+                recommended, posterior = optimizer.recommend(), optimizer.posterior
+            except Exception as error:  # the evaluations must come out, whatever the model says
+                events += (Event("no recommendation", f"the model failed: {error}"),)
         return Result(
             x=None if best is None else best.x,
             y=None if best is None else best.y,
-            recommended=None if best is None else optimizer.recommend(),
+            recommended=recommended,
             trials=tuple(trial for trial in optimizer.trials if trial.status != "pending"),
             reason=reason,
-            events=optimizer.events,
+            events=events,
             goal=optimizer.goal,
             seed=optimizer.seed,
             space=optimizer.space,
-            posterior=optimizer.posterior,
+            posterior=posterior,
         )
 
 
