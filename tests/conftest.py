@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import settings
 from numpy.typing import NDArray
 
 from gpmi import kernels
+
+settings.register_profile("gpmi", deadline=None)  # a shared machine: a slow example is no failure
+settings.load_profile("gpmi")
 
 Array = NDArray[np.float64]
 

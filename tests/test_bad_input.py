@@ -1,7 +1,8 @@
-"""Bad input is refused by a ValueError or TypeError that names the argument, the value and the remedy; nothing changes."""
+"""Bad input is refused with the argument, the value and the remedy, and the optimizer is left as it was."""
 
 import math
 import re
+from fractions import Fraction
 from numbers import Real as RealNumber
 
 import numpy as np
@@ -33,7 +34,9 @@ from gpmi import (
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**400
 RAGGED = [[1.0], [1.0, 2.0]]
-REMEDY = re.compile(r"\b(give|must|needs?|leave|tell|ask|use|narrow|name|say|only|exactly|at least|is an array of)\b")
+REMEDY = re.compile(
+    r"\b(give|must|needs?|leave|tell|use|narrow|name|say|only|exactly|at least|is an array|is a dict)\b"
+)
 PRIOR = {"kernel": kernels.RBF(0.5), "noise_var": 1e-2}
 
 
@@ -73,8 +76,11 @@ def in_dict():
 POINT = {"r": 0.5, "l": 0.125, "i": 3, "c": "relu", "b": True}
 
 
+CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+
+
 def in_array():
-    opt = Optimizer(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), GPMI(), **PRIOR, seed=0)
+    opt = Optimizer(CORNERS, GPMI(), **PRIOR, seed=0)
     opt.tell([0.0, 1.0], 1.0)
     opt.ask()
     return opt
@@ -94,7 +100,7 @@ def picture(opt):
 
 
 def same(a, b):
-    return a == b if isinstance(a, dict) else bool(np.array_equal(a, b))
+    return bool(np.array_equal(a, b)) if isinstance(a, np.ndarray) else a == b
 
 
 def assert_refused_by(make, call, *words):
@@ -116,8 +122,10 @@ def assert_refused_by(make, call, *words):
         INF,
         -INF,
         np.float32("nan"),
-        np.array(NAN),
         HUGE,
+        -HUGE,
+        True,
+        np.True_,
         "3",
         "",
         b"1",
@@ -145,7 +153,7 @@ def test_a_value_that_is_not_one_finite_number_is_refused(y):
     assert_refused_by(in_box, lambda opt: opt.tell([0.5, 0.5], y), "y is", repr(y))
 
 
-@pytest.mark.parametrize("y", [1, 1.0, True, np.True_, np.float32(1.0), np.int8(1), np.array(1.0)], ids=repr)
+@pytest.mark.parametrize("y", [1, 1.0, Fraction(1), np.float32(1.0), np.int8(1), np.array(1.0)], ids=repr)
 def test_a_number_of_any_kind_is_a_value(y):
     trial = in_box().tell([0.5, 0.5], y)
     assert type(trial.y) is float
@@ -153,8 +161,11 @@ def test_a_number_of_any_kind_is_a_value(y):
 
 
 @pytest.mark.parametrize("learned", [{}, {"noise_var": 1e-2}, {"kernel": kernels.RBF(0.5)}, PRIOR], ids=str)
-@pytest.mark.parametrize("values", [(1e308, -1e308), (1e200, -1e200, 0.0), (1e308, 1e308, 1e308), (1e160, 1.0, 2.0)])
-def test_a_value_too_large_to_square_is_refused_or_survived(values, learned):
+@pytest.mark.parametrize(
+    "values",
+    [(1e308, -1e308), (1e200, -1e200, 0.0), (1e308, 1e308, 1e308), (1e160, 1.0, 2.0), (1e-160, 0.0), (1e-320, 2e-320)],
+)
+def test_a_value_whose_square_overflows_or_vanishes_is_refused_or_survived(values, learned):
     opt = Optimizer([(0, 1)], seed=0, n_init=0, **learned)
     for i, y in enumerate(values):
         try:
@@ -164,7 +175,34 @@ def test_a_value_too_large_to_square_is_refused_or_survived(values, learned):
     for _ in range(3):
         x = opt.ask()
         opt.space.encode(x)
-        opt.tell(x, 0.5)
+        opt.tell(x, 0.0)
+    opt.space.encode(opt.recommend())
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        [(0.0, 1e-320)],
+        [(-8e307, 8e307)],
+        [(1e300, 1.000001e300)],
+        [(1.0, 1.0 + 1e-15)],
+        {"p": (1e-320, 1e-319)},
+        {"p": (0.0, 1e300)},
+        np.array([[1e300], [-1e300], [0.0]]),
+        np.array([[1e-300], [2e-300]]),
+    ],
+    ids=str,
+)
+def test_a_space_too_wide_or_narrow_to_square_is_refused_or_survived(spec):
+    try:
+        opt = Optimizer(spec, seed=0)
+    except ValueError as error:
+        assert REMEDY.search(str(error))
+        return
+    for y in (0.0, 1.0, 0.5, 0.25, 2.0, 0.0, 1.0):
+        x = opt.ask()
+        opt.space.encode(x)
+        opt.tell(x, y)
     opt.space.encode(opt.recommend())
 
 
@@ -308,13 +346,15 @@ def test_ask_takes_a_positive_whole_number(n):
     assert_refused_by(in_box, lambda opt: opt.ask(n), "n is", repr(n))
 
 
-def test_asking_for_more_than_is_left_leaves_nothing_pending():
+def test_asking_for_more_than_is_left_gives_what_is_left():
     opt = Optimizer(np.arange(3.0)[:, None], GPMI(), **PRIOR, repeats=False, seed=0)
     opt.tell([1.0], 1.0)
-    with pytest.raises(gpmi.SpaceExhausted):
-        opt.ask(3)
-    assert opt.pending == ()
-    assert len(opt.ask(2)) == 2
+    assert sorted(float(x[0]) for x in opt.ask(5)) == [0.0, 2.0]
+    before = picture(opt)
+    for n in (None, 1, 5):
+        with pytest.raises(gpmi.SpaceExhausted):
+            opt.ask(n)
+    assert picture(opt) == before
 
 
 @pytest.mark.parametrize("repeats", [True, False])
@@ -385,9 +425,9 @@ def test_a_history_with_a_bad_trial_is_refused_as_a_whole(bad):
         ([Int(1, 3)], ["bounds[0]", "Int"]),
         (None, ["space is None"]),
         ("ab", ["space is 'ab'"]),
-        (b"ab", ["space is b'ab'"]),
+        (b"ab", ["bounds[0]"]),
         (3, ["space is 3"]),
-        (range(3), ["range(0, 3)"]),
+        (range(3), ["bounds[0]"]),
         ({(0, 1)}, ["space is {"]),
         (pd.Series([1.0, 2.0]), ["space is"]),
         (Real, ["space is", "Real"]),
@@ -423,6 +463,7 @@ def test_what_is_no_space_is_refused(spec, words):
         (np.array([[0.0, 1.0], [NAN, 1.0]]), ["candidates", "nan", "row 1"]),
         (np.array([[0.0, INF]]), ["candidates", "inf", "row 0"]),
         (np.array([["a", "b"]]), ["candidates", "dtype"]),
+        (np.array([[True, False]]), ["candidates", "dtype bool"]),
         (np.array([[1.0, None]]), ["candidates", "dtype object"]),
         (np.array([[1j]]), ["candidates", "complex"]),
         (np.array([[1, 2]], dtype="m8[s]"), ["candidates", "timedelta"]),
@@ -622,14 +663,14 @@ def attempt(call):
 class Subject:
     """An optimizer that is kept for as long as it refuses, and made anew when it has accepted something."""
 
-    def __init__(self, make):
-        self.make, self.opt, self.before, self.next = make, None, None, None
+    def __init__(self, make, looks_ahead=False):
+        self.make, self.looks_ahead = make, looks_ahead
+        self.opt = self.before = self.next = None
 
     def __call__(self, call):
         if self.opt is None:
             self.opt = self.make()
-            self.next = self.opt.ask()
-            self.opt.forget(self.next)
+            self.next = self.look_ahead()
             self.before = picture(self.opt)
         opt = self.opt
         found, message = attempt(lambda: call(opt))
@@ -637,35 +678,38 @@ class Subject:
             self.opt = None
         else:
             assert picture(opt) == self.before
+            assert same(self.look_ahead(), self.next)
         return found, message
 
-    def check_next(self):
-        if self.opt is not None:
-            x = self.opt.ask()
-            assert same(x, self.next)
-            self.opt.forget(x)
+    def look_ahead(self):
+        if not self.looks_ahead:
+            return None
+        x = self.opt.ask()
+        self.opt.forget(x)
+        return x
+
+
+ARRAY, BOX, DICT = Subject(in_array, looks_ahead=True), Subject(in_box), Subject(in_dict)
 
 
 @thousands
 @given(y=junk)
 def test_any_value_is_one_finite_number_or_refused(y):
     told, message = ARRAY(lambda opt: opt.tell([1.0, 1.0], y))
-    ARRAY.check_next()
     if message is None:
         assert type(told.y) is float
         assert math.isfinite(told.y)
         assert told.y == float(y)
     else:
-        assert_names(message, "y is", repr(y))
+        assert_names(message, "y is", repr(y.item() if isinstance(y, np.ndarray) and y.ndim == 0 else y))
 
 
 @thousands
 @given(x=junk)
 def test_any_point_is_a_point_of_the_candidates_or_refused(x):
     told, message = ARRAY(lambda opt: opt.tell(x, 1.0))
-    ARRAY.check_next()
     if message is None:
-        assert any(np.array_equal(told.x, row) for row in told_rows)
+        assert any(np.array_equal(told.x, row) for row in CORNERS)
         assert np.array_equal(told.x, np.asarray(x, dtype=float))
     else:
         assert_names(message, "x")
@@ -703,7 +747,6 @@ def test_any_other_call_is_refused_or_makes_sense(x, method):
     if method == "ask" and isinstance(x, int) and x > 5:
         return
     found, message = ARRAY(lambda opt: getattr(opt, method)(x))
-    ARRAY.check_next()
     if message is None and method == "ask":
         assert x is None or len(found) == x
 
@@ -763,8 +806,3 @@ def test_any_argument_of_an_optimizer_makes_sense_or_is_refused(name, value):
         opt.tell(opt.ask(), 1.0)
     else:
         assert_names(message, name)
-
-
-CORNERS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
-told_rows = CORNERS
-ARRAY, BOX, DICT = Subject(in_array), Subject(in_box), Subject(in_dict)

@@ -1,4 +1,4 @@
-"""Spaces: what a user may write, what a point looks like, and that user points and coordinates are two names of one thing."""
+"""Spaces: what a user may write, what a point looks like, and how points and coordinates belong together."""
 
 import math
 from itertools import product
@@ -32,7 +32,7 @@ TABLE = pd.DataFrame(
 
 
 def ordered(numbers):
-    return st.tuples(numbers, numbers).filter(lambda pair: pair[0] != pair[1]).map(sorted).map(tuple)
+    return st.tuples(numbers, numbers).filter(lambda pair: abs(pair[0] - pair[1]) > 1e-200).map(sorted).map(tuple)
 
 
 def int_bounds(least, most):
@@ -42,7 +42,7 @@ def int_bounds(least, most):
 options = st.lists(st.one_of(st.text(max_size=3), st.integers(), st.booleans(), st.none()), min_size=1, max_size=5)
 distinct_options = options.map(lambda values: list({(type(v), v): v for v in values}.values()))
 intervals = ordered(st.floats(-1e150, 1e150))
-log_reals = ordered(st.floats(1e-300, 1e300)).map(lambda ends: Real(*ends, log=True))
+log_reals = ordered(st.floats(1e-150, 1e150)).map(lambda ends: Real(*ends, log=True))
 discrete = st.one_of(
     int_bounds(-(10**9), 10**9).map(lambda ends: Int(*ends)),
     int_bounds(1, 10**9).map(lambda ends: Int(*ends, log=True)),
@@ -142,7 +142,7 @@ def test_a_list_of_two_numbers_in_a_dict_is_a_choice_between_them():
     assert [space.decode(row) for row in space.rows] == [{"k": 1}, {"k": 10}]
 
 
-@pytest.mark.parametrize("dtype", [float, np.float32, int, np.uint8, bool])
+@pytest.mark.parametrize("dtype", [float, np.float32, int, np.uint8])
 def test_a_point_of_an_array_of_candidates_is_one_of_its_rows(dtype):
     array = np.array([[1, 0], [0, 1], [1, 1]], dtype=dtype)
     space = Space.of(array)
@@ -153,7 +153,7 @@ def test_a_point_of_an_array_of_candidates_is_one_of_its_rows(dtype):
         np.testing.assert_array_equal(point, expected)
 
 
-@pytest.mark.parametrize("dtype", [float, np.float32, int, np.uint8, bool])
+@pytest.mark.parametrize("dtype", [float, np.float32, int, np.uint8])
 def test_the_rows_of_the_users_own_array_are_points(dtype):
     array = np.array([[1, 0], [0, 1], [1, 1]], dtype=dtype)
     space = Space.of(array)
@@ -189,11 +189,11 @@ def test_the_rows_of_the_users_own_dataframe_are_points():
         assert space.number(space.encode(dict(series))) == number
 
 
-def test_numbers_and_bools_of_a_dataframe_are_one_coordinate_and_strings_one_per_option():
+def test_numbers_of_a_dataframe_are_one_coordinate_and_bools_and_strings_one_per_option():
     space = Space.of(TABLE)
-    assert space.dim == 1 + 1 + 1 + 2
-    assert space.groups == (0, 1, 2, 3, 3)
-    np.testing.assert_array_equal(space.rows[0], [1.0, 0.5, 1.0, 1.0, 0.0])
+    assert space.dim == 1 + 1 + 2 + 2
+    assert space.groups == (0, 1, 2, 2, 3, 3)
+    np.testing.assert_array_equal(space.rows[0], [1.0, 0.5, 1.0, 0.0, 1.0, 0.0])
 
 
 def test_categorical_and_nullable_columns_give_python_types():
@@ -263,18 +263,17 @@ def test_decoding_inverts_encoding_in_a_box(bounds, data):
 
 @given(named(parameters), st.data())
 @settings(max_examples=300, deadline=None)
-def test_a_decoded_point_encodes_to_itself_up_to_rounding_and_stays_inside(spec, data):
+def test_a_decoded_point_encodes_to_itself_and_stays_inside(spec, data):
     space = Space.of(spec)
-    u = np.array([[data.draw(st.floats(0.0, 1.0)) for _ in spec]])
-    row = space.from_unit(u)[0]
+    row = space.from_unit(np.array([[data.draw(st.floats(0.0, 1.0)) for _ in spec]]))[0]
+    assert np.all((space.lo <= row) & (row <= space.hi))
     point = space.decode(row)
     assert_a_point_of(spec, point)
     back = space.encode(point)
-    assert np.all(space.lo <= back)
-    assert np.all(back <= space.hi)
-    np.testing.assert_allclose(
-        back, row, rtol=1e-12, atol=1e-12 * float(np.min(np.where(space.span > 0, space.span, 1)))
-    )
+    assert np.all((space.lo <= back) & (back <= space.hi))
+    log = np.array([is_log_real(list(spec.values())[g]) for g in space.groups])
+    np.testing.assert_array_equal(back[~log], row[~log])
+    np.testing.assert_allclose(back[log], row[log], rtol=1e-14, atol=1e-15)  # log(exp(u)) is u up to rounding
 
 
 @given(log_reals)
@@ -443,7 +442,7 @@ def test_the_initial_design_lies_inside_the_space(spec, hi, seed):
         {"p": Real(1e-5, 1e-1, log=True)},
         {"p": Real(1e-5, 1.0, log=True)},
         {"p": Real(0.5, 2.0, log=True)},
-        {"p": Real(0.99, 1.01, log=True), "q": Real(1e-300, 1e300, log=True)},
+        {"p": Real(0.99, 1.01, log=True), "q": Real(1e-150, 1e150, log=True)},
         {"p": Int(1, 64, log=True)},
         np.arange(64.0)[:, None],
     ],

@@ -22,74 +22,103 @@ FLOOR = 1e-12
 REFUSE = 1e-6
 
 
+_SEGMENT = 256  # rows of a factor allocated together
+
+
 class NotPositiveDefinite(ValueError):
     """The matrix K + noise_var I has a clearly negative pivot, so no small jitter can repair it."""
 
 
 @dataclass(slots=True)
-class _Rows:
-    """Storage for the rows of a factor: written once, in order, never changed."""
+class _Segment:
+    """Consecutive rows of a factor, written once, in order: row i of it is (left[i], corner[i, : i + 1])."""
 
-    data: Array  # (capacity, capacity), C order: row s of L is data[s, : s + 1]
+    left: Array  # (capacity, start), C order: the columns of all rows before the segment
+    corner: Array  # (capacity, capacity), C order, lower triangular
     used: int
+
+    @staticmethod
+    def empty(start: int) -> _Segment:
+        return _Segment(np.empty((_SEGMENT, start)), np.empty((_SEGMENT, _SEGMENT)), 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
     """L, lower triangular with positive diagonal, such that L L^T = C.
 
-    A value of n rows that looks into storage shared with the factors it was extended from. Extending
-    writes row n behind the rows that older versions see, so nobody's numbers change and nothing is copied.
+    A value of n rows that looks into segments of rows shared with the factors it was extended from. Extending writes
+    row n behind the rows that older versions see, so nobody's numbers change, and neither growth nor a branch copies
+    more than the rows of one segment.
     """
 
-    _rows: _Rows
+    _segments: tuple[_Segment, ...]
     n: int
 
     @staticmethod
     def empty() -> Factor:
         """The factor of the empty matrix."""
-        return Factor(_Rows(np.empty((0, 0)), 0), 0)
+        return Factor((), 0)
+
+    def _parts(self) -> Iterator[tuple[int, int, _Segment]]:
+        """(first row, number of our rows, segment) for each segment."""
+        start = 0
+        for segment in self._segments:
+            rows = min(len(segment.corner), self.n - start)
+            yield start, rows, segment
+            start += rows
 
     @property
     def diagonal(self) -> Array:
         """L_ss for s = 1..n. A copy of n numbers."""
-        return np.diagonal(self._rows.data)[: self.n].copy()
+        parts = [np.diagonal(segment.corner)[:rows] for _, rows, segment in self._parts()]
+        return np.concatenate(parts) if parts else np.empty(0)
 
-    @property
-    def lower(self) -> Array:
-        """L as an (n, n) matrix with zeros above the diagonal. A copy."""
-        return np.tril(self._rows.data[: self.n, : self.n])
+    def rows(self, begin: int = 0) -> Array:
+        """Rows begin..n-1 of L, an (n - begin, n) matrix with zeros above the diagonal. A copy."""
+        lower = np.zeros((self.n - begin, self.n))
+        for start, rows, segment in self._parts():
+            skip = max(0, begin - start)
+            if skip < rows:
+                at = slice(start + skip - begin, start + rows - begin)
+                lower[at, :start] = segment.left[skip:rows]
+                lower[at, start : start + rows] = np.tril(segment.corner[:rows, :rows])[skip:]
+        return lower
 
     def row(self, s: int) -> Array:
-        """L_{s, 1..s+1}, the row that observation s added. A view, not to be written."""
-        return self._rows.data[s, : s + 1]
+        """L_{s, 1..s+1}, the row that observation s added. A view or a copy, not to be written."""
+        start, _, segment = next(part for part in self._parts() if s < part[0] + part[1])
+        i = s - start
+        tail = segment.corner[i, : i + 1]
+        return np.concatenate([segment.left[i], tail]) if start else tail
 
     def solve(self, b: Array) -> Array:
         """L^-1 b for b (n,) or (n, m). O(n^2 m)."""
-        return self._solve(b, transposed=False)
+        if len(self._segments) == 1:
+            return _triangular(self._segments[0], self.n, b, transposed=False)
+        x = np.array(b, dtype=float)
+        for start, rows, segment in self._parts():
+            at = slice(start, start + rows)
+            x[at] = _triangular(segment, rows, x[at] - segment.left[:rows] @ x[:start], transposed=False)
+        return x
 
     def solve_transposed(self, b: Array) -> Array:
         """L^-T b for b (n,) or (n, m). O(n^2 m)."""
-        return self._solve(b, transposed=True)
-
-    def _solve(self, b: Array, transposed: bool) -> Array:
-        if self.n == 0 or b.size == 0:
-            return np.array(b, dtype=float)
-        # In Fortran's eyes the C-ordered rows of L are the columns of U = L^T; lda is the capacity, so no copy.
-        upper = self._rows.data[: self.n].T
-        x, info = lapack.dtrtrs(upper, b, lower=0, trans=0 if transposed else 1)
-        if info != 0:
-            raise NotPositiveDefinite(f"triangular solve failed at row {info - 1}: the factor has a zero pivot")
-        solution: Array = x.reshape(b.shape, order="F") if b.ndim == 1 else x
-        return solution
+        if len(self._segments) == 1:
+            return _triangular(self._segments[0], self.n, b, transposed=True)
+        x = np.array(b, dtype=float)
+        for start, rows, segment in reversed(list(self._parts())):
+            at = slice(start, start + rows)
+            x[at] = _triangular(segment, rows, x[at], transposed=True)
+            x[:start] -= segment.left[:rows].T @ x[at]
+        return x
 
     def append(self, column: Array, diagonal: float) -> tuple[Factor, float]:
         """The factor of [[C, column], [column^T, diagonal + jitter]] and jitter, usually 0. O(n^2)."""
         row = self.solve(column)
         pivot = diagonal - float(row @ row)
         jitter = _repair(pivot, diagonal)
-        rows = self._room_for(1, np.append(row, np.sqrt(pivot + jitter)))
-        return Factor(rows, self.n + 1), jitter
+        row = np.append(row, np.sqrt(pivot + jitter))
+        return Factor(self._with_row(row), self.n + 1), jitter
 
     def append_block(self, columns: Array, block: Array) -> tuple[Factor, Array]:
         """The factor of [[C, columns], [columns^T, block + diag(jitter)]] and jitter (k,).
@@ -99,31 +128,58 @@ class Factor:
         """
         k = len(block)
         left = self.solve(columns)  # (n, k)
-        corner, info = lapack.dpotrf((block - left.T @ left).T, lower=0, clean=1, overwrite_a=1)
-        if info == 0 and np.all(np.diagonal(corner) ** 2 >= FLOOR * np.diagonal(block)):
-            rows = self._room_for(k)
-            rows.data[self.n : self.n + k, : self.n] = left.T
-            rows.data[self.n : self.n + k, self.n : self.n + k] = corner.T
-            return Factor(rows, self.n + k), np.zeros(k)
+        corner, info = lapack.dpotrf((block - left.T @ left).T, lower=0, clean=0, overwrite_a=1)
         factor, jitter = self, np.zeros(k)
+        if info == 0 and np.all(np.diagonal(corner) ** 2 >= FLOOR * np.diagonal(block)):
+            if k >= _SEGMENT // 4:
+                segment = _Segment(np.ascontiguousarray(left.T), corner.T, k)
+                return Factor((*self._full_segments(), segment), self.n + k), jitter
+            for i in range(k):  # few rows go where single rows go, lest there be very many segments
+                row = np.concatenate([left[:, i], corner[: i + 1, i]])
+                factor = Factor(factor._with_row(row), factor.n + 1)
+            return factor, jitter
         for i in range(k):
             factor, jitter[i] = factor.append(np.concatenate([columns[:, i], block[:i, i]]), block[i, i])
         return factor, jitter
 
-    def _room_for(self, k: int, row: Array | None = None) -> _Rows:
-        """Storage whose rows n..n+k-1 are ours to write, with `row` (if given) already written."""
-        rows, n = self._rows, self.n
-        if row is not None and rows.used > n and np.array_equal(rows.data[n, : n + 1], row):
-            return rows  # another version appended the very same row: a pending point that has been told
-        if rows.used > n or n + k > len(rows.data):
-            capacity = n + k + max(32, n // 4)  # geometric growth: the copies cost O(n) per row on average
-            data = np.empty((capacity, capacity))
-            data[:n, :n] = rows.data[:n, :n]
-            rows = _Rows(data, n)
-        if row is not None:
-            rows.data[n, : n + 1] = row
-        rows.used = n + k
-        return rows
+    def _full_segments(self) -> tuple[_Segment, ...]:
+        """Our segments, the last one cut behind our rows so that another can follow."""
+        if not self._segments:
+            return ()
+        *before, (_, rows, last) = self._parts()
+        if rows < len(last.corner):
+            last = _Segment(last.left[:rows].copy(), last.corner[:rows, :rows].copy(), rows)
+        return (*(segment for _, _, segment in before), last)
+
+    def _with_row(self, row: Array) -> tuple[_Segment, ...]:
+        """Our segments with row n in them."""
+        *before, last = self._segments or (_Segment.empty(0),)
+        start = sum(len(segment.corner) for segment in before)
+        rows = self.n - start  # how many of the last segment's rows are ours
+        if rows == len(last.corner):
+            before, last, start, rows = [*before, last], _Segment.empty(self.n), self.n, 0
+        if last.used > rows:  # another version wrote here
+            same = np.array_equal(last.left[rows], row[:start])
+            if same and np.array_equal(last.corner[rows, : rows + 1], row[start:]):
+                return (*before, last)  # the very same row: a pending point that has been told
+            fork = _Segment.empty(start)
+            fork.left[:rows], fork.corner[:rows, :rows] = last.left[:rows], last.corner[:rows, :rows]
+            last = fork
+        last.left[rows], last.corner[rows, : rows + 1] = row[:start], row[start:]
+        last.used = rows + 1
+        return (*before, last)
+
+
+def _triangular(segment: _Segment, rows: int, b: Array, transposed: bool) -> Array:
+    """Solve with the corner of a segment, or its transpose, for b (rows,) or (rows, m)."""
+    if rows == 0 or b.size == 0:
+        return np.array(b, dtype=float)
+    # In Fortran's eyes the C-ordered rows of L are the columns of U = L^T; lda is the capacity, so nothing is copied.
+    x, info = lapack.dtrtrs(segment.corner[:rows].T, b, lower=0, trans=0 if transposed else 1)
+    if info != 0:
+        raise NotPositiveDefinite(f"triangular solve failed at row {info - 1}: the factor has a zero pivot")
+    solution: Array = x[:, 0] if b.ndim == 1 and x.ndim == 2 else x
+    return solution
 
 
 def _repair(pivot: float, diagonal: float) -> float:
@@ -144,7 +200,8 @@ def inverse_and_logdet(c: Array) -> tuple[Array, float] | None:
         return None
     logdet = 2.0 * float(np.log(np.diagonal(upper)).sum())
     inverse, _ = lapack.dpotri(upper, lower=0, overwrite_c=1)
-    full: Array = np.triu(inverse) + np.triu(inverse, 1).T
+    full: Array = inverse + inverse.T  # dpotri fills one triangle, `clean` has put zeros into the other
+    full.flat[:: len(c) + 1] *= 0.5
     return full, logdet
 
 

@@ -253,5 +253,5 @@ class Draw:
         self._factor, _ = self._factor.append_block(cross, block)
         self._noise = np.append(self._noise, self._rng.standard_normal(k))
         self._z = z if self._z is None else np.concatenate([self._z, z])
-        draw: Array = posterior.mu(z) + self._factor.lower[-k:] @ self._noise  # ~ N(mu, L L^T)
+        draw: Array = posterior.mu(z) + self._factor.rows(self._factor.n - k) @ self._noise  # ~ N(mu, L L^T)
         return draw

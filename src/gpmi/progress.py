@@ -41,13 +41,17 @@ def live(optimizer: Optimizer) -> Iterator[Callable[[Trial], None]]:
     done = sum(trial.status != "pending" for trial in optimizer.trials)
     task = bar.add_task("", total=optimizer.budget, completed=done)
     found = Text()
-    with Live(Group(bar, found), console=console, refresh_per_second=10):
 
-        def report(trial: Trial) -> None:
-            bar.advance(task)
-            found.plain = describe(optimizer, trial)
+    def report(trial: Trial) -> None:
+        bar.advance(task)
+        found.plain = describe(optimizer, trial)
 
-        yield report
+    try:
+        with Live(Group(bar, found), console=console, refresh_per_second=10):
+            yield report
+    finally:
+        if not (console.is_terminal or console.is_jupyter):
+            console.line()  # which the display leaves out there
 
 
 def describe(optimizer: Optimizer, trial: Trial) -> str:

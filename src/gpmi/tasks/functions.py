@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpmi.linalg import Array
@@ -12,13 +12,13 @@ from gpmi.linalg import Array
 class Function:
     """f on a box, to be maximised, with its maximum."""
 
-    f: Callable[[Array], float]
+    f: Callable[[Array | Sequence[float]], float]
     bounds: tuple[tuple[float, float], ...]
     argmax: tuple[float, ...]
     maximum: float
 
 
-def himmelblau(x: Array) -> float:
+def himmelblau(x: Array | Sequence[float]) -> float:
     """-(H(x) + 5 x1 + 3 x2), H(x) = (x1^2 + x2 - 11)^2 + (x1 + x2^2 - 7)^2, at one x (2,).
 
     H has four minima of value 0; the tilt makes one of them the best.
@@ -30,6 +30,6 @@ def himmelblau(x: Array) -> float:
 HIMMELBLAU = Function(
     himmelblau,
     bounds=((-5.0, 5.0), (-5.0, 5.0)),
-    argmax=(-3.83355005, -3.33360213),  # where the gradient is 0, by Newton's method from the best of a fine grid
+    argmax=(-3.83355005, -3.33360213),  # the best of a fine grid, polished: tests/test_cli.py
     maximum=28.95910943378636,
 )

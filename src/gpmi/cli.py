@@ -1,0 +1,67 @@
+"""The command line: `gpmi demo`. Thin: it reads the arguments and calls the library."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from gpmi import __version__
+
+if TYPE_CHECKING:
+    import typer
+
+
+def main() -> None:
+    """The program `gpmi`."""
+    try:
+        command = app()
+    except ImportError as error:
+        sys.exit(f'gpmi: the command line needs {error.name or "typer"}: pip install "gpmi[cli,plots]"')
+    command()
+
+
+def app() -> "typer.Typer":
+    """The commands; an ImportError without the extra `cli`."""
+    import rich.console
+    import typer
+
+    commands = typer.Typer(help="Gaussian process optimisation with mutual information.", add_completion=False)
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"gpmi {__version__}")
+            raise typer.Exit()
+
+    @contextmanager
+    def one_line(*expected: type[Exception]) -> Iterator[None]:
+        """A mistake of the user gets one line, not a traceback."""
+        try:
+            yield
+        except expected as error:
+            typer.echo(f"gpmi: {error}", err=True)
+            raise typer.Exit(1) from None
+
+    @commands.callback(no_args_is_help=True, invoke_without_command=True)
+    def options(
+        version: Annotated[
+            bool, typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+        ] = False,
+    ) -> None:
+        pass
+
+    @commands.command("demo")
+    def run_demo(
+        budget: Annotated[int, typer.Option(help="How many evaluations.")] = 60,
+        seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
+        out: Annotated[Path, typer.Option(help="The picture: .png, .pdf or .svg.")] = Path("gpmi-demo.png"),
+    ) -> None:
+        """Maximise the tilted Himmelblau function and draw how it went."""
+        from gpmi.demo import check, demo
+
+        with one_line(ValueError, ImportError):
+            check(budget=budget, seed=seed, out=out)
+        with one_line(OSError):
+            demo(budget=budget, seed=seed, out=out, console=rich.console.Console())
+
+    return commands

@@ -1,0 +1,185 @@
+"""The command line, its demonstration, the progress display, and the function the demonstration maximises."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from typer.testing import CliRunner
+
+import gpmi
+from gpmi import cli, demo, progress
+from gpmi.tasks import HIMMELBLAU, himmelblau
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(cli.app(), [str(a) for a in arguments])
+
+
+# The function
+
+
+def test_himmelblau_is_the_negative_of_the_tilted_sum_of_squares():
+    assert himmelblau([3.0, 2.0]) == -(0.0 + 15.0 + 6.0)  # a minimum of H, where both squares vanish
+    assert himmelblau([0.0, 0.0]) == -(121.0 + 49.0)
+
+
+def test_the_maximum_of_himmelblau_is_the_best_of_a_fine_grid_polished():
+    (lo, hi), _ = HIMMELBLAU.bounds
+    side = np.linspace(lo, hi, 401)
+    x1, x2 = np.meshgrid(side, side)
+    values = -((x1**2 + x2 - 11.0) ** 2 + (x1 + x2**2 - 7.0) ** 2 + 5.0 * x1 + 3.0 * x2)
+    start = np.unravel_index(np.argmax(values), values.shape)
+    found = minimize(lambda x: -himmelblau(x), [x1[start], x2[start]], method="Nelder-Mead", options={"xatol": 1e-9})
+    assert values.max() <= HIMMELBLAU.maximum
+    assert -found.fun == pytest.approx(HIMMELBLAU.maximum, rel=1e-12)
+    assert found.x == pytest.approx(HIMMELBLAU.argmax, abs=1e-6)
+    assert himmelblau(HIMMELBLAU.argmax) == pytest.approx(HIMMELBLAU.maximum, rel=1e-14)
+
+
+# The demonstration
+
+
+def test_version():
+    result = invoke("--version")
+    assert result.exit_code == 0
+    assert result.output == f"gpmi {gpmi.__version__}\n"
+
+
+@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
+def test_the_demo_says_what_it_found_and_writes_the_picture(tmp_path, suffix, magic):
+    out = tmp_path / f"picture{suffix}"
+    result = invoke("demo", "--budget", 8, "--seed", 1, "--out", out)
+    assert result.exit_code == 0, result.output
+    for words in (
+        "best point",
+        "recommended",
+        "below the maximum",
+        "stopped: budget, after 8",
+        "CPU",
+        f"picture: {out}",
+    ):
+        assert words in result.output
+    assert out.read_bytes().startswith(magic)
+    assert out.stat().st_size > 10_000
+
+
+def test_the_demo_draws_and_reports_the_same_run_as_maximize(tmp_path):
+    result = invoke("demo", "--budget", 8, "--seed", 1, "--out", tmp_path / "a.png")
+    best = gpmi.maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=8, seed=1)
+    row = next(line.split() for line in result.output.splitlines() if line.startswith("best point"))
+    assert row[2:5] == [f"{best.x[0]:.4f}", f"{best.x[1]:.4f}", f"{best.y:.4f}"]
+    assert float(row[5]) == pytest.approx(HIMMELBLAU.maximum - best.y, rel=0.006)
+
+
+def test_the_demo_tells_of_events(capsys):
+    from rich.console import Console
+
+    run = gpmi.maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=3, seed=0)
+    event = gpmi.Event("jitter", "observation 3: 1e-9 was added [to its noise]")
+    demo.report(gpmi.Result(**{**vars(run), "events": (event,)}), 1.0, 1.0, Console())
+    assert "jitter: observation 3: 1e-9 was added [to its noise]" in capsys.readouterr().out
+
+
+@pytest.fixture
+def no_time_is_spent(monkeypatch):
+    def maximize(*_, **__):
+        raise AssertionError("evaluated before the arguments were checked")
+
+    monkeypatch.setattr(demo, "maximize", maximize)
+
+
+@pytest.mark.usefixtures("no_time_is_spent")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--budget", "0"], "budget is 0; give at least 1"),
+        (["--budget", "-3"], "budget is -3"),
+        (["--seed", "-1"], "seed is -1"),
+        (["--out", "picture.xyz"], "ends in .pdf, .png, .svg"),
+        (["--out", "picture"], "ends in .pdf, .png, .svg"),
+        (["--out", "nowhere/picture.png"], "there is no folder 'nowhere'"),
+        (["--out", "folder.png"], "cannot be overwritten"),
+        (["--out", "/proc/picture.png"], "cannot be written to"),
+    ],
+)
+def test_a_mistake_gets_one_line_before_any_time_is_spent(tmp_path, monkeypatch, arguments, words):
+    if "/proc/picture.png" in arguments and not sys.platform.startswith("linux"):
+        pytest.skip("there is no /proc")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder.png").mkdir()
+    result = invoke("demo", *arguments)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert result.stderr.startswith("gpmi: ") and words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["folder.png"]
+
+
+@pytest.mark.usefixtures("no_time_is_spent")
+def test_the_demo_without_matplotlib_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = invoke("demo", "--out", tmp_path / "a.png")
+    assert result.exit_code == 1
+    assert 'pip install "gpmi[cli,plots]"' in result.stderr and result.stderr.count("\n") == 1
+
+
+def test_the_program_without_typer_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    assert stopped.value.code == 'gpmi: the command line needs typer: pip install "gpmi[cli,plots]"'
+
+
+def test_the_console_entry_runs():
+    command = [sys.executable, "-c", "from gpmi.cli import main; main()", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"gpmi {gpmi.__version__}\n"
+
+
+def test_nothing_imports_the_command_line():
+    unwanted = "{'gpmi.cli', 'typer', 'rich', 'matplotlib'}"
+    code = f"import sys, gpmi, gpmi.plots, gpmi.progress, gpmi.demo; assert not {unwanted} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# The progress display
+
+
+def known():
+    return {"kernel": gpmi.kernels.RBF(0.3), "noise_var": 1e-4, "policy": gpmi.GPMI()}
+
+
+def test_progress_prints_its_last_state_once_where_there_is_no_terminal(capsys):
+    result = gpmi.maximize(lambda x: -(float(x[0]) ** 2), [(-1.0, 1.0)], budget=6, seed=0, progress=True, **known())
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    bar, found = printed.err.splitlines()
+    assert bar.startswith("6/6") and "left" in bar
+    last = result.trials[-1]
+    assert found == f"best {result.y:.5g}   last {last.y:.5g}   phi {last.phi:.5g}   gamma_hat {last.gamma_hat:.5g}"
+
+
+def test_progress_of_an_optimizer_without_budget_and_with_a_failure(capsys):
+    optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, **known())
+    optimizer.tell([0.5], 1.0)
+    with progress.live(optimizer) as report:
+        x = optimizer.ask()
+        report(optimizer.fail(x))
+    bar, found = capsys.readouterr().err.splitlines()
+    assert bar.startswith("2/?")
+    assert found.startswith("best 1   phi ")
+
+
+def test_progress_names_the_direction_of_the_goal():
+    optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, goal="min", **known())
+    for x, y in (([0.5], 1.0), ([0.1], -2.0), ([0.2], 3.0)):
+        trial = optimizer.tell(x, y)
+    assert progress.describe(optimizer, trial) == "best -2   last 3"
+
+
+def test_progress_without_rich_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with pytest.raises(ImportError, match=r'pip install "gpmi\[cli\]"'):
+        gpmi.maximize(lambda x: 0.0, [(-1.0, 1.0)], budget=2, seed=0, progress=True)

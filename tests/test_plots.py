@@ -1,0 +1,334 @@
+"""Pictures show the numbers of the posterior and of the run, with labels."""
+
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PathCollection
+from matplotlib.figure import Figure
+
+import gpmi
+from gpmi import kernels, plots
+
+MIXED = {
+    "rate": gpmi.Real(1e-4, 1.0, log=True),
+    "layers": gpmi.Int(1, 6),
+    "kind": ["relu", "tanh", "cost $"],
+    "x": (0.0, 1.0),
+}
+
+
+def hill(x):
+    return -float(np.sum((np.asarray(x) - 0.3) ** 2))
+
+
+def mixed_hill(p):
+    return -((np.log10(p["rate"]) + 2.0) ** 2) - (p["layers"] - 3) ** 2 + (p["kind"] == "tanh") - (p["x"] - 0.5) ** 2
+
+
+def box_run(d, *, budget=8, goal="max", policy=None):
+    optimise = gpmi.maximize if goal == "max" else gpmi.minimize
+    prior = {"kernel": kernels.RBF(0.4), "noise_var": 1e-4}
+    f = hill if goal == "max" else lambda x: -hill(x)
+    return optimise(f, [(0.0, 1.0)] * d, budget=budget, n_init=3, seed=0, policy=policy or gpmi.GPMI(), **prior)
+
+
+@pytest.fixture(scope="module")
+def mixed_run():
+    return gpmi.maximize(mixed_hill, MIXED, budget=10, seed=0)
+
+
+def panels(figure):
+    """The axes of a figure that are not colour bars."""
+    assert isinstance(figure, Figure)
+    return [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+
+
+def titles(figure):
+    return [ax.get_title(loc="left") for ax in panels(figure)]
+
+
+def line(ax, label):
+    return next(drawn for drawn in ax.get_lines() if drawn.get_label() == label)
+
+
+MEAN, BAND = r"posterior mean $\mu$", r"$\mu \pm \sigma$"
+MAPS = ["Queries in order (× initial)", r"Posterior mean $\mu$", r"Posterior deviation $\sigma$"]
+TRACES = ["Best value so far", r"Bonus at the query $\phi_t(x_t)$", r"Variance paid for before $t$, $\hat\gamma_{t-1}$"]
+
+
+# One dimension
+
+
+def posterior():
+    x = np.array([[0.2], [0.8], [1.1], [2.3]])
+    return gpmi.Posterior.prior(kernels.RBF(0.5), 1e-2).condition(x, np.sin(3.0 * x[:, 0]))
+
+
+def test_figure_1_shows_the_mean_two_deviations_and_the_observations():
+    p = posterior()
+    (ax,) = panels(plots.posterior_1d(p, 0.0, 3.0, f=lambda x: np.sin(3.0 * x[0]), name="depth"))
+    z = line(ax, MEAN).get_xdata()
+    mu, var = p(z[:, None])
+    assert (z[0], z[-1]) == (0.0, 3.0)
+    np.testing.assert_allclose(line(ax, MEAN).get_ydata(), mu, rtol=1e-12)
+    np.testing.assert_allclose(line(ax, "$f$").get_ydata(), np.sin(3.0 * z), rtol=1e-12)
+    np.testing.assert_array_equal(line(ax, "observations").get_xydata(), np.column_stack([p.x, p.y]))
+    assert line(ax, "observations").get_marker() == "x"
+    (band,) = (area for area in ax.collections if area.get_label() == BAND)
+    edges = band.get_paths()[0].vertices
+    for i in (0, 200, 400):
+        heights = edges[np.isclose(edges[:, 0], z[i]), 1]
+        assert np.ptp(heights) == pytest.approx(2.0 * np.sqrt(var[i]), rel=1e-9)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("depth", "$y$")
+    assert {text.get_text() for text in ax.get_legend().get_texts()} == {MEAN, BAND, "$f$", "observations"}
+
+
+def test_figure_1_leaves_out_observations_beyond_its_ends():
+    (ax,) = panels(plots.posterior_1d(posterior(), 0.8, 2.0))
+    np.testing.assert_array_equal(line(ax, "observations").get_xdata(), [0.8, 1.1])
+
+
+def test_figure_1_draws_the_prior_too():
+    (ax,) = panels(plots.posterior_1d(gpmi.Posterior.prior(kernels.RBF(0.5), 0.0), -1.0, 1.0))
+    np.testing.assert_array_equal(line(ax, MEAN).get_ydata(), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ((None, 0.0, 1.0), TypeError, "posterior is None; give"),
+        ((posterior(), 1.0, 1.0), ValueError, "lo is 1.0 and hi is 1.0; give"),
+        ((posterior(), 0.0, np.inf), ValueError, "hi is inf; give"),
+        ((posterior(), "a", 1.0), TypeError, "lo is 'a'"),
+        ((gpmi.Posterior.prior(kernels.RBF([1.0, 1.0]), 0.0), 0.0, 1.0), ValueError, "has 2 coordinates.*contours"),
+    ],
+)
+def test_figure_1_refuses(arguments, error, words):
+    with pytest.raises(error, match=words):
+        plots.posterior_1d(*arguments)
+
+
+# Two dimensions
+
+
+def test_contours_have_a_panel_each_for_queries_mean_and_deviation():
+    figure = plots.contours(box_run(2))
+    assert titles(figure) == MAPS
+    for ax in panels(figure):
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("$x_{1}$", "$x_{2}$")
+        assert (ax.get_xlim(), ax.get_ylim()) == ((0.0, 1.0), (0.0, 1.0))
+
+
+def test_contours_show_the_function_first_when_it_is_given():
+    assert titles(plots.contours(box_run(2), hill)) == ["Function $f$", *MAPS]
+
+
+def test_the_function_and_the_mean_share_their_levels():
+    function, _, mean, _ = panels(plots.contours(box_run(2), hill))
+    levels = [ax.collections[0].levels for ax in (function, mean)]
+    np.testing.assert_array_equal(*levels)
+    side = np.linspace(0.0, 1.0, plots.GRID)
+    assert levels[0][0] <= hill([1.0, 1.0]) and max(hill([a, b]) for a in side for b in side) <= levels[0][-1]
+
+
+def test_queries_are_drawn_where_and_when_they_were_made():
+    result = box_run(2)
+    queries = panels(plots.contours(result))[0]
+    asked = np.array([trial.x for trial in result.trials])
+    design, chosen = (drawn for drawn in queries.collections if isinstance(drawn, PathCollection))
+    np.testing.assert_array_equal(np.concatenate([design.get_offsets(), chosen.get_offsets()]), asked)
+    np.testing.assert_array_equal(np.concatenate([design.get_array(), chosen.get_array()]), np.arange(1, 9))
+    assert "1" in {text.get_text() for text in queries.texts}
+    star = next(drawn for drawn in queries.get_lines() if drawn.get_marker() == "*")
+    np.testing.assert_allclose(star.get_xydata()[0], result.recommended)
+
+
+def test_an_optimizer_is_drawn_in_the_middle_of_its_run():
+    optimizer = gpmi.Optimizer([(0.0, 1.0)] * 2, gpmi.GPMI(), kernel=kernels.RBF(0.4), noise_var=1e-4, seed=0)
+    for _ in range(3):
+        x = optimizer.ask()
+        optimizer.tell(x, hill(x))
+    optimizer.ask()
+    assert titles(plots.contours(optimizer)) == MAPS
+
+
+def test_cells_are_drawn_for_discrete_parameters():
+    space = {"layers": gpmi.Int(1, 4), "kind": ["a", "b"]}
+    result = gpmi.maximize(lambda p: p["layers"] + (p["kind"] == "b"), space, budget=6, seed=0)
+    function = panels(plots.contours(result, lambda p: p["layers"] + (p["kind"] == "b")))[0]
+    cells = function.collections[0].get_array()
+    np.testing.assert_array_equal(cells, [[1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.0]])
+    assert [text.get_text() for text in function.get_yticklabels()] == ["a", "b"]
+    assert (function.get_xlabel(), function.get_ylabel()) == ("layers", "kind")
+
+
+def test_candidates_are_drawn_as_a_grid_where_they_are_one_and_as_dots_otherwise():
+    prior = {"kernel": kernels.RBF(0.4), "noise_var": 1e-4}
+    grid = np.stack(np.meshgrid(np.linspace(0, 1, 40), np.linspace(0, 1, 35)), -1).reshape(-1, 2)
+    dots = np.random.default_rng(0).uniform(size=(50, 2))
+    for candidates, drawn_as in ((grid, "QuadContourSet"), (dots, "PathCollection")):
+        result = gpmi.maximize(hill, candidates, budget=5, seed=0, **prior)
+        function = panels(plots.contours(result, hill))[0]
+        assert type(function.collections[0]).__name__ == drawn_as
+    np.testing.assert_array_equal(np.sort(function.collections[0].get_array()), np.sort([hill(x) for x in dots]))
+
+
+def test_a_frame_of_numbers_and_words_is_drawn():
+    frame = pd.DataFrame({"size": [1, 2, 3, 1, 2, 3], "kind": list("uuuvvv")})
+    f = lambda p: p["size"] * (1.0 + (p["kind"] == "v"))  # noqa: E731
+    result = gpmi.maximize(f, frame, budget=5, seed=0)
+    function = panels(plots.contours(result, f))[0]
+    np.testing.assert_array_equal(function.collections[0].get_array(), [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])
+
+
+# More dimensions
+
+
+def test_a_slice_is_the_posterior_along_one_parameter_through_the_recommended_point(mixed_run):
+    figure = plots.slices(mixed_run, mixed_hill)
+    drawn = panels(figure)
+    assert [ax.get_xlabel() for ax in drawn] == ["rate", "layers", "kind", "x"]
+    assert [ax.get_xscale() for ax in drawn] == ["log", "linear", "linear", "linear"]
+    settings = {
+        "rate": line(drawn[0], MEAN).get_xdata(),
+        "layers": np.arange(1, 7),
+        "kind": MIXED["kind"],
+        "x": line(drawn[3], MEAN).get_xdata(),
+    }
+    for ax, (name, values) in zip(drawn, settings.items(), strict=True):
+        values = [type(mixed_run.recommended[name])(value) for value in values]
+        points = [{**mixed_run.recommended, name: value} for value in values]
+        if name == "rate":
+            points[0][name], points[-1][name] = 1e-4, 1.0  # exp(log(lo)) may lie outside
+        mu, _ = mixed_run.posterior(np.array([mixed_run.space.encode(p) for p in points]))
+        np.testing.assert_allclose(line(ax, MEAN).get_ydata(), mu, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(line(ax, "$f$").get_ydata(), [mixed_hill(p) for p in points], rtol=1e-9, atol=1e-9)
+
+
+def test_discrete_parameters_are_points_with_bars_of_one_deviation(mixed_run):
+    kind = panels(plots.slices(mixed_run))[2]
+    points = [{**mixed_run.recommended, "kind": value} for value in MIXED["kind"]]
+    _, var = mixed_run.posterior(np.array([mixed_run.space.encode(p) for p in points]))
+    (bars,) = kind.containers[0].lines[2]
+    np.testing.assert_allclose([np.ptp(bar[:, 1]) for bar in bars.get_segments()], 2.0 * np.sqrt(var), rtol=1e-6)
+    assert line(kind, MEAN).get_linestyle() == "None"
+    assert [text.get_text() for text in kind.get_xticklabels()] == ["relu", "tanh", r"cost \$"]
+
+
+def test_every_row_of_slices_has_a_scale():
+    drawn = panels(plots.slices(box_run(7, budget=4)))
+    assert len(drawn) == 7
+    assert [ax.get_ylabel() for ax in drawn] == ["$y$", "", "", "", "$y$", "", ""]
+
+
+def test_slices_of_candidates_leave_f_out():
+    candidates = np.random.default_rng(0).uniform(size=(40, 3))
+    result = gpmi.maximize(hill, candidates, budget=4, seed=0, kernel=kernels.RBF(0.4), noise_var=1e-4)
+    assert len(panels(plots.slices(result))) == 3
+    assert len(panels(plots.run(result, hill))) == 6
+    with pytest.raises(ValueError, match="leave f out"):
+        plots.slices(result, hill)
+
+
+# The run
+
+
+@pytest.mark.parametrize(("d", "model"), [(1, [""]), (2, ["Function $f$", *MAPS]), (3, ["", "", ""])])
+def test_a_run_shows_the_model_and_three_traces(d, model):
+    assert titles(plots.run(box_run(d), hill)) == model + TRACES
+
+
+@pytest.mark.parametrize("goal", ["max", "min"])
+def test_the_traces_are_those_of_the_trials(goal):
+    result = box_run(2, goal=goal)
+    best, bonus, paid = panels(plots.run(result))[-3:]
+    y = [trial.y for trial in result.trials]
+    accumulated = (np.maximum if goal == "max" else np.minimum).accumulate(y)
+    np.testing.assert_array_equal(line(best, "best so far").get_ydata(), accumulated)
+    np.testing.assert_array_equal(line(best, "observed").get_ydata(), y)
+    chosen = [(t, trial) for t, trial in enumerate(result.trials, 1) if trial.origin == "policy"]
+    assert len(chosen) == 5
+    for ax, name in ((bonus, "phi"), (paid, "gamma_hat")):
+        (drawn,) = ax.get_lines()
+        np.testing.assert_array_equal(drawn.get_xydata(), [(t, getattr(trial, name)) for t, trial in chosen])
+    assert all(ax.get_xlabel() == "evaluation $t$" for ax in (best, bonus, paid))
+
+
+def test_a_policy_without_phi_shows_the_deviation_instead():
+    result = box_run(2, policy=gpmi.EI())
+    bonus = panels(plots.run(result))[-2]
+    assert bonus.get_title(loc="left") == r"Deviation at the query $\sigma_t(x_t)$"
+    np.testing.assert_array_equal(
+        bonus.get_lines()[0].get_ydata(), [t.sd for t in result.trials if t.origin == "policy"]
+    )
+
+
+def test_a_run_of_its_initial_design_alone_says_so():
+    drawn = panels(plots.run(box_run(2, budget=2)))
+    assert [text.get_text() for text in drawn[-1].texts] == ["the policy has chosen no query yet"]
+
+
+def test_observations_are_crosses_in_a_run_of_one_dimension():
+    result = box_run(1)
+    ax = panels(plots.run(result))[0]
+    np.testing.assert_array_equal(line(ax, "observations").get_ydata(), [trial.y for trial in result.trials])
+
+
+# What all have in common
+
+
+def test_every_kind_of_picture_can_be_drawn_without_a_warning(mixed_run):
+    constant = gpmi.maximize(lambda x: 2.0, [(0.0, 1.0)] * 2, budget=5, seed=0)
+    figures = [
+        plots.posterior_1d(posterior(), 0.0, 3.0, f=hill),
+        plots.contours(box_run(2)),
+        plots.run(box_run(1), hill),
+        plots.run(box_run(2), hill),
+        plots.run(box_run(2, budget=1)),
+        plots.run(box_run(9, budget=4)),
+        plots.run(constant, lambda x: 2.0),
+        plots.run(mixed_run, mixed_hill),
+    ]
+    for figure in figures:
+        FigureCanvasAgg(figure).draw()
+
+
+def test_pictures_leave_no_trace_in_matplotlib():
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    plots.run(box_run(2), hill)
+    assert dict(matplotlib.rcParams) == before
+
+
+@pytest.mark.parametrize("draw", [plots.contours, plots.slices, plots.run])
+def test_a_picture_needs_a_result_with_an_observation(draw):
+    with pytest.raises(TypeError, match="source is 3; give what maximize returned"):
+        draw(3)
+    with pytest.raises(ValueError, match=r"source has no observation.*evaluate at least one point"):
+        draw(gpmi.Optimizer([(0.0, 1.0)] * 2))
+
+
+@pytest.mark.parametrize(("d", "words"), [(1, "1 parameter;.*posterior_1d"), (3, "3 parameters;.*slices")])
+def test_contours_need_two_parameters(d, words):
+    with pytest.raises(ValueError, match=words):
+        plots.contours(box_run(d, budget=3))
+
+
+def test_f_must_be_a_function_with_finite_values():
+    result = box_run(2, budget=3)
+    with pytest.raises(TypeError, match="f is 3; give a function"):
+        plots.contours(result, 3)
+    with pytest.raises(ValueError, match=r"f returned nan at x = .*leave f out"):
+        plots.contours(result, lambda x: np.nan)
+
+
+def test_pictures_without_matplotlib_name_the_extra(monkeypatch):
+    result = box_run(2, budget=3)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    for draw in (plots.contours, plots.slices, plots.run, lambda r: plots.posterior_1d(posterior(), 0.0, 1.0)):
+        with pytest.raises(ImportError, match=r'pip install "gpmi\[plots\]"'):
+            draw(result)
