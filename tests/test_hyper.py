@@ -99,14 +99,16 @@ def test_a_few_points_of_any_kind_give_a_usable_prior_without_warnings(n: int, k
 
 def test_refits_are_a_function_of_n_and_rare_enough() -> None:
     points = [hyper.fit_point(n) for n in range(5000)]
-    assert points[:17] == list(range(17))
-    assert all(p <= n for n, p in enumerate(points))
     fits = sorted(set(points))
-    assert all(b - a >= a // 8 for a, b in pairwise(fits))
-    assert all(n - p <= p / 8 + 1 for n, p in enumerate(points))
+    assert points[:17] == list(range(17))
+    assert all(p <= n < p + max(1, p / 8) for n, p in enumerate(points) if n)
+    assert all(b - a >= a // 16 for a, b in pairwise(fits))
     for p in fits:
-        start = hyper.warm_point(p)
-        assert start is None or (start in fits and start < p)
+        chain, q = 0, hyper.warm_point(p)
+        while q is not None:
+            assert q in fits and q < p
+            chain, q = chain + 1, hyper.warm_point(q)
+        assert chain <= 1 + np.log2(p + 1)
 
 
 def test_a_large_fit_looks_at_a_subset_with_the_extremes() -> None:

@@ -42,7 +42,8 @@ def int_bounds(least, most):
 options = st.lists(st.one_of(st.text(max_size=3), st.integers(), st.booleans(), st.none()), min_size=1, max_size=5)
 distinct_options = options.map(lambda values: list({(type(v), v): v for v in values}.values()))
 intervals = ordered(st.floats(-1e150, 1e150))
-log_reals = ordered(st.floats(1e-150, 1e150)).map(lambda ends: Real(*ends, log=True))
+log_intervals = ordered(st.floats(1e-150, 1e150)).filter(lambda ends: ends[1] / ends[0] > 1.0 + 1e-9)
+log_reals = log_intervals.map(lambda ends: Real(*ends, log=True))
 discrete = st.one_of(
     int_bounds(-(10**9), 10**9).map(lambda ends: Int(*ends)),
     int_bounds(1, 10**9).map(lambda ends: Int(*ends, log=True)),

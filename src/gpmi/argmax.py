@@ -20,7 +20,9 @@ STARTS = 8  # points polished in lockstep: little dearer than one
 JOINT = 2048  # points at which a joint draw is made: O(JOINT^3)
 _NEIGHBOURS = 128  # points of the screen close to the best known ones
 _ROUNDS = 60  # evaluations of all starts together
-_GIVE_UP = 1e-7  # a step shorter than this, in widths of the box, is no step
+_GIVE_UP = 1e-6  # a step shorter than this, in widths of the box, is no step
+_TOLERANCE = 1e-6  # a gain smaller than this, in ranges of the screen's scores, is no gain
+_SAME_PEAK = 0.02  # starts closer than this, in widths of the box, climb the same peak
 _TINY = 1e-300
 
 
@@ -54,9 +56,9 @@ class Objective:
 
     def with_gradient(self, z: Array) -> tuple[Array, Array]:
         """The score at z (m, d) and its gradient by z: the one chain rule that serves every kernel and policy."""
-        mu, var, mu_gradient, var_gradient = self.posterior.moments(z)
+        mu, var, pull = self.posterior.with_pullback(z)
         by_mu, by_var = self.policy.derivatives(self.sign * mu, var, self.state)
-        return self.index(mu, var), (self.sign * by_mu)[:, None] * mu_gradient + by_var[:, None] * var_gradient
+        return self.index(mu, var), pull(self.sign * by_mu, by_var)
 
     def found(self, row: Array, number: int | None = None, events: tuple[Event, ...] = ()) -> Found:
         mu, var = self.posterior(row[None])
@@ -120,14 +122,16 @@ def best_point(
     z = np.concatenate([screen.z, _neighbours(space, known, rng), known])
     score = np.concatenate([objective.index(screen.mu, screen.var), objective(z[len(screen.z) :])])
     starts = z[_apart(space, z, score)]
-    points, scores = _polish(objective, space, starts)
+    finite = score[np.isfinite(score)]
+    tolerance = _TOLERANCE * float(np.ptp(finite)) if len(finite) else 0.0
+    points, scores = _polish(objective, space, starts, tolerance)
     discrete = [j for j, p in enumerate(space.parameters) if p.levels is not None]
     for _ in range(10 if discrete else 0):
         moved, improved = _best_levels(objective, space, discrete, points, scores)
-        better = improved > scores + 1e-9 * np.abs(scores)
+        better = improved > scores + tolerance
         if not better.any():
             break
-        points[better], scores[better] = _polish(objective, space, moved[better])
+        points[better], scores[better] = _polish(objective, space, moved[better], tolerance)
     points, scores = np.concatenate([points, z]), np.concatenate([scores, score])
     if visited is not None and len(visited):
         fresh = ~(points[:, None] == visited).all(axis=2).any(axis=1)
@@ -161,31 +165,32 @@ def _neighbours(space: Parameters, known: Array, rng: np.random.Generator, width
 
 def _apart(space: Parameters, z: Array, score: Array) -> Array:
     """The numbers of up to STARTS points, best first, no two of them within a twentieth of the box's diagonal."""
-    unit = (z - space.lo) / space.span
-    radius2 = 0.05**2 * z.shape[1]
+    order = np.argsort(-score, kind="stable")[: 32 * STARTS]
+    unit = (z[order] - space.lo) / space.span
+    left = np.ones(len(order), dtype=bool)
     chosen: list[int] = []
-    for i in np.argsort(-score, kind="stable")[: 32 * STARTS]:
-        if all(float(((unit[i] - unit[j]) ** 2).sum()) > radius2 for j in chosen):
-            chosen.append(int(i))
-            if len(chosen) == STARTS:
-                break
+    while len(chosen) < STARTS and left.any():
+        first = int(np.argmax(left))
+        chosen.append(int(order[first]))
+        left &= ((unit - unit[first]) ** 2).sum(axis=1) > 0.05**2 * z.shape[1]
     return np.array(chosen)
 
 
-def _polish(objective: Objective, space: Parameters, starts: Array) -> tuple[Array, Array]:
+def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
     """Climb from every start over the continuous coordinates, the others held."""
     free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
     if not free.any():
         return starts.copy(), objective(starts)
     lo, width = space.lo[free], space.span[free]
+    reach = objective.posterior.kernel.reach(space.dim)[free] / width
 
     def unit_objective(u: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
-        z = starts[which].copy()
+        z = starts[which]
         z[:, free] = lo + u * width
         value, gradient = objective.with_gradient(z)
         return value, gradient[:, free] * width
 
-    u, value = climb(unit_objective, (starts[:, free] - lo) / width)
+    u, value = climb(unit_objective, (starts[:, free] - lo) / width, np.minimum(reach, 1.0) ** 2, tolerance)
     points = starts.copy()
     points[:, free] = np.clip(lo + u * width, lo, space.hi[free])
     return points, value
@@ -194,70 +199,79 @@ def _polish(objective: Objective, space: Parameters, starts: Array) -> tuple[Arr
 def climb(
     f: Callable[[Array, NDArray[np.intp]], tuple[Array, Array]],
     u: Array,  # (s, d) in the unit cube
+    metric: Array,  # (d,), the guess at the relative curvature: the squared distances over which f changes
+    tolerance: float = 0.0,  # gains below it are not worth a step
 ) -> tuple[Array, Array]:
     """Local maxima of f in the unit cube, from all starts in lockstep: projected BFGS with a backtracking line search.
 
     f maps points (k, d) and the numbers (k,) of the starts they belong to to values (k,) and gradients (k, d).
     Each round evaluates f once, at one point for every start still moving: a trial step that is accepted starts the
     next one, a rejected one is shortened. Coordinates held at a bound by their gradient are left out of the step.
+    A start that comes close to the best one is dropped. It ends when the best one has come to rest and none of the
+    others would overtake it by a gain like its last.
     """
-    s, d = u.shape
     u = np.clip(u, 0.0, 1.0)
-    value, gradient = f(u, np.arange(s))
-    curvature = np.zeros((s, d, d))  # approximations of -(d^2 f)^-1; 0 stands for "not known yet"
-    direction, length = _ascent(u, gradient, curvature), np.ones(s)
-    active = np.ones(s, dtype=bool)
+    at = np.arange(len(u))  # the starts still moving; the arrays below are theirs
+    value, gradient = f(u, at)
+    best_u, best_value = u.copy(), value.copy()  # where each start has come to
+    curvature = np.tile(np.diag(metric), (len(u), 1, 1))  # approximations of -(d^2 f)^-1, up to a factor at first
+    direction, length = _ascent(u, gradient, curvature), np.ones((len(u), 1))
+    direction *= 0.1 / (np.abs(direction).max(axis=1, keepdims=True) + _TINY)
+    fresh = np.ones(len(u), dtype=bool)  # which starts have not met any curvature yet
+    gain = np.full(len(u), np.inf)  # what the last accepted step brought
     for _ in range(_ROUNDS):
-        step = np.clip(u + length[:, None] * direction, 0.0, 1.0) - u
-        active &= np.abs(step).max(axis=1) > _GIVE_UP
-        at = np.flatnonzero(active)
-        if len(at) == 0:
+        step = np.clip(u + length * direction, 0.0, 1.0) - u
+        leader = int(np.argmax(best_value))
+        moving = (np.abs(step).max(axis=1) > _GIVE_UP) & (gain > tolerance)
+        moving &= (np.abs(u - best_u[leader]).max(axis=1) > _SAME_PEAK) | (at == leader)
+        if not moving.all():
+            at, u, value, gradient, gain = at[moving], u[moving], value[moving], gradient[moving], gain[moving]
+            fresh = fresh[moving]
+            curvature, direction, length, step = curvature[moving], direction[moving], length[moving], step[moving]
+        if len(at) == 0 or (leader not in at and np.all(value + gain < best_value[leader] + tolerance)):
             break
-        trial_value, trial_gradient = f(u[at] + step[at], at)
-        gain = np.einsum("ij,ij->i", gradient[at], step[at])
-        accepted = trial_value >= value[at] + 1e-4 * gain  # Armijo's rule; False for nan
-        length[at[~accepted]] *= 0.35
-        at, trial_value, trial_gradient = at[accepted], trial_value[accepted], trial_gradient[accepted]
-        curvature[at] = _bfgs(curvature[at], step[at], gradient[at] - trial_gradient)
-        active[at] = trial_value - value[at] > 1e-10 * np.abs(value[at])
-        u[at] += step[at]
-        value[at], gradient[at], length[at] = trial_value, trial_gradient, 1.0
-        direction[at] = _ascent(u[at], trial_gradient, curvature[at])
-    return u, value
+        new_value, new_gradient = f(u + step, at)
+        slope = (gradient * step).sum(axis=1)
+        accepted = new_value >= value + 1e-4 * slope  # Armijo's rule; False for nan
+        which = accepted[:, None]
+        curvature, fresh = _bfgs(curvature, step, gradient - new_gradient, accepted, fresh)
+        gain = np.where(accepted, new_value - value, gain)
+        u, value = np.where(which, u + step, u), np.where(accepted, new_value, value)
+        gradient = np.where(which, new_gradient, gradient)
+        length = np.where(which, 1.0, 0.35 * length)
+        direction = np.where(which, _ascent(u, gradient, curvature), direction)
+        best_u[at], best_value[at] = u, value
+    return best_u, best_value
 
 
 def _ascent(u: Array, gradient: Array, curvature: Array) -> Array:
-    """Directions of ascent, (s, d), that do not press against the bounds; steepest while the curvature is unknown."""
+    """Directions of ascent, (s, d), that do not press against the bounds, at most half the cube long."""
     held = ((u <= 0.0) & (gradient < 0.0)) | ((u >= 1.0) & (gradient > 0.0))
     g = np.where(held, 0.0, gradient)
-    direction = np.where(held, 0.0, np.einsum("ijk,ik->ij", curvature, g))
-    uphill = np.einsum("ij,ij->i", direction, g) > 1e-12 * _norm(direction) * _norm(g)
-    steepest = g * (0.1 / np.maximum(np.abs(g).max(axis=1, keepdims=True), _TINY))
-    direction = np.where(uphill[:, None], direction, steepest)
-    result: Array = direction * np.minimum(1.0, 0.5 / np.maximum(np.abs(direction).max(axis=1, keepdims=True), _TINY))
-    return result
+    direction = np.where(held, 0.0, (curvature @ g[:, :, None])[:, :, 0])
+    bounded: Array = direction / np.maximum(1.0, 2.0 * np.abs(direction).max(axis=1, keepdims=True))
+    return bounded
 
 
-def _bfgs(curvature: Array, step: Array, drop: Array) -> Array:
-    """The inverses of the negative Hessians, (s, d, d), after steps that lowered the gradients by `drop`.
+def _bfgs(curvature: Array, step: Array, drop: Array, accepted: Mask, fresh: Mask) -> tuple[Array, Mask]:
+    """The inverses H of the negative Hessians, (s, d, d), after accepted steps that lowered the gradients by `drop`.
 
-    Where the function is not concave along the step the old approximation stays, so all remain positive definite.
+    H' = H - (s (H d)^T + (H d) s^T) / p + (1 + d.H d / p) s s^T / p with p = s.d > 0, the first time after H was
+    scaled by p / d.H d. Where the function is not concave along the step H stays, so all remain positive definite;
+    while no step has been concave (`fresh`) H is only doubled, so that the steps grow.
     """
-    product = np.einsum("ij,ij->i", step, drop)
-    concave = product > 1e-10 * _norm(step) * _norm(drop)
-    product = np.where(concave, product, 1.0)[:, None, None]
-    unit = np.eye(step.shape[1])
-    known = np.einsum("ijj->i", curvature)[:, None, None] > 0.0
-    first = unit * (product / np.maximum(np.einsum("ij,ij->i", drop, drop), _TINY)[:, None, None])
-    before = np.where(known, curvature, first)
-    left = unit - step[:, :, None] * drop[:, None, :] / product
-    updated = left @ before @ left.transpose(0, 2, 1) + step[:, :, None] * step[:, None, :] / product
-    return np.where(concave[:, None, None], updated, curvature)
-
-
-def _norm(v: Array) -> Array:
-    result: Array = np.sqrt(np.einsum("ij,ij->i", v, v))
-    return result
+    p = (step * drop).sum(axis=1)
+    concave = accepted & (p > 1e-10 * np.sqrt((drop * drop).sum(axis=1) * (step * step).sum(axis=1)))
+    p = np.where(concave, p, 1.0)[:, None, None]
+    hd = curvature @ drop[:, :, None]
+    dhd = drop[:, None, :] @ hd
+    scale = np.where((concave & fresh)[:, None, None], p / (dhd + _TINY), 1.0)
+    hd, dhd = scale * hd, scale * dhd
+    cross = step[:, :, None] * (hd / p).transpose(0, 2, 1)
+    updated = scale * curvature - cross - cross.transpose(0, 2, 1)
+    updated += (1.0 + dhd / p) / p * (step[:, :, None] * step[:, None, :])
+    longer = np.where((accepted & fresh & ~concave)[:, None, None], 2.0 * curvature, curvature)
+    return np.where(concave[:, None, None], updated, longer), fresh & ~concave
 
 
 def _best_levels(

@@ -44,19 +44,32 @@ class Prior:
 
 
 def fit_point(n: int) -> int:
-    """The number of observations behind the prior in use when there are n: every n up to 16, then steps of n / 8.
+    """The number of observations behind the prior in use when there are n: every n up to 16, then 8 per doubling.
 
-    A fit costs O(n^3) and serves n / 8 suggestions, so the average per suggestion stays of order n^2.
+    A fit costs O(n^3) and serves n / 8 to n / 16 suggestions, so the average per suggestion stays of order n^2.
     """
-    p = min(n, 16)
-    while p >= 16 and p + p // 8 <= n:
-        p += p // 8
-    return p
+    return n - n % max(1, _octave(n) // 8)
 
 
 def warm_point(p: int) -> int | None:
-    """The earlier fit from which the one on p observations starts, if any: a function of p alone, so runs replay."""
-    return fit_point(p // 2) if p >= 8 else None
+    """The earlier fit from which the one on p observations starts, if any: a function of p alone, so runs replay.
+
+    It is the first fit of the same doubling, and for that one, unless it is cheap, the first of the doubling before:
+    so there are few fits behind a prior even if all the data came at once.
+    """
+    if not is_first(p):
+        return _octave(p)
+    return p // 2 if p >= 128 else None
+
+
+def is_first(p: int) -> bool:
+    """Whether the fit on p observations is the first of a doubling, where the search is widened."""
+    return p == _octave(p)
+
+
+def _octave(n: int) -> int:
+    """The largest power of 2 up to n, 0 for 0."""
+    return 1 << (n.bit_length() - 1) if n else 0
 
 
 def fit(
@@ -66,12 +79,13 @@ def fit(
     groups: tuple[int, ...],  # (d,), the lengthscale that each coordinate shares
     noise_var: float | None = None,
     warm: Prior | None = None,
+    tries: int = 2,
 ) -> Prior:
     """The most probable Matern-5/2 prior with a lengthscale per parameter, given y at x.
 
-    `noise_var` fixes the noise. O(n^3) for each of some tens of evaluations, with analytic gradients, from the two
-    most promising of three starts: the centre of the prior, the same with much noise, and `warm`. Short lengthscales
-    without noise and long ones with noise can both explain rough data, so one start is not enough.
+    `noise_var` fixes the noise. O(n^3) for each of some tens of evaluations with analytic gradients. Short lengthscales
+    without noise and long ones with noise can both explain rough data, so there are three starts, the centre of the
+    prior, the same with much noise, and `warm`; the `tries` most probable of them are followed.
     """
     x, y = _subset(x, y)
     location, scale = (float(y.mean()), float(y.std())) if len(y) else (0.0, 1.0)
@@ -86,7 +100,7 @@ def fit(
         firsts = [groups.index(g) for g in range(max(groups) + 1)]
         noise = max(warm.noise_var, 1e-300) / scale**2
         starts.append(np.log([variance / scale**2, *(np.array(lengthscales) / span)[firsts], noise]))
-    q, value = problem.maximise(starts)
+    q, value = problem.maximise(starts, tries)
     events: tuple[Event, ...] = ()
     if not np.isfinite(value):
         q, events = (
@@ -160,7 +174,9 @@ class _Evidence:
     def _solve(self, q: Array) -> _Solved | None:
         variance, lengthscale, noise = self.unpack(q)
         k, pull = Matern(nu=2.5, lengthscale=lengthscale, variance=variance).with_theta_pullback(self.x)
-        solved = inverse_and_logdet(k + noise * np.eye(len(k)))
+        c = k.copy()
+        c.flat[:: len(c) + 1] += noise
+        solved = inverse_and_logdet(c)
         if solved is None:
             return None
         inverse, logdet = solved
@@ -178,13 +194,13 @@ class _Evidence:
         weights = inverse @ residual
         off = (q - self.centre) / self.width
         value = 0.5 * (float(residual @ weights) + logdet + (mean / _MEAN_SD) ** 2 + float(off @ off))
-        by_c = 0.5 * (inverse - np.outer(weights, weights))  # d value / d C; the mean is at its optimum
+        by_c = inverse - np.multiply.outer(weights, weights)  # 2 d value / d C; the mean is at its optimum
         by_theta = pull(by_c)
         by_lengthscale = np.bincount(self.groups, weights=by_theta[1:])
         by_noise = noise * float(np.trace(by_c)) if self.noise is None else 0.0
-        return value, np.concatenate([by_theta[:1], by_lengthscale, [by_noise]]) + off / self.width
+        return value, 0.5 * np.concatenate([by_theta[:1], by_lengthscale, [by_noise]]) + off / self.width
 
-    def maximise(self, starts: list[Array]) -> tuple[Array, float]:
+    def maximise(self, starts: list[Array], tries: int) -> tuple[Array, float]:
         """The best q found from the starts and its log posterior density, -inf if there is none."""
         if len(self.y) == 0:
             return self.centre, 0.0
@@ -193,14 +209,14 @@ class _Evidence:
         best, value = self.centre, np.inf
         lo, hi = np.array(self.bounds).T
         starts = sorted((np.clip(start, lo, hi) for start in starts), key=lambda q: self.loss(q)[0])
-        for start in starts[:2]:
+        for start in starts[:tries]:
             result = minimize(
                 self.loss,
                 start,
                 jac=True,
                 method="L-BFGS-B",
                 bounds=self.bounds,
-                options={"maxiter": 60, "ftol": 1e-7, "gtol": 1e-3},
+                options={"maxiter": 60, "ftol": 1e-4, "gtol": 1e-2},
             )
             if result.fun < min(value, 1e99):
                 best, value = result.x, float(result.fun)

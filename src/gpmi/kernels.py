@@ -57,6 +57,10 @@ class Kernel(ABC):
     def dim(self) -> int | None:
         """The number of coordinates the kernel is made for; None where any will do."""
 
+    @abstractmethod
+    def reach(self, d: int) -> Array:
+        """The distance along each of d coordinates over which k changes much; infinite where it never does."""
+
     def __add__(self, other: Kernel) -> Kernel:
         return Sum(self, other)
 
@@ -68,7 +72,7 @@ class Kernel(ABC):
 class Stationary(Kernel):
     """v * kappa(r^2) with r^2 = sum_k (x_k - z_k)^2 / l_k^2.
 
-    A subclass gives kappa and its fall h = -2 d kappa / d r^2, from which every derivative follows:
+    A subclass gives kappa and, with it, its fall h = -2 d kappa / d r^2, from which every derivative follows:
     dk/dx_k = -v h (x_k - z_k) / l_k^2 and dk/dlog l_k = v h (x_k - z_k)^2 / l_k^2. At distance zero, where
     h may be infinite, both are 0; h is returned as 0 there.
     """
@@ -93,8 +97,8 @@ class Stationary(Kernel):
         """kappa(r^2), with kappa(0) = 1."""
 
     @abstractmethod
-    def _fall(self, r2: Array) -> Array:
-        """h(r^2) = -2 d kappa / d r^2."""
+    def _kappa_and_fall(self, r2: Array) -> tuple[Array, Array]:
+        """kappa(r^2) and h(r^2) = -2 d kappa / d r^2, which share their exponential."""
 
     @property
     def dim(self) -> int | None:
@@ -109,6 +113,9 @@ class Stationary(Kernel):
         values = np.exp(theta)
         scales = values[1:] if self.dim is not None else float(values[1])
         return replace(self, variance=float(values[0]), lengthscale=scales)
+
+    def reach(self, d: int) -> Array:
+        return np.full(d, self.lengthscale)
 
     def _scaled(self, x: Array) -> Array:
         if self.dim not in (None, x.shape[-1]):
@@ -131,8 +138,7 @@ class Stationary(Kernel):
 
     def with_input_pullback(self, x: Array, z: Array) -> tuple[Array, Pullback]:
         xs, zs = self._scaled(x), self._scaled(z)
-        r2 = _squared_distances(xs, zs)
-        fall = self._fall(r2)
+        kappa, fall = self._kappa_and_fall(_squared_distances(xs, zs))
 
         def pull(w: Array) -> Array:
             wh = w * fall
@@ -142,15 +148,16 @@ class Stationary(Kernel):
             gradient: Array = inner * (-self.variance / np.asarray(self.lengthscale))
             return gradient
 
-        return self.variance * self._kappa(r2), pull
+        return self.variance * kappa, pull
 
     def with_theta_pullback(self, x: Array) -> tuple[Array, Pullback]:
         xs = self._scaled(x)
         r2 = _squared_distances(xs, xs)
-        k = self.variance * self._kappa(r2)
+        kappa, fall = self._kappa_and_fall(r2)
+        k = self.variance * kappa
 
         def pull(w: Array) -> Array:
-            wh = w * self._fall(r2)
+            wh = w * fall
             by_variance = float(np.vdot(w, k))
             if self.dim is None:
                 by_scale = np.array([self.variance * float(np.vdot(wh, r2))])
@@ -170,8 +177,9 @@ class RBF(Stationary):
     def _kappa(self, r2: Array) -> Array:
         return np.exp(-0.5 * r2)
 
-    def _fall(self, r2: Array) -> Array:
-        return np.exp(-0.5 * r2)
+    def _kappa_and_fall(self, r2: Array) -> tuple[Array, Array]:
+        kappa = self._kappa(r2)
+        return kappa, kappa
 
 
 @dataclass(frozen=True)
@@ -189,18 +197,19 @@ class Matern(Stationary):
         object.__setattr__(self, "nu", checks.positive("nu", self.nu))
 
     def _kappa(self, r2: Array) -> Array:
-        return _unit_matern(np.sqrt(2.0 * self.nu * r2), self.nu)
+        return _unit_matern(np.sqrt(2.0 * self.nu * r2), self.nu)[1]
 
-    def _fall(self, r2: Array) -> Array:
+    def _kappa_and_fall(self, r2: Array) -> tuple[Array, Array]:
         s = np.sqrt(2.0 * self.nu * r2)
+        below, kappa = _unit_matern(s, self.nu)
         if self.nu > 1.0:  # d/ds [s^nu K_nu(s)] = -s^nu K_{nu-1}(s)
-            return self.nu / (self.nu - 1.0) * _unit_matern(s, self.nu - 1.0)
+            return kappa, self.nu / (self.nu - 1.0) * below
         from scipy.special import gamma, kv
 
         away = s > 0.0
         s = np.where(away, s, 1.0)
         fall = self.nu * 2.0 ** (2.0 - self.nu) / gamma(self.nu) * s ** (self.nu - 1.0) * kv(1.0 - self.nu, s)
-        return np.where(away, fall, 0.0)
+        return kappa, np.where(away, fall, 0.0)
 
 
 @dataclass(frozen=True)
@@ -223,6 +232,9 @@ class Linear(Kernel):
 
     def with_theta(self, theta: Array) -> Kernel:
         return replace(self, variance=float(np.exp(theta[0])))
+
+    def reach(self, d: int) -> Array:
+        return np.full(d, np.inf)
 
     def __call__(self, x: Array, z: Array) -> Array:
         return self.variance * (x @ z.T)
@@ -259,6 +271,9 @@ class _Pair(Kernel):
     @property
     def dim(self) -> int | None:
         return self.first.dim if self.first.dim is not None else self.second.dim
+
+    def reach(self, d: int) -> Array:
+        return np.minimum(self.first.reach(d), self.second.reach(d))
 
     @property
     def theta(self) -> Array:
@@ -322,25 +337,23 @@ def _squared_distances(x: Array, z: Array) -> Array:
     return r2
 
 
-def _unit_matern(s: Array, nu: float) -> Array:
-    """M_nu(s) = 2^(1-nu) / Gamma(nu) s^nu K_nu(s), with M_nu(0) = 1, for any nu > 0.
+def _unit_matern(s: Array, nu: float) -> tuple[Array, Array]:
+    """M_{nu-1}(s) and M_nu(s) = 2^(1-nu) / Gamma(nu) s^nu K_nu(s), with M(0) = 1; the first only for nu > 1.
 
     From the recurrence of K_nu: M_{a+1} = M_a + s^2 / (4 a (a-1)) M_{a-1}. All terms are positive and bounded
     by 1, so it neither cancels nor overflows for large nu. It starts at 1/2 and 3/2, which are elementary, or at
     the Bessel functions of order a and a + 1 with 0 < a <= 1.
     """
-    a = nu - np.ceil(nu) + 1.0  # in (0, 1], a whole number of steps below nu
-    if a == 0.5:
-        low = np.exp(-s)
-        high = (1.0 + s) * low if nu > a else low
-    else:
-        low = _bessel_matern(s, a)
-        high = _bessel_matern(s, a + 1.0) if nu > a else low
+    a = nu if nu <= 1.0 else nu - np.ceil(nu) + 1.0  # in (0, 1], a whole number of steps below nu
+    low = np.exp(-s) if a == 0.5 else _bessel_matern(s, a)
+    if nu == a:
+        return low, low
+    high = (1.0 + s) * low if a == 0.5 else _bessel_matern(s, a + 1.0)
     order = a + 1.0
     while order < nu - 0.5:
-        low, high = high, high + s * s / (4.0 * order * (order - 1.0)) * low
+        low, high = high, high + s * s * (low / (4.0 * order * (order - 1.0)))
         order += 1.0
-    return high if nu > a else low
+    return low, high
 
 
 def _bessel_matern(s: Array, nu: float) -> Array:

@@ -131,9 +131,13 @@ class Factor:
         corner, info = lapack.dpotrf((block - left.T @ left).T, lower=0, clean=0, overwrite_a=1)
         factor, jitter = self, np.zeros(k)
         if info == 0 and np.all(np.diagonal(corner) ** 2 >= FLOOR * np.diagonal(block)):
-            if k >= _SEGMENT // 4:
+            if k >= _SEGMENT:
                 segment = _Segment(np.ascontiguousarray(left.T), corner.T, k)
                 return Factor((*self._full_segments(), segment), self.n + k), jitter
+            if self.n == 0:
+                segment = _Segment.empty(0)
+                segment.corner[:k, :k], segment.used = corner.T, k
+                return Factor((segment,), k), jitter
             for i in range(k):  # few rows go where single rows go, lest there be very many segments
                 row = np.concatenate([left[:, i], corner[: i + 1, i]])
                 factor = Factor(factor._with_row(row), factor.n + 1)
@@ -194,8 +198,8 @@ def _repair(pivot: float, diagonal: float) -> float:
 
 
 def inverse_and_logdet(c: Array) -> tuple[Array, float] | None:
-    """C^-1 (full) and log det C, or None where C is not numerically positive definite. O(n^3)."""
-    upper, info = lapack.dpotrf(c.T, lower=0, clean=1)
+    """C^-1 (full) and log det C, or None where C is not numerically positive definite; overwrites C. O(n^3)."""
+    upper, info = lapack.dpotrf(c.T, lower=0, clean=1, overwrite_a=1)
     if info != 0:
         return None
     logdet = 2.0 * float(np.log(np.diagonal(upper)).sum())

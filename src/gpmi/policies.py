@@ -280,11 +280,20 @@ class Reinvest(Policy):
         return self.c * spent
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
-        return mu + self._weight(state) * EI("mean").score(mu, var, state)
+        z, sd, cdf, pdf = self._terms(mu, var, state)
+        return mu + self._weight(state) * sd * (pdf + z * cdf)
 
     def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
-        by_mu, by_var = EI("mean").derivatives(mu, var, state)
-        return 1.0 + self._weight(state) * by_mu, self._weight(state) * by_var
+        _, sd, cdf, pdf = self._terms(mu, var, state)
+        return 1.0 + self._weight(state) * cdf, self._weight(state) * pdf / (2.0 * sd)
+
+    def _terms(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array, Array]:
+        """z, sd, cdf(z), pdf(z): next to mu no logarithm is needed, for what cancels in EI is far below rounding."""
+        from scipy.special import ndtr
+
+        sd = np.sqrt(np.maximum(var, _TINY))
+        z = np.clip((mu - state.best_mean) / sd, -1e150, 1e150)
+        return z, sd, ndtr(z), _pdf(z)
 
 
 @dataclass(frozen=True)
@@ -355,9 +364,11 @@ def _log_h(z: Array) -> Array:
     """
     from scipy.special import erfcx, ndtr
 
+    near = np.maximum(z, -1.0)
+    log_h: Array = np.log(_pdf(near) + near * ndtr(near))
+    if np.all(z >= -1.0):
+        return log_h
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        near = np.maximum(z, -1.0)
-        log_h = np.log(_pdf(near) + near * ndtr(near))
         a = np.maximum(-z, 1.0)
         middle = np.minimum(a, 50.0)
         tail = np.log(1.0 - middle * np.sqrt(np.pi / 2.0) * erfcx(middle / np.sqrt(2.0)))

@@ -11,15 +11,18 @@ Notation, with n observations, m query points and d coordinates:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from gpmi import checks
 from gpmi.kernels import Kernel
 from gpmi.linalg import Array, Factor, semidefinite_root
+
+MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -148,19 +151,32 @@ class Posterior:
             return np.full(len(z), self.mean)
         return self.mean + self.kernel(z, self.x) @ self.weights
 
-    def moments(self, z: Array) -> Moments:
-        """mu and var at z (m, d) with their gradients by z. O(n^2 m + n m d), two solves for all points together."""
+    def with_pullback(self, z: Array) -> tuple[Array, Array, MomentPullback]:
+        """mu and var at z (m, d), and the map (a, b), each (m,) -> a_i d mu(z_i)/dz_i + b_i d var(z_i)/dz_i, (m, d).
+
+        O(n^2 m + n m d): two triangular solves for all points together, and one contraction with the kernel.
+        """
         z = self._points("z", z)
         var, var_gradient = self.kernel.diagonal(z), self.kernel.diagonal_gradient(z)
         if self.n == 0:
-            return Moments(np.full(len(z), self.mean), var, np.zeros_like(z), var_gradient)
+            return np.full(len(z), self.mean), var, lambda by_mu, by_var: by_var[:, None] * var_gradient
         k, pull = self.kernel.with_input_pullback(z, self.x)  # (m, n)
         v = self.factor.solve(k.T)
         mu = self.mean + self.whitened @ v
         var = np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
-        smoother = self.factor.solve_transposed(v).T  # row i: C^-1 k(x, z_i)
-        mu_gradient = pull(np.broadcast_to(self.weights, k.shape))
-        return Moments(mu, var, mu_gradient, var_gradient - 2.0 * pull(smoother))
+        smoother = self.factor.solve_transposed(v).T  # row i: C^-1 k(x, z_i), so d var = d k(z, z) - 2 smoother . d k
+
+        def gradient(by_mu: Array, by_var: Array) -> Array:
+            weights = np.multiply.outer(by_mu, self.weights) - (2.0 * by_var)[:, None] * smoother
+            return pull(weights) + by_var[:, None] * var_gradient
+
+        return mu, var, gradient
+
+    def moments(self, z: Array) -> Moments:
+        """mu and var at z (m, d) with their gradients by z. O(n^2 m + n m d)."""
+        mu, var, gradient = self.with_pullback(z)
+        one, zero = np.ones(len(mu)), np.zeros(len(mu))
+        return Moments(mu, var, gradient(one, zero), gradient(zero, one))
 
     def covariance(self, z: Array, other: Array | None = None) -> Array:
         """cov[f(z_i), f(other_j)] given the observations, (m, m'); `other` defaults to z. O(n^2 (m + m') + n m m')."""
