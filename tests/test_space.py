@@ -41,7 +41,7 @@ def int_bounds(least, most):
 
 options = st.lists(st.one_of(st.text(max_size=3), st.integers(), st.booleans(), st.none()), min_size=1, max_size=5)
 distinct_options = options.map(lambda values: list({(type(v), v): v for v in values}.values()))
-intervals = ordered(st.floats(-1e150, 1e150))
+intervals = ordered(st.floats(-4e99, 4e99)).filter(lambda ends: ends[1] - ends[0] > 1e-99)
 log_intervals = ordered(st.floats(1e-150, 1e150)).filter(lambda ends: ends[1] / ends[0] > 1.0 + 1e-9)
 log_reals = log_intervals.map(lambda ends: Real(*ends, log=True))
 discrete = st.one_of(

@@ -1,8 +1,9 @@
-"""Numbers that come in through the public door: accepted, or refused with the argument, the value and the remedy."""
+"""Arguments that come in through the public door: accepted, or refused with their name, their value and the remedy."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
@@ -11,14 +12,15 @@ import numpy as np
 
 def number(name: str, value: Any, remedy: str = "give one finite number") -> float:
     """A finite float from a real number of any type, not from a bool, a string or an array."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    plain = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    if isinstance(plain, bool | np.bool_) or not isinstance(plain, Real) or hasattr(value, "mask"):
         raise TypeError(f"{name} is {value!r}; {remedy}")
     try:
-        result = float(value)
+        result = float(plain)
     except OverflowError:
         result = math.inf
+    except (TypeError, ValueError):  # a timedelta64 calls itself a whole number
+        raise TypeError(f"{name} is {value!r}; {remedy}") from None
     if not math.isfinite(result):
         raise ValueError(f"{name} is {value!r}; {remedy}")
     return result
@@ -47,3 +49,27 @@ def whole(name: str, value: Any, least: int) -> int:
     if value < least:
         raise ValueError(f"{name} is {value}; give a whole number of at least {least}")
     return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} is {value!r}; give True or False")
+    return bool(value)
+
+
+def one_of(name: str, value: Any, words: Sequence[str]) -> str:
+    """One of several words."""
+    if not isinstance(value, str) or value not in words:
+        raise ValueError(f"{name} is {value!r}; give one of {', '.join(map(repr, words))}")
+    return value
+
+
+def shape(value: Any) -> tuple[int, ...] | None:
+    """The shape of an array or of nested lists; None for anything else, ragged lists included."""
+    if not isinstance(value, np.ndarray | list | tuple):
+        return None
+    try:
+        return np.shape(value)
+    except ValueError:
+        return None

@@ -89,7 +89,7 @@ def fit(
     """
     x, y = _subset(x, y)
     location, scale = (float(y.mean()), float(y.std())) if len(y) else (0.0, 1.0)
-    if not scale > 1e-12 * abs(location):
+    if not scale > max(1e-12 * abs(location), 1e-150):  # no spread, or none whose square is a number
         scale = 1.0
     problem = _Evidence(
         x / span, (y - location) / scale, np.asarray(groups), None if noise_var is None else noise_var / scale**2

@@ -81,11 +81,11 @@ class Stationary(Kernel):
     variance: float = 1.0
 
     def __post_init__(self) -> None:
-        given = self.lengthscale
-        if np.ndim(given) > 1 or np.size(given) == 0:
+        given, shape = self.lengthscale, checks.shape(self.lengthscale)
+        if isinstance(given, list | tuple | np.ndarray) and (shape is None or len(shape) > 1 or 0 in shape):
             raise ValueError(f"lengthscale is {given!r}; give one number, or one number per dimension")
         plain: float | tuple[float, ...]
-        if np.ndim(given) == 0:
+        if not shape:
             plain = checks.positive("lengthscale", given)
         else:
             plain = tuple(checks.positive(f"lengthscale[{i}]", v) for i, v in enumerate(given))  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from gpmi.tracking import Tracked, first_best, mean_in_chunks
 Status = Literal["pending", "told", "failed"]
 Origin = Literal["design", "policy", "user"]
 
-_NO_VALUE = "give one finite number, or call fail(x) for an evaluation that has none"
+_LARGEST = 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +89,9 @@ class Optimizer:
         self.seed = (
             int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else checks.whole("seed", seed, 0)
         )
-        if not isinstance(goal, str) or goal not in ("max", "min"):
-            raise ValueError(f"goal is {goal!r}; give 'max' or 'min'")
+        checks.one_of("goal", goal, ("max", "min"))
         self.goal = goal
-        if not isinstance(repeats, bool):
-            raise TypeError(f"repeats is {repeats!r}; give True or False")
-        self.repeats = repeats
+        self.repeats = checks.flag("repeats", repeats)
         self._kernel = _checked_kernel(kernel, self.space)
         self._noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
         self.n_init = self._default_n_init() if n_init is None else checks.whole("n_init", n_init, 0)
@@ -137,9 +134,11 @@ class Optimizer:
 
     def tell(self, x: Point, y: float) -> Trial:
         """Record the value y observed at x: a pending point, or any other point of the space. Order is free."""
-        row, value = self.space.encode(x), checks.number("y", y, _NO_VALUE)
+        row, value = self.space.encode(x), _checked_value(y)
         number = self._find_pending(row)
-        return self._settle(self._add(row, "user").number if number is None else number, "told", value)
+        if number is None:
+            number = self._add(self.space.canonical(x), "user").number
+        return self._settle(number, "told", value)
 
     def fail(self, x: Point) -> Trial:
         """Record that the evaluation of the pending point x failed.
@@ -170,16 +169,23 @@ class Optimizer:
 
         With the same seed and arguments the next `ask` is what that run would have asked next.
         """
-        trials = list(trials)
-        rows = [self.space.encode(trial.x) for trial in trials]
-        values = [checks.number("y", trial.y, _NO_VALUE) if trial.status == "told" else None for trial in trials]
-        numbers = [
-            self._add(row, t.origin, t.mu, t.sd, t.phi, t.gamma_hat).number for t, row in zip(trials, rows, strict=True)
-        ]
+        trials = [self._checked_trial(trial) for trial in trials]
+        numbers = [self._add(t.x, t.origin, t.mu, t.sd, t.phi, t.gamma_hat).number for t in trials]
         settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
         for i in sorted(settled, key=lambda i: (trials[i].order is None, trials[i].order or 0, i)):
-            self._settle(numbers[i], trials[i].status, values[i])
+            self._settle(numbers[i], trials[i].status, trials[i].y)
         return self
+
+    def _checked_trial(self, trial: Any) -> Trial:
+        """A trial of another run as one of ours."""
+        if not isinstance(trial, Trial):
+            raise TypeError(f"trials has {trial!r}; give the trials of a Result or an Optimizer")
+        checks.one_of("status", trial.status, get_args(Status))
+        checks.one_of("origin", trial.origin, get_args(Origin))
+        if trial.order is not None:
+            checks.whole("order", trial.order, 0)
+        y = _checked_value(trial.y) if trial.status == "told" else None
+        return replace(trial, x=self.space.canonical(trial.x), y=y)
 
     # What the user reads
 
@@ -224,17 +230,15 @@ class Optimizer:
 
     def _add(
         self,
-        row: Array,
+        x: Point,
         origin: Origin,
         mu: float | None = None,
         sd: float | None = None,
         phi: float | None = None,
         gamma_hat: float | None = None,
     ) -> Trial:
-        """A new pending trial at the point with these coordinates."""
-        x = self.space.decode(row)
+        """A new pending trial at x."""
         trial = Trial(self._next_number, x, None, "pending", origin, None, mu, sd, phi, gamma_hat)
-        # What decoding rounded is rounded for the model too, so that the point can be recognised when it is told.
         self._trials[trial.number], self._rows[trial.number] = trial, self.space.encode(x)
         self._next_number += 1
         return trial
@@ -280,8 +284,9 @@ class Optimizer:
             return None
         taken = {row.tobytes() for row in self._rows.values()}
         for row in self._design_rows(len(taken) + 1):
-            if row.tobytes() not in taken:
-                return self._add(row, "design")
+            x = self.space.decode(row)
+            if self.space.encode(x).tobytes() not in taken:
+                return self._add(x, "design")
         return None  # a finite set smaller than its design
 
     def _design_rows(self, count: int) -> Array:
@@ -309,7 +314,7 @@ class Optimizer:
         found = self._search(objective, told, failed + pending)
         self._events |= dict.fromkeys(found.events)
         return self._add(
-            found.row,
+            self.space.decode(found.row),
             "policy",
             mu=found.mu,
             sd=float(np.sqrt(found.var)),
@@ -432,6 +437,13 @@ def _value(trial: Trial) -> float:
     """y of a told trial."""
     assert trial.y is not None
     return trial.y
+
+
+def _checked_value(y: Any) -> float:
+    value = checks.number("y", y, "give one finite number, or call fail(x) for an evaluation that has none")
+    if abs(value) > _LARGEST:
+        raise ValueError(f"y is {y!r}, too large to be squared; give values below {_LARGEST:g}, in other units")
+    return value
 
 
 def _checked_policy(policy: Any) -> Policy:

@@ -214,8 +214,7 @@ class EI(Policy):
     additive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.incumbent not in ("observed", "mean"):
-            raise ValueError(f"incumbent is {self.incumbent!r}; give 'observed' or 'mean'")
+        checks.one_of("incumbent", self.incumbent, ("observed", "mean"))
 
     def _standardised(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
         """z and sd."""
@@ -262,7 +261,7 @@ class Reinvest(Policy):
     GP-MI does; while it repeats a point the weight keeps growing, so whatever is worth a visit gets it.
     """
 
-    c: float = 0.3
+    c: float = 10.0
 
     guarantee: ClassVar[Guarantee] = Guarantee(
         False,

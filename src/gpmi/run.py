@@ -103,13 +103,15 @@ def _run(f: Callable[[Any], float], optimizer: Optimizer, progress: bool) -> Res
     with _display(optimizer) if progress else nullcontext(_ignore) as report:
         try:
             for _ in range(optimizer.budget):
-                x = optimizer.ask()
+                try:
+                    x = optimizer.ask()
+                except SpaceExhausted:
+                    reason = "space exhausted"
+                    break
                 report(_evaluate(f, x, optimizer))
-        except SpaceExhausted:
-            reason = "space exhausted"
         except KeyboardInterrupt:
             reason = "interrupted"
-        except Exception as error:
+        except BaseException as error:
             _attach(error, Result.of(optimizer, f"error: {error}"))
             raise
     return Result.of(optimizer, reason)
@@ -124,10 +126,11 @@ def _evaluate(f: Callable[[Any], float], x: Point, optimizer: Optimizer) -> Tria
         raise type(error)(f"f returned {y!r} at x = {x!r}; it must return one finite number") from error
 
 
-def _attach(error: Exception, result: Result) -> None:
-    """Let the exception carry the result, whatever its type."""
-    error.result = result  # type: ignore[attr-defined]
-    error.add_note(f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`")
+def _attach(error: BaseException, result: Result) -> None:
+    """Let the exception carry the result, past any rule of its class about attributes."""
+    error.__dict__["result"] = result
+    note = f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`"
+    error.__dict__.setdefault("__notes__", []).append(note)
 
 
 def _ignore(trial: Trial) -> None:

@@ -39,7 +39,7 @@ class Real:
     log: bool = False
 
     def __post_init__(self) -> None:
-        _check_interval(self, RealNumber, "a finite number")
+        _check_interval(self, "a finite number")
         object.__setattr__(self, "lo", float(self.lo))
         object.__setattr__(self, "hi", float(self.hi))
 
@@ -56,11 +56,17 @@ class Real:
         number = checks.number(name, value)
         if not self.lo <= number <= self.hi:
             raise ValueError(f"{name} is {value!r}, outside [{self.lo}, {self.hi}]; tell points of the space only")
-        return (math.log(number) if self.log else number,)
+        return (math.log(number) if self.log else number + 0.0,)
 
     def decode(self, row: Array) -> float:
+        lo, hi = self.ends[:, 0]
+        if row[0] <= lo or row[0] >= hi:  # exactly the ends, whatever exp(log(.)) rounds to
+            return self.lo if row[0] <= lo else self.hi
         value = float(np.exp(row[0])) if self.log else float(row[0])
         return min(max(value, self.lo), self.hi)
+
+    def canonical(self, value: Any) -> float:
+        return float(value) + 0.0  # -0.0 is 0.0
 
 
 @dataclass(frozen=True)
@@ -72,11 +78,14 @@ class Int:
     log: bool = False
 
     def __post_init__(self) -> None:
-        _check_interval(self, Integral, "a whole number")
+        for end in ("lo", "hi"):
+            if not isinstance(getattr(self, end), Integral):
+                raise TypeError(f"{end} of Int is {getattr(self, end)!r}; give a whole number")
+        _check_interval(self, "a whole number")
         object.__setattr__(self, "lo", int(self.lo))
         object.__setattr__(self, "hi", int(self.hi))
-        if self.hi - self.lo >= 10**7:
-            raise ValueError(f"Int({self.lo}, {self.hi}) has more than ten million values; use Real and round in f")
+        if self.hi - self.lo >= 10**7 or max(-self.lo, self.hi) > (10**12 if self.log else 2**53):
+            raise ValueError(f"Int({self.lo}, {self.hi}) has too many or too large values; use Real and round in f")
 
     width = 1
 
@@ -96,10 +105,13 @@ class Int:
             raise ValueError(f"{name} is {value!r}; it must be a whole number")
         if not self.lo <= number <= self.hi:
             raise ValueError(f"{name} is {value!r}, outside {self.lo}..{self.hi}; tell points of the space only")
-        return (math.log(number) if self.log else float(number),)
+        return (math.log(number) if self.log else number + 0.0,)
 
     def decode(self, row: Array) -> int:
         return min(max(round(math.exp(row[0]) if self.log else row[0]), self.lo), self.hi)
+
+    def canonical(self, value: Any) -> int:
+        return int(value)
 
 
 @dataclass(frozen=True)
@@ -109,12 +121,14 @@ class Choice:
     options: tuple[Any, ...]
 
     def __post_init__(self) -> None:
-        if isinstance(self.options, str) or not isinstance(self.options, Sequence):
+        if not isinstance(self.options, list | tuple):
             raise TypeError(f"options is {self.options!r}; give a list of options")
         options = tuple(self.options)
         if len(options) == 0:
-            raise ValueError("options is empty; a choice needs at least one option")
+            raise ValueError("options is empty; give at least one option")
         for i, option in enumerate(options):
+            if not _same(option, option):
+                raise ValueError(f"options has {option!r}, which does not equal itself; give another word for it")
             if any(_same(option, other) for other in options[:i]):
                 raise ValueError(f"options has {option!r} twice; give each option once")
         object.__setattr__(self, "options", options)
@@ -139,6 +153,9 @@ class Choice:
 
     def decode(self, row: Array) -> Any:
         return self.options[int(np.argmax(row))]
+
+    def canonical(self, value: Any) -> Any:
+        return next(option for option in self.options if _same(option, value))
 
 
 Parameter: TypeAlias = Real | Int | Choice
@@ -211,6 +228,10 @@ class Space(ABC):
     @abstractmethod
     def encode(self, point: Point) -> Array:
         """The coordinates (d,) of a user's point; a ValueError or TypeError if it is not a point of the space."""
+
+    @abstractmethod
+    def canonical(self, point: Point) -> Point:
+        """A user's point in the form the library hands out: arrays of floats, dicts of plain Python values; a copy."""
 
     @abstractmethod
     def decode(self, row: Array) -> Point:
@@ -301,11 +322,17 @@ class Parameters(Space):
         for p, column in zip(self.parameters, u.T, strict=True):
             if p.levels is None:
                 lo, hi = p.ends
-                parts.append(lo + column[:, None] * (hi - lo))
+                parts.append(np.clip(lo + column[:, None] * (hi - lo), lo, hi))
             else:
                 k = len(p.levels)
                 parts.append(p.levels[np.minimum((column * k).astype(int), k - 1)])
         return np.concatenate(parts, axis=1)
+
+    def canonical(self, point: Point) -> Point:
+        self.encode(point)
+        values = point if self.names is None else [point[name] for name in self.names]
+        plain = [p.canonical(value) for p, value in zip(self.parameters, values, strict=True)]
+        return np.array(plain) if self.names is None else dict(zip(self.names, plain, strict=True))
 
     def encode(self, point: Point) -> Array:
         if self.names is None:
@@ -342,9 +369,11 @@ class Candidates(Space):
             raise ValueError(f"candidates have shape {array.shape}; give shape (m, d), one candidate per row{hint}")
         if array.size == 0:
             raise ValueError(f"candidates have shape {array.shape}; give at least one candidate and one coordinate")
+        if np.ma.isMaskedArray(array):
+            raise TypeError("candidates is a masked array; leave out what is masked and give an ordinary array")
         if array.dtype.kind not in "fiu":
             raise TypeError(f"candidates have dtype {array.dtype}; give numbers, or a DataFrame for mixed columns")
-        table = np.array(array, dtype=float)
+        table = np.array(array, dtype=float) + 0.0  # -0.0 is 0.0
         for j, column in enumerate(table.T):
             _check_column(f"column {j} of the candidates", column)
         return Candidates(table, table, (None,) * table.shape[1], None)
@@ -360,12 +389,7 @@ class Candidates(Space):
             if name in names[:i]:
                 raise ValueError(f"column {name!r} stands twice in the DataFrame; parameter names must differ")
         values = [frame[name].tolist() for name in names]
-        choices = []
-        for name, column in zip(names, values, strict=True):
-            numeric = all(isinstance(v, RealNumber) and not isinstance(v, bool) for v in column)
-            if numeric:
-                _check_column(f"column {name!r} of the candidates", np.array(column, dtype=float))
-            choices.append(None if numeric else Choice(tuple(dict.fromkeys(column))))
+        choices = [_column_choice(name, column) for name, column in zip(names, values, strict=True)]
         table = tuple(dict(zip(names, row, strict=True)) for row in zip(*values, strict=True))
         space = Candidates(table, np.empty((0, 0)), tuple(choices), names)
         return replace(space, encoded=np.array([space._coordinates(point.values()) for point in table]))
@@ -428,11 +452,15 @@ class Candidates(Space):
             raise ValueError(f"no candidate has the coordinates {row!r}")
         return np.array(self.table[number]) if self.names is None else dict(self.table[number])
 
+    def canonical(self, point: Point) -> Point:
+        return self.decode(self.encode(point))
+
 
 def _real(label: str, pair: Any) -> Real:
     if isinstance(pair, Real):
         return pair
-    if isinstance(pair, Sequence | np.ndarray) and not isinstance(pair, str) and len(pair) == 2:
+    pair_like = isinstance(pair, list | tuple) or (isinstance(pair, np.ndarray) and pair.ndim == 1)
+    if pair_like and len(pair) == 2:
         try:
             return Real(pair[0], pair[1])
         except (TypeError, ValueError) as error:
@@ -445,41 +473,44 @@ def _parameter(name: str, value: Any) -> Parameter:
     if isinstance(value, Real | Int | Choice):
         return value
     if isinstance(value, tuple):
+        if any(isinstance(end, str) for end in value):
+            raise TypeError(f"parameter {name!r} is {value!r}; give a list for options, a tuple (lo, hi) for a number")
         return _real(f"parameter {name!r}", value)
     if isinstance(value, list):
         try:
             return Choice(tuple(value))
-        except ValueError as error:
-            raise ValueError(f"parameter {name!r}: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"parameter {name!r}: {error}") from None
     raise TypeError(f"parameter {name!r} is {value!r}; give Real, Int, a tuple (lo, hi), or a list of options")
 
 
-def _check_interval(p: Real | Int, kind: type, words: str) -> None:
+def _check_interval(p: Real | Int, words: str) -> None:
     name = type(p).__name__
-    for end in ("lo", "hi"):
-        value = getattr(p, end)
-        checks.number(f"{end} of {name}", value, f"give {words}")
-        if not isinstance(value, kind):
-            raise TypeError(f"{end} of {name} is {value!r}; give {words}")
-    if not p.lo < p.hi:
+    lo, hi = (checks.number(f"{end} of {name}", getattr(p, end), f"give {words}") for end in ("lo", "hi"))
+    object.__setattr__(p, "log", checks.flag(f"log of {name}", p.log))
+    if not lo < hi:
         raise ValueError(f"{name} has lo = {p.lo} and hi = {p.hi}; lo must be smaller than hi")
-    if not math.isfinite(float(p.hi) - float(p.lo)):
-        raise ValueError(f"{name}({p.lo}, {p.hi}) is wider than floating point; narrow the bounds")
-    if p.log and p.lo <= 0:
+    if not (p.log or 1e-100 < hi - lo < 1e100):
+        raise ValueError(f"{name}({p.lo}, {p.hi}) is too wide or too narrow to be squared; give other units")
+    if p.log and lo <= 0:
         raise ValueError(f"{name} has log=True and lo = {p.lo}; a logarithmic parameter needs lo > 0")
 
 
 def _sequence(point: Any, d: int) -> list[Any]:
     """The coordinates of a point that must be an array of shape (d,)."""
-    shape = np.shape(point) if isinstance(point, np.ndarray | Sequence) and not isinstance(point, str) else None
-    if shape != (d,):
+    if checks.shape(point) != (d,):
         raise ValueError(f"x is {point!r}; a point of this space is an array of shape ({d},)")
     return list(point)
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Equality of options, by type too: True is not 1."""
-    return (isinstance(a, bool) == isinstance(b, bool)) and bool(np.all(a == b))
+    """Equality of options: True is not 1, arrays are equal as a whole, and what cannot be compared is not equal."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return type(a) is type(b) and np.array_equal(a, b)
+    try:
+        return isinstance(a, bool | np.bool_) == isinstance(b, bool | np.bool_) and bool(a == b)
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _check_keys(point: Any, names: tuple[str, ...]) -> None:
@@ -488,6 +519,25 @@ def _check_keys(point: Any, names: tuple[str, ...]) -> None:
     missing, extra = [k for k in names if k not in point], [k for k in point if k not in names]
     if missing or extra:
         raise ValueError(f"x has wrong keys (missing {missing}, unknown {extra}); it needs exactly {list(names)}")
+
+
+def _column_choice(name: str, column: list[Any]) -> Choice | None:
+    """What a column of a DataFrame is: None for numbers, otherwise the choice between its values."""
+    label = f"column {name!r} of the candidates"
+    if all(isinstance(v, RealNumber) and not isinstance(v, bool) for v in column):
+        try:
+            _check_column(label, np.array(column, dtype=float))
+        except OverflowError:
+            raise ValueError(f"{label} has a number too large for floating point; give it in other units") from None
+        return None
+    try:
+        options = dict.fromkeys((isinstance(value, bool), value) for value in column)  # True and 1 are two options
+    except TypeError:
+        raise TypeError(f"{label} has values such as {column[0]!r}; give numbers, strings or bools") from None
+    for row, value in enumerate(column):
+        if not _same(value, value):
+            raise ValueError(f"{label} is {value!r} in row {row}; leave out candidates with missing values")
+    return Choice(tuple(value for _, value in options))
 
 
 def _check_column(label: str, column: Array) -> None:
