@@ -532,8 +532,8 @@ BAD_ARGUMENTS = [
         for v in (-1.0, -1e-300, NAN, INF, "1", True, 1j, [1.0], RAGGED, HUGE)
     ],
     *[("noise_var", np.array([1.0]), ["noise_var is", "array([1.])"])],
-    *[("budget", v, ["budget is", repr(v)]) for v in (0, -1, 1.5, 3.0, "3", NAN, True, [3])],
-    *[("n_init", v, ["n_init is", repr(v)]) for v in (-1, 1.5, "3", True, [])],
+    *[("budget", v, ["budget is", repr(v)]) for v in (0, -1, 1.5, 3.0, "3", NAN, True, [3], np.timedelta64(3))],
+    *[("n_init", v, ["n_init is", repr(v)]) for v in (-1, 1.5, "3", True, [], np.timedelta64("NaT"))],
     *[("seed", v, ["seed is", repr(v)]) for v in (-1, 0.5, "0", True, [1, 2])],
     *[("repeats", v, ["repeats is", repr(v)]) for v in (1, 0, None, "no", [])],
 ]
@@ -800,7 +800,7 @@ def test_any_list_is_a_choice_or_refused(values):
 def test_any_argument_of_an_optimizer_makes_sense_or_is_refused(name, value):
     opt, message = attempt(lambda: Optimizer(CORNERS, **{"seed": 0, name: value}))
     if message is None:
-        assert value is None or isinstance(value, bool | str | RealNumber | np.ndarray)
+        assert value is None or isinstance(value, bool | np.bool_ | str | RealNumber | np.ndarray)
         assert opt.trials == ()
         assert opt.goal in ("max", "min")
         opt.tell(opt.ask(), 1.0)

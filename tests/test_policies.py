@@ -47,7 +47,8 @@ POLICIES = [
 
 @pytest.mark.parametrize("policy", POLICIES, ids=repr)
 def test_derivatives_are_difference_quotients(policy: Policy) -> None:
-    by_mu, by_var = policy.derivatives(MU, VAR, STATE)
+    score, by_mu, by_var = policy.with_derivatives(MU, VAR, STATE)
+    np.testing.assert_allclose(score, policy.score(MU, VAR, STATE), rtol=1e-12)
     h = 1e-6
     quotient = (policy.score(MU + h, VAR, STATE) - policy.score(MU - h, VAR, STATE)) / (2 * h)
     np.testing.assert_allclose(by_mu, quotient, rtol=1e-5, atol=1e-8)
@@ -69,7 +70,7 @@ def test_scores_and_derivatives_are_finite_or_minus_infinity_without_variance(po
     mu = np.array([-1.0, 0.7, 2.0])
     score = policy.score(mu, zero, STATE)
     assert not np.any(np.isnan(score)) and not np.any(score == np.inf)
-    assert all(np.all(np.isfinite(part)) for part in policy.derivatives(mu, zero, STATE))
+    assert all(np.all(np.isfinite(part)) for part in policy.with_derivatives(mu, zero, STATE)[1:])
 
 
 @given(var=st.floats(0, 1e3), gamma_hat=st.floats(0, 1e6), alpha=st.floats(0.01, 100))
@@ -157,7 +158,7 @@ def test_a_phi_of_ones_own_takes_three_lines() -> None:
             return 2.0 * np.sqrt(var)
 
     np.testing.assert_allclose(Optimism().score(MU, VAR, STATE), MU + 2 * np.sqrt(VAR))
-    np.testing.assert_allclose(Optimism().derivatives(MU, VAR, STATE)[1], 1 / np.sqrt(VAR), rtol=1e-6)
+    np.testing.assert_allclose(Optimism().with_derivatives(MU, VAR, STATE)[2], 1 / np.sqrt(VAR), rtol=1e-6)
     assert np.all(np.isfinite(Optimism().slope(np.zeros(2), STATE)))
     assert "does not say" in Optimism.guarantee.statement
     for space in ([(0.0, 1.0)], np.random.default_rng(0).random((40, 1))):

@@ -345,6 +345,11 @@ def test_options_may_be_arrays_of_different_shapes():
     assert space.decode(space.encode({"c": np.array([1, 2, 3])}))["c"].shape == (3,)
 
 
+def test_options_may_be_numbers_of_different_precision():
+    space = Space.of({"c": [65520.0, np.float16(0.5), "none"]})  # the first is too large for the type of the second
+    assert [space.decode(row)["c"] for row in space.rows] == [65520.0, 0.5, "none"]
+
+
 def test_the_keys_of_a_point_may_come_in_any_order():
     space = Space.of({"a": (0, 1), "b": (0, 1)})
     np.testing.assert_array_equal(space.encode({"b": 0.25, "a": 0.75}), [0.75, 0.25])

@@ -57,8 +57,8 @@ class Objective:
     def with_gradient(self, z: Array) -> tuple[Array, Array]:
         """The score at z (m, d) and its gradient by z: the one chain rule that serves every kernel and policy."""
         mu, var, pull = self.posterior.with_pullback(z)
-        by_mu, by_var = self.policy.derivatives(self.sign * mu, var, self.state)
-        return self.index(mu, var), pull(self.sign * by_mu, by_var)
+        score, by_mu, by_var = self.policy.with_derivatives(self.sign * mu, var, self.state)
+        return score, pull(self.sign * by_mu, by_var)
 
     def found(self, row: Array, number: int | None = None, events: tuple[Event, ...] = ()) -> Found:
         mu, var = self.posterior(row[None])
@@ -246,9 +246,11 @@ def climb(
 
 def _ascent(u: Array, gradient: Array, curvature: Array) -> Array:
     """Directions of ascent, (s, d), that do not press against the bounds, at most half the cube long."""
-    held = ((u <= 0.0) & (gradient < 0.0)) | ((u >= 1.0) & (gradient > 0.0))
-    g = np.where(held, 0.0, gradient)
-    direction = np.where(held, 0.0, (curvature @ g[:, :, None])[:, :, 0])
+    held = np.where(gradient < 0.0, u <= 0.0, u >= 1.0)
+    if held.any():
+        direction = np.where(held, 0.0, (curvature @ np.where(held, 0.0, gradient)[:, :, None])[:, :, 0])
+    else:
+        direction = (curvature @ gradient[:, :, None])[:, :, 0]
     bounded: Array = direction / np.maximum(1.0, 2.0 * np.abs(direction).max(axis=1, keepdims=True))
     return bounded
 

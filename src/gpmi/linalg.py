@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 from dataclasses import dataclass
-from functools import cache
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -220,15 +220,32 @@ def semidefinite_root(c: Array) -> Array:
     return root
 
 
-@cache
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController  # looks through the loaded libraries: once is enough
+class _OneBlasThread(ContextDecorator):
+    """Run BLAS on one thread inside, because at our sizes threads cost more than they give; then restore the setting.
 
-    return ThreadpoolController()
+    The setting belongs to the process, so it is changed by the first to enter and restored by the last to leave.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside = Lock(), 0
+        self._controller: Any = None
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                if self._controller is None:  # looks through the loaded libraries: once is enough
+                    from threadpoolctl import ThreadpoolController
+
+                    self._controller = ThreadpoolController()
+                self._limit = self._controller.limit(limits=1, user_api="blas")
+
+    def __exit__(self, *exception: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._limit.restore_original_limits()
 
 
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Run BLAS on one thread inside, because at our sizes threads cost more than they give; restores the setting."""
-    with _controller().limit(limits=1, user_api="blas"):
-        yield
+one_blas_thread = _OneBlasThread()

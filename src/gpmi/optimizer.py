@@ -156,7 +156,7 @@ class Optimizer:
         """The point of the space with the best posterior mean: what to use when y is noisy."""
         if not self._told:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
-        with one_blas_thread():
+        with one_blas_thread:
             posterior = self._update()
             objective = Objective(posterior, Mean(), self._state(posterior, []), self._sign)
             if self.space.rows is not None:
@@ -210,7 +210,7 @@ class Optimizer:
         """The posterior given everything told, in the coordinates of `space.encode` and the units of y."""
         if not self._told:
             return None
-        with one_blas_thread():
+        with one_blas_thread:
             return self._update()
 
     @property
@@ -270,7 +270,7 @@ class Optimizer:
         return n_init if self.budget is None else max(1, min(n_init, self.budget // 3))
 
     def _ask_one(self) -> Point:
-        with one_blas_thread():
+        with one_blas_thread:
             trial = self._designed() or self._chosen()
         return trial.x.copy()  # the user may do with it what he likes
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from gpmi.linalg import Array, one_blas_thread
+from gpmi.linalg import Array
 from gpmi.optimizer import Optimizer, Trial
 from gpmi.posterior import Posterior
 from gpmi.run import Result
 from gpmi.space import Candidates, Choice, Int, Parameter, Parameters, Space
+from gpmi.tracking import moments_in_chunks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -474,10 +475,8 @@ def _best(ax: Axes, result: Result, told: list[tuple[int, Trial]]) -> None:
 
 
 def _moments(posterior: Posterior, rows: Array) -> tuple[Array, Array]:
-    """mu and sd at the points rows (m, d), some at a time to save memory."""
-    with one_blas_thread():
-        parts = [posterior(rows[i : i + 2048]) for i in range(0, len(rows), 2048)]
-    mu, var = (np.concatenate(part) for part in zip(*parts, strict=True))
+    """mu and sd at the points rows (m, d)."""
+    mu, var = moments_in_chunks(posterior, rows)
     return mu, np.sqrt(var)
 
 

@@ -75,9 +75,9 @@ class Policy:
         """What is maximised."""
         return mu + self.phi(var, state)
 
-    def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
-        """d score / d mu and d score / d var."""
-        return np.ones_like(mu), self.slope(var, state)
+    def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
+        """The score, d score / d mu and d score / d var."""
+        return self.score(mu, var, state), np.ones_like(mu), self.slope(var, state)
 
 
 @dataclass(frozen=True)
@@ -226,11 +226,11 @@ class EI(Policy):
         z, sd = self._standardised(mu, var, state)
         return sd * np.exp(_log_h(z))
 
-    def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
+    def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
         from scipy.special import ndtr
 
         z, sd = self._standardised(mu, var, state)
-        return ndtr(z), _pdf(z) / (2.0 * sd)
+        return sd * np.exp(_log_h(z)), ndtr(z), _pdf(z) / (2.0 * sd)
 
 
 @dataclass(frozen=True)
@@ -241,7 +241,7 @@ class LogEI(EI):
         z, sd = self._standardised(mu, var, state)
         return np.log(sd) + _log_h(z)
 
-    def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
+    def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
         from scipy.special import log_ndtr
 
         z, sd = self._standardised(mu, var, state)
@@ -249,7 +249,7 @@ class LogEI(EI):
         with np.errstate(over="ignore", invalid="ignore"):
             by_mu = np.exp(log_ndtr(z) - log_h) / sd
             by_var = np.exp(_log_pdf(z) - log_h) / (2.0 * sd * sd)
-        return np.nan_to_num(by_mu), np.nan_to_num(by_var)
+        return np.log(sd) + log_h, np.nan_to_num(by_mu), np.nan_to_num(by_var)
 
 
 @dataclass(frozen=True)
@@ -279,20 +279,16 @@ class Reinvest(Policy):
         return self.c * spent
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
-        z, sd, cdf, pdf = self._terms(mu, var, state)
-        return mu + self._weight(state) * sd * (pdf + z * cdf)
+        return self.with_derivatives(mu, var, state)[0]
 
-    def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
-        _, sd, cdf, pdf = self._terms(mu, var, state)
-        return 1.0 + self._weight(state) * cdf, self._weight(state) * pdf / (2.0 * sd)
-
-    def _terms(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array, Array]:
-        """z, sd, cdf(z), pdf(z): next to mu no logarithm is needed, for what cancels in EI is far below rounding."""
+    def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
         from scipy.special import ndtr
 
-        sd = np.sqrt(np.maximum(var, _TINY))
+        weight, sd = self._weight(state), np.sqrt(np.maximum(var, _TINY))
         z = np.clip((mu - state.best_mean) / sd, -1e150, 1e150)
-        return z, sd, ndtr(z), _pdf(z)
+        cdf, pdf = ndtr(z), _pdf(z)
+        # Next to mu no logarithm is needed: what cancels here is far below the rounding of mu.
+        return mu + weight * sd * (pdf + z * cdf), 1.0 + weight * cdf, weight * pdf / (2.0 * sd)
 
 
 @dataclass(frozen=True)
@@ -311,8 +307,8 @@ class Explore(Policy):
     def score(self, mu: Array, var: Array, state: State) -> Array:
         return var
 
-    def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
-        return np.zeros_like(mu), np.ones_like(var)
+    def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
+        return var, np.zeros_like(mu), np.ones_like(var)
 
 
 @dataclass(frozen=True)
@@ -325,8 +321,8 @@ class Mean(Policy):
     def score(self, mu: Array, var: Array, state: State) -> Array:
         return mu
 
-    def derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
-        return np.ones_like(mu), np.zeros_like(var)
+    def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
+        return mu, np.ones_like(mu), np.zeros_like(var)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.kernels import Kernel
-from gpmi.linalg import Array, Factor, semidefinite_root
+from gpmi.linalg import Array, Factor, one_blas_thread, semidefinite_root
 
 MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
@@ -73,6 +73,7 @@ class Posterior:
         """The number of observations."""
         return self.factor.n
 
+    @one_blas_thread
     def condition(self, x: Array, y: Array) -> Posterior:
         """The posterior after y (k,) was observed at x (k, d), or one y at one x (d,). O(k n^2 + k^2 n + k^3).
 
@@ -87,6 +88,7 @@ class Posterior:
             raise ValueError(f"y[{bad}] is {y[bad]}; leave out observations that are not finite")
         return self._extend(x, y)
 
+    @one_blas_thread
     def anticipate(self, x: Array) -> Posterior:
         """The posterior after x (k, d) was observed at exactly its own mean: mu stays, var falls. O(k n^2).
 
@@ -124,17 +126,20 @@ class Posterior:
     @cached_property
     def weights(self) -> Array:
         """C^-1 (y - mean). O(n^2), once."""
-        return self.factor.solve_transposed(self.whitened)
+        with one_blas_thread:
+            return self.factor.solve_transposed(self.whitened)
 
     @cached_property
     def mu_at_observed(self) -> Array:
         """mu(x_s) for s = 1..n, from K weights = y - mean - (C - K) weights. O(n) once the weights are there."""
         return self.y - (self.noise_var + self.jitter) * self.weights
 
+    @one_blas_thread
     def whiten(self, z: Array) -> Array:
         """V = L^-1 k(x, z), (n, m): a column v has mu = mean + v . whitened and var = k(z, z) - v . v. O(n^2 m)."""
         return self.factor.solve(self.kernel(z, self.x).T)
 
+    @one_blas_thread
     def __call__(self, z: Array) -> tuple[Array, Array]:
         """mu and var at z (m, d): Equations 1 and 2 for the latent f. O(n^2 m)."""
         z = self._points("z", z)
@@ -144,6 +149,7 @@ class Posterior:
         v = self.whiten(z)
         return self.mean + self.whitened @ v, np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
 
+    @one_blas_thread
     def mu(self, z: Array) -> Array:
         """The posterior mean alone at z (m, d): Equation 1. O(n m)."""
         z = self._points("z", z)
@@ -151,6 +157,7 @@ class Posterior:
             return np.full(len(z), self.mean)
         return self.mean + self.kernel(z, self.x) @ self.weights
 
+    @one_blas_thread
     def with_pullback(self, z: Array) -> tuple[Array, Array, MomentPullback]:
         """mu and var at z (m, d), and the map (a, b), each (m,) -> a_i d mu(z_i)/dz_i + b_i d var(z_i)/dz_i, (m, d).
 
@@ -172,12 +179,14 @@ class Posterior:
 
         return mu, var, gradient
 
+    @one_blas_thread
     def moments(self, z: Array) -> Moments:
         """mu and var at z (m, d) with their gradients by z. O(n^2 m + n m d)."""
         mu, var, gradient = self.with_pullback(z)
         one, zero = np.ones(len(mu)), np.zeros(len(mu))
         return Moments(mu, var, gradient(one, zero), gradient(zero, one))
 
+    @one_blas_thread
     def covariance(self, z: Array, other: Array | None = None) -> Array:
         """cov[f(z_i), f(other_j)] given the observations, (m, m'); `other` defaults to z. O(n^2 (m + m') + n m m')."""
         z = self._points("z", z)
@@ -189,6 +198,7 @@ class Posterior:
         w = v if other is z else self.whiten(other)
         return prior - v.T @ w
 
+    @one_blas_thread
     def sample(self, z: Array, rng: np.random.Generator, size: int = 1) -> Array:
         """`size` independent draws of (f(z_1), ..., f(z_m)), exact, (size, m). O(n^2 m + n m^2 + m^3)."""
         z = self._points("z", z)
@@ -256,6 +266,7 @@ class Draw:
         self._noise = np.empty(0)
         self._factor = Factor.empty()
 
+    @one_blas_thread
     def __call__(self, z: Array) -> Array:
         """f(z) for z (k, d), after m points were asked before: O((n^2 + m^2) k + k^3).
 
