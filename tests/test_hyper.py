@@ -108,7 +108,7 @@ def test_refits_are_a_function_of_n_and_rare_enough() -> None:
         while q is not None:
             assert q in fits and q < p
             chain, q = chain + 1, hyper.warm_point(q)
-        assert chain <= 8 + np.log2(p + 1)
+        assert chain <= 4 + np.log2(p + 1)
 
 
 def test_a_large_fit_looks_at_a_subset_with_the_extremes() -> None:

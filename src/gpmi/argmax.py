@@ -152,20 +152,19 @@ def _neighbours(space: Parameters, known: Array, rng: np.random.Generator, width
     widths = 10.0 ** rng.uniform(-3.0, -1.0, (_NEIGHBOURS, 1)) if width is None else np.full((_NEIGHBOURS, 1), width)
     moves = rng.random((_NEIGHBOURS, d)) < np.maximum(rng.random((_NEIGHBOURS, 1)), 2.0 / d)
     step = rng.standard_normal((_NEIGHBOURS, d)) * widths * moves
-    fresh = space.from_unit(rng.random((_NEIGHBOURS, d)))
-    near = centre.copy()
-    for j, (p, column) in enumerate(zip(space.parameters, space.columns, strict=True)):
-        if p.levels is None:
-            near[:, column] += step[:, j : j + 1] * (space.hi - space.lo)[column]
-        else:
-            swap = moves[:, j] & (rng.random(_NEIGHBOURS) < 0.3)
-            near[swap, column] = fresh[swap, column]
-    return np.clip(near, space.lo, space.hi)
+    near = np.clip(centre + step[:, space.groups] * space.span, space.lo, space.hi)
+    if space.combinations > 1:
+        fresh = space.from_unit(rng.random((_NEIGHBOURS, d)))
+        swaps = moves & (rng.random((_NEIGHBOURS, d)) < 0.3)
+        for j, (p, column) in enumerate(zip(space.parameters, space.columns, strict=True)):
+            if p.levels is not None:
+                near[:, column] = np.where(swaps[:, j : j + 1], fresh[:, column], centre[:, column])
+    return near
 
 
 def _apart(space: Parameters, z: Array, score: Array) -> Array:
     """The numbers of up to STARTS points, best first, no two of them within a twentieth of the box's diagonal."""
-    order = np.argsort(-score, kind="stable")[: 32 * STARTS]
+    order = np.argsort(-score, kind="stable")[: 16 * STARTS]
     unit = (z[order] - space.lo) / space.span
     left = np.ones(len(order), dtype=bool)
     chosen: list[int] = []
@@ -222,16 +221,16 @@ def climb(
     for _ in range(_ROUNDS):
         step = np.clip(u + length * direction, 0.0, 1.0) - u
         leader = int(np.argmax(best_value))
-        moving = (np.abs(step).max(axis=1) > _GIVE_UP) & (gain > tolerance)
+        slope = (gradient * step).sum(axis=1)  # about twice what the step promises, near a maximum
+        moving = (np.abs(step).max(axis=1) > _GIVE_UP) & (slope > tolerance)
         moving &= (np.abs(u - best_u[leader]).max(axis=1) > _SAME_PEAK) | (at == leader)
         if not moving.all():
             at, u, value, gradient, gain = at[moving], u[moving], value[moving], gradient[moving], gain[moving]
-            fresh = fresh[moving]
+            fresh, slope = fresh[moving], slope[moving]
             curvature, direction, length, step = curvature[moving], direction[moving], length[moving], step[moving]
         if len(at) == 0 or (leader not in at and np.all(value + gain < best_value[leader] + tolerance)):
             break
         new_value, new_gradient = f(u + step, at)
-        slope = (gradient * step).sum(axis=1)
         accepted = new_value >= value + 1e-4 * slope  # Armijo's rule; False for nan
         which = accepted[:, None]
         curvature, fresh = _bfgs(curvature, step, gradient - new_gradient, accepted, fresh)

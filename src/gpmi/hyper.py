@@ -54,11 +54,11 @@ def fit_point(n: int) -> int:
 def warm_point(p: int) -> int | None:
     """The earlier fit from which the one on p observations starts, if any: a function of p alone, so runs replay.
 
-    It is the fit before; but the first of a doubling starts, unless it is cheap, from the first of the doubling
-    before, so that there are few fits behind a prior even if all the data came at once.
+    It is p without its lowest binary digit, a recent fit with few fits behind it even if all the data came at once;
+    the first fit of a doubling starts, unless it is cheap, from the first of the doubling before.
     """
     if not is_first(p):
-        return fit_point(p - 1)
+        return p & (p - 1)
     return p // 2 if p >= 128 else None
 
 
@@ -216,7 +216,7 @@ class _Evidence:
                 jac=True,
                 method="L-BFGS-B",
                 bounds=self.bounds,
-                options={"maxiter": 12 if tries == 1 else 60, "ftol": 1e-4, "gtol": 1e-2},
+                options={"maxiter": 8 if tries == 1 else 60, "ftol": 1e-4, "gtol": 1e-2},
             )
             if result.fun < min(value, 1e99):
                 best, value = result.x, float(result.fun)
