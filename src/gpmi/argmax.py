@@ -223,12 +223,14 @@ def climb(
         leader = int(np.argmax(best_value))
         slope = (gradient * step).sum(axis=1)  # about twice what the step promises, near a maximum
         moving = (np.abs(step).max(axis=1) > _GIVE_UP) & (slope > tolerance)
-        moving &= (np.abs(u - best_u[leader]).max(axis=1) > _SAME_PEAK) | (at == leader)
+        leading = at == leader
+        moving &= (np.abs(u - best_u[leader]).max(axis=1) > _SAME_PEAK) | leading
         if not moving.all():
             at, u, value, gradient, gain = at[moving], u[moving], value[moving], gradient[moving], gain[moving]
             fresh, slope = fresh[moving], slope[moving]
             curvature, direction, length, step = curvature[moving], direction[moving], length[moving], step[moving]
-        if len(at) == 0 or (leader not in at and np.all(value + gain < best_value[leader] + tolerance)):
+        leads = bool((leading & moving).any())
+        if len(at) == 0 or (not leads and np.all(value + gain < best_value[leader] + tolerance)):
             break
         new_value, new_gradient = f(u + step, at)
         accepted = new_value >= value + 1e-4 * slope  # Armijo's rule; False for nan

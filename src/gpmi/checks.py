@@ -44,7 +44,7 @@ def variance(name: str, value: Any) -> float:
 
 def whole(name: str, value: Any, least: int) -> int:
     """A whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} is {value!r}; give a whole number")
     if value < least:
         raise ValueError(f"{name} is {value}; give a whole number of at least {least}")

@@ -8,6 +8,7 @@ which they were told, and random numbers are drawn afresh from (seed, told, pend
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args, overload
@@ -238,6 +239,8 @@ class Optimizer:
         gamma_hat: float | None = None,
     ) -> Trial:
         """A new pending trial at x."""
+        if isinstance(x, np.ndarray):
+            x.flags.writeable = False
         trial = Trial(self._next_number, x, None, "pending", origin, None, mu, sd, phi, gamma_hat)
         self._trials[trial.number], self._rows[trial.number] = trial, self.space.encode(x)
         self._next_number += 1
@@ -272,7 +275,7 @@ class Optimizer:
     def _ask_one(self) -> Point:
         with one_blas_thread:
             trial = self._designed() or self._chosen()
-        return trial.x.copy()  # the user may do with it what he likes
+        return deepcopy(trial.x)  # the user may do with it what he likes
 
     def _designed(self) -> Trial | None:
         """The next point of the initial design, while it is incomplete."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -119,7 +120,7 @@ def _run(f: Callable[[Any], float], optimizer: Optimizer, progress: bool) -> Res
 
 def _evaluate(f: Callable[[Any], float], x: Point, optimizer: Optimizer) -> Trial:
     """One evaluation; f gets a copy of the point, so that it may change it."""
-    y = f(x.copy())
+    y = f(deepcopy(x))
     try:
         return optimizer.tell(x, y)
     except (TypeError, ValueError) as error:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
@@ -126,12 +127,31 @@ class Choice:
         options = tuple(self.options)
         if len(options) == 0:
             raise ValueError("options is empty; give at least one option")
-        for i, option in enumerate(options):
+        for option in options:
             if not _same(option, option):
                 raise ValueError(f"options has {option!r}, which does not equal itself; give another word for it")
-            if any(_same(option, other) for other in options[:i]):
+        for i, option in enumerate(options):
+            if self.find(option) != i:
                 raise ValueError(f"options has {option!r} twice; give each option once")
         object.__setattr__(self, "options", options)
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[bool, Any], int]:
+        """The first number of each option that can be hashed; True and 1 are two options."""
+        numbers: dict[tuple[bool, Any], int] = {}
+        for i, option in enumerate(self.options):
+            if isinstance(option, Hashable):
+                with suppress(TypeError):  # a tuple that holds a list
+                    numbers.setdefault(_key(option), i)
+        return numbers
+
+    def find(self, value: Any) -> int | None:
+        """The number of the first option equal to value."""
+        with suppress(TypeError):
+            number = self._numbers.get(_key(value))
+            if number is not None and _same(self.options[number], value):
+                return number
+        return next((i for i, option in enumerate(self.options) if _same(option, value)), None)
 
     @property
     def width(self) -> int:
@@ -146,16 +166,17 @@ class Choice:
         return np.repeat([[0.0], [1.0]], self.width, axis=1)
 
     def encode(self, name: str, value: Any) -> tuple[float, ...]:
-        for i, option in enumerate(self.options):
-            if _same(option, value):
-                return tuple(float(i == j) for j in range(self.width))
+        number = self.find(value)
+        if number is not None:
+            return tuple(float(number == j) for j in range(self.width))
         raise ValueError(f"{name} is {value!r}; it must be one of {list(self.options)!r}")
 
     def decode(self, row: Array) -> Any:
         return self.options[int(np.argmax(row))]
 
     def canonical(self, value: Any) -> Any:
-        return next(option for option in self.options if _same(option, value))
+        number = self.find(value)
+        return None if number is None else self.options[number]
 
 
 Parameter: TypeAlias = Real | Int | Choice
@@ -371,6 +392,8 @@ class Candidates(Space):
             raise ValueError(f"candidates have shape {array.shape}; give at least one candidate and one coordinate")
         if np.ma.isMaskedArray(array):
             raise TypeError("candidates is a masked array; leave out what is masked and give an ordinary array")
+        if array.dtype.kind in "iu" and np.abs(array, dtype=float).max(initial=0.0) > 2**53:
+            raise ValueError("candidates have whole numbers above 2**53, which floating point cannot tell apart")
         if array.dtype.kind not in "fiu":
             raise TypeError(f"candidates have dtype {array.dtype}; give numbers, or a DataFrame for mixed columns")
         table = np.array(array, dtype=float) + 0.0  # -0.0 is 0.0
@@ -494,6 +517,8 @@ def _check_interval(p: Real | Int, words: str) -> None:
         raise ValueError(f"{name}({p.lo}, {p.hi}) is too wide or too narrow to be squared; give other units")
     if p.log and lo <= 0:
         raise ValueError(f"{name} has log=True and lo = {p.lo}; a logarithmic parameter needs lo > 0")
+    if p.log and not math.log(lo) < math.log(hi):
+        raise ValueError(f"{name} has log=True and lo = {p.lo}, hi = {p.hi} with equal logarithms; widen the bounds")
 
 
 def _sequence(point: Any, d: int) -> list[Any]:
@@ -503,12 +528,18 @@ def _sequence(point: Any, d: int) -> list[Any]:
     return list(point)
 
 
+def _key(option: Any) -> tuple[bool, Any]:
+    """What tells options apart in a dict."""
+    return isinstance(option, bool | np.bool_), option
+
+
 def _same(a: Any, b: Any) -> bool:
     """Equality of options: True is not 1, arrays are equal as a whole, and what cannot be compared is not equal."""
     if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
         return type(a) is type(b) and np.array_equal(a, b)
     try:
-        return isinstance(a, bool | np.bool_) == isinstance(b, bool | np.bool_) and bool(a == b)
+        with np.errstate(all="ignore"):  # numbers of different precision
+            return isinstance(a, bool | np.bool_) == isinstance(b, bool | np.bool_) and bool(a == b)
     except (TypeError, ValueError, OverflowError):
         return False
 
@@ -531,7 +562,7 @@ def _column_choice(name: str, column: list[Any]) -> Choice | None:
             raise ValueError(f"{label} has a number too large for floating point; give it in other units") from None
         return None
     try:
-        options = dict.fromkeys((isinstance(value, bool), value) for value in column)  # True and 1 are two options
+        options = dict.fromkeys(_key(value) for value in column)
     except TypeError:
         raise TypeError(f"{label} has values such as {column[0]!r}; give numbers, strings or bools") from None
     for row, value in enumerate(column):
