@@ -15,10 +15,10 @@ from gpmi.posterior import Draw, Event, Posterior
 from gpmi.space import Parameters
 from gpmi.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
 
-SCREEN = 1024  # low-discrepancy points of the screen
+SCREEN = 512  # low-discrepancy points of the screen
 STARTS = 8  # points polished in lockstep: little dearer than one
 JOINT = 2048  # points at which a joint draw is made: O(JOINT^3)
-_NEIGHBOURS = 128  # points of the screen close to the best known ones
+_NEIGHBOURS = 64  # points of the screen close to the best known ones
 _ROUNDS = 60  # evaluations of all starts together
 _GIVE_UP = 1e-6  # a step shorter than this, in widths of the box, is no step
 _TOLERANCE = 1e-6  # a gain smaller than this, in ranges of the screen's scores, is no gain
