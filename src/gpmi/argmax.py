@@ -16,12 +16,13 @@ from gpmi.space import Parameters
 from gpmi.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
 
 SCREEN = 512  # low-discrepancy points of the screen
-STARTS = 8  # points polished in lockstep: little dearer than one
+STARTS = 6  # points polished in lockstep: little dearer than one
 JOINT = 2048  # points at which a joint draw is made: O(JOINT^3)
 _NEIGHBOURS = 64  # points of the screen close to the best known ones
 _ROUNDS = 60  # evaluations of all starts together
 _GIVE_UP = 1e-6  # a step shorter than this, in widths of the box, is no step
 _TOLERANCE = 1e-6  # a gain smaller than this, in ranges of the screen's scores, is no gain
+_LENGTHS = np.array([1.0, 0.3, 0.09])  # the steps tried at once, in units of the one BFGS proposes
 _SAME_PEAK = 0.02  # starts closer than this, in widths of the box, climb the same peak
 _TINY = 1e-300
 
@@ -164,7 +165,7 @@ def _neighbours(space: Parameters, known: Array, rng: np.random.Generator, width
 
 def _apart(space: Parameters, z: Array, score: Array) -> Array:
     """The numbers of up to STARTS points, best first, no two of them within a twentieth of the box's diagonal."""
-    order = np.argsort(-score, kind="stable")[: 16 * STARTS]
+    order = np.argsort(-score, kind="stable")[: 20 * STARTS]
     unit = (z[order] - space.lo) / space.span
     left = np.ones(len(order), dtype=bool)
     chosen: list[int] = []
@@ -204,8 +205,8 @@ def climb(
     """Local maxima of f in the unit cube, from all starts in lockstep: projected BFGS with a backtracking line search.
 
     f maps points (k, d) and the numbers (k,) of the starts they belong to to values (k,) and gradients (k, d).
-    Each round evaluates f once, at one point for every start still moving: a trial step that is accepted starts the
-    next one, a rejected one is shortened. Coordinates held at a bound by their gradient are left out of the step.
+    Each round evaluates f once, for every start still moving at steps of several lengths, because more points cost
+    little more than one: the best acceptable one is taken. Coordinates held at a bound by their gradient do not move.
     A start that comes close to the best one is dropped. It ends when the best one has come to rest and none of the
     others would overtake it by a gain like its last.
     """
@@ -219,27 +220,32 @@ def climb(
     fresh = np.ones(len(u), dtype=bool)  # which starts have not met any curvature yet
     gain = np.full(len(u), np.inf)  # what the last accepted step brought
     for _ in range(_ROUNDS):
-        step = np.clip(u + length * direction, 0.0, 1.0) - u
+        steps = np.clip(u[:, None] + (length * _LENGTHS)[:, :, None] * direction[:, None], 0.0, 1.0) - u[:, None]
+        slopes = (gradient[:, None] * steps).sum(axis=2)  # about twice what a full step promises, near a maximum
         leader = int(np.argmax(best_value))
-        slope = (gradient * step).sum(axis=1)  # about twice what the step promises, near a maximum
-        moving = (np.abs(step).max(axis=1) > _GIVE_UP) & (slope > tolerance)
         leading = at == leader
+        moving = (np.abs(steps[:, 0]).max(axis=1) > _GIVE_UP) & (slopes[:, 0] > tolerance)
         moving &= (np.abs(u - best_u[leader]).max(axis=1) > _SAME_PEAK) | leading
         if not moving.all():
             at, u, value, gradient, gain = at[moving], u[moving], value[moving], gradient[moving], gain[moving]
-            fresh, slope = fresh[moving], slope[moving]
-            curvature, direction, length, step = curvature[moving], direction[moving], length[moving], step[moving]
-        leads = bool((leading & moving).any())
-        if len(at) == 0 or (not leads and np.all(value + gain < best_value[leader] + tolerance)):
+            curvature, direction, length, fresh = curvature[moving], direction[moving], length[moving], fresh[moving]
+            steps, slopes, leading = steps[moving], slopes[moving], leading[moving]
+        if len(at) == 0 or (not leading.any() and np.all(value + gain < best_value[leader] + tolerance)):
             break
-        new_value, new_gradient = f(u + step, at)
-        accepted = new_value >= value + 1e-4 * slope  # Armijo's rule; False for nan
+        shape = steps.shape
+        new_value, new_gradient = f((u[:, None] + steps).reshape(-1, shape[2]), np.repeat(at, shape[1]))
+        new_value = new_value.reshape(shape[:2])
+        # Of the lengths that pass Armijo's rule the best; nan never passes.
+        passed = np.where(new_value >= value[:, None] + 1e-4 * slopes, new_value, -np.inf)
+        chosen = (np.arange(len(at)), np.argmax(passed, axis=1))
+        accepted = passed[chosen] > -np.inf
         which = accepted[:, None]
+        step, new_value, new_gradient = steps[chosen], new_value[chosen], new_gradient.reshape(shape)[chosen]
         curvature, fresh = _bfgs(curvature, step, gradient - new_gradient, accepted, fresh)
         gain = np.where(accepted, new_value - value, gain)
         u, value = np.where(which, u + step, u), np.where(accepted, new_value, value)
         gradient = np.where(which, new_gradient, gradient)
-        length = np.where(which, 1.0, 0.35 * length)
+        length = np.where(which, 1.0, length * (_LENGTHS[-1] * _LENGTHS[1]))
         direction = np.where(which, _ascent(u, gradient, curvature), direction)
         best_u[at], best_value[at] = u, value
     return best_u, best_value
