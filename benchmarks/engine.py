@@ -44,6 +44,7 @@ from gpmi.argmax import Objective, best_row
 from gpmi.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
 
 Array = NDArray[np.float64]
+README = Path(__file__).resolve().parents[1] / "README.md"
 REPORT = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "engine.md"
 
 
@@ -358,7 +359,8 @@ def suggest() -> Part:
     return Part(
         title,
         f"The mean of `ask` + `tell` over {SUGGEST_ROUNDS} rounds after the same {SUGGEST_N} random points, fits "
-        f"included, for {SUGGEST_TURNS} seeds, the median of {SUGGEST_REPEATS} equal runs for each. The function's own time is left out, and a short run of the same kind "
+        f"included, for {SUGGEST_TURNS} seeds, the median of {SUGGEST_REPEATS} equal runs for each. The function's own "
+        "time is left out, and a short run of the same kind "
         "comes first, so that imports do not count. Optuna runs as its documentation recommends, with "
         "OMP_NUM_THREADS=1, and with greenlet, without which it warns and polishes its starts one by one. 'Best' is "
         "the median over the seeds of the smallest value seen (the minimum is -3.322).",
@@ -523,6 +525,16 @@ def report(parts: Sequence[Part]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def into_readme(parts: Sequence[Part]) -> None:
+    """The table of promises between the README's two marks."""
+    begin, end = "<!-- engine: written by make bench-engine -->", "<!-- engine: end -->"
+    before, rest = README.read_text(encoding="utf-8").split(begin)
+    after = rest.split(end)[1]
+    when = f"Measured on {date.today().isoformat()}: {machine()[0]}."
+    table = "\n".join([begin, when, "", *promise_table(parts), end])
+    README.write_text(before + table + after, encoding="utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure what the engine promises.")
     parser.add_argument("--only", choices=PARTS, help="run one part and write no report")
@@ -540,8 +552,9 @@ def main() -> int:
         parts.append(part)
     if not arguments.only:
         REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(report(parts))
-        progress("wrote docs/benchmarks/engine.md")
+        REPORT.write_text(report(parts), encoding="utf-8")
+        into_readme(parts)
+        progress("wrote docs/benchmarks/engine.md and the table in README.md")
     kept = all(not part.skipped and all(promise.holds for promise in part.promises) for part in parts)
     return 0 if kept else 1
 

@@ -257,8 +257,9 @@ class Reinvest(Policy):
     """phi_t = c w_t EI(x; best posterior mean), w_t = min(t, T - t + 1) with a horizon T and t without: the default.
 
     It explores as if what has been spent so far were to be spent once more: the gain EI promises for one query is
-    multiplied by the number of queries that could enjoy it. Early the weight is small, and it exploits as soon as
-    GP-MI does; while it repeats a point the weight keeps growing, so whatever is worth a visit gets it.
+    multiplied by the number of queries that could enjoy it. Early the weight is small; without a horizon it grows
+    while a point is repeated, until whatever keeps a positive EI has been visited. With one it shrinks again towards
+    the end, and a run can still end on a wrong point: benchmarks/policies.py says how often, and why c is 10.
     """
 
     c: float = 10.0
