@@ -19,4 +19,5 @@ def test_the_example_runs(path, tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert done.stdout
-    assert all(picture.stat().st_size > 10_000 for picture in tmp_path.iterdir())
+    pictures = list(tmp_path.iterdir())
+    assert pictures and all(picture.stat().st_size > 10_000 for picture in pictures)

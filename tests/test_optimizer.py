@@ -387,3 +387,69 @@ def test_the_user_may_change_the_point_he_was_given() -> None:
             x[:] = 99.0
         opt.tell(kept, 1.0)
         assert not opt.pending
+
+
+def test_the_recommended_point_may_be_a_told_one_also_without_repeats() -> None:
+    space = {"i": Int(0, 300), "j": Int(0, 300)}
+    for repeats in (True, False):
+        opt = Optimizer(space, kernel=kernels.RBF(60.0), noise_var=1e-4, repeats=repeats, seed=0)
+        for i in range(0, 301, 50):
+            for j in range(0, 301, 50):
+                opt.tell({"i": i, "j": j}, -((i - 150) ** 2 + (j - 150) ** 2) / 1e4)
+        assert opt.recommend() == {"i": 150, "j": 150}
+
+
+def test_repairs_on_behalf_of_pending_points_are_events_too() -> None:
+    opt = Optimizer(np.array([[0.0], [1.0]]), Explore(), kernel=kernels.RBF(0.5), noise_var=0.0)
+    opt.ask(5)
+    assert {e.kind for e in opt.events} == {"jitter"}
+
+
+def test_what_a_fit_leaves_out_or_clips_is_an_event() -> None:
+    rng = np.random.default_rng(0)
+    opt = Optimizer([(0.0, 1.0)], kernel=kernels.RBF(0.3), seed=0)
+    for _ in range(20):
+        opt.tell([rng.random()], 30 * rng.standard_normal())
+    assert opt.posterior is not None and [e.kind for e in opt.events] == ["clipped"]
+    opt = Optimizer([(0.0, 1.0)], kernel=kernels.RBF(0.3), seed=0)
+    for _ in range(450):
+        opt.tell([u := rng.random()], np.sin(5 * u))
+    assert opt.posterior is not None and [e.kind for e in opt.events] == ["subset"]
+
+
+def test_an_exact_value_where_the_prior_knows_it_already_does_no_harm() -> None:
+    opt = Optimizer([(-1.0, 1.0)], GPMI(), kernel=kernels.Linear(), noise_var=0.0, seed=0)
+    opt.tell([0.0], 0.0)
+    opt.tell(opt.ask(), 1.0)
+    assert abs(opt.recommend()[0]) == 1.0
+
+
+def test_a_pending_point_is_recognised_after_rounding_to_single_precision() -> None:
+    opt = Optimizer(BOX, seed=0)
+    x = opt.ask()
+    trial = opt.tell(x.astype(np.float32), 1.0)
+    assert trial.origin == "design" and not opt.pending
+    np.testing.assert_array_equal(trial.x, x)
+
+
+@pytest.mark.parametrize("space", [BOX, np.random.default_rng(3).random((25, 2))], ids=["box", "set"])
+@pytest.mark.parametrize("policy", [None, GPMI(), Thompson()], ids=repr)
+@pytest.mark.parametrize("seed", range(2))
+def test_whatever_happened_before_the_next_point_follows_from_the_log(
+    space: object, policy: Policy | None, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    opt = Optimizer(space, policy, seed=seed)
+    for _ in range(30):
+        action = rng.choice(["ask", "tell", "fail", "forget", "recommend"], p=[0.45, 0.35, 0.05, 0.1, 0.05])
+        if action == "ask" and len(opt.pending) < 4:
+            log = opt.trials
+            np.testing.assert_array_equal(opt.ask(), Optimizer(space, policy, seed=seed).replay(log).ask())
+        elif action == "recommend" and opt.best is not None:
+            opt.recommend()
+        elif opt.pending and action in ("tell", "fail", "forget"):
+            x = opt.pending[rng.integers(len(opt.pending))].x
+            if action == "tell":
+                opt.tell(x, bowl(x))
+            else:
+                getattr(opt, action)(x)

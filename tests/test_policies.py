@@ -196,3 +196,40 @@ def test_thompson_sampling_follows_the_posterior_probability_of_the_maximum() ->
         opt.tell(x[1], 0.1)
         counts[int(2 * opt.ask()[0])] += 1
     np.testing.assert_allclose(counts / 600, want, atol=0.08)
+
+
+def test_reinvest_explores_again_when_the_budget_turns_out_to_be_a_hint_only() -> None:
+    """60 independent arms, a good one known: beyond the budget the weight grows until better arms are found."""
+    arms = np.arange(60.0)[:, None]
+    f = np.random.default_rng(3).standard_normal(60)
+    f[0] = 1.0
+    opt = Optimizer(arms, kernel=kernels.RBF(1e-3), noise_var=1e-2, budget=20, seed=0)
+    opt.tell([0.0], 1.0)
+    for _ in range(200):
+        x = opt.ask()
+        opt.tell(x, f[int(x[0])])
+    assert opt.best is not None and opt.best.y == f.max() > 1.5
+
+
+def test_ei_does_not_overflow_where_the_variance_vanishes() -> None:
+    mu, zero = np.array([-1e9, 0.0, 1e9]), np.zeros(3)
+    for policy in (EI(), LogEI(), Reinvest()):
+        assert not np.any(np.isnan(policy.score(mu, zero, STATE)))
+        assert all(np.all(np.isfinite(part)) for part in policy.with_derivatives(mu, zero, STATE)[1:])
+
+
+def test_gpucb_takes_sets_too_large_to_count_in_floats() -> None:
+    huge = State(t=1, gamma_hat=0, noise_var=0, best_observed=0, best_mean=0, size=10**400, dim=0, horizon=None)
+    assert GPUCB().beta(huge) == pytest.approx(2 * (400 * np.log(10) + np.log(np.pi**2 / 6e-6)))
+
+
+def test_a_phi_that_is_not_a_number_is_refused_with_the_place() -> None:
+    class Wrong(Policy):
+        def phi(self, var: np.ndarray, state: State) -> np.ndarray:
+            with np.errstate(all="ignore"):
+                return var * np.log(var)
+
+    opt = Optimizer(np.eye(3), Wrong(), kernel=kernels.RBF(0.2), noise_var=0.0)
+    opt.tell([1.0, 0.0, 0.0], 1.0)
+    with pytest.raises(ValueError, match=r"Wrong.* gave the score nan where .*var is 0; phi must"):
+        opt.ask()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from conftest import direct
@@ -157,7 +159,7 @@ def test_gamma_hat_is_bounded_by_the_information() -> None:
 
 def test_moment_gradients_are_difference_quotients_also_at_observed_points(kernel: kernels.Kernel) -> None:
     x, y = data(20)
-    smooth = "0.3" not in repr(kernel) and "nu=0.5" not in repr(kernel)  # a kink at observed points otherwise
+    smooth = not re.search(r"nu=(0\.3|0\.5|1\.0)", repr(kernel))  # rougher ones have a kink at observed points
     z, h = (np.concatenate([Z, x[:4]]) if smooth else Z), 1e-6
     for p in (Posterior.prior(kernel, 1e-2), Posterior.prior(kernel, 1e-2, mean=0.4).condition(x, y)):
         mu, var, mu_gradient, var_gradient = p.moments(z)
@@ -170,7 +172,7 @@ def test_moment_gradients_are_difference_quotients_also_at_observed_points(kerne
                 np.testing.assert_allclose(gradient[:, j], quotient, rtol=1e-5, atol=2e-7 * np.abs(gradient).max())
 
 
-@pytest.mark.parametrize("nu", [0.3, 0.5])
+@pytest.mark.parametrize("nu", [0.3, 0.5, 1.0])
 def test_moment_gradients_of_rough_kernels_are_finite_at_observed_points(nu: float) -> None:
     x, y = data(20)
     p = Posterior.prior(kernels.Matern(nu=nu), 1e-2).condition(x, y)
@@ -280,3 +282,30 @@ def test_bad_arguments_are_refused_by_name() -> None:
             p.condition(np.array(x), np.array(y))
     with pytest.raises(ValueError, match=r"n0 is 5"):
         p.gamma_hat(n0=5)
+
+
+def test_a_posterior_cannot_be_changed_through_its_arrays() -> None:
+    x, y = data(5)
+    p = Posterior.prior(kernels.RBF(0.3), 1e-4).condition(x, y)
+    for array in (p.x, p.y, p.whitened):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (kernels.Linear(0.6), 0.6 * sk.DotProduct(sigma_0=1e-300)),
+        (kernels.Matern(nu=1.5, lengthscale=[0.4, 0.8, 1.5]), sk.Matern([0.4, 0.8, 1.5], nu=1.5)),
+        (kernels.RBF([0.5, 1.0, 2.0]) + kernels.Linear(), sk.RBF([0.5, 1.0, 2.0]) + sk.DotProduct(sigma_0=1e-300)),
+        (kernels.RBF(0.7) * kernels.Matern(nu=2.5), sk.RBF(0.7) * sk.Matern(nu=2.5)),
+    ],
+    ids=["linear", "ard", "sum", "product"],
+)
+def test_combined_kernels_give_scikit_learns_posterior(ours: kernels.Kernel, theirs: sk.Kernel) -> None:
+    x, y = data(300, duplicates=60)
+    regressor = GaussianProcessRegressor(theirs, alpha=1e-2, optimizer=None).fit(x, y)
+    mu, sd = regressor.predict(Z, return_std=True)
+    p = Posterior.prior(ours, 1e-2).condition(x, y)
+    np.testing.assert_allclose(p(Z)[0], mu, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(p(Z)[1], sd**2, rtol=1e-8, atol=1e-12)

@@ -383,7 +383,7 @@ def test_every_row_of_a_discrete_space_has_its_own_number(spec):
     space = Space.of(spec)
     for number in range(0, len(space.rows), max(1, len(space.rows) // 20)):
         row = space.rows[number]
-        assert space.number(row) == number
+        assert list(space.numbers(row)) == [number]
         assert space.number(space.encode(space.decode(row))) == number
 
 
@@ -398,7 +398,7 @@ def test_a_space_with_a_continuous_parameter_is_not_enumerated():
 def test_duplicate_rows_are_one_point_the_first_of_them(rows):
     for space in (Space.of(np.array(rows)), Space.of(pd.DataFrame(rows, columns=["a", "b"]))):
         for row, coordinates in zip(rows, space.rows, strict=True):
-            assert space.number(coordinates) == rows.index(row)
+            assert space.numbers(coordinates)[0] == rows.index(row)
             point = space.decode(coordinates)
             assert (list(point.values()) if isinstance(point, dict) else point.tolist()) == row
 

@@ -134,3 +134,17 @@ def test_a_tie_goes_to_the_first_and_rounding_does_not_break_it() -> None:
     assert first_best(np.array([1.0, 3.0, 3.0 + 1e-6])) == 2
     assert first_best(np.array([-np.inf, -np.inf, -5.0])) == 2
     assert first_best(np.array([0.0, np.inf])) == 1
+
+
+def test_an_excluded_row_is_never_the_best_even_if_all_others_are_minus_infinity() -> None:
+    score, excluded = np.array([5.0, -np.inf, -np.inf]), np.array([True, False, False])
+    assert first_best(score, excluded) == 1
+    p, x, y, z = setting(5, 3)
+    number, _ = lazy_argmax(p.condition(x, y), z, lambda mu, var: np.full(len(mu), -np.inf), None, excluded)
+    assert number == 1
+
+
+@given(offset=st.sampled_from([0.0, 1e3, -1e6, 1e9]))
+def test_the_best_row_does_not_depend_on_an_offset(offset: float) -> None:
+    score = np.random.default_rng(0).standard_normal(50)
+    assert first_best(score + offset) == int(np.argmax(score))

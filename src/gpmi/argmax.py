@@ -49,7 +49,15 @@ class Objective:
     sign: float
 
     def index(self, mu: Array, var: Array) -> Array:
-        return self.policy.score(self.sign * mu, var, self.state)
+        """The score where the posterior has mean mu and variance var."""
+        score = self.policy.score(self.sign * mu, var, self.state)
+        bad = np.flatnonzero(np.isnan(score))
+        if len(bad):
+            raise ValueError(
+                f"{self.policy!r} gave the score nan where mu is {mu[bad[0]]:g} and var is {var[bad[0]]:g}; "
+                "phi must be a number for every var >= 0, 0 included"
+            )
+        return score
 
     def __call__(self, z: Array) -> Array:
         """The score at z (m, d). O(n^2 m)."""
@@ -87,9 +95,7 @@ def best_row(
         return objective.found(rows[number], number), bound
     mu, var = (tracked.mu, tracked.var) if tracked is not None else moments_in_chunks(posterior, rows)
     score = objective.index(mu, var)
-    if excluded is not None:
-        score = np.where(excluded, -np.inf, score)
-    number = first_best(score)
+    number = first_best(score, excluded)
     return Found(rows[number], float(mu[number]), float(var[number]), float(score[number]), number), None
 
 
@@ -135,9 +141,11 @@ def best_point(
         points[better], scores[better] = _polish(objective, space, moved[better], tolerance)
     points, scores = np.concatenate([points, z]), np.concatenate([scores, score])
     if visited is not None and len(visited):
-        fresh = ~(points[:, None] == visited).all(axis=2).any(axis=1)
-        if fresh.any():
-            points, scores = points[fresh], scores[fresh]
+        seen = (points[:, None] == visited).all(axis=2).any(axis=1)
+        if seen.all():
+            event = Event("repeat", f"all {len(points)} points that were looked at had been asked before")
+            return objective.found(points[first_best(scores)], events=(event,))
+        return objective.found(points[first_best(scores, seen)])
     return objective.found(points[first_best(scores)])
 
 

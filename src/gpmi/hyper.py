@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi.kernels import Kernel, Matern, Pullback
-from gpmi.linalg import Array, inverse_and_logdet
+from gpmi.linalg import Array, eigen, inverse_and_logdet
 from gpmi.posterior import Event, Posterior
 
 FIT_POINTS = 400  # a fit looks at so many observations at most: O(FIT_POINTS^3) an evaluation
@@ -87,6 +87,7 @@ def fit(
     without noise and long ones with noise can both explain rough data, so there are three starts, the centre of the
     prior, the same with much noise, and `warm`; the `tries` most probable of them are followed.
     """
+    events = _subset_event(y)
     x, y = _subset(x, y)
     location, scale = (float(y.mean()), float(y.std())) if len(y) else (0.0, 1.0)
     if not scale > max(1e-12 * abs(location), 1e-150):  # no spread, or none whose square is a number
@@ -101,12 +102,9 @@ def fit(
         noise = max(warm.noise_var, 1e-300) / scale**2
         starts.append(np.log([variance / scale**2, *(np.array(lengthscales) / span)[firsts], noise]))
     q, value = problem.maximise(starts, tries)
-    events: tuple[Event, ...] = ()
     if not np.isfinite(value):
-        q, events = (
-            problem.centre,
-            (Event("fit", f"no fit on {len(y)} observations was possible; the prior's centre is used"),),
-        )
+        failure = f"no fit on {len(y)} observations was possible; the prior's centre is used"
+        q, events = problem.centre, (*events, Event("fit", failure))
     variance, lengthscale, noise = problem.unpack(q)
     kernel = Matern(nu=2.5, lengthscale=lengthscale * span, variance=variance * scale**2)
     return Prior(
@@ -119,15 +117,28 @@ def fit(
 
 def fit_noise(x: Array, y: Array, kernel: Kernel) -> Prior:
     """The most probable noise_var under a kernel that is given, with mean 0. O(n^3) once."""
+    events = _subset_event(y)
     x, y = _subset(x, y)
-    values, vectors = np.linalg.eigh(kernel(x, x))  # K = Q diag(values) Q^T, so each noise_var costs O(n)
-    values, rotated = np.maximum(values, 0.0), (vectors.T @ y) ** 2
+    values, vectors = eigen(kernel(x, x))  # K = Q diag(values) Q^T, so each noise_var costs O(n)
+    rotated = (vectors.T @ y) ** 2
     unit = float(kernel.diagonal(x).mean() if len(y) else 0.0) or 1.0
     log_noise = np.linspace(*_BOUNDS_NOISE, 400)
     total = values[:, None] + unit * np.exp(log_noise)
     penalty = 0.5 * ((log_noise - _LOG_NOISE[0]) / _LOG_NOISE[1]) ** 2
     loss = 0.5 * (rotated[:, None] / total + np.log(total)).sum(axis=0) + penalty
-    return Prior(kernel, unit * float(np.exp(log_noise[np.argmin(loss)])))
+    best = int(np.argmin(loss))
+    noise_var = unit * float(np.exp(log_noise[best]))
+    if best == len(log_noise) - 1 and len(y):
+        clipped = f"noise_var was limited to {noise_var:.3g}: y varies more than this kernel can explain; scale y or k"
+        events = (*events, Event("clipped", clipped))
+    return Prior(kernel, noise_var, events=events)
+
+
+def _subset_event(y: Array) -> tuple[Event, ...]:
+    """What is said when not all observations are used."""
+    if len(y) <= FIT_POINTS:
+        return ()
+    return (Event("subset", f"the prior was learned from at most {FIT_POINTS} of the observations"),)
 
 
 def _subset(x: Array, y: Array) -> tuple[Array, Array]:

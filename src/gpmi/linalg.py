@@ -187,7 +187,12 @@ def _triangular(segment: _Segment, rows: int, b: Array, transposed: bool) -> Arr
 
 
 def _repair(pivot: float, diagonal: float) -> float:
-    """The smallest jitter that lifts a pivot to FLOOR * diagonal; refuses what rounding cannot explain."""
+    """The smallest jitter that lifts a pivot to FLOOR * diagonal; refuses what rounding cannot explain.
+
+    Where the diagonal itself is 0, f is known exactly and has no covariance with anything, so any jitter will do.
+    """
+    if diagonal == 0.0 and pivot == 0.0:
+        return FLOOR
     if not pivot >= -REFUSE * diagonal:  # also catches nan
         raise NotPositiveDefinite(
             f"K + noise_var I is not positive definite: a pivot is {pivot:.3g} where {diagonal:.3g} stands on the "
@@ -207,6 +212,12 @@ def inverse_and_logdet(c: Array) -> tuple[Array, float] | None:
     full: Array = inverse + inverse.T  # dpotri fills one triangle, `clean` has put zeros into the other
     full.flat[:: len(c) + 1] *= 0.5
     return full, logdet
+
+
+def eigen(c: Array) -> tuple[Array, Array]:
+    """Eigenvalues (n,) and eigenvectors (n, n), in columns, of a covariance; rounding below 0 is cut. O(n^3)."""
+    values, vectors = np.linalg.eigh(c)
+    return np.maximum(values, 0.0), vectors
 
 
 def semidefinite_root(c: Array) -> Array:

@@ -108,6 +108,7 @@ class Optimizer:
         self._posterior: Posterior | None = None  # given everything told
         self._tracked: Tracked | None = None
         self._bound: Array | None = None
+        self._seen: tuple[set[int], Mask | None] = set(), None
 
     # What the user does
 
@@ -154,7 +155,10 @@ class Optimizer:
         del self._trials[number], self._rows[number]
 
     def recommend(self) -> Point:
-        """The point of the space with the best posterior mean: what to use when y is noisy."""
+        """The point of the space with the best posterior mean, told or not: what to use when y is noisy.
+
+        Failed points count for nothing here: the mean is that of the values told.
+        """
         if not self._told:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
@@ -163,7 +167,7 @@ class Optimizer:
             if self.space.rows is not None:
                 mean = mean_in_chunks(posterior, self.space.rows)
                 return self.space.decode(self.space.rows[first_best(self._sign * mean)])
-            return self.space.decode(self._search(objective, posterior, []).row)
+            return self.space.decode(self._search_box(objective, posterior, [], None).row)
 
     def replay(self, trials: Iterable[Trial]) -> Optimizer:
         """Take over the trials of an earlier run, with their outcomes, origins and order; returns self.
@@ -253,9 +257,13 @@ class Optimizer:
         return trial
 
     def _find_pending(self, row: Array) -> int | None:
-        for number, trial in self._trials.items():
-            if trial.status == "pending" and np.array_equal(self._rows[number], row):
-                return number
+        """The pending trial at these coordinates, or the only one within rounding to six digits of them."""
+        pending = [number for number, trial in self._trials.items() if trial.status == "pending"]
+        distances = [float(np.abs((self._rows[number] - row) / self.space.span).max()) for number in pending]
+        for tolerance in (0.0, 1e-6):
+            close = [number for number, distance in zip(pending, distances, strict=True) if distance <= tolerance]
+            if close and (tolerance == 0.0 or len(close) == 1):
+                return close[0]
         return None
 
     def _pending_number(self, x: Point) -> int:
@@ -298,6 +306,7 @@ class Optimizer:
         if rows is not None:
             order = np.random.default_rng(self.seed).permutation(len(rows))
             return rows[order]
+        assert isinstance(self.space, Parameters)
         return self.space.from_unit(sobol(self.space.unit_dim, max(4, count.bit_length()), (self.seed, 0)))
 
     def _chosen(self) -> Trial:
@@ -315,7 +324,7 @@ class Optimizer:
         state = self._state(posterior, failed + pending)
         objective = Objective(posterior, self.policy, state, self._sign)
         found = self._search(objective, told, failed + pending)
-        self._events |= dict.fromkeys(found.events)
+        self._events |= dict.fromkeys((*posterior.events, *found.events))
         return self._add(
             self.space.decode(found.row),
             "policy",
@@ -349,41 +358,54 @@ class Optimizer:
 
     def _search(self, objective: Objective, told: Posterior, others: list[int]) -> Found:
         """The argmax of the objective, whose posterior extends `told` by the trials of `others`."""
-        rng = np.random.default_rng([self.seed, told.n, len(others)])
-        posterior, space = objective.posterior, self.space
-        if space.rows is not None:
-            excluded = self._excluded(space.rows)
-            fits = Tracked.fits(posterior.n, len(space.rows))
-            assert self._anchor is not None
-            prior_is_new = 0 < self._anchor.n == told.n  # rows of V are worth computing when the prior will stay
-            tracked = None
-            if fits and not objective.policy.joint and not (prior_is_new and objective.policy.grows_with_var):
-                tracked = self._follow(space.rows, told, posterior)
-            found, bound = best_row(objective, space.rows, excluded, tracked, self._bound, rng)
-            if bound is not None and posterior is told:
-                self._bound = bound
-            return found
-        assert isinstance(space, Parameters)
-        known = np.empty((0, space.dim))
+        posterior, rows = objective.posterior, self.space.rows
+        if rows is None:
+            visited = None if self.repeats else np.array(list(self._rows.values()))
+            return self._search_box(objective, told, others, visited)
+        assert self._anchor is not None
+        excluded = self._excluded(rows)
+        tracked = None
+        prior_is_new = 0 < self._anchor.n == told.n  # rows of V are worth computing when the prior will stay
+        if not Tracked.fits(posterior.n, len(rows)):
+            self._tracked = None
+        elif not objective.policy.joint and not (prior_is_new and objective.policy.grows_with_var):
+            tracked = self._follow(rows, told, posterior)
+        found, bound = best_row(objective, rows, excluded, tracked, self._bound, self._rng(told, others))
+        if bound is not None and posterior is told:
+            self._bound = bound
+        return found
+
+    def _search_box(self, objective: Objective, told: Posterior, others: list[int], visited: Array | None) -> Found:
+        """The same where the points cannot be enumerated; `visited` may not be chosen."""
+        assert isinstance(self.space, Parameters)
+        known = np.empty((0, self.space.dim))
         if told.n:
             order = np.argsort(-self._sign * told.mu_at_observed, kind="stable")
             known = told.x[order[:3]]
-        visited = None if self.repeats else np.array(list(self._rows.values()))
-        return best_point(objective, space, self._follow(self._screen, told, posterior), known, rng, visited)
+        screen = self._follow(self._screen, told, objective.posterior)
+        return best_point(objective, self.space, screen, known, self._rng(told, others), visited)
+
+    def _rng(self, told: Posterior, others: list[int]) -> np.random.Generator:
+        """Random numbers for one suggestion."""
+        return np.random.default_rng([self.seed, told.n, len(others)])
 
     @cached_property
     def _screen(self) -> Array:
         """Points spread over the space, where the moments are kept up to date for the screen of the argmax."""
+        assert isinstance(self.space, Parameters)
         return self.space.from_unit(sobol(self.space.unit_dim, SCREEN.bit_length() - 1, (self.seed, 1)))
 
     def _excluded(self, rows: Array) -> Mask | None:
         """Which rows may not be asked: failed ones, and with repeats=False all that were asked or told."""
         if self.repeats and len(self._outcomes) == len(self._told):
             return None
-        excluded = np.zeros(len(rows), dtype=bool)
-        for number, trial in self._trials.items():
-            if not self.repeats or trial.status == "failed":
-                excluded |= np.all(rows == self._rows[number], axis=1)
+        gone = {n for n, trial in self._trials.items() if not self.repeats or trial.status == "failed"}
+        seen, excluded = self._seen
+        if excluded is None or not seen <= gone:  # a point was forgotten
+            seen, excluded = set(), np.zeros(len(rows), dtype=bool)
+        for number in gone - seen:
+            excluded[self.space.numbers(self._rows[number])] = True
+        self._seen = gone, excluded
         if excluded.all():
             raise SpaceExhausted(
                 f"all {len(rows)} candidates have been asked, told or failed; there is none left to offer"

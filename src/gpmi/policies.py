@@ -12,6 +12,7 @@ A phi of your own::
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -21,6 +22,7 @@ from gpmi import checks
 from gpmi.linalg import Array
 
 _TINY = 1e-300
+_FAR = 1e150  # the largest z whose square is a number
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class State:
     """What a policy may know of the run besides mu and var. Values are oriented so that larger is better."""
 
     t: int  # the number of this query among those the policy chose, from 1
-    gamma_hat: float  # sum of sigma_s^2(x_s) over the policy's earlier queries, pending ones included
+    gamma_hat: float  # sum of sigma_s^2(x_s) over the policy's earlier queries, pending and failed ones included
     noise_var: float
     best_observed: float  # the largest y told; the prior mean before the first
     best_mean: float  # the largest posterior mean at a told point; the prior mean before the first
@@ -137,9 +139,9 @@ class GPUCB(Policy):
 
     guarantee: ClassVar[Guarantee] = Guarantee(
         True,
-        "R_T <= sqrt(C_1 T beta_T gamma_T) with probability 1 - delta, C_1 = 8 / log(1 + 1 / noise_var).",
+        "R_T <= sqrt(C_1 T beta_T gamma_T) with probability 1 - delta, C_1 = 8 / log(1 + 1 / noise_var); + 2 on a box.",
         "f drawn from the GP prior, kernel and noise_var known, k <= 1, scale = 1; on a box also smooth samples and a, "
-        "b, r as they are, not 1",
+        "b, r as they are, not 1; nothing for mixed spaces",
         "Srinivas, Krause, Kakade, Seeger 2012, Theorems 1 and 2",
     )
     grows_with_var: ClassVar[bool] = True
@@ -152,9 +154,10 @@ class GPUCB(Policy):
         """beta_t, before `scale`."""
         t, d = state.t, state.dim
         if d == 0:
-            return 2.0 * float(np.log(state.size * t**2 * np.pi**2 / (6.0 * self.delta)))
-        cover = d * t**2 * np.sqrt(np.log(4.0 * d / self.delta))
-        return 2.0 * float(np.log(state.size * 2.0 * np.pi**2 * t**2 / (3.0 * self.delta)) + d * np.log(cover))
+            return 2.0 * (math.log(state.size) + math.log(t**2 * math.pi**2 / (6.0 * self.delta)))
+        cover = d * t**2 * math.sqrt(math.log(4.0 * d / self.delta))
+        covered = math.log(state.size) + d * math.log(cover)  # math.log: |D| may be too large for a float
+        return 2.0 * (covered + math.log(2.0 * math.pi**2 * t**2 / (3.0 * self.delta)))
 
     def phi(self, var: Array, state: State) -> Array:
         return np.sqrt(self.scale * self.beta(state) * var)
@@ -193,7 +196,7 @@ class VarianceBonus(Policy):
 
 _NO_BOUND_FOR_EI = Guarantee(
     False,
-    "no regret bound for the usual incumbents with noisy observations; without noise EI finds the optimum of a "
+    "no bound on the regret with noise that this project has checked; without noise EI finds the optimum of a "
     "function in the kernel's RKHS.",
     "kernel known, exact observations",
     "Bull 2011 for the exact case; Ament et al. 2023 for LogEI, which changes the numerics and proves nothing",
@@ -220,7 +223,7 @@ class EI(Policy):
         """z and sd."""
         best = state.best_observed if self.incumbent == "observed" else state.best_mean
         sd = np.sqrt(np.maximum(var, _TINY))
-        return (mu - best) / sd, sd
+        return np.clip((mu - best) / sd, -_FAR, _FAR), sd
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
         z, sd = self._standardised(mu, var, state)
@@ -276,8 +279,10 @@ class Reinvest(Policy):
         checks.positive("c", self.c)
 
     def _weight(self, state: State) -> float:
-        spent = state.t if state.horizon is None else max(1, min(state.t, state.horizon - state.t + 1))
-        return self.c * spent
+        t, horizon = state.t, state.horizon
+        if horizon is None or t > horizon:  # a budget is only a hint: beyond it there is no known end
+            return self.c * t
+        return self.c * min(t, horizon - t + 1)
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
         return self.with_derivatives(mu, var, state)[0]
@@ -286,7 +291,7 @@ class Reinvest(Policy):
         from scipy.special import ndtr
 
         weight, sd = self._weight(state), np.sqrt(np.maximum(var, _TINY))
-        z = np.clip((mu - state.best_mean) / sd, -1e150, 1e150)
+        z = np.clip((mu - state.best_mean) / sd, -_FAR, _FAR)
         cdf, pdf = ndtr(z), _pdf(z)
         # Next to mu no logarithm is needed: what cancels here is far below the rounding of mu.
         return mu + weight * sd * (pdf + z * cdf), 1.0 + weight * cdf, weight * pdf / (2.0 * sd)
@@ -297,8 +302,8 @@ class Explore(Policy):
     """score = var: pure exploration, the greedy maximisation of the information I_T."""
 
     guarantee: ClassVar[Guarantee] = Guarantee(
-        True,
-        "I_T >= (1 - 1/e) gamma_T for the information gathered; nothing for the regret.",
+        False,
+        "nothing for the regret; the information gathered is I_T >= (1 - 1/e) gamma_T.",
         "kernel and noise_var known",
         "Nemhauser, Wolsey, Fisher 1978; Krause and Guestrin 2005",
     )
@@ -328,12 +333,16 @@ class Mean(Policy):
 
 @dataclass(frozen=True)
 class Thompson(Policy):
-    """x_t = argmax of one draw of f from the posterior, exact at the points among which it is maximised."""
+    """x_t = argmax of one draw of f from the posterior.
+
+    The draw is exact on finite sets of up to 2,048 rows; of larger ones it sees that many random rows (an event says
+    so), and on boxes a screen of points and ever closer neighbours of the best of them.
+    """
 
     guarantee: ClassVar[Guarantee] = Guarantee(
         True,
         "E[R_T] = O(sqrt(T gamma_T log |D|)), the Bayesian regret.",
-        "f drawn from the GP prior, kernel and noise_var known, finite set",
+        "f drawn from the GP prior, kernel and noise_var known, finite set searched as a whole",
         "Russo and Van Roy 2014; Takeno et al. 2024",
     )
     joint: ClassVar[bool] = True

@@ -103,8 +103,8 @@ class Posterior:
             return self
         cross = self.kernel(x, self.x).T if old else np.empty((0, k))
         if k == 1:
-            factor, jitter = self.factor.append(cross[:, 0], float(self.kernel.diagonal(x)[0]) + self.noise_var)
-            jitters = np.array([jitter])
+            factor, added = self.factor.append(cross[:, 0], float(self.kernel.diagonal(x)[0]) + self.noise_var)
+            jitters = np.array([added])
         else:
             factor, jitters = self.factor.append_block(cross, self.kernel(x, x) + self.noise_var * np.eye(k))
         whitened = np.append(self.whitened, np.zeros(k))
@@ -114,14 +114,11 @@ class Posterior:
             predicted = self.mean + float(row[:-1] @ whitened[:s])
             values[s] = predicted if y is None else y[s - old]
             whitened[s] = 0.0 if y is None else (values[s] - predicted) / row[-1]
-        return replace(
-            self,
-            x=np.concatenate([self.x.reshape(old, x.shape[1]), x]),
-            y=values,
-            whitened=whitened,
-            jitter=np.append(self.jitter, jitters),
-            factor=factor,
-        )
+        points = np.concatenate([self.x.reshape(old, x.shape[1]), x])
+        for array in (points, values, whitened):
+            array.flags.writeable = False
+        jitter = np.append(self.jitter, jitters)
+        return replace(self, x=points, y=values, whitened=whitened, jitter=jitter, factor=factor)
 
     @cached_property
     def weights(self) -> Array:
@@ -246,9 +243,9 @@ class Posterior:
     def _points(self, name: str, points: Array) -> Array:
         """Points as a finite (m, d) array of the right d."""
         array = np.asarray(points, dtype=float)
+        want = self.x.shape[1] if self.n else self.kernel.dim
         if array.ndim == 1:
             array = array[None, :]
-        want = self.x.shape[1] if self.n else self.kernel.dim
         if array.ndim != 2 or (want is not None and array.shape[1] != want):
             d = "d" if want is None else str(want)
             raise ValueError(f"{name} has shape {np.shape(points)}; give an array of shape (m, {d}), a point per row")
@@ -268,7 +265,7 @@ class Draw:
 
     @one_blas_thread
     def __call__(self, z: Array) -> Array:
-        """f(z) for z (k, d), after m points were asked before: O((n^2 + m^2) k + k^3).
+        """f(z) for z (k, d), after m points were asked before: O(n^2 (m + k) + m^2 k + k^3).
 
         The values are f's up to an independent error of 1e-5 prior standard deviations, which keeps points that are
         almost the same from making the covariance singular.

@@ -80,20 +80,38 @@ def maximize(
     >>> abs(float(r.x[0]) - 0.3) < 0.01, r.reason
     (True, 'budget')
     """
-    arguments = {"policy": policy, "kernel": kernel, "noise_var": noise_var, "n_init": n_init, "repeats": repeats}
-    return _run(f, Optimizer(space, budget=_needed(budget), seed=seed, goal="max", **arguments), progress)  # type: ignore[arg-type]
+    optimizer = Optimizer(
+        space, policy, kernel=kernel, noise_var=noise_var, n_init=n_init, budget=_needed(budget), repeats=repeats,
+        seed=seed, goal="max",
+    )  # fmt: skip
+    return _run(f, optimizer, progress)
 
 
-def minimize(f: Callable[[Any], float], space: Any, *, budget: int, **arguments: Any) -> Result:
-    """As `maximize`, for the minimum: the same arguments; y keeps its sign."""
-    progress = arguments.pop("progress", False)
-    return _run(f, Optimizer(space, budget=_needed(budget), goal="min", **arguments), progress)
+def minimize(
+    f: Callable[[Any], float],
+    space: Any,
+    *,
+    budget: int,
+    policy: Policy | None = None,
+    kernel: Kernel | None = None,
+    noise_var: float | None = None,
+    n_init: int | None = None,
+    repeats: bool = True,
+    seed: int | None = None,
+    progress: bool = False,
+) -> Result:
+    """As `maximize`, for the minimum; y keeps its sign."""
+    optimizer = Optimizer(
+        space, policy, kernel=kernel, noise_var=noise_var, n_init=n_init, budget=_needed(budget), repeats=repeats,
+        seed=seed, goal="min",
+    )  # fmt: skip
+    return _run(f, optimizer, progress)
 
 
-def _needed(budget: Any) -> int:
+def _needed(budget: int) -> int:
     if budget is None:
-        raise TypeError("budget is None; say how often f may be evaluated")
-    return budget  # type: ignore[no-any-return]
+        raise TypeError("budget is None; give the number of times f may be evaluated")
+    return budget
 
 
 def _run(f: Callable[[Any], float], optimizer: Optimizer, progress: bool) -> Result:

@@ -238,13 +238,12 @@ class Space(ABC):
     def extent(self) -> tuple[int, int]:
         """The number of points, or of settings of the discrete parameters, and that of the continuous coordinates."""
 
-    def number(self, row: Array) -> int | None:
-        """The number of the first of `rows` with these coordinates. O(m)."""
+    def numbers(self, row: Array) -> NDArray[np.intp]:
+        """The numbers of those of `rows` that have these coordinates, on a finite set. O(m)."""
         if self.rows is None:
-            return None
+            return np.empty(0, dtype=np.intp)
         near = np.flatnonzero(self.rows[:, 0] == row[0])
-        hits = near[np.all(self.rows[near] == row, axis=1)]
-        return int(hits[0]) if len(hits) else None
+        return near[np.all(self.rows[near] == row, axis=1)]
 
     @abstractmethod
     def encode(self, point: Point) -> Array:
@@ -257,15 +256,6 @@ class Space(ABC):
     @abstractmethod
     def decode(self, row: Array) -> Point:
         """The user's point at these coordinates."""
-
-    @abstractmethod
-    def from_unit(self, u: Array) -> Array:
-        """Coordinates (m, d) of points u (m, p) of the unit cube, one u per parameter: for designs and screens."""
-
-    @property
-    @abstractmethod
-    def unit_dim(self) -> int:
-        """p, the number of parameters: what `from_unit` takes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -336,9 +326,11 @@ class Parameters(Space):
 
     @property
     def unit_dim(self) -> int:
+        """p, the number of parameters: what `from_unit` takes."""
         return len(self.parameters)
 
     def from_unit(self, u: Array) -> Array:
+        """Coordinates (m, d) of points u (m, p) of the unit cube, one u per parameter: for designs and screens."""
         parts = []
         for p, column in zip(self.parameters, u.T, strict=True):
             if p.levels is None:
@@ -399,6 +391,7 @@ class Candidates(Space):
         table = np.array(array, dtype=float) + 0.0  # -0.0 is 0.0
         for j, column in enumerate(table.T):
             _check_column(f"column {j} of the candidates", column)
+        table.flags.writeable = False
         return Candidates(table, table, (None,) * table.shape[1], None)
 
     @staticmethod
@@ -439,15 +432,6 @@ class Candidates(Space):
     def extent(self) -> tuple[int, int]:
         return len(self.encoded), 0
 
-    @property
-    def unit_dim(self) -> int:
-        return 1
-
-    def from_unit(self, u: Array) -> Array:
-        m = len(self.encoded)
-        result: Array = np.take(self.encoded, np.minimum((u[:, 0] * m).astype(int), m - 1), axis=0)
-        return result
-
     def _coordinates(self, values: Iterable[Any]) -> Array:
         labels = self.names or [f"x[{j}]" for j in range(len(self.choices))]
         coordinates: list[float] = []
@@ -465,14 +449,12 @@ class Candidates(Space):
             _check_keys(point, self.names)
             values = [point[name] for name in self.names]
         row = self._coordinates(values)
-        if self.number(row) is None:
+        if len(self.numbers(row)) == 0:
             raise ValueError(f"x is {point!r}, which is not among the candidates; tell rows of the candidates only")
         return row
 
     def decode(self, row: Array) -> Point:
-        number = self.number(row)
-        if number is None:
-            raise ValueError(f"no candidate has the coordinates {row!r}")
+        number = self.numbers(row)[0]
         return np.array(self.table[number]) if self.names is None else dict(self.table[number])
 
     def canonical(self, point: Point) -> Point:

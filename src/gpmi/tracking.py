@@ -15,7 +15,7 @@ from gpmi.linalg import Array, Mask
 from gpmi.posterior import Posterior
 
 TRACKED_BYTES = 2**31  # what V may take: 200 observations on a million points
-TIE = 1e-10  # scores this close, relative to the best one, are equal: rounding must not choose the point
+TIE = 1e-10  # scores this close, in units of their range, are equal: rounding must not choose the point
 _BLOCK_ROWS = 32
 _CHUNK_VALUES = 2**22  # kernel values computed at once: 32 MiB
 
@@ -129,12 +129,21 @@ def mean_in_chunks(posterior: Posterior, z: Array) -> Array:
     return mu
 
 
-def first_best(score: Array) -> int:
-    """The argmax of a score; of scores equal up to TIE the first."""
+def first_best(score: Array, excluded: Mask | None = None) -> int:
+    """The argmax of a score over what is not excluded; of scores equal up to rounding the first."""
+    if excluded is not None:
+        allowed = np.flatnonzero(~excluded)
+        return int(allowed[first_best(score[allowed])])
     best = float(score.max())
     if not np.isfinite(best):
         return int(np.argmax(score))
-    return int(np.argmax(score >= best - TIE * abs(best)))
+    return int(np.argmax(score >= best - _rounding(score, best)))
+
+
+def _rounding(score: Array, best: float) -> float:
+    """How far below the best score counts as a tie: TIE of the range of scores, and a few units in the last place."""
+    lowest = float(np.min(score, initial=best, where=np.isfinite(score)))
+    return TIE * (best - lowest) + 4.0 * float(np.spacing(abs(best)))
 
 
 def lazy_argmax(
@@ -154,15 +163,14 @@ def lazy_argmax(
         mu[part], one = _mean_and_bound(posterior, z[part])
         bound[part] = np.minimum(bound[part], one)
     score = index(mu, bound)
-    if excluded is not None:
-        score = np.where(excluded, -np.inf, score)
     fresh = np.zeros(m, dtype=bool)
+    allowed = np.ones(m, dtype=bool) if excluded is None else ~excluded
     best, portion = -np.inf, 32
     while True:
-        threshold = best - TIE * abs(best) if np.isfinite(best) else best
-        stale = np.flatnonzero(~fresh & (score >= threshold) & (score > -np.inf))
+        threshold = best - _rounding(score, best) if np.isfinite(best) else best
+        stale = np.flatnonzero(allowed & ~fresh & (score >= threshold))
         if len(stale) == 0:
-            return first_best(np.where(fresh, score, -np.inf)), bound
+            return first_best(score, ~(allowed & fresh)), bound
         if len(stale) > portion:
             stale = stale[np.argpartition(-score[stale], portion)[:portion]]
         for part in _chunks(len(stale), posterior.n):
