@@ -159,7 +159,7 @@ def test_the_rows_of_the_users_own_array_are_points(dtype):
     array = np.array([[1, 0], [0, 1], [1, 1]], dtype=dtype)
     space = Space.of(array)
     for number, row in enumerate(array):
-        assert space.number(space.encode(row)) == number
+        assert space.numbers(space.encode(row))[0] == number
 
 
 def test_candidates_do_not_change_with_the_array_they_were_made_from():
@@ -185,9 +185,9 @@ def test_a_point_of_a_dataframe_is_one_of_its_rows_as_a_dict_of_python_types():
 def test_the_rows_of_the_users_own_dataframe_are_points():
     space = Space.of(TABLE)
     for number, record in enumerate(TABLE.to_dict("records")[:3]):
-        assert space.number(space.encode(record)) == number
+        assert space.numbers(space.encode(record))[0] == number
     for number, (_, series) in enumerate(TABLE.iloc[:3].iterrows()):
-        assert space.number(space.encode(dict(series))) == number
+        assert space.numbers(space.encode(dict(series)))[0] == number
 
 
 def test_numbers_of_a_dataframe_are_one_coordinate_and_bools_and_strings_one_per_option():
@@ -384,7 +384,7 @@ def test_every_row_of_a_discrete_space_has_its_own_number(spec):
     for number in range(0, len(space.rows), max(1, len(space.rows) // 20)):
         row = space.rows[number]
         assert list(space.numbers(row)) == [number]
-        assert space.number(space.encode(space.decode(row))) == number
+        assert space.numbers(space.encode(space.decode(row)))[0] == number
 
 
 def test_a_space_with_a_continuous_parameter_is_not_enumerated():
