@@ -205,7 +205,7 @@ class _Evidence:
         weights = inverse @ residual
         off = (q - self.centre) / self.width
         value = 0.5 * (float(residual @ weights) + logdet + (mean / _MEAN_SD) ** 2 + float(off @ off))
-        by_c = inverse - np.multiply.outer(weights, weights)  # 2 d value / d C; the mean is at its optimum
+        by_c = np.subtract(inverse, np.multiply.outer(weights, weights), out=inverse)  # 2 d value / d C
         by_theta = pull(by_c)
         by_lengthscale = np.bincount(self.groups, weights=by_theta[1:])
         by_noise = noise * float(np.trace(by_c)) if self.noise is None else 0.0

@@ -351,7 +351,11 @@ def _unit_matern(s: Array, nu: float) -> tuple[Array, Array]:
     high = (1.0 + s) * low if a == 0.5 else _bessel_matern(s, a + 1.0)
     order = a + 1.0
     while order < nu - 0.5:
-        low, high = high, high + s * s * (low / (4.0 * order * (order - 1.0)))
+        term = s * s
+        term *= low
+        term /= 4.0 * order * (order - 1.0)
+        term += high
+        low, high = high, term
         order += 1.0
     return low, high
 
