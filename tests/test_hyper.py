@@ -101,7 +101,7 @@ def test_refits_are_a_function_of_n_and_rare_enough() -> None:
     points = [hyper.fit_point(n) for n in range(5000)]
     fits = sorted(set(points))
     assert points[:17] == list(range(17))
-    assert all(p <= n < p + max(1, p / 8) for n, p in enumerate(points) if n)
+    assert all(p <= n < p + max(1, p / 4) for n, p in enumerate(points) if n)
     assert all(b - a >= a // 16 for a, b in pairwise(fits))
     for p in fits:
         chain, q = 0, hyper.warm_point(p)

@@ -44,11 +44,13 @@ class Prior:
 
 
 def fit_point(n: int) -> int:
-    """The number of observations behind the prior in use when there are n: every n up to 16, then 8 per doubling.
+    """The number of observations behind the prior in use when there are n.
 
-    A fit costs O(n^3) and serves n / 8 to n / 16 suggestions, so the average per suggestion stays of order n^2.
+    Every n up to 16, then 8 per doubling, from 64 on 4. A fit costs O(n^3) and serves of the order of n suggestions, so
+    the average per suggestion stays of order n^2.
     """
-    return n - n % max(1, _octave(n) // 8)
+    octave = _octave(n)
+    return n - n % max(1, octave // (8 if octave < 64 else 4))
 
 
 def warm_point(p: int) -> int | None:
