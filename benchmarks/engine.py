@@ -152,7 +152,10 @@ def append() -> Part:
         with times.of("bare"):
             lapack.dpotrf(ready, lower=1, clean=0, overwrite_a=1)
         with times.of("anew"):
-            posterior = prior.condition(x[:n], y[:n])
+            prior.condition(x[:n], y[:n])
+        posterior = prior.condition(x[:first], y[:first])
+        for i in range(first, n):
+            posterior = posterior.condition(x[i], y[i : i + 1])
         _other = posterior.condition(x[n], y[n : n + 1])
         with times.of("branch"):
             posterior.condition(x[n + 1], y[n + 1 : n + 2])
@@ -164,9 +167,9 @@ def append() -> Part:
     return Part(
         "One more observation at n = 2,000",
         f"d = {APPEND_D}, Matern-5/2. The chain conditions a posterior of {first:,} observations on one after the "
-        f"other up to {len(x):,}; its mean includes the growth of the buffer, which happens at least once on the way. "
-        "A branch conditions a posterior that was already extended by another observation, so the buffer has to be "
-        "copied; no promise is made for it. 'Bare' is LAPACK's dpotrf, in place, of the (n, n) matrix that lies ready.",
+        f"other up to {len(x):,}; its mean includes new segments of the factor, one at least on the way. A branch "
+        f"conditions a posterior that was already extended by another observation, so the {n - first} rows of its last "
+        "segment are copied. 'Bare' is LAPACK's dpotrf, in place, of the (n, n) matrix that lies ready.",
         [
             Promise(text + "a bare dpotrf", 30, quotients(times["bare"], times["chain"])),
             Promise(text + "a posterior computed anew", 30, quotients(times["anew"], times["chain"])),
