@@ -453,3 +453,18 @@ def test_whatever_happened_before_the_next_point_follows_from_the_log(
                 opt.tell(x, bowl(x))
             else:
                 getattr(opt, action)(x)
+
+
+def test_thompson_sampling_does_not_repeat_itself_on_a_large_discrete_space() -> None:
+    opt = Optimizer(
+        {"i": Int(0, 300), "j": Int(0, 300)},
+        Thompson(),
+        kernel=kernels.RBF(400.0),
+        noise_var=1e-4,
+        seed=0,
+        repeats=False,
+    )
+    for _ in range(12):
+        x = opt.ask()
+        opt.tell(x, -float(x["i"] + x["j"]) / 100)
+    assert len({(t.x["i"], t.x["j"]) for t in opt.trials}) == 12

@@ -117,7 +117,7 @@ def best_point(
     screen: Tracked,  # of the posterior, at points of the space
     known: Array,  # (k, d): good points to look around, best first
     rng: np.random.Generator,
-    visited: Array | None = None,  # (k, d): points that may not be chosen, on a space without Reals
+    visited: Array | None = None,  # (k, d): points that may not be chosen
 ) -> Found:
     """The best point found by a screen, then by polishing the best of it in lockstep with gradients.
 
@@ -125,7 +125,7 @@ def best_point(
     is scored, and the reals are polished again, until nothing improves.
     """
     if objective.policy.joint:
-        return _drawn_point(objective, space, screen.z, known, rng)
+        return _drawn_point(objective, space, screen.z, known, rng, visited)
     z = np.concatenate([screen.z, _neighbours(space, known, rng), known])
     score = np.concatenate([objective.index(screen.mu, screen.var), objective(z[len(screen.z) :])])
     starts = z[_apart(space, z, score)]
@@ -139,14 +139,18 @@ def best_point(
         if not better.any():
             break
         points[better], scores[better] = _polish(objective, space, moved[better], tolerance)
-    points, scores = np.concatenate([points, z]), np.concatenate([scores, score])
-    if visited is not None and len(visited):
-        seen = (points[:, None] == visited).all(axis=2).any(axis=1)
-        if seen.all():
-            event = Event("repeat", f"all {len(points)} points that were looked at had been asked before")
-            return objective.found(points[first_best(scores)], events=(event,))
-        return objective.found(points[first_best(scores, seen)])
-    return objective.found(points[first_best(scores)])
+    return _best_of(objective, np.concatenate([points, z]), np.concatenate([scores, score]), visited)
+
+
+def _best_of(objective: Objective, points: Array, scores: Array, visited: Array | None) -> Found:
+    """The best of the points that were looked at, without those visited unless there are no others."""
+    if visited is None or len(visited) == 0:
+        return objective.found(points[first_best(scores)])
+    seen = (points[:, None] == visited).all(axis=2).any(axis=1)
+    if seen.all():
+        event = Event("repeat", f"all {len(points)} points that were looked at had been asked before")
+        return objective.found(points[first_best(scores)], events=(event,))
+    return objective.found(points[first_best(scores, seen)])
 
 
 def _neighbours(space: Parameters, known: Array, rng: np.random.Generator, width: float | None = None) -> Array:
@@ -322,7 +326,12 @@ def _some_levels(levels: Array, here: Array) -> Array:
 
 
 def _drawn_point(
-    objective: Objective, space: Parameters, screen: Array, known: Array, rng: np.random.Generator
+    objective: Objective,
+    space: Parameters,
+    screen: Array,
+    known: Array,
+    rng: np.random.Generator,
+    visited: Array | None,
 ) -> Found:
     """The argmax of one draw of f, evaluated at the screen and then ever closer around its best point."""
     draw = Draw(objective.posterior, rng)
@@ -331,7 +340,7 @@ def _drawn_point(
     for width in (3e-2, 1e-2, 3e-3, 1e-3):
         near = _neighbours(space, z[[first_best(value)]], rng, width)
         z, value = np.concatenate([z, near]), np.append(value, objective.sign * draw(near))
-    return objective.found(z[first_best(value)])
+    return _best_of(objective, z, value, visited)
 
 
 @lru_cache(maxsize=16)

@@ -142,7 +142,7 @@ def _evaluate(f: Callable[[Any], float], x: Point, optimizer: Optimizer) -> Tria
     try:
         return optimizer.tell(x, y)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"f returned {y!r} at x = {x!r}; it must return one finite number") from error
+        raise type(error)(f"f returned {y!r} at x = {x!r}; it must return one finite number ({error})") from error
 
 
 def _attach(error: BaseException, result: Result) -> None:
