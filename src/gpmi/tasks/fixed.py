@@ -1,0 +1,88 @@
+"""The tasks that are the same in every repetition: functions on a grid, and the Mackey-Glass table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.resources import files
+
+import numpy as np
+
+from gpmi.kernels import RBF, Matern
+from gpmi.linalg import Array
+from gpmi.tasks import functions, mackey_glass
+from gpmi.tasks.functions import Function
+from gpmi.tasks.generated import draw
+from gpmi.tasks.task import Task
+
+SIDE = 32  # points along each side of a grid: our choice
+_ROUGHNESS_SEED = 2014
+
+
+def grid(f: Function) -> tuple[Array, Array]:
+    """A 32 x 32 grid (our choice) with the corners of f's box in it, and f there; the last coordinate runs fastest."""
+    sides = [np.linspace(lo, hi, SIDE) for lo, hi in f.bounds]
+    x = np.stack(np.meshgrid(*sides, indexing="ij"), axis=-1).reshape(-1, len(sides))
+    return x, np.array([f.f(point) for point in x])
+
+
+def rough_mixture() -> tuple[Array, Array]:
+    """The grid of the three bumps, plus 0.05 times one draw of a Matern-3/2 process of bandwidth 0.25.
+
+    Height and prior of the draw, which stays the same, are our choice.
+    """
+    x, values = grid(functions.MIXTURE)
+    roughness = draw(Matern(nu=1.5, lengthscale=0.25), x, np.random.default_rng(_ROUGHNESS_SEED))
+    return x, values + 0.05 * roughness
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A table of inputs and values, the inputs mapped to the unit cube and the values to mean 0 and variance 1.
+
+    The prior is a squared exponential learned once (gpmi.tasks.priors), so that it is the same for every algorithm.
+    """
+
+    name: str
+    table: Callable[[], tuple[Array, Array]]
+    noise_sd: float = 0.0  # in units of the values' standard deviation
+
+    def sample(self, rng: np.random.Generator) -> Task:
+        """Always the same task; nothing is drawn from rng."""
+        return _task(self)
+
+
+@cache
+def _task(source: Fixed) -> Task:
+    x, values = source.table()
+    low, high = x.min(axis=0), x.max(axis=0)
+    kernel, noise_var = _prior(source.name)
+    return Task(
+        source.name,
+        (x - low) / (high - low),
+        (values - values.mean()) / values.std(),
+        source.noise_sd,
+        kernel,
+        noise_var,
+    )
+
+
+def _prior(name: str) -> tuple[RBF | None, float | None]:
+    """Kernel and noise variance as gpmi.tasks.priors learned them; None and None for a name that it does not know."""
+    learned = json.loads((files("gpmi.tasks") / "priors.json").read_text())
+    if name not in learned:
+        return None, None
+    p = learned[name]
+    return RBF(lengthscale=p["lengthscale"], variance=p["variance"]), float(p["noise_var"])
+
+
+FIXED = (
+    Fixed("mixture", rough_mixture, noise_sd=0.01),
+    Fixed("himmelblau", partial(grid, functions.HIMMELBLAU)),
+    Fixed("branin", partial(grid, functions.BRANIN)),
+    Fixed("goldstein-price", partial(grid, functions.GOLDSTEIN_PRICE)),
+    Fixed("log-goldstein-price", partial(grid, functions.LOG_GOLDSTEIN_PRICE)),
+    Fixed("mackey-glass", mackey_glass.table),
+)

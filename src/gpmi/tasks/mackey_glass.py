@@ -1,0 +1,65 @@
+"""The Mackey-Glass delay equation, and the table of its past and future."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from gpmi.linalg import Array
+
+DELAY = 17  # time units
+HISTORY = 0.9  # x(t) for t <= 0
+ROWS, COORDINATES = 1385, 6
+EVERY, APART, AHEAD = 6, 36, 7  # time units between rows, between coordinates, and to the target
+
+
+def solve(duration: int, per_unit: int = 10) -> Array:
+    """x at t = 0, h, 2h, ..., duration for dx/dt = 0.2 x(t-17) / (1 + x(t-17)^10) - 0.1 x and h = 1 / per_unit.
+
+    Runge-Kutta of order 4. The delayed x at the middle of a step is the cubic through its values and slopes at the
+    ends, so that the error is O(h^4) as well. The orbit is chaotic and multiplies rounding by 1e20 and more over the
+    table, hence sums, products and quotients of Python floats only: these are the same on every machine.
+    """
+    h = 1.0 / per_unit
+    lag, steps = DELAY * per_unit, duration * per_unit
+    x, slopes = [HISTORY], []  # at i h
+    start = birth = _birth(HISTORY)  # what the delayed x adds at the beginning, the middle and the end of a step
+    for i in range(steps):
+        middle = end = birth
+        now, past = x[i], i - lag
+        slopes.append(k1 := start - 0.1 * now)
+        if past >= 0:
+            a, b = x[past], x[past + 1]
+            middle = _birth(0.5 * (a + b) + 0.125 * h * (slopes[past] - slopes[past + 1]))
+            end = _birth(b)
+        k2 = middle - 0.1 * (now + 0.5 * h * k1)
+        k3 = middle - 0.1 * (now + 0.5 * h * k2)
+        k4 = end - 0.1 * (now + h * k3)
+        x.append(now + h / 6.0 * (k1 + 2.0 * k2 + 2.0 * k3 + k4))
+        start = end
+    return np.array(x)
+
+
+def _birth(x: float) -> float:
+    """0.2 x / (1 + x^10)."""
+    x2 = x * x
+    x4 = x2 * x2
+    return 0.2 * x / (1.0 + x4 * x4 * x2)
+
+
+@cache
+def table(per_unit: int = 10) -> tuple[Array, Array]:
+    """Coordinates (1385, 6) and targets (1385,), in the units of the equation.
+
+    Row i is x(t), x(t - 36), ..., x(t - 180) at t = 180 + 6 i, and its target x(t + 7). The first t and the target's
+    distance are our choice.
+    """
+    span = (COORDINATES - 1) * APART
+    x = solve(span + (ROWS - 1) * EVERY + AHEAD, per_unit)
+    t = span + EVERY * np.arange(ROWS)  # (rows,)
+    inputs = x[per_unit * (t[:, None] - APART * np.arange(COORDINATES))]
+    targets = x[per_unit * (t + AHEAD)]
+    inputs.setflags(write=False)
+    targets.setflags(write=False)
+    return inputs, targets
