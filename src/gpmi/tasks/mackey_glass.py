@@ -11,10 +11,11 @@ from gpmi.linalg import Array
 DELAY = 17  # time units
 HISTORY = 0.9  # x(t) for t <= 0
 ROWS, COORDINATES = 1385, 6
+PER_UNIT = 10  # steps of the solver in a time unit
 EVERY, APART, AHEAD = 6, 36, 7  # time units between rows, between coordinates, and to the target
 
 
-def solve(duration: int, per_unit: int = 10) -> Array:
+def solve(duration: int, per_unit: int = PER_UNIT) -> Array:
     """x at t = 0, h, 2h, ..., duration for dx/dt = 0.2 x(t-17) / (1 + x(t-17)^10) - 0.1 x and h = 1 / per_unit.
 
     Runge-Kutta of order 4. The delayed x at the middle of a step is the cubic through its values and slopes at the
@@ -49,17 +50,18 @@ def _birth(x: float) -> float:
 
 
 @cache
-def table(per_unit: int = 10) -> tuple[Array, Array]:
+def table(ahead: int = AHEAD) -> tuple[Array, Array]:
     """Coordinates (1385, 6) and targets (1385,), in the units of the equation.
 
-    Row i is x(t), x(t - 36), ..., x(t - 180) at t = 180 + 6 i, and its target x(t + 7). The first t and the target's
-    distance are our choice.
+    Row i is x(t), x(t - 36), ..., x(t - 180) at t = 163 + 6 i, so that the oldest coordinate of row 0 is the beginning
+    of the history, and its target x(t + ahead). 7 units ahead is our choice. The first rows are those of the public
+    table "mg" to about 0.02. There the target of a row is the newest coordinate of the row 85 rows on: `ahead=510`.
     """
-    span = (COORDINATES - 1) * APART
-    x = solve(span + (ROWS - 1) * EVERY + AHEAD, per_unit)
-    t = span + EVERY * np.arange(ROWS)  # (rows,)
-    inputs = x[per_unit * (t[:, None] - APART * np.arange(COORDINATES))]
-    targets = x[per_unit * (t + AHEAD)]
+    oldest = EVERY * np.arange(ROWS)  # (rows,), times counted from the beginning of the history
+    newest = oldest + (COORDINATES - 1) * APART
+    x = np.append(np.full(DELAY * PER_UNIT, HISTORY), solve(int(newest[-1]) + ahead - DELAY))
+    inputs = x[PER_UNIT * (newest[:, None] - APART * np.arange(COORDINATES))]
+    targets = x[PER_UNIT * (newest + ahead)]
     inputs.setflags(write=False)
     targets.setflags(write=False)
     return inputs, targets
