@@ -1,9 +1,10 @@
 PYTHON ?= python3
+CORES ?= 1
 CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types bench-setup bench-engine clean
+.PHONY: help demo test lint types bench-setup bench bench-cost bench-report bench-engine clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,13 +22,24 @@ lint: .venv/.dev  ## check style and formatting
 types: .venv/.dev  ## check types, strictly
 	.venv/bin/mypy
 
-bench-setup: .venv-bench/.ready  ## install the peers to compare with
+bench-setup: .venv-bench/.ready .venv-bench-hebo/.ready  ## install the peers to compare with
+
+bench: bench-setup  ## compare with the peers on all problems (hours; goes on where it stopped), then report
+	.venv-bench/bin/python benchmarks/compare.py --cores $(CORES)
+	.venv-bench/bin/python benchmarks/report.py
+
+bench-cost: bench-setup  ## measure what a suggestion costs against the number of observations, then report
+	.venv-bench/bin/python benchmarks/cost.py
+	.venv-bench/bin/python benchmarks/report.py
+
+bench-report: .venv-bench/.ready  ## write docs/benchmarks/compare.md from the tables
+	.venv-bench/bin/python benchmarks/report.py
 
 bench-engine: .venv-bench/.ready  ## measure the engine, next to Optuna
 	.venv-bench/bin/python benchmarks/engine.py
 
 clean:  ## remove environments, caches and output
-	rm -rf .venv .venv-bench build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache gpmi-demo*
+	rm -rf .venv .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache gpmi-demo*
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp file inside the environment says what is installed in it.
@@ -45,4 +57,11 @@ clean:  ## remove environments, caches and output
 .venv-bench/.ready: pyproject.toml benchmarks/requirements.txt | .venv-bench/bin/python
 	.venv-bench/bin/python -m pip install torch==2.13.0
 	.venv-bench/bin/python -m pip install -e ".[cli,plots]" -r benchmarks/requirements.txt
+	touch $@
+
+# HEBO's pins exclude the other peers, and the NumPy that gpmi declares; gpmi's problems and adapters run with it.
+.venv-bench-hebo/.ready: pyproject.toml benchmarks/requirements-hebo.txt | .venv-bench-hebo/bin/python
+	.venv-bench-hebo/bin/python -m pip install torch==2.13.0
+	.venv-bench-hebo/bin/python -m pip install -r benchmarks/requirements-hebo.txt
+	.venv-bench-hebo/bin/python -m pip install --no-deps -e .
 	touch $@

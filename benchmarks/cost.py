@@ -1,0 +1,116 @@
+"""What a suggestion costs: CPU seconds of ask + tell against the number of observations, for every peer.
+
+    python benchmarks/cost.py [--peers ...] [--sizes ...] [--output FILE]      writes docs/benchmarks/cost.csv
+
+n random points of Hartmann-6 are told, untimed; then come 20 rounds of ask and tell, all of them timed, so the fit of
+all that was told is in the first. `cpu` is their mean, `median` their median. Each measurement has its own process, one
+BLAS thread, and a small optimiser that has run before, so that nothing is imported on the clock. The peers take turns
+at each n. Once 300 s of CPU are spent no further round is begun (`rounds` says how many there were), and a peer whose
+rounds take more than 60 s, or that is not done after 20 minutes, is not asked about larger n.
+"""
+
+# ruff: noqa: E402  (the threads must be set before NumPy is imported)
+from __future__ import annotations
+
+import os
+
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
+
+import argparse
+import csv
+import json
+import resource
+import statistics
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import peers
+import problems
+from compare import ROOT, one_thread, python
+
+TABLE = ROOT / "docs" / "benchmarks" / "cost.csv"
+SIZES = (20, 50, 100, 200, 500, 1000, 5000)
+ROUNDS, ENOUGH, DEAR, LIMIT = 20, 300.0, 60.0, 1200.0  # rounds; CPU seconds in all, in a round; seconds
+COLUMNS = ("peer", "version", "n", "status", "rounds", "cpu", "median", "memory")
+
+
+def told(peer: str, n: int, seed: int) -> peers.Peer:
+    """The peer after n random points of Hartmann-6."""
+    problem = problems.make("hartmann-6", seed)
+    x = np.random.default_rng([n, seed]).random((n, 6))
+    optimizer = peers.make(peer, problem.space, seed)
+    one_thread()
+    optimizer.tell(list(x), [problem.f(point) for point in x])
+    return optimizer
+
+
+def rounds(optimizer: peers.Peer, count: int) -> list[float]:
+    """The CPU seconds of each round of ask and tell, fewer rounds if they are dear."""
+    seconds: list[float] = []
+    while len(seconds) < count and sum(seconds) < ENOUGH:
+        start = time.process_time()
+        x = optimizer.ask()
+        asked = time.process_time()
+        y = problems.hartmann6(x)
+        again = time.process_time()
+        optimizer.tell([x], [y])
+        seconds.append(time.process_time() - again + asked - start)
+    return seconds
+
+
+def measure(peer: str, n: int) -> dict[str, Any]:
+    rounds(told(peer, 12, 1), 3)  # what is imported or compiled at first use
+    seconds = rounds(told(peer, n, 0), ROUNDS)
+    return {
+        "version": peers.version(peer),
+        "status": "done",
+        "rounds": len(seconds),
+        "cpu": f"{statistics.fmean(seconds):.4g}",
+        "median": f"{statistics.median(seconds):.4g}",
+        "memory": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }
+
+
+def in_process(peer: str, n: int) -> dict[str, Any]:
+    """The measurement in a process of its own; one that takes too long or fails says so in its status."""
+    command = [str(python(peer)), __file__, "--measure", peer, str(n)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
+    except subprocess.TimeoutExpired:
+        return {"status": f"failed: more than {LIMIT:.0f} s"}
+    if done.returncode != 0:
+        return {"status": f"failed: {(done.stderr.strip().splitlines() or ['no message'])[-1][:200]}"}
+    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", nargs="+", default=list(peers.PEERS), choices=list(peers.PEERS), metavar="PEER")
+    parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, metavar="N")
+    parser.add_argument("--output", type=Path, default=TABLE)
+    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.measure:
+        print(json.dumps(measure(chosen.measure[0], int(chosen.measure[1]))))
+        return
+    left = list(chosen.peers)
+    with chosen.output.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for n in chosen.sizes:
+            for peer in list(left):
+                row = {"peer": peer, "n": n, **in_process(peer, n)}
+                writer.writerow(row)
+                file.flush()
+                print(f"n = {n}, {peer}: {row.get('cpu', row['status'])}", flush=True)
+                if row["status"] != "done" or float(row["cpu"]) > DEAR:
+                    left.remove(peer)
+
+
+if __name__ == "__main__":
+    main()
