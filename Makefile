@@ -63,5 +63,6 @@ clean:  ## remove environments, caches and output
 .venv-bench-hebo/.ready: pyproject.toml benchmarks/requirements-hebo.txt | .venv-bench-hebo/bin/python
 	.venv-bench-hebo/bin/python -m pip install torch==2.13.0
 	.venv-bench-hebo/bin/python -m pip install -r benchmarks/requirements-hebo.txt
+	.venv-bench-hebo/bin/python -m pip install --no-build-isolation --no-deps --force-reinstall --no-cache-dir --no-binary pymoo pymoo==0.6.0
 	.venv-bench-hebo/bin/python -m pip install --no-deps -e .
 	touch $@
