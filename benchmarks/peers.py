@@ -359,7 +359,10 @@ class Hebo:
 
 
 class Ax:
-    """Ax's client with the generation strategy it chooses; the initial design counts as its initialisation."""
+    """Ax's client with the generation strategy it chooses; the initial design counts as its initialisation.
+
+    Without initialize_with_center=False its first point would be a Sobol point all the same.
+    """
 
     def __init__(self, space: Parameters, seed: int, budget: int | None) -> None:
         import logging
@@ -370,6 +373,7 @@ class Ax:
         self.names, self.client, self.trial = Names(space), Client(random_seed=seed), None
         self.client.configure_experiment([self._parameter(name, p) for name, p in self.names.parameters.items()])
         self.client.configure_optimization("y")
+        self.client.configure_generation_strategy(initialize_with_center=False)
 
     @staticmethod
     def _parameter(name: str, p: Real | Int | Choice) -> Any:
