@@ -377,14 +377,13 @@ def draw_curves(runs: Runs, kind: str) -> None:
             if curves:
                 middle = np.median(curves, axis=0)
                 x = np.arange(compare.BUDGET - len(middle) + 1, compare.BUDGET + 1)
-                axis.plot(x, np.maximum(middle, 1e-9), label=peer, **style)
+                axis.plot(x, np.where(middle > 0.0, middle, np.nan), label=peer, **style)
         axis.set_yscale("log")
         axis.set_title(problem, fontsize=9)
         axis.tick_params(labelsize=7)
     handles, labels = axes.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=8)
-    figure.supxlabel("evaluations", fontsize=9)
-    figure.supylabel(f"{KINDS[kind]}, median over the seeds", fontsize=9)
+    figure.supylabel(f"{KINDS[kind]} against the number of evaluations, median over the seeds", fontsize=9)
     save(figure, f"curves-{kind}")
 
 
@@ -461,7 +460,7 @@ def page(runs: Runs, costs: Costs) -> str:
 
 
 def main() -> None:
-    plt.rcParams["svg.hashsalt"] = US
+    plt.rcParams.update({"svg.hashsalt": US, "svg.fonttype": "none"})
     runs, costs = Runs.load(), Costs.load()
     draw_ranks(runs)
     for kind in KINDS:
