@@ -35,6 +35,7 @@ import peers
 import problems
 
 import gpmi
+from gpmi.space import Parameters
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "docs" / "benchmarks" / "compare" / "runs.csv"
@@ -47,6 +48,7 @@ Key = tuple[str, str, int]  # peer, problem, seed
 def design(problem: problems.Problem, seed: int) -> list[Any]:
     """Ten points of the problem's space, a Latin hypercube that depends on the problem and the seed only."""
     space = gpmi.Space.of(problem.space)
+    assert isinstance(space, Parameters)
     rng = np.random.default_rng([zlib.crc32(problem.name.encode()), seed, INITIAL])
     strata = np.argsort(rng.random((INITIAL, space.unit_dim)), axis=0)
     rows = space.from_unit((strata + rng.random(strata.shape)) / INITIAL)

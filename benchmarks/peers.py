@@ -58,7 +58,7 @@ class Names:
         self.names = space.names or tuple(f"x{i}" for i in range(len(space.parameters)))
         self.parameters = dict(zip(self.names, space.parameters, strict=True))
 
-    def dict(self, point: Point) -> dict[str, Any]:
+    def named(self, point: Point) -> dict[str, Any]:
         values = [point[name] for name in self.names] if self.space.names else [float(v) for v in point]
         return dict(zip(self.names, values, strict=True))
 
@@ -201,7 +201,7 @@ class OptunaGp:
             self.trial = None
             return
         for point, value in zip(points, values, strict=True):
-            params = self.names.dict(point)
+            params = self.names.named(point)
             trial = self.optuna.create_trial(params=params, distributions=self.distributions, value=value)
             self.study.add_trial(trial)
 
@@ -228,7 +228,8 @@ class Emukit:
         import emukit.bayesian_optimization.loops  # noqa: F401  (so that the import is not timed)
         import GPy
 
-        self.cube, self.gpy, self.loop = Cube(space), GPy, None
+        self.cube, self.gpy = Cube(space), GPy
+        self.loop: Any = None
         self.new: list[Any] = []  # results the loop has not seen
 
     def _space(self) -> Any:
@@ -296,7 +297,7 @@ class BayesianOptimization:
 
     def tell(self, points: Sequence[Point], values: Sequence[float]) -> None:
         for point, value in zip(points, values, strict=True):
-            named = self.names.dict(point)
+            named = self.names.named(point)
             logs = {k: np.log(v) if getattr(self.names.parameters[k], "log", False) else v for k, v in named.items()}
             self.library.register(params=logs, target=value)
 
@@ -324,7 +325,7 @@ class ScikitOptimize:
         return kind(p.lo, p.hi, prior="log-uniform" if p.log else "uniform", name=name)
 
     def tell(self, points: Sequence[Point], values: Sequence[float]) -> None:
-        rows = [list(self.names.dict(point).values()) for point in points]
+        rows = [list(self.names.named(point).values()) for point in points]
         self.optimizer.tell(rows, [-value for value in values])
 
     def ask(self) -> Point:
@@ -351,7 +352,7 @@ class Hebo:
         return {"name": name, "type": kind, "lb": p.lo, "ub": p.hi}
 
     def tell(self, points: Sequence[Point], values: Sequence[float]) -> None:
-        frame = self.pandas.DataFrame([self.names.dict(point) for point in points])
+        frame = self.pandas.DataFrame([self.names.named(point) for point in points])
         self.optimizer.observe(frame, -np.array(values)[:, None])
 
     def ask(self) -> Point:
@@ -386,7 +387,7 @@ class Ax:
 
     def tell(self, points: Sequence[Point], values: Sequence[float]) -> None:
         for point, value in zip(points, values, strict=True):
-            number = self.client.attach_trial(self.names.dict(point)) if self.trial is None else self.trial
+            number = self.client.attach_trial(self.names.named(point)) if self.trial is None else self.trial
             self.client.complete_trial(number, {"y": float(value)})
             self.trial = None
 
@@ -426,7 +427,9 @@ def make(name: str, space: Any, seed: int, budget: int | None = None) -> Peer:
     np.random.seed(seed)  # noqa: NPY002  (some peers use NumPy's global generator)
     warnings.simplefilter("ignore")
     maker, _ = PEERS[name]
-    return maker(gpmi.Space.of(space), seed, budget)
+    made = gpmi.Space.of(space)
+    assert isinstance(made, Parameters)
+    return maker(made, seed, budget)
 
 
 def version(name: str) -> str:

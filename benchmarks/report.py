@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -25,6 +26,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import peers
 import problems
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
@@ -324,17 +326,17 @@ def cost_section(costs: Costs) -> str:
 # Pictures
 
 
-def colours(names: Sequence[str]) -> dict[str, dict[str, object]]:
+def colours(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """How each peer is drawn: gpmi in black and thick, the others in colours of their own."""
-    palette = plt.get_cmap("tab20").colors
-    styles: dict[str, dict[str, object]] = {}
+    palette = matplotlib.color_sequences["tab20"]
+    styles: dict[str, dict[str, Any]] = {}
     for i, name in enumerate(peers.PEERS):
         styles[name] = {"color": palette[(2 * i) % 20 + (2 * i) // 20], "linewidth": 1.1, "zorder": 2}
     styles[US] = {"color": "black", "linewidth": 2.2, "zorder": 3}
     return {name: styles[name] for name in names}
 
 
-def save(figure: plt.Figure, name: str) -> None:
+def save(figure: Figure, name: str) -> None:
     figure.savefig(DOCS / "compare" / f"{name}.svg", metadata={"Date": None})
     plt.close(figure)
 
