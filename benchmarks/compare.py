@@ -4,9 +4,9 @@
 
 A run is 60 evaluations: ten of a design common to all peers, then fifty of the peer's. Each run has its own process,
 one BLAS thread and 15 minutes; one that takes longer, or raises, is a row with its reason in `status`. A run whose row
-is in the table is not repeated, so the work can be stopped and taken up again. With --again, rows of another version of
-a peer are replaced. Low seeds come first, so that a partial table is balanced; slow peers take one seed where the
-others take three.
+is in the table is not repeated, so the work can be stopped and taken up again. With --again, failed runs and runs of
+another version of a peer are replaced. Low seeds come first, so that a partial table is balanced; slow peers take one
+seed where the others take three.
 """
 
 # ruff: noqa: E402  (the threads must be set before NumPy is imported)
@@ -177,10 +177,10 @@ def jobs(chosen: list[str], names: list[str], seeds: int, again: bool) -> list[t
 
     def missing(peer: str, name: str, seed: int) -> bool:
         old = table.get((peer, name, seed))
-        other = (
-            again and peer not in peers.OWN_ENVIRONMENT and old is not None and old["version"] != peers.version(peer)
-        )
-        return old is None or other
+        if old is None or not again:
+            return old is None
+        newer = peer not in peers.OWN_ENVIRONMENT and old["version"] != peers.version(peer)
+        return newer or old["status"] != "done"
 
     order = sorted(
         ((peer, seed) for peer in chosen for seed in range(seeds)),
@@ -211,7 +211,9 @@ def main() -> None:
     parser.add_argument("--problems", nargs="+", default=list(problems.NAMES), choices=problems.NAMES, metavar="NAME")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--cores", type=int, default=1)
-    parser.add_argument("--again", action="store_true", help="replace rows of another version of a peer")
+    parser.add_argument(
+        "--again", action="store_true", help="replace failed runs and runs of another version of a peer"
+    )
     parser.add_argument("--work", nargs="+", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.work:
