@@ -21,6 +21,7 @@ from gpmi.kernels import Kernel
 from gpmi.linalg import Array, Mask, one_blas_thread
 from gpmi.policies import Mean, Policy, Reinvest, State
 from gpmi.posterior import Event, Posterior
+from gpmi.promises import NONE, promises
 from gpmi.space import Parameters, Point, Space, SpaceExhausted
 from gpmi.tracking import Tracked, first_best, mean_in_chunks
 
@@ -354,6 +355,7 @@ class Optimizer:
             size=size,
             dim=dim,
             horizon=None if self.budget is None else max(1, self.budget - initial),
+            promises=NONE if base is None else promises(base, chosen[: len(told)], self._sign),
         )
 
     def _search(self, objective: Objective, told: Posterior, others: list[int]) -> Found:
