@@ -191,9 +191,10 @@ def _apart(space: Parameters, z: Array, score: Array) -> Array:
 
 def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
     """Climb from every start over the continuous coordinates, the others held."""
-    free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
-    if not free.any():
+    is_free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
+    if not is_free.any():
         return starts.copy(), objective(starts)
+    free = slice(None) if is_free.all() else is_free  # a view is cheaper than a copy
     lo, width = space.lo[free], space.span[free]
     reach = objective.posterior.kernel.reach(space.dim)[free] / width
 

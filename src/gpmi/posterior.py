@@ -171,7 +171,8 @@ class Posterior:
         smoother = self.factor.solve_transposed(v).T  # row i: C^-1 k(x, z_i), so d var = d k(z, z) - 2 smoother . d k
 
         def gradient(by_mu: Array, by_var: Array) -> Array:
-            weights = np.multiply.outer(by_mu, self.weights) - (2.0 * by_var)[:, None] * smoother
+            weights = smoother * (-2.0 * by_var)[:, None]
+            weights += by_mu[:, None] * self.weights
             return pull(weights) + by_var[:, None] * var_gradient
 
         return mu, var, gradient
