@@ -24,6 +24,8 @@ from gpmi.linalg import Array, Factor, one_blas_thread, semidefinite_root
 
 MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
+_BLOCK = 1024  # observations added together at most: what is in memory besides L is O(_BLOCK n)
+
 
 @dataclass(frozen=True)
 class Event:
@@ -101,6 +103,9 @@ class Posterior:
         old, k = self.n, len(x)
         if k == 0:
             return self
+        if k > _BLOCK:
+            first = self._extend(x[:_BLOCK], None if y is None else y[:_BLOCK])
+            return first._extend(x[_BLOCK:], None if y is None else y[_BLOCK:])
         cross = self.kernel(x, self.x).T if old else np.empty((0, k))
         if k == 1:
             factor, added = self.factor.append(cross[:, 0], float(self.kernel.diagonal(x)[0]) + self.noise_var)
