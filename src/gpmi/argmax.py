@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpmi.linalg import Array, Mask
 from gpmi.policies import Policy, State
-from gpmi.posterior import Draw, Event, Posterior
+from gpmi.posterior import Draw, Event, Posterior, Rows
 from gpmi.space import Parameters
 from gpmi.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
 
@@ -26,6 +27,8 @@ _LENGTHS = np.array([[1.0], [0.3], [0.09]])  # the steps tried at once, in units
 _SHORTER = 0.027  # the next steps where none of them was good
 _SAME_PEAK = 0.02  # starts closer than this, in widths of the box, climb the same peak
 _TINY = 1e-300
+
+Gradient: TypeAlias = Callable[[Rows], Array]  # the gradients at the rows asked for
 
 
 @dataclass(frozen=True)
@@ -64,11 +67,14 @@ class Objective:
         """The score at z (m, d). O(n^2 m)."""
         return self.index(*self.posterior(z))
 
-    def with_gradient(self, z: Array) -> tuple[Array, Array]:
-        """The score at z (m, d) and its gradient by z: the one chain rule that serves every kernel and policy."""
+    def with_gradient(self, z: Array) -> tuple[Array, Gradient]:
+        """The score at z (m, d) and its gradients by z, (k, d), at those rows of z that are asked for.
+
+        This is the one chain rule that serves every kernel and policy.
+        """
         mu, var, pull = self.posterior.with_pullback(z)
         score, by_mu, by_var = self.policy.with_derivatives(self.sign * mu, var, self.state)
-        return score, pull(self.sign * by_mu, by_var)
+        return score, lambda rows: pull(rows, self.sign * by_mu[rows], by_var[rows])
 
     def found(self, row: Array, number: int | None = None, events: tuple[Event, ...] = ()) -> Found:
         mu, var = self.posterior(row[None])
@@ -198,11 +204,11 @@ def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: f
     lo, width = space.lo[free], space.span[free]
     reach = objective.posterior.kernel.reach(space.dim)[free] / width
 
-    def unit_objective(u: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
+    def unit_objective(u: Array, which: NDArray[np.intp]) -> tuple[Array, Gradient]:
         z = starts[which]
         z[:, free] = lo + u * width
         value, gradient = objective.with_gradient(z)
-        return value, gradient[:, free] * width
+        return value, lambda rows: gradient(rows)[:, free] * width
 
     u, value = climb(unit_objective, (starts[:, free] - lo) / width, np.minimum(reach, 1.0) ** 2, tolerance)
     points = starts.copy()
@@ -211,22 +217,23 @@ def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: f
 
 
 def climb(
-    f: Callable[[Array, NDArray[np.intp]], tuple[Array, Array]],
+    f: Callable[[Array, NDArray[np.intp]], tuple[Array, Gradient]],
     u: Array,  # (s, d) in the unit cube
     metric: Array,  # (d,), the guess at the relative curvature: the squared distances over which f changes
     tolerance: float = 0.0,  # gains below it are not worth a step
 ) -> tuple[Array, Array]:
     """Local maxima of f in the unit cube, from all starts in lockstep: projected BFGS with a backtracking line search.
 
-    f maps points (k, d) and the numbers (k,) of the starts they belong to to values (k,) and gradients (k, d).
-    Each round evaluates f once, for every start still moving at steps of several lengths, because more points cost
-    little more than one: the best acceptable one is taken. Coordinates held at a bound by their gradient do not move.
+    f maps points (k, d) and the numbers (k,) of the starts they belong to to values (k,), and to a function that gives
+    the gradients at some of them. Each round evaluates f once, for every start still moving at steps of several
+    lengths, because more points cost little more than one: the best acceptable one is taken. Coordinates held at a bound by their gradient do not move.
     A start that comes close to the best one is dropped. It ends when the best one has come to rest and none of the
     others would overtake it by a gain like its last.
     """
     u = np.clip(u, 0.0, 1.0)
     at = np.arange(len(u))  # the starts still moving; the arrays below are theirs
-    value, gradient = f(u, at)
+    value, gradients = f(u, at)
+    gradient = gradients(at)
     best_u, best_value = u.copy(), value.copy()  # where each start has come to
     curvature = np.tile(np.diag(metric), (len(u), 1, 1))  # approximations of -(d^2 f)^-1, up to a factor at first
     direction = _ascent(u, gradient, curvature)
@@ -249,16 +256,16 @@ def climb(
         if len(at) == 0 or (not leading.any() and (value + gain < best_value[leader] + tolerance).all()):
             break
         shape = steps.shape
-        new_value, new_gradient = f((u[:, None] + steps).reshape(-1, shape[2]), at.repeat(shape[1]))
+        new_value, gradients = f((u[:, None] + steps).reshape(-1, shape[2]), at.repeat(shape[1]))
         new_value = new_value.reshape(shape[:2])
         # Of the lengths that pass Armijo's rule the best; nan never passes.
         passed = np.where(new_value >= value[:, None] + 1e-4 * slopes, new_value, -np.inf)
-        chosen = (np.arange(len(at)), passed.argmax(axis=1))
-        reached = passed[chosen]
+        chosen = passed.argmax(axis=1) + shape[1] * np.arange(len(at))
+        reached = passed.ravel()[chosen]
         accepted = reached > -np.inf
         which = accepted[:, None]
-        step = np.where(which, steps[chosen], 0.0)
-        new_gradient = np.where(which, new_gradient.reshape(shape)[chosen], gradient)
+        step = np.where(which, steps.reshape(-1, shape[2])[chosen], 0.0)
+        new_gradient = np.where(which, gradients(chosen), gradient)
         curvature, fresh = _bfgs(curvature, step, gradient - new_gradient, fresh)
         gain = np.where(accepted, reached - value, gain)
         u, value, gradient = u + step, np.where(accepted, reached, value), new_gradient
