@@ -174,7 +174,8 @@ def history_part() -> Part:
         ],
         [
             f"Hartmann-6, everything learned on a subset of {hyper.FIT_POINTS}, exact posterior of all. The median of "
-            f"{HISTORY_ROUNDS} rounds is {median:.3g} s ({min(result['seconds']):.3g} to {max(result['seconds']):.3g}), "
+            f"{HISTORY_ROUNDS} rounds is {median:.3g} s "
+            f"({min(result['seconds']):.3g} to {max(result['seconds']):.3g}), "
             f"dpotrf of the ({HISTORY_N:,}, {HISTORY_N:,}) matrix that lies ready takes {result['dpotrf']:.3g} s. "
             f"Before the first round, learning the prior and the factor once took {result['learned']:.3g} s.",
         ],

@@ -226,9 +226,9 @@ def climb(
 
     f maps points (k, d) and the numbers (k,) of the starts they belong to to values (k,), and to a function that gives
     the gradients at some of them. Each round evaluates f once, for every start still moving at steps of several
-    lengths, because more points cost little more than one: the best acceptable one is taken. Coordinates held at a bound by their gradient do not move.
-    A start that comes close to the best one is dropped. It ends when the best one has come to rest and none of the
-    others would overtake it by a gain like its last.
+    lengths, because more points cost little more than one: the best acceptable one is taken. Coordinates held at a
+    bound by their gradient do not move. A start that comes close to the best one is dropped. It ends when the best one
+    has come to rest and none of the others would overtake it by a gain like its last.
     """
     u = np.clip(u, 0.0, 1.0)
     at = np.arange(len(u))  # the starts still moving; the arrays below are theirs
