@@ -101,7 +101,10 @@ class Optimizer:
         self._trials: dict[int, Trial] = {}
         self._rows: dict[int, Array] = {}  # the coordinates of each trial
         self._next_number = 0
-        self._outcomes: list[int] = []  # numbers of told and failed trials, in that order
+        # The numbers of the trials by what became of them, each in the order in which that happened.
+        self._pending: dict[int, None] = {}
+        self._told: list[int] = []
+        self._failed: list[int] = []
         self._events: dict[Event, None] = {}  # an ordered set
         # Derived from the above, kept because it is dear: see _update.
         self._priors: dict[int, hyper.Prior] = {}
@@ -153,7 +156,7 @@ class Optimizer:
     def forget(self, x: Point) -> None:
         """Give back the pending point x, as if it had never been asked."""
         number = self._pending_number(x)
-        del self._trials[number], self._rows[number]
+        del self._trials[number], self._rows[number], self._pending[number]
 
     def recommend(self) -> Point:
         """The point of the space with the best posterior mean, told or not: what to use when y is noisy.
@@ -203,7 +206,7 @@ class Optimizer:
     @property
     def pending(self) -> tuple[Trial, ...]:
         """The points asked but not yet told."""
-        return tuple(trial for trial in self._trials.values() if trial.status == "pending")
+        return tuple(self._trials[number] for number in self._pending)
 
     @property
     def best(self) -> Trial | None:
@@ -230,10 +233,6 @@ class Optimizer:
     def _sign(self) -> float:
         return 1.0 if self.goal == "max" else -1.0
 
-    @property
-    def _told(self) -> list[int]:
-        return [number for number in self._outcomes if self._trials[number].status == "told"]
-
     def _add(
         self,
         x: Point,
@@ -248,21 +247,24 @@ class Optimizer:
             x.flags.writeable = False
         trial = Trial(self._next_number, x, None, "pending", origin, None, mu, sd, phi, gamma_hat)
         self._trials[trial.number], self._rows[trial.number] = trial, self.space.encode(x)
+        self._pending[trial.number] = None
         self._next_number += 1
         return trial
 
     def _settle(self, number: int, status: Status, y: float | None) -> Trial:
-        trial = replace(self._trials[number], status=status, y=y, order=len(self._outcomes))
+        trial = replace(self._trials[number], status=status, y=y, order=len(self._told) + len(self._failed))
         self._trials[number] = trial
-        self._outcomes.append(number)
+        del self._pending[number]
+        (self._told if status == "told" else self._failed).append(number)
         return trial
 
     def _find_pending(self, row: Array) -> int | None:
         """The pending trial at these coordinates, or the only one within rounding to six digits of them."""
-        pending = [number for number, trial in self._trials.items() if trial.status == "pending"]
-        distances = [float(np.abs((self._rows[number] - row) / self.space.span).max()) for number in pending]
+        distances = {
+            number: float(np.abs((self._rows[number] - row) / self.space.span).max()) for number in self._pending
+        }
         for tolerance in (0.0, 1e-6):
-            close = [number for number, distance in zip(pending, distances, strict=True) if distance <= tolerance]
+            close = [number for number, distance in distances.items() if distance <= tolerance]
             if close and (tolerance == 0.0 or len(close) == 1):
                 return close[0]
         return None
@@ -313,18 +315,17 @@ class Optimizer:
     def _chosen(self) -> Trial:
         """The policy's choice."""
         told = self._update()
-        failed = [number for number in self._outcomes if self._trials[number].status == "failed"]
-        pending = [number for number, trial in self._trials.items() if trial.status == "pending"]
         posterior = told
-        if failed:
+        if self._failed:
             worst = min((self._sign * _value(self._trials[i]) for i in self._told), default=self._sign * told.mean)
-            for number in failed:
+            for number in self._failed:
                 posterior = posterior.condition(self._rows[number], np.array([self._sign * worst]))
-        for number in pending:
+        for number in self._pending:
             posterior = posterior.anticipate(self._rows[number])
-        state = self._state(posterior, failed + pending)
+        others = [*self._failed, *self._pending]
+        state = self._state(posterior, others)
         objective = Objective(posterior, self.policy, state, self._sign)
-        found = self._search(objective, told, failed + pending)
+        found = self._search(objective, told, others)
         self._events |= dict.fromkeys((*posterior.events, *found.events))
         return self._add(
             self.space.decode(found.row),
@@ -337,11 +338,10 @@ class Optimizer:
 
     def _state(self, posterior: Posterior, others: list[int]) -> State:
         """The state for a posterior of the told trials followed by those of `others`."""
-        told = self._told
-        chosen = np.array([self._trials[number].origin == "policy" for number in told + others], dtype=bool)
+        chosen = np.array([self._trials[number].origin == "policy" for number in self._told + others], dtype=bool)
         base = self._posterior
         best_observed = best_mean = self._sign * posterior.mean
-        if base is not None and told:
+        if base is not None and self._told:
             best_observed = float(np.max(self._sign * base.y))
             best_mean = float(np.max(self._sign * base.mu_at_observed))
         size, dim = self.space.extent
@@ -399,7 +399,7 @@ class Optimizer:
 
     def _excluded(self, rows: Array) -> Mask | None:
         """Which rows may not be asked: failed ones, and with repeats=False all that were asked or told."""
-        if self.repeats and len(self._outcomes) == len(self._told):
+        if self.repeats and not self._failed:
             return None
         gone = {n for n, trial in self._trials.items() if not self.repeats or trial.status == "failed"}
         seen, excluded = self._seen
@@ -419,19 +419,18 @@ class Optimizer:
 
     def _update(self) -> Posterior:
         """The posterior given everything told, under the prior that belongs to that many observations."""
-        numbers = self._told
-        n = len(numbers)
-        x = np.array([self._rows[number] for number in numbers]).reshape(n, self.space.dim)
-        y = np.array([_value(self._trials[number]) for number in numbers])
         fixed = self._kernel is not None and self._noise_var is not None
-        p = 0 if fixed else hyper.fit_point(n)
+        p = 0 if fixed else hyper.fit_point(len(self._told))
         if self._posterior is None or self._anchor is None or self._anchor.n != p:
+            x = np.array([self._rows[number] for number in self._told[:p]]).reshape(p, self.space.dim)
+            y = np.array([_value(self._trials[number]) for number in self._told[:p]])
             prior = self._prior(p, x, y)
-            self._anchor = self._posterior = prior.posterior().condition(x[:p], y[:p]) if p else prior.posterior()
+            self._anchor = self._posterior = prior.posterior().condition(x, y) if p else prior.posterior()
             self._tracked = self._bound = None
             self._events |= dict.fromkeys(prior.events)
-        for i in range(self._posterior.n, n):
-            self._posterior = self._posterior.condition(x[i], y[i : i + 1])
+        for number in self._told[self._posterior.n :]:
+            y = np.array([_value(self._trials[number])])
+            self._posterior = self._posterior.condition(self._rows[number], y)
         self._events |= dict.fromkeys(self._posterior.events)
         return self._posterior
 

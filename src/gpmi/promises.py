@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi.linalg import Array, Mask
+from gpmi.linalg import Mask
 from gpmi.posterior import Posterior
 
 _HOPELESS = -5.0  # an improvement of more than 5 sd weighs 1e-7 of a promise: neither side of it is counted
