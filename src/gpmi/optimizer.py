@@ -443,9 +443,8 @@ class Optimizer:
             else:
                 start = hyper.warm_point(p)
                 warm = None if start is None else self._prior(start, x, y)
-                tries = 2 if hyper.is_first(p) else 1
-                space = self.space
-                self._priors[p] = hyper.fit(x[:p], y[:p], space.span, space.groups, self._noise_var, warm, tries)
+                space, wide = self.space, hyper.is_wide(p)
+                self._priors[p] = hyper.fit(x[:p], y[:p], space.span, space.groups, self._noise_var, warm, wide)
         return self._priors[p]
 
     def _follow(self, z: Array, told: Posterior, posterior: Posterior) -> Tracked:
