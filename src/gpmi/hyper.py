@@ -105,7 +105,7 @@ def fit(
     x, y = _subset(x, y, FIT_POINTS)
     location, scale = (float(y.mean()), float(y.std())) if len(y) else (0.0, 1.0)
     if not scale > max(1e-12 * abs(location), 1e-150):  # no spread, or none whose square is a number
-        scale = 1.0
+        scale, y = 1.0, np.full(len(y), location)  # what differs is rounding
     x, y = x / span, (y - location) / scale
 
     def problem_on(x: Array, y: Array) -> _Problem:
@@ -326,10 +326,13 @@ def _descend(f: Callable[[Array], tuple[float, Array]], start: _Peak, lo: Array,
     for _ in range(rounds):
         low, high = q <= lo + _AT, q >= hi - _AT
         held = np.where(gradient > 0.0, low, high)
-        direction = _newton(hessian, gradient, held)
-        while (blocked := np.where(direction < 0.0, low, high) > held).any():
+        while (direction := _newton(hessian, gradient, held)) is not None:
+            blocked = np.where(direction < 0.0, low, high) > held
+            if not blocked.any():
+                break
             held |= blocked
-            direction = _newton(hessian, gradient, held)
+        if direction is None:  # rounding
+            break
         slope = float(gradient @ direction)
         if slope > -_ENOUGH:
             break
@@ -354,9 +357,9 @@ def _descend(f: Callable[[Array], tuple[float, Array]], start: _Peak, lo: Array,
     return _Peak(q, value, hessian)
 
 
-def _newton(hessian: Array, gradient: Array, held: Mask) -> Array:
-    """The step to the minimum of the parabola in the coordinates that are not held."""
+def _newton(hessian: Array, gradient: Array, held: Mask) -> Array | None:
+    """The step to the minimum of the parabola in the coordinates that are not held, None if there is none."""
     if held.any():
         hessian = np.where(held | held[:, None], np.diag(held.astype(float)), hessian)
         gradient = np.where(held, 0.0, gradient)
-    return -solve_definite(hessian, gradient)
+    return solve_definite(hessian, -gradient)

@@ -225,12 +225,10 @@ def invert(lower: Array, b: Array) -> Inverted | None:
     return Inverted(inverse.T, solution, logdet)
 
 
-def solve_definite(c: Array, b: Array) -> Array:
-    """C^-1 b for b (n,) and a small C, positive definite. O(n^3)."""
+def solve_definite(c: Array, b: Array) -> Array | None:
+    """C^-1 b for b (n,), or None where C is not numerically positive definite. O(n^3)."""
     _, x, info = lapack.dposv(c, b)
-    if info != 0:
-        raise NotPositiveDefinite(f"the matrix is not positive definite: pivot {info - 1} is not positive")
-    solution: Array = x
+    solution: Array | None = x if info == 0 else None
     return solution
 
 
