@@ -7,6 +7,7 @@ which they were told, and random numbers are drawn afresh from (seed, told, pend
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from gpmi.policies import Mean, Policy, Reinvest, State
 from gpmi.posterior import Event, Posterior
 from gpmi.space import Parameters, Point, Space, SpaceExhausted
 from gpmi.tracking import Tracked, first_best, mean_in_chunks
+from gpmi.warp import IDENTITY, Warp
 
 Status = Literal["pending", "told", "failed"]
 Origin = Literal["design", "policy", "user"]
@@ -40,10 +42,10 @@ class Trial:
     status: Status
     origin: Origin  # asked as part of the initial design, asked by the policy, or told without being asked
     order: int | None = None  # when its outcome came in, among all outcomes
-    mu: float | None = None  # the posterior mean at x when the policy chose it
-    sd: float | None = None  # the posterior standard deviation of f there
-    phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi
-    gamma_hat: float | None = None  # gamma_hat_{t-1}
+    mu: float | None = None  # the posterior mean at x when the policy chose it; the median where y was transformed
+    sd: float | None = None  # the posterior standard deviation of f there, or half the width of its central 68 %
+    phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi, in the units of the transformed y
+    gamma_hat: float | None = None  # gamma_hat_{t-1}, in the square of these
 
 
 class Optimizer:
@@ -106,6 +108,7 @@ class Optimizer:
         self._priors: dict[int, hyper.Prior] = {}
         self._anchor: Posterior | None = None  # the posterior at the last fit
         self._posterior: Posterior | None = None  # given everything told
+        self._warp = IDENTITY  # what the posterior is a posterior of
         self._tracked: Tracked | None = None
         self._bound: Array | None = None
         self._seen: tuple[set[int], Mask | None] = set(), None
@@ -212,11 +215,20 @@ class Optimizer:
 
     @property
     def posterior(self) -> Posterior | None:
-        """The posterior given everything told, in the coordinates of `space.encode` and the units of y."""
+        """The posterior given everything told, in the coordinates of `space.encode`; it is that of `warp(y)`."""
         if not self._told:
             return None
         with one_blas_thread:
             return self._update()
+
+    @property
+    def warp(self) -> Warp:
+        """The transformation of y that the posterior is about, usually none: `warp.inverse` leads back.
+
+        It is learned with the prior where the evidence is clear, and never used with a given kernel or noise_var.
+        """
+        _ = self.posterior
+        return self._warp
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -316,7 +328,7 @@ class Optimizer:
         pending = [number for number, trial in self._trials.items() if trial.status == "pending"]
         posterior = told
         if failed:
-            worst = min((self._sign * _value(self._trials[i]) for i in self._told), default=self._sign * told.mean)
+            worst = min(self._sign * told.y, default=self._sign * told.mean)
             for number in failed:
                 posterior = posterior.condition(self._rows[number], np.array([self._sign * worst]))
         for number in pending:
@@ -328,11 +340,16 @@ class Optimizer:
         return self._add(
             self.space.decode(found.row),
             "policy",
-            mu=found.mu,
-            sd=float(np.sqrt(found.var)),
+            **self._in_units_of_y(found),
             phi=found.score - self._sign * found.mu if self.policy.additive else None,
             gamma_hat=state.gamma_hat,
         )
+
+    def _in_units_of_y(self, found: Found) -> dict[str, float]:
+        """The median of f(x) and half the width of its central 68 %: mu and sd where there is no transformation."""
+        sd = math.sqrt(found.var)
+        low, mid, high = self._warp.inverse(np.array([found.mu - sd, found.mu, found.mu + sd])).tolist()
+        return {"mu": mid, "sd": 0.5 * (high - low) if self._warp.bends else sd}
 
     def _state(self, posterior: Posterior, others: list[int]) -> State:
         """The state for a posterior of the told trials followed by those of `others`."""
@@ -425,11 +442,12 @@ class Optimizer:
         p = 0 if fixed else hyper.fit_point(n)
         if self._posterior is None or self._anchor is None or self._anchor.n != p:
             prior = self._prior(p, x, y)
-            self._anchor = self._posterior = prior.posterior().condition(x[:p], y[:p]) if p else prior.posterior()
+            anchor, self._warp = prior.posterior(), prior.warp
+            self._anchor = self._posterior = anchor.condition(x[:p], self._warp(y[:p])) if p else anchor
             self._tracked = self._bound = None
             self._events |= dict.fromkeys(prior.events)
         for i in range(self._posterior.n, n):
-            self._posterior = self._posterior.condition(x[i], y[i : i + 1])
+            self._posterior = self._posterior.condition(x[i], self._warp(y[i : i + 1]))
         self._events |= dict.fromkeys(self._posterior.events)
         return self._posterior
 
@@ -443,8 +461,10 @@ class Optimizer:
             else:
                 start = hyper.warm_point(p)
                 warm = None if start is None else self._prior(start, x, y)
-                space, wide = self.space, hyper.is_wide(p)
-                self._priors[p] = hyper.fit(x[:p], y[:p], space.span, space.groups, self._noise_var, warm, wide)
+                self._priors[p] = hyper.fit(
+                    x[:p], y[:p], self.space.span, self.space.groups, self._noise_var, warm, hyper.is_wide(p),
+                    sign=self._sign,
+                )  # fmt: skip
         return self._priors[p]
 
     def _follow(self, z: Array, told: Posterior, posterior: Posterior) -> Tracked:

@@ -13,6 +13,7 @@ from gpmi.optimizer import Optimizer, Trial
 from gpmi.policies import Policy
 from gpmi.posterior import Event, Posterior
 from gpmi.space import Point, Space, SpaceExhausted
+from gpmi.warp import IDENTITY, Warp
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,8 @@ class Result:
     goal: Literal["max", "min"]
     seed: int
     space: Space = field(repr=False)
-    posterior: Posterior | None = field(repr=False)
+    posterior: Posterior | None = field(repr=False)  # of warp(y)
+    warp: Warp = field(repr=False, default=IDENTITY)  # usually z = y; see `Optimizer.warp`
 
     @staticmethod
     def of(optimizer: Optimizer, reason: str) -> Result:
@@ -50,6 +52,7 @@ class Result:
             seed=optimizer.seed,
             space=optimizer.space,
             posterior=posterior,
+            warp=IDENTITY if posterior is None else optimizer.warp,
         )
 
 
