@@ -205,3 +205,30 @@ def test_a_large_fit_looks_at_a_subset_with_the_extremes() -> None:
     xs, ys = hyper._subset(x, y, hyper.FIT_POINTS)
     assert len(xs) <= hyper.FIT_POINTS and ys.max() == y.max() and ys.min() == y.min()
     assert xs[0] == 0 and xs[-1] == 999
+
+
+def test_slice_sampling_leaves_a_normal_density_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
+    e = hyper._Problem(np.zeros((1, 2)), np.zeros(1), np.arange(2), None)
+    chol = np.array([[0.3, 0.0, 0.0, 0.0], [0.2, 0.2, 0.0, 0.0], [0.0, 0.1, 0.4, 0.0], [-0.5, 0.0, 0.3, 0.6]])
+
+    def loss(q: np.ndarray) -> tuple[float, np.ndarray]:
+        off = np.linalg.solve(chol, q - e.centre)
+        return 0.5 * float(off @ off), np.zeros(4)
+
+    monkeypatch.setattr(e, "loss", loss)
+    guess = np.diag([4.0, 30.0, 4.0, 1.0])  # rough scales will do
+    draws = np.array(e.sample(hyper._Peak(e.centre, 0.0, guess), 1500, np.random.default_rng(0)))
+    np.testing.assert_allclose(draws.mean(axis=0), e.centre, atol=0.08)
+    np.testing.assert_allclose(np.cov(draws.T), chol @ chol.T, atol=0.06)
+
+
+def test_draws_of_the_prior_lie_around_the_most_probable_one_and_are_seeded() -> None:
+    x, y = draw(60, 2, [0.3, 0.6], 0.01, 7)
+    a, b = (hyper.fit(x, y, np.ones(2), (0, 1), rng=np.random.default_rng(1)) for _ in range(2))
+    assert len(a.samples) == hyper.SAMPLES
+    thetas = np.array([one.kernel.theta for one in a.samples])
+    np.testing.assert_array_equal(thetas, [one.kernel.theta for one in b.samples])
+    assert np.all(np.abs(thetas - a.kernel.theta).mean(axis=0) < 2.0)
+    assert len({one.noise_var for one in a.samples}) == hyper.SAMPLES
+    few = hyper.fit(x[:1], y[:1], np.ones(2), (0, 1), rng=np.random.default_rng(1))
+    assert len(few.samples) == hyper.SAMPLES and not hyper.fit(x, y, np.ones(2), (0, 1)).samples

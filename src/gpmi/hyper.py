@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ from gpmi.linalg import Array, Inverted, Mask, eigen, invert, solve_definite
 from gpmi.posterior import Event, Posterior
 from gpmi.warp import IDENTITY, Warp
 
+SAMPLES = 8  # draws of the hyper-parameters over which a score is averaged
 FIT_POINTS = 256  # a fit looks at so many observations at most: O(FIT_POINTS^3) an evaluation
 _MEAN_SD = 1.0  # the prior of the constant mean, in standard deviations of y
 
@@ -36,6 +37,7 @@ _LONGEST = 2.0  # the longest step, in units of any of the logarithms
 _RACE, _RACE_POINTS = 6, 128  # of those before starts are compared, on so many observations at most
 _ENOUGH = 2e-2  # nats: what is gained beyond is not worth an evaluation
 _AT = 1e-9  # what is so close to a bound is at it
+_SLICE = 2.0  # the width of a slice at first, in standard deviations
 _WARP_FROM, _WARP_POINTS = 8, 64  # a transformation of y is considered from so many observations on, on at most so many
 _WARP_APART = 0.05  # of which no two are closer than this, in units of the cube's diagonal
 # Nats by which it must be better than none: in all (noise gains 1 to 4), and per observation, more where it would
@@ -54,6 +56,7 @@ class Prior:
     events: tuple[Event, ...] = ()
     hessian: Array | None = field(default=None, repr=False, compare=False)  # where the next search starts from
     warp: Warp = IDENTITY
+    samples: tuple[Prior, ...] = field(default=(), repr=False)  # draws of the prior given y, if they were asked for
 
     def posterior(self) -> Posterior:
         """The posterior given nothing."""
@@ -101,6 +104,7 @@ def fit(
     wide: bool = True,
     loo: bool = False,
     sign: float = 1.0,  # -1 where small y are good
+    rng: np.random.Generator | None = None,
 ) -> Prior:
     """The most probable Matern-5/2 prior with a lengthscale per parameter, given y at x.
 
@@ -108,24 +112,34 @@ def fit(
     noise. `loo` takes the leave-one-out predictive likelihood in place of the marginal one. O(n^3) for each evaluation
     with analytic gradients, of which a search from `warm` needs about six. Short lengthscales without noise and long
     ones with noise can both explain rough data, so a `wide` search compares three starts: the centre of the prior, the
-    same with much noise, and `warm`.
+    same with much noise, and `warm`. With `rng` the prior comes with SAMPLES draws of what it might be as well.
     """
     events, n = _subset_event(y), len(y)
     x, y = _subset(x / span, y, FIT_POINTS)
     warp = IDENTITY if warm is None else warm.warp
     if noise_var is None and n >= _WARP_FROM and n == _octave(n):
         warp = choose_warp(x, y, np.asarray(groups), sign)
-        events = (
-            (*events, Event("transformed", f"from {n} observations on the model is that of {warp}"))
-            if warp.bends
-            else events
-        )
+        if warp.bends:
+            events = (*events, Event("transformed", f"from {n} observations on the model is that of {warp}"))
     location, scale, y = _standardised(warp(y))
 
     def problem_on(x: Array, y: Array) -> _Problem:
         return _Problem(x, y, np.asarray(groups), None if noise_var is None else noise_var / scale**2, loo)
 
     problem = problem_on(x, y)
+
+    def prior_at(q: Array, hessian: Array | None = None) -> Prior:
+        """q in the user's units."""
+        variance, lengthscale, noise = problem.unpack(q)
+        return Prior(
+            Matern(nu=2.5, lengthscale=lengthscale * span, variance=variance * scale**2),
+            noise * scale**2 if noise_var is None else noise_var,
+            location + scale * problem.mean(q),
+            events,
+            hessian,
+            warp,
+        )
+
     starts = [problem.centre, problem.noisy] if wide or warm is None else []
     if warm is not None and isinstance(warm.kernel, Matern):
         variance, *lengthscales = np.exp(warm.kernel.theta)
@@ -141,16 +155,10 @@ def fit(
     if peak.loss == _NO_FIT and len(y):
         failure = f"no fit on {len(y)} observations was possible; the prior's centre is used"
         peak, events = problem.start(problem.centre, None), (*events, Event("fit", failure))
-    variance, lengthscale, noise = problem.unpack(peak.q)
-    kernel = Matern(nu=2.5, lengthscale=lengthscale * span, variance=variance * scale**2)
-    return Prior(
-        kernel,
-        noise * scale**2 if noise_var is None else noise_var,
-        location + scale * problem.mean(peak.q),
-        events,
-        peak.hessian,
-        warp,
-    )
+    best = prior_at(peak.q, peak.hessian)
+    if rng is None or peak.loss == _NO_FIT:
+        return best
+    return replace(best, samples=tuple(prior_at(q) for q in problem.sample(peak, SAMPLES, rng)))
 
 
 def choose_warp(x: Array, y: Array, groups: Array, sign: float) -> Warp:
@@ -399,6 +407,45 @@ class _Problem:
     def descend(self, start: _Peak, rounds: int) -> _Peak:
         """The local minimum of the loss that a search finds."""
         return _descend(self.loss, start, self.lo, self.hi, rounds)
+
+    def sample(self, peak: _Peak, count: int, rng: np.random.Generator) -> list[Array]:
+        """`count` draws from the density exp(-loss), by slice sampling from the peak. Nothing is tuned.
+
+        Along a direction ~ N(0, hessian^-1), which knows the scales but not the state, so the density stays invariant,
+        a slice is stepped out and shrunk (Neal 2003, Figures 3 and 5). As many directions as q has coordinates lie
+        between two draws; about six evaluations each.
+        """
+        values, vectors = eigen(peak.hessian)
+        scales = vectors / np.sqrt(np.maximum(values, self.width.max() ** -2))  # no wider than the prior
+        q, value, draws = peak.q, self.loss(peak.q)[0], []
+
+        def height(q: Array) -> float:
+            return self.loss(q)[0] if np.all(q >= self.lo) and np.all(q <= self.hi) else np.inf
+
+        for step in range(1, count * len(q) + 1):
+            direction = scales @ rng.standard_normal(len(q))
+            level = value + rng.exponential()  # the slice is where loss < level
+            left = -_SLICE * rng.random()
+            right = left + _SLICE
+            outwards = int(rng.integers(8))  # of at most seven steps out those to the left
+            for _ in range(outwards):
+                if height(q + left * direction) >= level:
+                    break
+                left -= _SLICE
+            for _ in range(7 - outwards):
+                if height(q + right * direction) >= level:
+                    break
+                right += _SLICE
+            for _ in range(50):
+                at = left + (right - left) * rng.random()
+                here = height(q + at * direction)
+                if here < level:
+                    q, value = q + at * direction, here
+                    break
+                left, right = (at, right) if at < 0.0 else (left, at)
+            if step % len(q) == 0:
+                draws.append(q)
+        return draws
 
 
 def _descend(f: Callable[[Array], tuple[float, Array]], start: _Peak, lo: Array, hi: Array, rounds: int) -> _Peak:

@@ -57,6 +57,9 @@ class Optimizer:
     policy : how the next point is chosen; None for the library's own choice.
     kernel, noise_var : the prior. With both given the model is exactly the paper's: mean 0, coordinates and y as they
         are, nothing learned. What is None is learned from what is told.
+    fit : how what is None is learned: the most probable values given the observations ("map"), those that best predict
+        each observation from the others ("loo"), or by averaging the policy's score over draws of what they might be
+        ("mcmc", several times as dear; `posterior` is then that of the most probable values).
     n_init : the size of the initial design, counting points told before the first `ask`. By default 0 with a given
         prior, and otherwise a few points more than there are parameters.
     budget : how many evaluations there will be in all; a hint to the policy, not a limit.
@@ -80,6 +83,7 @@ class Optimizer:
         *,
         kernel: Kernel | None = None,
         noise_var: float | None = None,
+        fit: Literal["map", "loo", "mcmc"] = "map",
         n_init: int | None = None,
         budget: int | None = None,
         repeats: bool = True,
@@ -97,6 +101,10 @@ class Optimizer:
         self.repeats = checks.flag("repeats", repeats)
         self._kernel = _checked_kernel(kernel, self.space)
         self._noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
+        checks.one_of("fit", fit, ("map", "loo", "mcmc"))
+        if fit != "map" and kernel is not None:
+            raise ValueError(f"fit is {fit!r}, but kernel is given, so it is not learned; leave out one of them")
+        self._fit = fit
         self.n_init = self._default_n_init() if n_init is None else checks.whole("n_init", n_init, 0)
 
         self._trials: dict[int, Trial] = {}
@@ -108,6 +116,7 @@ class Optimizer:
         self._priors: dict[int, hyper.Prior] = {}
         self._anchor: Posterior | None = None  # the posterior at the last fit
         self._posterior: Posterior | None = None  # given everything told
+        self._members: list[Posterior] = []  # the same under draws of the prior, with fit="mcmc"
         self._warp = IDENTITY  # what the posterior is a posterior of
         self._tracked: Tracked | None = None
         self._bound: Array | None = None
@@ -166,7 +175,10 @@ class Optimizer:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
             posterior = self._update()
-            objective = Objective(posterior, Mean(), self._state(posterior, []), self._sign)
+            objective = self._objective(Mean(), posterior, [], [])
+            if self.space.rows is not None and self._members:
+                rng = self._rng(posterior, [])
+                return self.space.decode(best_row(objective, self.space.rows, None, None, None, rng)[0].row)
             if self.space.rows is not None:
                 mean = mean_in_chunks(posterior, self.space.rows)
                 return self.space.decode(self.space.rows[first_best(self._sign * mean)])
@@ -326,15 +338,8 @@ class Optimizer:
         told = self._update()
         failed = [number for number in self._outcomes if self._trials[number].status == "failed"]
         pending = [number for number, trial in self._trials.items() if trial.status == "pending"]
-        posterior = told
-        if failed:
-            worst = min(self._sign * told.y, default=self._sign * told.mean)
-            for number in failed:
-                posterior = posterior.condition(self._rows[number], np.array([self._sign * worst]))
-        for number in pending:
-            posterior = posterior.anticipate(self._rows[number])
-        state = self._state(posterior, failed + pending)
-        objective = Objective(posterior, self.policy, state, self._sign)
+        objective = self._objective(self.policy, told, failed, pending)
+        posterior, state = objective.posterior, objective.state
         found = self._search(objective, told, failed + pending)
         self._events |= dict.fromkeys((*posterior.events, *found.events))
         return self._add(
@@ -345,19 +350,33 @@ class Optimizer:
             gamma_hat=state.gamma_hat,
         )
 
+    def _objective(self, policy: Policy, told: Posterior, failed: list[int], pending: list[int]) -> Objective:
+        """The policy's score given everything told, the failed trials at the worst value, and the pending ones."""
+
+        def of(told: Posterior) -> Objective:
+            posterior = told
+            if failed:
+                worst = self._sign * float((self._sign * told.y).min()) if told.n else told.mean
+                for number in failed:
+                    posterior = posterior.condition(self._rows[number], np.array([worst]))
+            for number in pending:
+                posterior = posterior.anticipate(self._rows[number])
+            return Objective(posterior, policy, self._state(told, posterior, failed + pending), self._sign)
+
+        return replace(of(told), members=tuple(of(member) for member in self._members))
+
     def _in_units_of_y(self, found: Found) -> dict[str, float]:
         """The median of f(x) and half the width of its central 68 %: mu and sd where there is no transformation."""
         sd = math.sqrt(found.var)
         low, mid, high = self._warp.inverse(np.array([found.mu - sd, found.mu, found.mu + sd])).tolist()
         return {"mu": mid, "sd": 0.5 * (high - low) if self._warp.bends else sd}
 
-    def _state(self, posterior: Posterior, others: list[int]) -> State:
-        """The state for a posterior of the told trials followed by those of `others`."""
+    def _state(self, base: Posterior, posterior: Posterior, others: list[int]) -> State:
+        """The state for a posterior of the told trials, `base`, followed by those of `others`."""
         told = self._told
         chosen = np.array([self._trials[number].origin == "policy" for number in told + others], dtype=bool)
-        base = self._posterior
         best_observed = best_mean = self._sign * posterior.mean
-        if base is not None and told:
+        if told:
             best_observed = float(np.max(self._sign * base.y))
             best_mean = float(np.max(self._sign * base.mu_at_observed))
         size, dim = self.space.extent
@@ -444,10 +463,13 @@ class Optimizer:
             prior = self._prior(p, x, y)
             anchor, self._warp = prior.posterior(), prior.warp
             self._anchor = self._posterior = anchor.condition(x[:p], self._warp(y[:p])) if p else anchor
+            self._members = [one.posterior().condition(x[:p], self._warp(y[:p])) for one in prior.samples]
             self._tracked = self._bound = None
             self._events |= dict.fromkeys(prior.events)
         for i in range(self._posterior.n, n):
-            self._posterior = self._posterior.condition(x[i], self._warp(y[i : i + 1]))
+            z = self._warp(y[i : i + 1])
+            self._posterior = self._posterior.condition(x[i], z)
+            self._members = [member.condition(x[i], z) for member in self._members]
         self._events |= dict.fromkeys(self._posterior.events)
         return self._posterior
 
@@ -461,9 +483,10 @@ class Optimizer:
             else:
                 start = hyper.warm_point(p)
                 warm = None if start is None else self._prior(start, x, y)
+                rng = np.random.default_rng([self.seed, p, 0]) if self._fit == "mcmc" else None
                 self._priors[p] = hyper.fit(
                     x[:p], y[:p], self.space.span, self.space.groups, self._noise_var, warm, hyper.is_wide(p),
-                    sign=self._sign,
+                    self._fit == "loo", self._sign, rng,
                 )  # fmt: skip
         return self._priors[p]
 

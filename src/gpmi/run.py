@@ -64,6 +64,7 @@ def maximize(
     policy: Policy | None = None,
     kernel: Kernel | None = None,
     noise_var: float | None = None,
+    fit: Literal["map", "loo", "mcmc"] = "map",
     n_init: int | None = None,
     repeats: bool = True,
     seed: int | None = None,
@@ -84,8 +85,8 @@ def maximize(
     (True, 'budget')
     """
     optimizer = Optimizer(
-        space, policy, kernel=kernel, noise_var=noise_var, n_init=n_init, budget=_needed(budget), repeats=repeats,
-        seed=seed, goal="max",
+        space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init, budget=_needed(budget),
+        repeats=repeats, seed=seed, goal="max",
     )  # fmt: skip
     return _run(f, optimizer, progress)
 
@@ -98,6 +99,7 @@ def minimize(
     policy: Policy | None = None,
     kernel: Kernel | None = None,
     noise_var: float | None = None,
+    fit: Literal["map", "loo", "mcmc"] = "map",
     n_init: int | None = None,
     repeats: bool = True,
     seed: int | None = None,
@@ -105,8 +107,8 @@ def minimize(
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
     optimizer = Optimizer(
-        space, policy, kernel=kernel, noise_var=noise_var, n_init=n_init, budget=_needed(budget), repeats=repeats,
-        seed=seed, goal="min",
+        space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init, budget=_needed(budget),
+        repeats=repeats, seed=seed, goal="min",
     )  # fmt: skip
     return _run(f, optimizer, progress)
 
