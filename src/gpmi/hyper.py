@@ -1,7 +1,8 @@
-"""What the prior is: hyper-parameters by the maximum of the marginal likelihood times a prior on them.
+"""What the prior is: the most probable hyper-parameters, those that predict best, or draws of what they might be.
 
-Everything is learned in units in which the space is the unit cube and y has mean 0 and variance 1, and returned in
-the user's: a stationary kernel takes the scaling of x into its lengthscales.
+The criterion is the marginal likelihood, or the leave-one-out predictive likelihood, times a prior on the
+hyper-parameters. Everything is learned in units in which the space is the unit cube and y has mean 0 and variance 1,
+and returned in the user's: a stationary kernel takes the scaling of x into its lengthscales.
 """
 
 from __future__ import annotations
@@ -172,7 +173,14 @@ def choose_warp(x: Array, y: Array, groups: Array, sign: float) -> Warp:
     x, y = _subset(*_apart(x, y), _WARP_POINTS)
     if len(y) < _WARP_FROM:
         return IDENTITY
-    kind = max(_warps(y), default=[], key=lambda kind: max(_log_density(warp, y) for warp in kind))
+    normal, kind = max(
+        ((max(_log_density(warp, y) for warp in kind), kind) for kind in _warps(y)),
+        default=(-np.inf, []),
+        key=lambda pair: pair[0],
+    )
+    # Where y is hardly more normal afterwards it is not clearly more probable either, and nothing need be fitted.
+    if normal - _log_density(IDENTITY, y) < 0.5 * max(_CLEARLY, _CLEARLY_EACH * len(y)):
+        return IDENTITY
     best, value = IDENTITY, -np.inf
     for warp in [IDENTITY, *kind]:
         _, scale, z = _standardised(warp(y))
