@@ -42,9 +42,9 @@ _SLICE = 2.0  # the width of a slice at first, in standard deviations
 _WARP_FROM, _WARP_POINTS = 8, 64  # a transformation of y is considered from so many observations on, on at most so many
 _WARP_APART = 0.05  # of which no two are closer than this, in units of the cube's diagonal
 # Nats by which it must be better than none: in all (noise gains 1 to 4), and per observation, more where it would
-# compress the differences between the best values, which costs cumulative regret (Hartmann-6 gains 0.3 to 1.4). Chosen
-# on eight functions; with other seeds (T = 45, 8 runs each) it was taken on Goldstein-Price, Zakharov-4 and Beale, always
-# to the better (R_T / T times 0.3 to 0.6), and on seven other problems in 1 run of 56.
+# compress the differences between the best values, which costs cumulative regret (Hartmann-6 gains 0.3 to 1.4).
+# Chosen on eight functions. With other seeds (T = 45, 8 runs each) it was taken in every run on Goldstein-Price,
+# Zakharov-4 and Beale, always to the better (R_T / T times 0.3 to 0.6), and on seven other problems in 1 run of 56.
 _CLEARLY, _CLEARLY_EACH, _CLEARLY_EACH_AT_BEST = 6.0, 0.5, 1.5
 _NO_FIT = 1e100  # the loss where C is not positive definite
 
