@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
@@ -181,3 +183,24 @@ def test_a_joint_draw_over_many_rows_says_that_it_was_reduced() -> None:
 def test_the_first_points_of_a_longer_sequence_are_the_shorter_sequence() -> None:
     np.testing.assert_array_equal(sobol(5, 4, (7, 0)), sobol(5, 8, (7, 0))[:16])
     assert not np.array_equal(sobol(5, 4, (7, 0)), sobol(5, 4, (7, 1)))
+
+
+def test_the_score_of_several_models_is_the_mean_of_theirs_and_so_is_its_gradient() -> None:
+    space = Space.of([(-2.0, 3.0), (10.0, 400.0)])
+    assert isinstance(space, Parameters)
+    members = tuple(objective(space, Reinvest(), seed, sign=-1.0) for seed in range(3))
+    o = replace(members[0], members=members)
+    z = space.from_unit(np.random.default_rng(9).random((5, 2)))
+    score, gradient = o.with_gradient(z)
+    np.testing.assert_allclose(score, np.mean([m(z) for m in members], axis=0), rtol=1e-12)
+    np.testing.assert_allclose(o(z), score, rtol=1e-12)
+    for j, step in enumerate(1e-5 * np.diag(space.span)):
+        quotient = (o(z + step) - o(z - step)) / (2.0 * step[j])
+        np.testing.assert_allclose(gradient[:, j], quotient, rtol=1e-4, atol=1e-6 * np.abs(gradient[:, j]).max())
+    found = o.found(z[0])
+    mu, var = np.array([m.posterior(z[:1]) for m in members])[:, :, 0].T
+    assert found.mu == pytest.approx(mu.mean()) and found.var == pytest.approx(var.mean() + mu.var())
+    _, best = found_by(o, space)
+    grid = space.from_unit(np.stack(np.meshgrid(*[np.linspace(0, 1, 101)] * 2), axis=-1).reshape(-1, 2))
+    values = o(grid)
+    assert best >= values.max() - 1e-3 * (values.max() - np.median(values))

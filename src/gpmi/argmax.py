@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
@@ -14,7 +14,7 @@ from gpmi.linalg import Array, Mask
 from gpmi.policies import Policy, State
 from gpmi.posterior import Draw, Event, Posterior, Rows
 from gpmi.space import Parameters
-from gpmi.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
+from gpmi.tracking import Tracked, chunks, first_best, lazy_argmax, moments_in_chunks
 
 SCREEN = 512  # low-discrepancy points of the screen
 STARTS = 6  # points polished in lockstep: little dearer than one
@@ -45,12 +45,16 @@ class Found:
 
 @dataclass(frozen=True)
 class Objective:
-    """A policy's score as a function of the point; sign is -1 where the user minimises."""
+    """A policy's score as a function of the point; sign is -1 where the user minimises.
+
+    Where there are `members`, models of the same observations under other priors, it is the mean of their scores.
+    """
 
     posterior: Posterior
     policy: Policy
     state: State
     sign: float
+    members: tuple[Objective, ...] = ()
 
     def index(self, mu: Array, var: Array) -> Array:
         """The score where the posterior has mean mu and variance var."""
@@ -64,21 +68,37 @@ class Objective:
         return score
 
     def __call__(self, z: Array) -> Array:
-        """The score at z (m, d). O(n^2 m)."""
+        """The score at z (m, d). O(n^2 m) for each member."""
+        if self.members:
+            return _mean([member(z) for member in self.members])
         return self.index(*self.posterior(z))
+
+    def at(self, tracked: Tracked) -> Array:
+        """The score at the points whose moments are kept up to date."""
+        return self(tracked.z) if self.members else self.index(tracked.mu, tracked.var)
 
     def with_gradient(self, z: Array) -> tuple[Array, Gradient]:
         """The score at z (m, d) and its gradients by z, (k, d), at those rows of z that are asked for.
 
         This is the one chain rule that serves every kernel and policy.
         """
+        if self.members:
+            scores, gradients = zip(*(member.with_gradient(z) for member in self.members), strict=True)
+            return _mean(scores), lambda rows: _mean([gradient(rows) for gradient in gradients])
         mu, var, pull = self.posterior.with_pullback(z)
         score, by_mu, by_var = self.policy.with_derivatives(self.sign * mu, var, self.state)
         return score, lambda rows: pull(rows, self.sign * by_mu[rows], by_var[rows])
 
     def found(self, row: Array, number: int | None = None, events: tuple[Event, ...] = ()) -> Found:
         mu, var = self.posterior(row[None])
-        score = float("nan") if self.policy.joint else float(self.index(mu, var)[0])
+        if self.members:  # the moments of the mixture
+            moments = [member.posterior(row[None]) for member in self.members]
+            mu = _mean([m for m, _ in moments])
+            var = _mean([v + (m - mu) ** 2 for m, v in moments])
+        if self.policy.joint:
+            score = float("nan")
+        else:
+            score = float((self(row[None]) if self.members else self.index(mu, var))[0])
         return Found(row, float(mu[0]), float(var[0]), score, number, events)
 
 
@@ -96,7 +116,11 @@ def best_row(
     """
     posterior, policy = objective.posterior, objective.policy
     if policy.joint:
-        return _drawn_row(objective, rows, excluded, rng), None
+        return _drawn_row(_any_member(objective, rng), rows, excluded, rng), None
+    if objective.members:
+        score = np.concatenate([objective(rows[part]) for part in chunks(len(rows), posterior.n)])
+        number = first_best(score, excluded)
+        return objective.found(rows[number], number), None
     if tracked is None and policy.grows_with_var:
         number, bound = lazy_argmax(posterior, rows, objective.index, bound, excluded)
         return objective.found(rows[number], number), bound
@@ -104,6 +128,16 @@ def best_row(
     score = objective.index(mu, var)
     number = first_best(score, excluded)
     return Found(rows[number], float(mu[number]), float(var[number]), float(score[number]), number), None
+
+
+def _mean(values: Sequence[Array]) -> Array:
+    """The mean of a few arrays of the same shape."""
+    return np.asarray(np.mean(values, axis=0))
+
+
+def _any_member(objective: Objective, rng: np.random.Generator) -> Objective:
+    """The objective of one member: a joint draw of f is a draw of its prior first."""
+    return objective.members[int(rng.integers(len(objective.members)))] if objective.members else objective
 
 
 def _drawn_row(objective: Objective, rows: Array, excluded: Mask | None, rng: np.random.Generator) -> Found:
@@ -132,9 +166,9 @@ def best_point(
     is scored, and the reals are polished again, until nothing improves.
     """
     if objective.policy.joint:
-        return _drawn_point(objective, space, screen.z, known, rng, visited)
+        return _drawn_point(_any_member(objective, rng), space, screen.z, known, rng, visited)
     z = np.concatenate([screen.z, _neighbours(space, known, rng), known])
-    score = np.concatenate([objective.index(screen.mu, screen.var), objective(z[len(screen.z) :])])
+    score = np.concatenate([objective.at(screen), objective(z[len(screen.z) :])])
     starts = z[_apart(space, z, score)]
     finite = score[np.isfinite(score)]
     tolerance = _TOLERANCE * float(np.ptp(finite)) if len(finite) else 0.0

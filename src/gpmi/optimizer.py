@@ -7,6 +7,7 @@ which they were told, and random numbers are drawn afresh from (seed, told, pend
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -21,9 +22,10 @@ from gpmi.kernels import Kernel
 from gpmi.linalg import Array, Mask, one_blas_thread
 from gpmi.policies import Mean, Policy, Reinvest, State
 from gpmi.posterior import Event, Posterior
-from gpmi.promises import NONE, promises
+from gpmi.promises import promises
 from gpmi.space import Parameters, Point, Space, SpaceExhausted
 from gpmi.tracking import Tracked, first_best, mean_in_chunks
+from gpmi.warp import IDENTITY, Warp
 
 Status = Literal["pending", "told", "failed"]
 Origin = Literal["design", "policy", "user"]
@@ -41,10 +43,10 @@ class Trial:
     status: Status
     origin: Origin  # asked as part of the initial design, asked by the policy, or told without being asked
     order: int | None = None  # when its outcome came in, among all outcomes
-    mu: float | None = None  # the posterior mean at x when the policy chose it
-    sd: float | None = None  # the posterior standard deviation of f there
-    phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi
-    gamma_hat: float | None = None  # gamma_hat_{t-1}
+    mu: float | None = None  # the posterior mean at x when the policy chose it; the median where y was transformed
+    sd: float | None = None  # the posterior standard deviation of f there, or half the width of its central 68 %
+    phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi, in the units of the transformed y
+    gamma_hat: float | None = None  # gamma_hat_{t-1}, in the square of these
 
 
 class Optimizer:
@@ -56,6 +58,9 @@ class Optimizer:
     policy : how the next point is chosen; None for the library's own choice.
     kernel, noise_var : the prior. With both given the model is exactly the paper's: mean 0, coordinates and y as they
         are, nothing learned. What is None is learned from what is told.
+    fit : how what is None is learned: the most probable values given the observations ("map"), those that best predict
+        each observation from the others ("loo"), or by averaging the policy's score over draws of what they might be
+        ("mcmc", several times as dear; `posterior` is then that of the most probable values).
     n_init : the size of the initial design, counting points told before the first `ask`. By default 0 with a given
         prior, and otherwise a few points more than there are parameters.
     budget : how many evaluations there will be in all; a hint to the policy, not a limit.
@@ -79,6 +84,7 @@ class Optimizer:
         *,
         kernel: Kernel | None = None,
         noise_var: float | None = None,
+        fit: Literal["map", "loo", "mcmc"] = "map",
         n_init: int | None = None,
         budget: int | None = None,
         repeats: bool = True,
@@ -96,6 +102,10 @@ class Optimizer:
         self.repeats = checks.flag("repeats", repeats)
         self._kernel = _checked_kernel(kernel, self.space)
         self._noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
+        checks.one_of("fit", fit, ("map", "loo", "mcmc"))
+        if fit != "map" and kernel is not None:
+            raise ValueError(f"fit is {fit!r}, but kernel is given, so it is not learned; leave out one of them")
+        self._fit = fit
         self.n_init = self._default_n_init() if n_init is None else checks.whole("n_init", n_init, 0)
 
         self._trials: dict[int, Trial] = {}
@@ -110,6 +120,8 @@ class Optimizer:
         self._priors: dict[int, hyper.Prior] = {}
         self._anchor: Posterior | None = None  # the posterior at the last fit
         self._posterior: Posterior | None = None  # given everything told
+        self._members: list[Posterior] = []  # the same under draws of the prior, with fit="mcmc"
+        self._warp = IDENTITY  # what the posterior is a posterior of
         self._tracked: Tracked | None = None
         self._bound: Array | None = None
         self._seen: tuple[set[int], Mask | None] = set(), None
@@ -167,7 +179,10 @@ class Optimizer:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
             posterior = self._update()
-            objective = Objective(posterior, Mean(), self._state(posterior, []), self._sign)
+            objective = self._objective(Mean(), posterior, [], [])
+            if self.space.rows is not None and self._members:
+                rng = self._rng(posterior, [])
+                return self.space.decode(best_row(objective, self.space.rows, None, None, None, rng)[0].row)
             if self.space.rows is not None:
                 mean = mean_in_chunks(posterior, self.space.rows)
                 return self.space.decode(self.space.rows[first_best(self._sign * mean)])
@@ -216,11 +231,20 @@ class Optimizer:
 
     @property
     def posterior(self) -> Posterior | None:
-        """The posterior given everything told, in the coordinates of `space.encode` and the units of y."""
+        """The posterior given everything told, in the coordinates of `space.encode`; it is that of `warp(y)`."""
         if not self._told:
             return None
         with one_blas_thread:
             return self._update()
+
+    @property
+    def warp(self) -> Warp:
+        """The transformation of y that the posterior is about, usually none: `warp.inverse` leads back.
+
+        It is learned with the prior where the evidence is clear, and never used with a given kernel or noise_var.
+        """
+        _ = self.posterior
+        return self._warp
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -315,33 +339,46 @@ class Optimizer:
     def _chosen(self) -> Trial:
         """The policy's choice."""
         told = self._update()
-        posterior = told
-        if self._failed:
-            worst = min((self._sign * _value(self._trials[i]) for i in self._told), default=self._sign * told.mean)
-            for number in self._failed:
-                posterior = posterior.condition(self._rows[number], np.array([self._sign * worst]))
-        for number in self._pending:
-            posterior = posterior.anticipate(self._rows[number])
-        others = [*self._failed, *self._pending]
-        state = self._state(posterior, others)
-        objective = Objective(posterior, self.policy, state, self._sign)
-        found = self._search(objective, told, others)
+        failed, pending = self._failed, list(self._pending)
+        objective = self._objective(self.policy, told, failed, pending)
+        posterior, state = objective.posterior, objective.state
+        found = self._search(objective, told, failed + pending)
         self._events |= dict.fromkeys((*posterior.events, *found.events))
         return self._add(
             self.space.decode(found.row),
             "policy",
-            mu=found.mu,
-            sd=float(np.sqrt(found.var)),
+            **self._in_units_of_y(found),
             phi=found.score - self._sign * found.mu if self.policy.additive else None,
             gamma_hat=state.gamma_hat,
         )
 
-    def _state(self, posterior: Posterior, others: list[int]) -> State:
-        """The state for a posterior of the told trials followed by those of `others`."""
-        chosen = np.array([self._trials[number].origin == "policy" for number in self._told + others], dtype=bool)
-        base = self._posterior
+    def _objective(self, policy: Policy, told: Posterior, failed: list[int], pending: list[int]) -> Objective:
+        """The policy's score given everything told, the failed trials at the worst value, and the pending ones."""
+
+        def of(told: Posterior) -> Objective:
+            posterior = told
+            if failed:
+                worst = self._sign * float((self._sign * told.y).min()) if told.n else told.mean
+                for number in failed:
+                    posterior = posterior.condition(self._rows[number], np.array([worst]))
+            for number in pending:
+                posterior = posterior.anticipate(self._rows[number])
+            return Objective(posterior, policy, self._state(told, posterior, failed + pending), self._sign)
+
+        return replace(of(told), members=tuple(of(member) for member in self._members))
+
+    def _in_units_of_y(self, found: Found) -> dict[str, float]:
+        """The median of f(x) and half the width of its central 68 %: mu and sd where there is no transformation."""
+        sd = math.sqrt(found.var)
+        low, mid, high = self._warp.inverse(np.array([found.mu - sd, found.mu, found.mu + sd])).tolist()
+        return {"mu": mid, "sd": 0.5 * (high - low) if self._warp.bends else sd}
+
+    def _state(self, base: Posterior, posterior: Posterior, others: list[int]) -> State:
+        """The state for a posterior of the told trials, `base`, followed by those of `others`."""
+        told = self._told
+        chosen = np.array([self._trials[number].origin == "policy" for number in told + others], dtype=bool)
         best_observed = best_mean = self._sign * posterior.mean
-        if base is not None and self._told:
+        if told:
             best_observed = float(np.max(self._sign * base.y))
             best_mean = float(np.max(self._sign * base.mu_at_observed))
         size, dim = self.space.extent
@@ -355,7 +392,7 @@ class Optimizer:
             size=size,
             dim=dim,
             horizon=None if self.budget is None else max(1, self.budget - initial),
-            promises=NONE if base is None else promises(base, chosen[: len(told)], self._sign),
+            promises=promises(base, chosen[: len(told)], self._sign),
         )
 
     def _search(self, objective: Objective, told: Posterior, others: list[int]) -> Found:
@@ -425,12 +462,15 @@ class Optimizer:
             x = np.array([self._rows[number] for number in self._told[:p]]).reshape(p, self.space.dim)
             y = np.array([_value(self._trials[number]) for number in self._told[:p]])
             prior = self._prior(p, x, y)
-            self._anchor = self._posterior = prior.posterior().condition(x, y) if p else prior.posterior()
+            anchor, self._warp = prior.posterior(), prior.warp
+            self._anchor = self._posterior = anchor.condition(x, self._warp(y)) if p else anchor
+            self._members = [one.posterior().condition(x, self._warp(y)) for one in prior.samples]
             self._tracked = self._bound = None
             self._events |= dict.fromkeys(prior.events)
         for number in self._told[self._posterior.n :]:
-            y = np.array([_value(self._trials[number])])
-            self._posterior = self._posterior.condition(self._rows[number], y)
+            z = self._warp(np.array([_value(self._trials[number])]))
+            self._posterior = self._posterior.condition(self._rows[number], z)
+            self._members = [member.condition(self._rows[number], z) for member in self._members]
         self._events |= dict.fromkeys(self._posterior.events)
         return self._posterior
 
@@ -444,9 +484,11 @@ class Optimizer:
             else:
                 start = hyper.warm_point(p)
                 warm = None if start is None else self._prior(start, x, y)
-                tries = 2 if hyper.is_first(p) else 1
-                space = self.space
-                self._priors[p] = hyper.fit(x[:p], y[:p], space.span, space.groups, self._noise_var, warm, tries)
+                rng = np.random.default_rng([self.seed, p, 0]) if self._fit == "mcmc" else None
+                self._priors[p] = hyper.fit(
+                    x[:p], y[:p], self.space.span, self.space.groups, self._noise_var, warm, hyper.is_wide(p),
+                    self._fit == "loo", self._sign, rng,
+                )  # fmt: skip
         return self._priors[p]
 
     def _follow(self, z: Array, told: Posterior, posterior: Posterior) -> Tracked:
