@@ -45,7 +45,7 @@ def _leave_one_out(theta: Array, x: Array, y: Array) -> tuple[float, Array]:
     solved = invert(k + noise_var * np.eye(len(x)), y)
     if solved is None:
         return -math.inf, np.zeros(3)
-    p = np.tril(solved.inverse) + np.tril(solved.inverse, -1).T
+    p = np.tril(solved.lower) + np.tril(solved.lower, -1).T
     weights, diagonal = solved.solution, np.diagonal(p)
     residuals = weights / diagonal
     value = 0.5 * float(np.sum(np.log(diagonal) - weights * residuals)) - 0.5 * len(y) * math.log(2.0 * math.pi)
