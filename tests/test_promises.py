@@ -21,13 +21,14 @@ def by_hand(prior: Posterior, x: np.ndarray, y: np.ndarray, counted: np.ndarray)
         posterior = posterior.condition(x[s], y[s])
         (after,), _ = posterior(x[s])
         sd = var / np.sqrt(var + prior.noise_var)
+        known, best = best, max(best, mu - 5 * sd)
         if s and counted[s] and (mu - best) / sd > -5:
             start, end = max((best - mu) / sd, -9.0), max((best - mu) / sd, 0.0) + 9.0
             mean, _ = quad(lambda u: (mu + sd * u - best) * norm.pdf(u), start, end, epsabs=0)  # noqa: B023
             square, _ = quad(lambda u: (mu + sd * u - best) ** 2 * norm.pdf(u), start, end, epsabs=0)  # noqa: B023
             made += mean**2 / (square - mean**2)
             kept += max(after - best, 0.0) * mean / (square - mean**2)
-        best = max(best, after)
+        best = max(known, after)
     return made, kept
 
 

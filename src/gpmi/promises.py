@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi.linalg import Mask
+from gpmi.linalg import Array, Mask
 from gpmi.posterior import Posterior
 
 _HOPELESS = -5.0  # an improvement of more than 5 sd weighs 1e-7 of a promise: neither side of it is counted
+_SURE = 5.0  # b_s is raised to mu_s - 5 sd_s: a gain that is certain must not outweigh all others
 
 
 @dataclass(frozen=True)
@@ -37,20 +38,24 @@ NONE = Promises()
 
 def promises(posterior: Posterior, counted: Mask, sign: float = 1.0) -> Promises:
     """The promises of the observations in the mask `counted` (n,); sign = -1 when f is minimised. O(n)."""
-    from scipy.special import ndtr
-
-    if posterior.n < 2 or not counted[1:].any():
-        return NONE
     pivot, surprise, var = posterior.factor.diagonal, sign * posterior.whitened, posterior.predictive_var
     mu = sign * posterior.y - pivot * surprise
-    after = mu + var / pivot * surprise  # m_s
+    return account(mu, var / pivot, mu + var / pivot * surprise, counted)
+
+
+def account(mu: Array, sd: Array, after: Array, counted: Mask) -> Promises:
+    """The promises of queries whose m_s was predicted as N(mu_s, sd_s^2) and became `after`, all (n,). O(n)."""
+    from scipy.special import ndtr
+
+    if not counted[1:].any():
+        return NONE
     best = np.maximum.accumulate(after)[:-1]  # b_s for s = 2..n
-    mu, after, sd = mu[1:], after[1:], (var / pivot)[1:]
+    mu, sd, after = mu[1:], sd[1:], after[1:]
+    best = np.maximum(best, mu - _SURE * sd)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z = (mu - best) / sd
         use = counted[1:] & (z > _HOPELESS) & np.isfinite(z)
     z, sd, gain = z[use], sd[use], np.maximum(after - best, 0.0)[use]
-    z = np.minimum(z, -_HOPELESS)
     pdf, cdf = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi), ndtr(z)
     mean = pdf + z * cdf  # E_s / sd_s
     ratio = mean / ((1.0 + z * z) * cdf + z * pdf - mean**2)  # E_s sd_s / V_s
