@@ -144,7 +144,7 @@ PEERS: dict[str, gpmi.Policy] = {
 DEFAULT = "Reinvest, the default"
 ABLATIONS: dict[str, gpmi.Policy] = {
     "c = 1": gpmi.Reinvest(c=1.0),
-    "c = 10": gpmi.Reinvest(c=10.0),
+    "c = 100": gpmi.Reinvest(c=100.0),
     "delta = 1e-6": gpmi.Reinvest(delta=1e-6),
     "every promise trusted: k = 1": gpmi.Reinvest(floor=1.0),
     "no c H EI": Uncapped(),
@@ -247,7 +247,7 @@ class Run:
         self.noise_var, self.initial = s.noise_var, s.initial
         self._v = np.empty((n, m))  # L^-1 K
         self._pivot, self._white, self._y = np.empty(n), np.empty(n), np.empty(n)
-        self._before, self._sd, self._after = np.empty(n), np.empty(n), np.empty(n)
+        self._predicted = np.empty((4, n))  # mu, var, pivot and surprise of each query
 
     def observe(self, i: int) -> None:
         s, n = self.scenario, len(self.queried)
@@ -257,8 +257,7 @@ class Run:
         row = (s.covariance[i] - self._v[:n, i] @ self._v[:n]) / pivot
         self._v[n], self._pivot[n], self._y[n] = row, pivot, y
         self._white[n] = (y - self.mu[i]) / pivot
-        self._before[n], self._sd[n] = self.mu[i], var / pivot
-        self._after[n] = self.mu[i] + self._sd[n] * self._white[n]
+        self._predicted[:, n] = self.mu[i], var, pivot, self._white[n]
         self.mu = self.mu + row * self._white[n]
         self.var = np.maximum(self.var - row * row, 0.0)
         self.queried.append(i)
@@ -275,7 +274,7 @@ class Run:
             size=len(self.mu),
             dim=0,
             horizon=horizon,
-            promises=account(self._before[:n], self._sd[:n], self._after[:n], np.arange(n) >= first),
+            promises=account(*self._predicted[:, :n], np.arange(n) >= first),
         )
 
     def path(self) -> Array:

@@ -136,22 +136,22 @@ def test_log_h_is_accurate_far_out_and_smooth_at_its_seams() -> None:
 
 
 def test_reinvest_is_its_formula() -> None:
-    """k min(sqrt(log(2 t^2 / delta)) sd, c H EI), with k = (1 + kept) / (1 + made) between its floor and 1."""
+    """k min(sqrt(log(2 t^2 / delta)) sd, c H EI), with k = (1/4 + kept) / (1/4 + made) between its floor and 1."""
     ei, sd = EI("mean").score(MU, VAR, STATE), np.sqrt(VAR)
 
     def want(k: float, c: float, left: int, t: int) -> np.ndarray:
         return MU + k * np.minimum(np.sqrt(np.log(2 * t**2 / 0.1)) * sd, c * left * ei)
 
-    np.testing.assert_allclose(Reinvest().score(MU, VAR, STATE), want(1.0, 3.0, 34, 7))
-    failing = replace(STATE, promises=Promises(made=3.0, kept=1.0))
+    np.testing.assert_allclose(Reinvest().score(MU, VAR, STATE), want(1.0, 10.0, 34, 7))
+    failing = replace(STATE, promises=Promises(made=2.25, kept=1.0))
     np.testing.assert_allclose(Reinvest(c=0.3).score(MU, VAR, failing), want(0.5, 0.3, 34, 7))
     hopeless = replace(STATE, promises=Promises(made=1e4, kept=0.0))
-    np.testing.assert_allclose(Reinvest().score(MU, VAR, hopeless), want(0.1, 3.0, 34, 7))
+    np.testing.assert_allclose(Reinvest().score(MU, VAR, hopeless), want(0.1, 10.0, 34, 7))
     lucky = replace(STATE, promises=Promises(made=1.0, kept=50.0))
-    np.testing.assert_allclose(Reinvest().score(MU, VAR, lucky), want(1.0, 3.0, 34, 7))
+    np.testing.assert_allclose(Reinvest().score(MU, VAR, lucky), want(1.0, 10.0, 34, 7))
     for horizon in (None, 20):  # none, and one that is over: as long again
         np.testing.assert_allclose(
-            Reinvest().score(MU, VAR, replace(STATE, t=38, horizon=horizon)), want(1.0, 3.0, 38, 38)
+            Reinvest().score(MU, VAR, replace(STATE, t=38, horizon=horizon)), want(1.0, 10.0, 38, 38)
         )
 
 

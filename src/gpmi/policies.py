@@ -23,6 +23,7 @@ from gpmi.linalg import Array
 from gpmi.promises import NONE, Promises
 
 _TINY = 1e-300
+_TRUST = 0.25  # how many kept promises a model is trusted for before it has made any
 _FAR = 1e150  # the largest z whose square is a number
 
 
@@ -265,14 +266,15 @@ class Reinvest(Policy):
     - sqrt(alpha_t) sd is what GP-MI pays when its gamma_hat starts anew; it grows slowly, so nothing is given up.
     - c H_t EI is what the investment can bring back: the gain EI promises, enjoyed by the H_t queries that are left.
       H_t = T - t + 1 with a horizon T; without one, or beyond it, H_t = t: a run is expected to last as long again.
-    - k_t = (1 + kept) / (1 + made), between `floor` and 1, is the share of the model's promises that were kept so far
-      (`gpmi.promises.Promises`). Where exploring has not paid what the model promised, the policy stops paying for it.
+    - k_t = (1/4 + kept) / (1/4 + made), between `floor` and 1, is the share of the model's promises that were kept so
+      far (`gpmi.promises.Promises`). Where exploring has not paid what the model promised, the policy stops paying for
+      it, and tries again when those promises are long ago.
 
     GP-MI stops paying because it has learned much; this one because it has gained little, and it comes back.
     docs/policy.md has the experiments, the ablations and the proof of the guarantee.
     """
 
-    c: float = 3.0
+    c: float = 10.0
     delta: float = 0.1
     floor: float = 0.1
 
@@ -294,7 +296,8 @@ class Reinvest(Policy):
 
     def share(self, state: State) -> float:
         """k_t."""
-        return min(1.0, max(self.floor, (1.0 + state.promises.kept) / (1.0 + state.promises.made)))
+        promises = state.promises
+        return min(1.0, max(self.floor, (_TRUST + promises.kept) / (_TRUST + promises.made)))
 
     def queries_left(self, state: State) -> int:
         """H_t."""
