@@ -535,6 +535,7 @@ BAD_ARGUMENTS = [
     *[("budget", v, ["budget is", repr(v)]) for v in (0, -1, 1.5, 3.0, "3", NAN, True, [3], np.timedelta64(3))],
     *[("n_init", v, ["n_init is", repr(v)]) for v in (-1, 1.5, "3", True, [], np.timedelta64("NaT"))],
     *[("seed", v, ["seed is", repr(v)]) for v in (-1, 0.5, "0", True, [1, 2])],
+    *[("fit", v, ["fit is", repr(v), "mcmc"]) for v in (None, "MAP", 1, ["map"], True)],
     *[("repeats", v, ["repeats is", repr(v)]) for v in (1, 0, None, "no", [])],
 ]
 

@@ -7,6 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gpmi import Posterior, hyper, kernels
 
@@ -20,7 +22,7 @@ def draw(n: int, d: int, lengthscale: list[float], noise_var: float, seed: int) 
 
 def test_the_loss_is_minus_evidence_and_prior_and_its_gradient_is_the_difference_quotient() -> None:
     x, y = draw(20, 3, [0.3, 0.5, 0.9], 0.01, 0)
-    e = hyper._Evidence(x, y, np.array([0, 1, 1]), None)
+    e = hyper._Problem(x, y, np.array([0, 1, 1]), None)
     q = e.centre + 0.3
     _, gradient = e.loss(q)
     for j, step in enumerate(1e-6 * np.eye(len(q))):
@@ -36,6 +38,93 @@ def test_the_loss_is_minus_evidence_and_prior_and_its_gradient_is_the_difference
         for m in mean + np.array([-1e-3, 0, 1e-3])
     ]
     assert around[1] == max(around)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    n=st.integers(1, 12),
+    d=st.integers(1, 3),
+    seed=st.integers(0, 1000),
+    loo=st.booleans(),
+    shift=st.floats(-1.0, 1.0),
+    noise=st.one_of(st.none(), st.just(0.01)),
+)
+def test_both_criteria_have_the_gradient_of_the_difference_quotient(
+    n: int, d: int, seed: int, loo: bool, shift: float, noise: float | None
+) -> None:
+    rng = np.random.default_rng(seed)
+    x, y = rng.random((n, d)), rng.standard_normal(n)
+    e = hyper._Problem(x, y, np.arange(d), noise, loo)
+    q = e.centre + shift * rng.random(len(e.centre))
+    q[-1] = max(q[-1], np.log(1e-3))  # where the difference quotient has digits
+    _, gradient = e.loss(q)
+    quotient = [(e.loss(q + step)[0] - e.loss(q - step)[0]) / 2e-5 for step in 1e-5 * np.eye(len(q))]
+    np.testing.assert_allclose(gradient, quotient, rtol=1e-4, atol=1e-4)
+
+
+def test_the_leave_one_out_likelihood_is_that_of_as_many_refits() -> None:
+    x, y = draw(12, 2, [0.3, 0.5], 0.01, 5)
+    e = hyper._Problem(x, y, np.arange(2), None, loo=True)
+    q = e.centre + 0.2
+    variance, lengthscale, noise = e.unpack(q)
+    # The constant mean is N(0, 1): one more term of the covariance.
+    c = kernels.Matern(nu=2.5, lengthscale=lengthscale, variance=variance)(x, x) + 1.0
+    total = 0.0
+    for i in range(12):
+        rest = np.arange(12) != i
+        k = np.linalg.solve(c[np.ix_(rest, rest)] + noise * np.eye(11), c[rest, i])
+        var = c[i, i] + noise - k @ c[rest, i]
+        total += -0.5 * ((y[i] - k @ y[rest]) ** 2 / var + np.log(var))
+    off = (q - e.centre) / e.width
+    assert e.loss(q)[0] == pytest.approx(-total + 0.5 * off @ off, rel=1e-9)
+
+
+def test_leave_one_out_finds_lengthscales_and_noise_too() -> None:
+    x, y = draw(150, 2, [0.2, 0.8], 0.04, 1)
+    prior = hyper.fit(x, y, np.ones(2), (0, 1), loo=True)
+    assert isinstance(prior.kernel, kernels.Matern) and isinstance(prior.kernel.lengthscale, tuple)
+    assert 0.1 < prior.kernel.lengthscale[0] < 0.4 < prior.kernel.lengthscale[1]
+    assert 0.02 < prior.noise_var < 0.08
+
+
+@pytest.mark.parametrize("loo", [False, True])
+def test_the_search_ends_where_another_minimiser_ends_and_is_warm_once_it_has_been_there(loo: bool) -> None:
+    from scipy.optimize import minimize
+
+    x, y = draw(60, 4, [0.3, 0.5, 0.9, 2.0], 0.0, 6)
+    e = hyper._Problem(x, (y - y.mean()) / y.std(), np.arange(4), None, loo)
+    peak = e.descend(e.start(e.centre, None), 60)
+    bounds = list(zip(e.lo, e.hi, strict=True))
+    want = minimize(e.loss, peak.q, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-13, "gtol": 1e-7})
+    assert peak.loss < want.fun + 0.05
+    again = e.descend(peak, 60)
+    assert again.loss == pytest.approx(peak.loss, abs=0.02)
+    assert np.all(peak.q >= e.lo) and np.all(peak.q <= e.hi)
+
+
+def test_a_minimum_on_the_bounds_is_found() -> None:
+    a = np.array([[2.0, 1.9], [1.9, 2.0]])  # so coupled that the free minimum's path leaves the box
+
+    def f(q: np.ndarray) -> tuple[float, np.ndarray]:
+        return float(0.5 * q @ a @ q - 100.0 * q[0]), a @ q - np.array([100.0, 0.0])
+
+    lo, hi = np.array([-1.0, -3.0]), np.array([1.0, 3.0])
+    peak = hyper._descend(f, hyper._Peak(np.zeros(2), 0.0, np.eye(2)), lo, hi, 50)
+    np.testing.assert_allclose(peak.q, [1.0, -0.95], atol=0.1)
+
+
+@pytest.mark.parametrize("d", [1, 2, 6, 30])
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+def test_few_points_of_a_smooth_function_collapse_neither_a_lengthscale_nor_the_noise(n: int, d: int) -> None:
+    for seed in range(10):
+        rng = np.random.default_rng([n, d, seed])
+        x = rng.random((n, d))
+        y = np.sin(3.0 * x @ rng.standard_normal(d) / np.sqrt(d))
+        prior = hyper.fit(x, y, np.ones(d), tuple(range(d)))
+        assert isinstance(prior.kernel, kernels.Matern)
+        assert np.all(np.array(prior.kernel.lengthscale) > 0.05)
+        assert np.all(np.array(prior.kernel.lengthscale) < 20.0 * np.sqrt(d))
+        assert prior.noise_var < 0.1 * y.var()
 
 
 def test_it_finds_lengthscales_and_noise_of_a_draw_in_the_users_units() -> None:
@@ -113,6 +202,33 @@ def test_refits_are_a_function_of_n_and_rare_enough() -> None:
 
 def test_a_large_fit_looks_at_a_subset_with_the_extremes() -> None:
     x, y = np.arange(1000.0)[:, None], np.sin(np.arange(1000.0))
-    xs, ys = hyper._subset(x, y)
+    xs, ys = hyper._subset(x, y, hyper.FIT_POINTS)
     assert len(xs) <= hyper.FIT_POINTS and ys.max() == y.max() and ys.min() == y.min()
     assert xs[0] == 0 and xs[-1] == 999
+
+
+def test_slice_sampling_leaves_a_normal_density_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
+    e = hyper._Problem(np.zeros((1, 2)), np.zeros(1), np.arange(2), None)
+    chol = np.array([[0.3, 0.0, 0.0, 0.0], [0.2, 0.2, 0.0, 0.0], [0.0, 0.1, 0.4, 0.0], [-0.5, 0.0, 0.3, 0.6]])
+
+    def loss(q: np.ndarray) -> tuple[float, np.ndarray]:
+        off = np.linalg.solve(chol, q - e.centre)
+        return 0.5 * float(off @ off), np.zeros(4)
+
+    monkeypatch.setattr(e, "loss", loss)
+    guess = np.diag([4.0, 30.0, 4.0, 1.0])  # rough scales will do
+    draws = np.array(e.sample(hyper._Peak(e.centre, 0.0, guess), 1500, np.random.default_rng(0)))
+    np.testing.assert_allclose(draws.mean(axis=0), e.centre, atol=0.08)
+    np.testing.assert_allclose(np.cov(draws.T), chol @ chol.T, atol=0.06)
+
+
+def test_draws_of_the_prior_lie_around_the_most_probable_one_and_are_seeded() -> None:
+    x, y = draw(60, 2, [0.3, 0.6], 0.01, 7)
+    a, b = (hyper.fit(x, y, np.ones(2), (0, 1), rng=np.random.default_rng(1)) for _ in range(2))
+    assert len(a.samples) == hyper.SAMPLES
+    thetas = np.array([one.kernel.theta for one in a.samples])
+    np.testing.assert_array_equal(thetas, [one.kernel.theta for one in b.samples])
+    assert np.all(np.abs(thetas - a.kernel.theta).mean(axis=0) < 2.0)
+    assert len({one.noise_var for one in a.samples}) == hyper.SAMPLES
+    few = hyper.fit(x[:1], y[:1], np.ones(2), (0, 1), rng=np.random.default_rng(1))
+    assert len(few.samples) == hyper.SAMPLES and not hyper.fit(x, y, np.ones(2), (0, 1)).samples

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from gpmi import Optimizer
-from gpmi.linalg import Factor, inverse_and_logdet, one_blas_thread, semidefinite_root
+from gpmi.linalg import Factor, invert, one_blas_thread, semidefinite_root, solve_definite
 
 
 def covariance(n: int, seed: int = 0) -> np.ndarray:
@@ -43,13 +43,24 @@ def test_a_factor_grown_by_blocks_and_rows_is_the_cholesky_factor(sizes: list[in
     np.testing.assert_allclose(factor.solve_transposed(b), np.linalg.solve(lower.T, b), rtol=1e-8, atol=1e-10)
 
 
-def test_the_inverse_and_the_determinant() -> None:
-    c = covariance(40)
-    solved = inverse_and_logdet(c.copy())
+def test_the_inverse_the_solution_and_the_determinant_from_the_lower_triangle_alone() -> None:
+    c, b = covariance(40), np.random.default_rng(0).standard_normal((40, 2))
+    lower = np.where(np.tri(40, dtype=bool), c, np.nan)
+    solved = invert(lower, b)
     assert solved is not None
-    np.testing.assert_allclose(solved[0] @ c, np.eye(40), atol=1e-12)
-    assert solved[1] == pytest.approx(np.linalg.slogdet(c)[1], rel=1e-13)
-    assert inverse_and_logdet(-np.eye(3)) is None
+    inverse = np.linalg.inv(c)
+    np.testing.assert_allclose(np.tril(solved.lower), np.tril(inverse), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(c @ solved.solution, b, atol=1e-9)
+    assert solved.logdet == pytest.approx(np.linalg.slogdet(c)[1], rel=1e-13)
+    assert invert(-np.eye(3), np.ones((3, 1))) is None
+
+
+def test_a_small_definite_system() -> None:
+    c = covariance(5)
+    x = solve_definite(c, np.arange(5.0))
+    assert x is not None
+    np.testing.assert_allclose(c @ x, np.arange(5.0), atol=1e-12)
+    assert solve_definite(-np.eye(2), np.ones(2)) is None
 
 
 def test_a_root_of_a_singular_covariance_has_its_rank() -> None:

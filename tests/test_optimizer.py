@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -468,3 +470,50 @@ def test_thompson_sampling_does_not_repeat_itself_on_a_large_discrete_space() ->
         x = opt.ask()
         opt.tell(x, -float(x["i"] + x["j"]) / 100)
     assert len({(t.x["i"], t.x["j"]) for t in opt.trials}) == 12
+
+
+@pytest.mark.parametrize("fit", ["loo", "mcmc"])
+@pytest.mark.parametrize("policy", [None, Thompson()], ids=["default", "thompson"])
+@pytest.mark.parametrize("finite", [False, True])
+def test_other_ways_to_learn_the_prior_find_the_optimum_and_replay(fit: str, policy: Any, finite: bool) -> None:
+    def f(x: np.ndarray) -> float:
+        return float(-((x[0] - 0.3) ** 2) - (x[1] - 0.6) ** 2)
+
+    def make() -> Optimizer:
+        grid = np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, 11)] * 2), axis=-1).reshape(-1, 2)
+        return Optimizer(grid if finite else [(0.0, 1.0)] * 2, policy, fit=fit, seed=3)
+
+    opt = make()
+    for i in range(16):
+        x = opt.ask()
+        if i == 9:
+            opt.fail(x)
+        else:
+            opt.tell(x, f(x))
+    pending = opt.ask(2)
+    np.testing.assert_allclose(opt.recommend(), [0.3, 0.6], atol=0.1)
+    again = make().replay(opt.trials[:17])
+    np.testing.assert_array_equal(again.ask(), pending[1])
+    last = opt.trials[-1]
+    assert last.mu is not None and last.sd is not None and np.isfinite(last.mu) and last.sd >= 0.0
+
+
+def test_how_to_learn_a_prior_that_is_given_is_a_contradiction() -> None:
+    with pytest.raises(ValueError, match=r"fit is .mcmc., but kernel is given.*leave out"):
+        Optimizer([(0.0, 1.0)], kernel=kernels.RBF(0.3), fit="mcmc")
+    with pytest.raises(ValueError, match="fit is 'bayes'; give one of 'map', 'loo', 'mcmc'"):
+        Optimizer([(0.0, 1.0)], fit="bayes")  # type: ignore[arg-type]
+
+
+def test_a_suggestion_under_draws_of_the_prior_has_the_best_mean_score_of_a_finite_set() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.random((40, 2))
+    opt = Optimizer(rows, GPUCB(), fit="mcmc", n_init=0, seed=0)
+    for row in rows[:10]:
+        opt.tell(row, float(np.sin(5.0 * row[0]) + row[1]))
+    x = opt.ask()
+    opt.forget(x)
+    told = opt.posterior
+    assert told is not None and len(opt._members) == 8
+    o = opt._objective(opt.policy, told, [], [])
+    np.testing.assert_array_equal(x, rows[np.argmax(np.mean([m(rows) for m in o.members], axis=0))])

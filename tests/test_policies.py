@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,6 +27,7 @@ from gpmi import (
     kernels,
 )
 from gpmi.policies import Mean, _log_h
+from gpmi.promises import Promises
 
 STATE = State(t=7, gamma_hat=2.5, noise_var=0.01, best_observed=0.8, best_mean=0.6, size=100, dim=0, horizon=40)
 MU = np.linspace(-3.0, 3.0, 25)
@@ -132,13 +135,24 @@ def test_log_h_is_accurate_far_out_and_smooth_at_its_seams() -> None:
     assert np.exp(_log_h(np.array([4.0])))[0] == pytest.approx(norm.pdf(4) + 4 * norm.cdf(4), rel=1e-14)
 
 
-def test_reinvest_weighs_improvement_by_what_was_spent() -> None:
-    ei = EI("mean").score(MU, VAR, STATE)
-    np.testing.assert_allclose(Reinvest(c=0.3).score(MU, VAR, STATE), MU + 0.3 * 7 * ei)
-    late = State(t=38, gamma_hat=0, noise_var=0, best_observed=0, best_mean=0.6, size=1, dim=1, horizon=40)
-    np.testing.assert_allclose(Reinvest(c=0.3).score(MU, VAR, late), MU + 0.3 * 3 * ei)
-    endless = State(t=38, gamma_hat=0, noise_var=0, best_observed=0, best_mean=0.6, size=1, dim=1, horizon=None)
-    np.testing.assert_allclose(Reinvest(c=0.3).score(MU, VAR, endless), MU + 0.3 * 38 * ei)
+def test_reinvest_is_its_formula() -> None:
+    """k min(sqrt(log(2 t^2 / delta)) sd, c H EI), with k = (1/4 + kept) / (1/4 + made) between its floor and 1."""
+    ei, sd = EI("mean").score(MU, VAR, STATE), np.sqrt(VAR)
+
+    def want(k: float, c: float, left: int, t: int) -> np.ndarray:
+        return MU + k * np.minimum(np.sqrt(np.log(2 * t**2 / 0.1)) * sd, c * left * ei)
+
+    np.testing.assert_allclose(Reinvest().score(MU, VAR, STATE), want(1.0, 10.0, 34, 7))
+    failing = replace(STATE, promises=Promises(made=2.25, kept=1.0))
+    np.testing.assert_allclose(Reinvest(c=0.3).score(MU, VAR, failing), want(0.5, 0.3, 34, 7))
+    hopeless = replace(STATE, promises=Promises(made=1e4, kept=0.0))
+    np.testing.assert_allclose(Reinvest().score(MU, VAR, hopeless), want(0.1, 10.0, 34, 7))
+    lucky = replace(STATE, promises=Promises(made=1.0, kept=50.0))
+    np.testing.assert_allclose(Reinvest().score(MU, VAR, lucky), want(1.0, 10.0, 34, 7))
+    for horizon in (None, 20):  # none, and one that is over: as long again
+        np.testing.assert_allclose(
+            Reinvest().score(MU, VAR, replace(STATE, t=38, horizon=horizon)), want(1.0, 10.0, 38, 38)
+        )
 
 
 def test_every_policy_says_what_is_proven_for_it() -> None:

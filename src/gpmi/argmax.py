@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpmi.linalg import Array, Mask
 from gpmi.policies import Policy, State
-from gpmi.posterior import Draw, Event, Posterior
+from gpmi.posterior import Draw, Event, Posterior, Rows
 from gpmi.space import Parameters
-from gpmi.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
+from gpmi.tracking import Tracked, chunks, first_best, lazy_argmax, moments_in_chunks
 
 SCREEN = 512  # low-discrepancy points of the screen
 STARTS = 6  # points polished in lockstep: little dearer than one
@@ -22,9 +23,12 @@ _NEIGHBOURS = 64  # points of the screen close to the best known ones
 _ROUNDS = 60  # evaluations of all starts together
 _GIVE_UP = 1e-6  # a step shorter than this, in widths of the box, is no step
 _TOLERANCE = 1e-6  # a gain smaller than this, in ranges of the screen's scores, is no gain
-_LENGTHS = np.array([1.0, 0.3, 0.09])  # the steps tried at once, in units of the one BFGS proposes
+_LENGTHS = np.array([[1.0], [0.3], [0.09]])  # the steps tried at once, in units of the one BFGS proposes
+_SHORTER = 0.027  # the next steps where none of them was good
 _SAME_PEAK = 0.02  # starts closer than this, in widths of the box, climb the same peak
 _TINY = 1e-300
+
+Gradient: TypeAlias = Callable[[Rows], Array]  # the gradients at the rows asked for
 
 
 @dataclass(frozen=True)
@@ -41,12 +45,16 @@ class Found:
 
 @dataclass(frozen=True)
 class Objective:
-    """A policy's score as a function of the point; sign is -1 where the user minimises."""
+    """A policy's score as a function of the point; sign is -1 where the user minimises.
+
+    Where there are `members`, models of the same observations under other priors, it is the mean of their scores.
+    """
 
     posterior: Posterior
     policy: Policy
     state: State
     sign: float
+    members: tuple[Objective, ...] = ()
 
     def index(self, mu: Array, var: Array) -> Array:
         """The score where the posterior has mean mu and variance var."""
@@ -60,18 +68,37 @@ class Objective:
         return score
 
     def __call__(self, z: Array) -> Array:
-        """The score at z (m, d). O(n^2 m)."""
+        """The score at z (m, d). O(n^2 m) for each member."""
+        if self.members:
+            return _mean([member(z) for member in self.members])
         return self.index(*self.posterior(z))
 
-    def with_gradient(self, z: Array) -> tuple[Array, Array]:
-        """The score at z (m, d) and its gradient by z: the one chain rule that serves every kernel and policy."""
+    def at(self, tracked: Tracked) -> Array:
+        """The score at the points whose moments are kept up to date."""
+        return self(tracked.z) if self.members else self.index(tracked.mu, tracked.var)
+
+    def with_gradient(self, z: Array) -> tuple[Array, Gradient]:
+        """The score at z (m, d) and its gradients by z, (k, d), at those rows of z that are asked for.
+
+        This is the one chain rule that serves every kernel and policy.
+        """
+        if self.members:
+            scores, gradients = zip(*(member.with_gradient(z) for member in self.members), strict=True)
+            return _mean(scores), lambda rows: _mean([gradient(rows) for gradient in gradients])
         mu, var, pull = self.posterior.with_pullback(z)
         score, by_mu, by_var = self.policy.with_derivatives(self.sign * mu, var, self.state)
-        return score, pull(self.sign * by_mu, by_var)
+        return score, lambda rows: pull(rows, self.sign * by_mu[rows], by_var[rows])
 
     def found(self, row: Array, number: int | None = None, events: tuple[Event, ...] = ()) -> Found:
         mu, var = self.posterior(row[None])
-        score = float("nan") if self.policy.joint else float(self.index(mu, var)[0])
+        if self.members:  # the moments of the mixture
+            moments = [member.posterior(row[None]) for member in self.members]
+            mu = _mean([m for m, _ in moments])
+            var = _mean([v + (m - mu) ** 2 for m, v in moments])
+        if self.policy.joint:
+            score = float("nan")
+        else:
+            score = float((self(row[None]) if self.members else self.index(mu, var))[0])
         return Found(row, float(mu[0]), float(var[0]), score, number, events)
 
 
@@ -89,7 +116,11 @@ def best_row(
     """
     posterior, policy = objective.posterior, objective.policy
     if policy.joint:
-        return _drawn_row(objective, rows, excluded, rng), None
+        return _drawn_row(_any_member(objective, rng), rows, excluded, rng), None
+    if objective.members:
+        score = np.concatenate([objective(rows[part]) for part in chunks(len(rows), posterior.n)])
+        number = first_best(score, excluded)
+        return objective.found(rows[number], number), None
     if tracked is None and policy.grows_with_var:
         number, bound = lazy_argmax(posterior, rows, objective.index, bound, excluded)
         return objective.found(rows[number], number), bound
@@ -97,6 +128,16 @@ def best_row(
     score = objective.index(mu, var)
     number = first_best(score, excluded)
     return Found(rows[number], float(mu[number]), float(var[number]), float(score[number]), number), None
+
+
+def _mean(values: Sequence[Array]) -> Array:
+    """The mean of a few arrays of the same shape."""
+    return np.asarray(np.mean(values, axis=0))
+
+
+def _any_member(objective: Objective, rng: np.random.Generator) -> Objective:
+    """The objective of one member: a joint draw of f is a draw of its prior first."""
+    return objective.members[int(rng.integers(len(objective.members)))] if objective.members else objective
 
 
 def _drawn_row(objective: Objective, rows: Array, excluded: Mask | None, rng: np.random.Generator) -> Found:
@@ -125,9 +166,9 @@ def best_point(
     is scored, and the reals are polished again, until nothing improves.
     """
     if objective.policy.joint:
-        return _drawn_point(objective, space, screen.z, known, rng, visited)
+        return _drawn_point(_any_member(objective, rng), space, screen.z, known, rng, visited)
     z = np.concatenate([screen.z, _neighbours(space, known, rng), known])
-    score = np.concatenate([objective.index(screen.mu, screen.var), objective(z[len(screen.z) :])])
+    score = np.concatenate([objective.at(screen), objective(z[len(screen.z) :])])
     starts = z[_apart(space, z, score)]
     finite = score[np.isfinite(score)]
     tolerance = _TOLERANCE * float(np.ptp(finite)) if len(finite) else 0.0
@@ -190,17 +231,18 @@ def _apart(space: Parameters, z: Array, score: Array) -> Array:
 
 def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
     """Climb from every start over the continuous coordinates, the others held."""
-    free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
-    if not free.any():
+    is_free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
+    if not is_free.any():
         return starts.copy(), objective(starts)
+    free = slice(None) if is_free.all() else is_free  # a view is cheaper than a copy
     lo, width = space.lo[free], space.span[free]
     reach = objective.posterior.kernel.reach(space.dim)[free] / width
 
-    def unit_objective(u: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
+    def unit_objective(u: Array, which: NDArray[np.intp]) -> tuple[Array, Gradient]:
         z = starts[which]
         z[:, free] = lo + u * width
         value, gradient = objective.with_gradient(z)
-        return value, gradient[:, free] * width
+        return value, lambda rows: gradient(rows)[:, free] * width
 
     u, value = climb(unit_objective, (starts[:, free] - lo) / width, np.minimum(reach, 1.0) ** 2, tolerance)
     points = starts.copy()
@@ -209,56 +251,59 @@ def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: f
 
 
 def climb(
-    f: Callable[[Array, NDArray[np.intp]], tuple[Array, Array]],
+    f: Callable[[Array, NDArray[np.intp]], tuple[Array, Gradient]],
     u: Array,  # (s, d) in the unit cube
     metric: Array,  # (d,), the guess at the relative curvature: the squared distances over which f changes
     tolerance: float = 0.0,  # gains below it are not worth a step
 ) -> tuple[Array, Array]:
     """Local maxima of f in the unit cube, from all starts in lockstep: projected BFGS with a backtracking line search.
 
-    f maps points (k, d) and the numbers (k,) of the starts they belong to to values (k,) and gradients (k, d).
-    Each round evaluates f once, for every start still moving at steps of several lengths, because more points cost
-    little more than one: the best acceptable one is taken. Coordinates held at a bound by their gradient do not move.
-    A start that comes close to the best one is dropped. It ends when the best one has come to rest and none of the
-    others would overtake it by a gain like its last.
+    f maps points (k, d) and the numbers (k,) of the starts they belong to to values (k,), and to a function that gives
+    the gradients at some of them. Each round evaluates f once, for every start still moving at steps of several
+    lengths, because more points cost little more than one: the best acceptable one is taken. Coordinates held at a
+    bound by their gradient do not move. A start that comes close to the best one is dropped. It ends when the best one
+    has come to rest and none of the others would overtake it by a gain like its last.
     """
     u = np.clip(u, 0.0, 1.0)
     at = np.arange(len(u))  # the starts still moving; the arrays below are theirs
-    value, gradient = f(u, at)
+    value, gradients = f(u, at)
+    gradient = gradients(at)
     best_u, best_value = u.copy(), value.copy()  # where each start has come to
     curvature = np.tile(np.diag(metric), (len(u), 1, 1))  # approximations of -(d^2 f)^-1, up to a factor at first
-    direction, length = _ascent(u, gradient, curvature), np.ones((len(u), 1))
+    direction = _ascent(u, gradient, curvature)
     direction *= 0.1 / (np.abs(direction).max(axis=1, keepdims=True) + _TINY)
     fresh = np.ones(len(u), dtype=bool)  # which starts have not met any curvature yet
     gain = np.full(len(u), np.inf)  # what the last accepted step brought
     for _ in range(_ROUNDS):
-        steps = np.clip(u[:, None] + (length * _LENGTHS)[:, :, None] * direction[:, None], 0.0, 1.0) - u[:, None]
-        slopes = (gradient[:, None] * steps).sum(axis=2)  # about twice what a full step promises, near a maximum
-        leader = int(np.argmax(best_value))
+        steps = u[:, None] + _LENGTHS * direction[:, None]  # (s, lengths, d)
+        np.minimum(np.maximum(steps, 0.0, out=steps), 1.0, out=steps)
+        steps -= u[:, None]
+        slopes = (steps @ gradient[:, :, None])[:, :, 0]  # about twice what a full step promises, near a maximum
+        leader = best_value.argmax()
         leading = at == leader
-        moving = (np.abs(steps[:, 0]).max(axis=1) > _GIVE_UP) & (slopes[:, 0] > tolerance)
-        moving &= (np.abs(u - best_u[leader]).max(axis=1) > _SAME_PEAK) | leading
+        moving = (np.abs(u - best_u[leader]).max(axis=1) > _SAME_PEAK) | leading
+        moving &= (np.abs(steps[:, 0]).max(axis=1) > _GIVE_UP) & (slopes[:, 0] > tolerance)
         if not moving.all():
             at, u, value, gradient, gain = at[moving], u[moving], value[moving], gradient[moving], gain[moving]
-            curvature, direction, length, fresh = curvature[moving], direction[moving], length[moving], fresh[moving]
+            curvature, direction, fresh = curvature[moving], direction[moving], fresh[moving]
             steps, slopes, leading = steps[moving], slopes[moving], leading[moving]
-        if len(at) == 0 or (not leading.any() and np.all(value + gain < best_value[leader] + tolerance)):
+        if len(at) == 0 or (not leading.any() and (value + gain < best_value[leader] + tolerance).all()):
             break
         shape = steps.shape
-        new_value, new_gradient = f((u[:, None] + steps).reshape(-1, shape[2]), np.repeat(at, shape[1]))
+        new_value, gradients = f((u[:, None] + steps).reshape(-1, shape[2]), at.repeat(shape[1]))
         new_value = new_value.reshape(shape[:2])
         # Of the lengths that pass Armijo's rule the best; nan never passes.
         passed = np.where(new_value >= value[:, None] + 1e-4 * slopes, new_value, -np.inf)
-        chosen = (np.arange(len(at)), np.argmax(passed, axis=1))
-        accepted = passed[chosen] > -np.inf
+        chosen = passed.argmax(axis=1) + shape[1] * np.arange(len(at))
+        reached = passed.ravel()[chosen]
+        accepted = reached > -np.inf
         which = accepted[:, None]
-        step, new_value, new_gradient = steps[chosen], new_value[chosen], new_gradient.reshape(shape)[chosen]
-        curvature, fresh = _bfgs(curvature, step, gradient - new_gradient, accepted, fresh)
-        gain = np.where(accepted, new_value - value, gain)
-        u, value = np.where(which, u + step, u), np.where(accepted, new_value, value)
-        gradient = np.where(which, new_gradient, gradient)
-        length = np.where(which, 1.0, length * (_LENGTHS[-1] * _LENGTHS[1]))
-        direction = np.where(which, _ascent(u, gradient, curvature), direction)
+        step = np.where(which, steps.reshape(-1, shape[2])[chosen], 0.0)
+        new_gradient = np.where(which, gradients(chosen), gradient)
+        curvature, fresh = _bfgs(curvature, step, gradient - new_gradient, fresh)
+        gain = np.where(accepted, reached - value, gain)
+        u, value, gradient = u + step, np.where(accepted, reached, value), new_gradient
+        direction = np.where(which, _ascent(u, gradient, curvature), _SHORTER * direction)
         best_u[at], best_value[at] = u, value
     return best_u, best_value
 
@@ -267,32 +312,35 @@ def _ascent(u: Array, gradient: Array, curvature: Array) -> Array:
     """Directions of ascent, (s, d), that do not press against the bounds, at most half the cube long."""
     held = np.where(gradient < 0.0, u <= 0.0, u >= 1.0)
     if held.any():
-        direction = np.where(held, 0.0, (curvature @ np.where(held, 0.0, gradient)[:, :, None])[:, :, 0])
+        gradient = np.where(held, 0.0, gradient)
+        direction: Array = np.where(held, 0.0, (curvature @ gradient[:, :, None])[:, :, 0])
     else:
         direction = (curvature @ gradient[:, :, None])[:, :, 0]
-    bounded: Array = direction / np.maximum(1.0, 2.0 * np.abs(direction).max(axis=1, keepdims=True))
-    return bounded
+    direction /= np.maximum(1.0, 2.0 * np.abs(direction).max(axis=1, keepdims=True))
+    return direction
 
 
-def _bfgs(curvature: Array, step: Array, drop: Array, accepted: Mask, fresh: Mask) -> tuple[Array, Mask]:
-    """The inverses H of the negative Hessians, (s, d, d), after accepted steps that lowered the gradients by `drop`.
+def _bfgs(curvature: Array, step: Array, drop: Array, fresh: Mask) -> tuple[Array, Mask]:
+    """The inverses H of the negative Hessians, (s, d, d), after steps that lowered the gradients by `drop`.
 
-    H' = H - (s (H d)^T + (H d) s^T) / p + (1 + d.H d / p) s s^T / p with p = s.d > 0, the first time after H was
+    H' = H + s a^T + a s^T with a = (1 + d.H d / p) / (2 p) s - H d / p and p = s.d > 0, the first time after H was
     scaled by p / d.H d. Where the function is not concave along the step H stays, so all remain positive definite;
-    while no step has been concave (`fresh`) H is only doubled, so that the steps grow.
+    while no step has been concave (`fresh`) H is only doubled, so that the steps grow. A step of 0 changes nothing.
     """
     p = (step * drop).sum(axis=1)
-    concave = accepted & (p > 1e-10 * np.sqrt((drop * drop).sum(axis=1) * (step * step).sum(axis=1)))
-    p = np.where(concave, p, 1.0)[:, None, None]
-    hd = curvature @ drop[:, :, None]
-    dhd = drop[:, None, :] @ hd
-    scale = np.where((concave & fresh)[:, None, None], p / (dhd + _TINY), 1.0)
-    hd, dhd = scale * hd, scale * dhd
-    cross = step[:, :, None] * (hd / p).transpose(0, 2, 1)
-    updated = scale * curvature - cross - cross.transpose(0, 2, 1)
-    updated += (1.0 + dhd / p) / p * (step[:, :, None] * step[:, None, :])
-    longer = np.where((accepted & fresh & ~concave)[:, None, None], 2.0 * curvature, curvature)
-    return np.where(concave[:, None, None], updated, longer), fresh & ~concave
+    lengths = (step * step).sum(axis=1)
+    concave = p > 1e-10 * np.sqrt((drop * drop).sum(axis=1) * lengths)
+    hd = (curvature @ drop[:, :, None])[:, :, 0]
+    dhd = (drop * hd).sum(axis=1)
+    if fresh.any():
+        longer = np.where(lengths > 0.0, 2.0, 1.0)
+        scale = np.where(fresh, np.where(concave, p / np.maximum(dhd, _TINY), longer), 1.0)
+        curvature, hd, dhd = scale[:, None, None] * curvature, scale[:, None] * hd, scale * dhd
+        fresh = fresh & ~concave
+    over_p = np.divide(1.0, p, out=np.zeros_like(p), where=concave)
+    a = (0.5 * over_p * (1.0 + dhd * over_p))[:, None] * step - over_p[:, None] * hd
+    half = step[:, :, None] * a[:, None, :]
+    return curvature + half + half.transpose(0, 2, 1), fresh
 
 
 def _best_levels(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -117,20 +118,27 @@ class Stationary(Kernel):
     def reach(self, d: int) -> Array:
         return np.full(d, self.lengthscale)
 
-    def _scaled(self, x: Array) -> Array:
-        if self.dim not in (None, x.shape[-1]):
+    @cached_property
+    def _lengths(self) -> Array:
+        return np.asarray(self.lengthscale)
+
+    def _check(self, x: Array) -> None:
+        if self._lengths.shape not in ((), x.shape[-1:]):
             raise ValueError(
                 f"the kernel has {self.dim} lengthscales but the points have {x.shape[-1]} coordinates; "
                 "give one lengthscale per coordinate, or a single number for all"
             )
-        scaled: Array = x / np.asarray(self.lengthscale)
+
+    def _scaled(self, x: Array) -> Array:
+        self._check(x)
+        scaled: Array = x / self._lengths
         return scaled
 
     def __call__(self, x: Array, z: Array) -> Array:
         return self.variance * self._kappa(_squared_distances(self._scaled(x), self._scaled(z)))
 
     def diagonal(self, x: Array) -> Array:
-        self._scaled(x[:1])
+        self._check(x)
         return np.full(len(x), self.variance)
 
     def diagonal_gradient(self, x: Array) -> Array:
@@ -144,8 +152,9 @@ class Stationary(Kernel):
             wh = w * fall
             # sum_j wh_ij (x_i - z_j) as two products; the common shift keeps them small.
             shift = zs[:1]
-            inner = (xs - shift) * wh.sum(axis=1, keepdims=True) - wh @ (zs - shift)
-            gradient: Array = inner * (-self.variance / np.asarray(self.lengthscale))
+            gradient: Array = wh @ (zs - shift)
+            gradient -= (xs - shift) * wh.sum(axis=1, keepdims=True)
+            gradient *= self.variance / self._lengths
             return gradient
 
         return self.variance * kappa, pull
@@ -203,7 +212,8 @@ class Matern(Stationary):
         s = np.sqrt(2.0 * self.nu * r2)
         below, kappa = _unit_matern(s, self.nu)
         if self.nu > 1.0:  # d/ds [s^nu K_nu(s)] = -s^nu K_{nu-1}(s)
-            return kappa, self.nu / (self.nu - 1.0) * below
+            below *= self.nu / (self.nu - 1.0)
+            return kappa, below
         from scipy.special import gamma, kv
 
         away = s > 0.0

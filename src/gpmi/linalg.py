@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ContextDecorator
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,16 +202,34 @@ def _repair(pivot: float, diagonal: float) -> float:
     return max(0.0, FLOOR * diagonal - pivot)
 
 
-def inverse_and_logdet(c: Array) -> tuple[Array, float] | None:
-    """C^-1 (full) and log det C, or None where C is not numerically positive definite; overwrites C. O(n^3)."""
-    upper, info = lapack.dpotrf(c.T, lower=0, clean=1, overwrite_a=1)
+class Inverted(NamedTuple):
+    """What `invert` gives."""
+
+    lower: Array  # C^-1, (n, n), of which only the lower triangle is filled
+    solution: Array  # C^-1 b
+    logdet: float  # log det C
+
+
+def invert(lower: Array, b: Array) -> Inverted | None:
+    """C^-1, C^-1 b for b (n, m) and log det C, or None where C is not numerically positive definite. O(n^3).
+
+    Only the lower triangle of C is looked at; it is overwritten.
+    """
+    # In Fortran's eyes the lower triangle of a C-ordered matrix is the upper one: nothing is copied.
+    upper, info = lapack.dpotrf(lower.T, lower=0, clean=0, overwrite_a=1)
     if info != 0:
         return None
-    logdet = 2.0 * float(np.log(np.diagonal(upper)).sum())
+    logdet = 2.0 * float(np.log(upper.diagonal()).sum())
+    solution, _ = lapack.dpotrs(upper, b, lower=0)
     inverse, _ = lapack.dpotri(upper, lower=0, overwrite_c=1)
-    full: Array = inverse + inverse.T  # dpotri fills one triangle, `clean` has put zeros into the other
-    full.flat[:: len(c) + 1] *= 0.5
-    return full, logdet
+    return Inverted(inverse.T, solution, logdet)
+
+
+def solve_definite(c: Array, b: Array) -> Array | None:
+    """C^-1 b for b (n,), or None where C is not numerically positive definite. O(n^3)."""
+    _, x, info = lapack.dposv(c, b)
+    solution: Array | None = x if info == 0 else None
+    return solution
 
 
 def eigen(c: Array) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ which they were told, and random numbers are drawn afresh from (seed, told, pend
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -21,8 +22,10 @@ from gpmi.kernels import Kernel
 from gpmi.linalg import Array, Mask, one_blas_thread
 from gpmi.policies import Mean, Policy, Reinvest, State
 from gpmi.posterior import Event, Posterior
+from gpmi.promises import promises
 from gpmi.space import Parameters, Point, Space, SpaceExhausted
 from gpmi.tracking import Tracked, first_best, mean_in_chunks
+from gpmi.warp import IDENTITY, Warp
 
 Status = Literal["pending", "told", "failed"]
 Origin = Literal["design", "policy", "user"]
@@ -40,10 +43,10 @@ class Trial:
     status: Status
     origin: Origin  # asked as part of the initial design, asked by the policy, or told without being asked
     order: int | None = None  # when its outcome came in, among all outcomes
-    mu: float | None = None  # the posterior mean at x when the policy chose it
-    sd: float | None = None  # the posterior standard deviation of f there
-    phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi
-    gamma_hat: float | None = None  # gamma_hat_{t-1}
+    mu: float | None = None  # the posterior mean at x when the policy chose it; the median where y was transformed
+    sd: float | None = None  # the posterior standard deviation of f there, or half the width of its central 68 %
+    phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi, in the units of the transformed y
+    gamma_hat: float | None = None  # gamma_hat_{t-1}, in the square of these
 
 
 class Optimizer:
@@ -55,6 +58,9 @@ class Optimizer:
     policy : how the next point is chosen; None for the library's own choice.
     kernel, noise_var : the prior. With both given the model is exactly the paper's: mean 0, coordinates and y as they
         are, nothing learned. What is None is learned from what is told.
+    fit : how what is None is learned: the most probable values given the observations ("map"), those that best predict
+        each observation from the others ("loo"), or by averaging the policy's score over draws of what they might be
+        ("mcmc", several times as dear; `posterior` is then that of the most probable values).
     n_init : the size of the initial design, counting points told before the first `ask`. By default 0 with a given
         prior, and otherwise a few points more than there are parameters.
     budget : how many evaluations there will be in all; a hint to the policy, not a limit.
@@ -78,6 +84,7 @@ class Optimizer:
         *,
         kernel: Kernel | None = None,
         noise_var: float | None = None,
+        fit: Literal["map", "loo", "mcmc"] = "map",
         n_init: int | None = None,
         budget: int | None = None,
         repeats: bool = True,
@@ -95,17 +102,26 @@ class Optimizer:
         self.repeats = checks.flag("repeats", repeats)
         self._kernel = _checked_kernel(kernel, self.space)
         self._noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
+        checks.one_of("fit", fit, ("map", "loo", "mcmc"))
+        if fit != "map" and kernel is not None:
+            raise ValueError(f"fit is {fit!r}, but kernel is given, so it is not learned; leave out one of them")
+        self._fit = fit
         self.n_init = self._default_n_init() if n_init is None else checks.whole("n_init", n_init, 0)
 
         self._trials: dict[int, Trial] = {}
         self._rows: dict[int, Array] = {}  # the coordinates of each trial
         self._next_number = 0
-        self._outcomes: list[int] = []  # numbers of told and failed trials, in that order
+        # The numbers of the trials by what became of them, each in the order in which that happened.
+        self._pending: dict[int, None] = {}
+        self._told: list[int] = []
+        self._failed: list[int] = []
         self._events: dict[Event, None] = {}  # an ordered set
         # Derived from the above, kept because it is dear: see _update.
         self._priors: dict[int, hyper.Prior] = {}
         self._anchor: Posterior | None = None  # the posterior at the last fit
         self._posterior: Posterior | None = None  # given everything told
+        self._members: list[Posterior] = []  # the same under draws of the prior, with fit="mcmc"
+        self._warp = IDENTITY  # what the posterior is a posterior of
         self._tracked: Tracked | None = None
         self._bound: Array | None = None
         self._seen: tuple[set[int], Mask | None] = set(), None
@@ -152,7 +168,7 @@ class Optimizer:
     def forget(self, x: Point) -> None:
         """Give back the pending point x, as if it had never been asked."""
         number = self._pending_number(x)
-        del self._trials[number], self._rows[number]
+        del self._trials[number], self._rows[number], self._pending[number]
 
     def recommend(self) -> Point:
         """The point of the space with the best posterior mean, told or not: what to use when y is noisy.
@@ -163,7 +179,10 @@ class Optimizer:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
             posterior = self._update()
-            objective = Objective(posterior, Mean(), self._state(posterior, []), self._sign)
+            objective = self._objective(Mean(), posterior, [], [])
+            if self.space.rows is not None and self._members:
+                rng = self._rng(posterior, [])
+                return self.space.decode(best_row(objective, self.space.rows, None, None, None, rng)[0].row)
             if self.space.rows is not None:
                 mean = mean_in_chunks(posterior, self.space.rows)
                 return self.space.decode(self.space.rows[first_best(self._sign * mean)])
@@ -202,7 +221,7 @@ class Optimizer:
     @property
     def pending(self) -> tuple[Trial, ...]:
         """The points asked but not yet told."""
-        return tuple(trial for trial in self._trials.values() if trial.status == "pending")
+        return tuple(self._trials[number] for number in self._pending)
 
     @property
     def best(self) -> Trial | None:
@@ -212,11 +231,20 @@ class Optimizer:
 
     @property
     def posterior(self) -> Posterior | None:
-        """The posterior given everything told, in the coordinates of `space.encode` and the units of y."""
+        """The posterior given everything told, in the coordinates of `space.encode`; it is that of `warp(y)`."""
         if not self._told:
             return None
         with one_blas_thread:
             return self._update()
+
+    @property
+    def warp(self) -> Warp:
+        """The transformation of y that the posterior is about, usually none: `warp.inverse` leads back.
+
+        It is learned with the prior where the evidence is clear, and never used with a given kernel or noise_var.
+        """
+        _ = self.posterior
+        return self._warp
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -228,10 +256,6 @@ class Optimizer:
     @property
     def _sign(self) -> float:
         return 1.0 if self.goal == "max" else -1.0
-
-    @property
-    def _told(self) -> list[int]:
-        return [number for number in self._outcomes if self._trials[number].status == "told"]
 
     def _add(
         self,
@@ -247,21 +271,24 @@ class Optimizer:
             x.flags.writeable = False
         trial = Trial(self._next_number, x, None, "pending", origin, None, mu, sd, phi, gamma_hat)
         self._trials[trial.number], self._rows[trial.number] = trial, self.space.encode(x)
+        self._pending[trial.number] = None
         self._next_number += 1
         return trial
 
     def _settle(self, number: int, status: Status, y: float | None) -> Trial:
-        trial = replace(self._trials[number], status=status, y=y, order=len(self._outcomes))
+        trial = replace(self._trials[number], status=status, y=y, order=len(self._told) + len(self._failed))
         self._trials[number] = trial
-        self._outcomes.append(number)
+        del self._pending[number]
+        (self._told if status == "told" else self._failed).append(number)
         return trial
 
     def _find_pending(self, row: Array) -> int | None:
         """The pending trial at these coordinates, or the only one within rounding to six digits of them."""
-        pending = [number for number, trial in self._trials.items() if trial.status == "pending"]
-        distances = [float(np.abs((self._rows[number] - row) / self.space.span).max()) for number in pending]
+        distances = {
+            number: float(np.abs((self._rows[number] - row) / self.space.span).max()) for number in self._pending
+        }
         for tolerance in (0.0, 1e-6):
-            close = [number for number, distance in zip(pending, distances, strict=True) if distance <= tolerance]
+            close = [number for number, distance in distances.items() if distance <= tolerance]
             if close and (tolerance == 0.0 or len(close) == 1):
                 return close[0]
         return None
@@ -312,35 +339,46 @@ class Optimizer:
     def _chosen(self) -> Trial:
         """The policy's choice."""
         told = self._update()
-        failed = [number for number in self._outcomes if self._trials[number].status == "failed"]
-        pending = [number for number, trial in self._trials.items() if trial.status == "pending"]
-        posterior = told
-        if failed:
-            worst = min((self._sign * _value(self._trials[i]) for i in self._told), default=self._sign * told.mean)
-            for number in failed:
-                posterior = posterior.condition(self._rows[number], np.array([self._sign * worst]))
-        for number in pending:
-            posterior = posterior.anticipate(self._rows[number])
-        state = self._state(posterior, failed + pending)
-        objective = Objective(posterior, self.policy, state, self._sign)
+        failed, pending = self._failed, list(self._pending)
+        objective = self._objective(self.policy, told, failed, pending)
+        posterior, state = objective.posterior, objective.state
         found = self._search(objective, told, failed + pending)
         self._events |= dict.fromkeys((*posterior.events, *found.events))
         return self._add(
             self.space.decode(found.row),
             "policy",
-            mu=found.mu,
-            sd=float(np.sqrt(found.var)),
+            **self._in_units_of_y(found),
             phi=found.score - self._sign * found.mu if self.policy.additive else None,
             gamma_hat=state.gamma_hat,
         )
 
-    def _state(self, posterior: Posterior, others: list[int]) -> State:
-        """The state for a posterior of the told trials followed by those of `others`."""
+    def _objective(self, policy: Policy, told: Posterior, failed: list[int], pending: list[int]) -> Objective:
+        """The policy's score given everything told, the failed trials at the worst value, and the pending ones."""
+
+        def of(told: Posterior) -> Objective:
+            posterior = told
+            if failed:
+                worst = self._sign * float((self._sign * told.y).min()) if told.n else told.mean
+                for number in failed:
+                    posterior = posterior.condition(self._rows[number], np.array([worst]))
+            for number in pending:
+                posterior = posterior.anticipate(self._rows[number])
+            return Objective(posterior, policy, self._state(told, posterior, failed + pending), self._sign)
+
+        return replace(of(told), members=tuple(of(member) for member in self._members))
+
+    def _in_units_of_y(self, found: Found) -> dict[str, float]:
+        """The median of f(x) and half the width of its central 68 %: mu and sd where there is no transformation."""
+        sd = math.sqrt(found.var)
+        low, mid, high = self._warp.inverse(np.array([found.mu - sd, found.mu, found.mu + sd])).tolist()
+        return {"mu": mid, "sd": 0.5 * (high - low) if self._warp.bends else sd}
+
+    def _state(self, base: Posterior, posterior: Posterior, others: list[int]) -> State:
+        """The state for a posterior of the told trials, `base`, followed by those of `others`."""
         told = self._told
         chosen = np.array([self._trials[number].origin == "policy" for number in told + others], dtype=bool)
-        base = self._posterior
         best_observed = best_mean = self._sign * posterior.mean
-        if base is not None and told:
+        if told:
             best_observed = float(np.max(self._sign * base.y))
             best_mean = float(np.max(self._sign * base.mu_at_observed))
         size, dim = self.space.extent
@@ -354,6 +392,7 @@ class Optimizer:
             size=size,
             dim=dim,
             horizon=None if self.budget is None else max(1, self.budget - initial),
+            promises=promises(base, chosen[: len(told)], self._sign),
         )
 
     def _search(self, objective: Objective, told: Posterior, others: list[int]) -> Found:
@@ -397,7 +436,7 @@ class Optimizer:
 
     def _excluded(self, rows: Array) -> Mask | None:
         """Which rows may not be asked: failed ones, and with repeats=False all that were asked or told."""
-        if self.repeats and len(self._outcomes) == len(self._told):
+        if self.repeats and not self._failed:
             return None
         gone = {n for n, trial in self._trials.items() if not self.repeats or trial.status == "failed"}
         seen, excluded = self._seen
@@ -417,19 +456,21 @@ class Optimizer:
 
     def _update(self) -> Posterior:
         """The posterior given everything told, under the prior that belongs to that many observations."""
-        numbers = self._told
-        n = len(numbers)
-        x = np.array([self._rows[number] for number in numbers]).reshape(n, self.space.dim)
-        y = np.array([_value(self._trials[number]) for number in numbers])
         fixed = self._kernel is not None and self._noise_var is not None
-        p = 0 if fixed else hyper.fit_point(n)
+        p = 0 if fixed else hyper.fit_point(len(self._told))
         if self._posterior is None or self._anchor is None or self._anchor.n != p:
+            x = np.array([self._rows[number] for number in self._told[:p]]).reshape(p, self.space.dim)
+            y = np.array([_value(self._trials[number]) for number in self._told[:p]])
             prior = self._prior(p, x, y)
-            self._anchor = self._posterior = prior.posterior().condition(x[:p], y[:p]) if p else prior.posterior()
+            anchor, self._warp = prior.posterior(), prior.warp
+            self._anchor = self._posterior = anchor.condition(x, self._warp(y)) if p else anchor
+            self._members = [one.posterior().condition(x, self._warp(y)) for one in prior.samples]
             self._tracked = self._bound = None
             self._events |= dict.fromkeys(prior.events)
-        for i in range(self._posterior.n, n):
-            self._posterior = self._posterior.condition(x[i], y[i : i + 1])
+        for number in self._told[self._posterior.n :]:
+            z = self._warp(np.array([_value(self._trials[number])]))
+            self._posterior = self._posterior.condition(self._rows[number], z)
+            self._members = [member.condition(self._rows[number], z) for member in self._members]
         self._events |= dict.fromkeys(self._posterior.events)
         return self._posterior
 
@@ -443,9 +484,11 @@ class Optimizer:
             else:
                 start = hyper.warm_point(p)
                 warm = None if start is None else self._prior(start, x, y)
-                tries = 2 if hyper.is_first(p) else 1
-                space = self.space
-                self._priors[p] = hyper.fit(x[:p], y[:p], space.span, space.groups, self._noise_var, warm, tries)
+                rng = np.random.default_rng([self.seed, p, 0]) if self._fit == "mcmc" else None
+                self._priors[p] = hyper.fit(
+                    x[:p], y[:p], self.space.span, self.space.groups, self._noise_var, warm, hyper.is_wide(p),
+                    self._fit == "loo", self._sign, rng,
+                )  # fmt: skip
         return self._priors[p]
 
     def _follow(self, z: Array, told: Posterior, posterior: Posterior) -> Tracked:

@@ -18,6 +18,7 @@ from gpmi.posterior import Posterior
 from gpmi.run import Result
 from gpmi.space import Candidates, Choice, Int, Parameter, Parameters, Space
 from gpmi.tracking import moments_in_chunks
+from gpmi.warp import IDENTITY, Warp
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -245,17 +246,25 @@ def _reaches(space: Space) -> bool:
 # The parts of the pictures
 
 
-def _curve(ax: Axes, posterior: Posterior, axis: _Axis, row: Array, true: tuple[_Function, Space] | None) -> None:
-    """mu, mu +- sd and f along an axis through the point with coordinates row."""
+def _curve(
+    ax: Axes,
+    posterior: Posterior,
+    axis: _Axis,
+    row: Array,
+    true: tuple[_Function, Space] | None,
+    warp: Warp = IDENTITY,
+) -> None:
+    """mu, mu +- sd and f along an axis through the point with coordinates row, in units of y."""
     rows = axis.along(row)
     at = axis.positions(rows)
-    mu, sd = _moments(posterior, rows)
+    low, mu, high = _band(posterior, rows, warp)
     if axis.discrete:
-        ax.errorbar(at, mu, sd, fmt="none", color=LIGHT, elinewidth=7.0, label=r"$\mu \pm \sigma$")
-        ax.plot(at, mu, "o", color=BLUE, markersize=4.5, label=r"posterior mean $\mu$")
+        error = np.stack([mu - low, high - mu])
+        ax.errorbar(at, mu, error, fmt="none", color=LIGHT, elinewidth=7.0, label=r"$\mu \pm \sigma$")
+        ax.plot(at, mu, "o", color=BLUE, markersize=4.5, label=_centre(warp))
     else:
-        ax.fill_between(at, mu - sd, mu + sd, color=LIGHT, linewidth=0.0, label=r"$\mu \pm \sigma$")
-        ax.plot(at, mu, color=BLUE, linewidth=1.6, label=r"posterior mean $\mu$")
+        ax.fill_between(at, low, high, color=LIGHT, linewidth=0.0, label=r"$\mu \pm \sigma$")
+        ax.plot(at, mu, color=BLUE, linewidth=1.6, label=_centre(warp))
     if true is not None:
         form = {"linestyle": "none", "marker": "_"} if axis.discrete else {"linestyle": (0, (4, 2))}
         ax.plot(at, _values(*true, rows), color=BLACK, linewidth=1.0, label="$f$", **form)
@@ -276,7 +285,7 @@ def _slices(panels: list[Axes], result: Result, f: _Function | None) -> None:
     queries = np.array([result.space.encode(trial.x) for _, trial in trials])
     alone = len(panels) == 1
     for i, (ax, axis) in enumerate(zip(panels, _axes(result.space), strict=True)):
-        _curve(ax, posterior, axis, row, None if f is None else (f, result.space))
+        _curve(ax, posterior, axis, row, None if f is None else (f, result.space), result.warp)
         at = axis.positions(queries)
         if alone:
             _crosses(ax, at, np.array([trial.y for _, trial in trials]))
@@ -284,7 +293,7 @@ def _slices(panels: list[Axes], result: Result, f: _Function | None) -> None:
             ax.plot(
                 at, np.zeros(len(at)), "|", color=BLUE, alpha=0.5, transform=ax.get_xaxis_transform(), markersize=9.0
             )
-        ax.plot(axis.positions(row[None]), posterior.mu(row), "*", **_star(), label="recommended")
+        ax.plot(axis.positions(row[None]), result.warp.inverse(posterior.mu(row)), "*", **_star(), label="recommended")
         if i:
             ax.sharey(panels[0])
         cell = ax.get_subplotspec()
@@ -302,7 +311,8 @@ def _maps(panels: list[Axes], result: Result, f: _Function | None) -> None:
 
     posterior, recommended = _model(result)
     sheet = _Sheet.of(result.space)
-    mu, sd = _moments(posterior, sheet.rows)
+    low, mu, high = _band(posterior, sheet.rows, result.warp)
+    sd = 0.5 * (high - low)
     true = None if f is None else _values(f, result.space, sheet.rows)
     shown = mu if true is None else true
     levels = _levels(shown, mu, best_is_large=result.goal == "max")
@@ -311,7 +321,7 @@ def _maps(panels: list[Axes], result: Result, f: _Function | None) -> None:
         sheet.fill(function[0], true, levels, "viridis", "Function $f$")
     sheet.lines(queries, shown, levels)
     _queries(queries, result, sheet)
-    sheet.fill(mean, mu, levels, "viridis", r"Posterior mean $\mu$")
+    sheet.fill(mean, mu, levels, "viridis", _centre(result.warp).capitalize())
     steps = np.array(MaxNLocator(9).tick_values(0.0, float(sd.max()) or 1.0))
     sheet.fill(deviation, sd, steps, "Greys", r"Posterior deviation $\sigma$")
     for ax in (queries, mean, deviation):
@@ -474,10 +484,16 @@ def _best(ax: Axes, result: Result, told: list[tuple[int, Trial]]) -> None:
 # Numbers
 
 
-def _moments(posterior: Posterior, rows: Array) -> tuple[Array, Array]:
-    """mu and sd at the points rows (m, d)."""
+def _band(posterior: Posterior, rows: Array, warp: Warp) -> tuple[Array, Array, Array]:
+    """mu - sd, mu and mu + sd at the points rows (m, d), in units of y."""
     mu, var = moments_in_chunks(posterior, rows)
-    return mu, np.sqrt(var)
+    sd = np.sqrt(var)
+    return warp.inverse(mu - sd), warp.inverse(mu), warp.inverse(mu + sd)
+
+
+def _centre(warp: Warp) -> str:
+    """What the middle of a band is."""
+    return "posterior median" if warp.bends else r"posterior mean $\mu$"
 
 
 def _values(f: _Function, space: Space, rows: Array) -> Array:

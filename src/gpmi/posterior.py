@@ -17,12 +17,16 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpmi import checks
 from gpmi.kernels import Kernel
 from gpmi.linalg import Array, Factor, one_blas_thread, semidefinite_root
 
-MomentPullback: TypeAlias = Callable[[Array, Array], Array]
+Rows: TypeAlias = slice | NDArray[np.intp]
+MomentPullback: TypeAlias = Callable[[Rows, Array, Array], Array]
+
+_BLOCK = 1024  # observations added together at most: what is in memory besides L is O(_BLOCK n)
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,9 @@ class Posterior:
         old, k = self.n, len(x)
         if k == 0:
             return self
+        if k > _BLOCK:
+            first = self._extend(x[:_BLOCK], None if y is None else y[:_BLOCK])
+            return first._extend(x[_BLOCK:], None if y is None else y[_BLOCK:])
         cross = self.kernel(x, self.x).T if old else np.empty((0, k))
         if k == 1:
             factor, added = self.factor.append(cross[:, 0], float(self.kernel.diagonal(x)[0]) + self.noise_var)
@@ -156,23 +163,27 @@ class Posterior:
 
     @one_blas_thread
     def with_pullback(self, z: Array) -> tuple[Array, Array, MomentPullback]:
-        """mu and var at z (m, d), and the map (a, b), each (m,) -> a_i d mu(z_i)/dz_i + b_i d var(z_i)/dz_i, (m, d).
+        """mu and var at z (m, d), and the map (rows, a, b) -> a_i d mu(z_i)/dz_i + b_i d var(z_i)/dz_i for some rows i.
 
-        O(n^2 m + n m d): two triangular solves for all points together, and one contraction with the kernel.
+        O(n^2 m): a triangular solve for all points together. The map takes another one for the k rows it is asked for
+        and a contraction with the kernel, O(n^2 k + n m d).
         """
         z = self._points("z", z)
         var, var_gradient = self.kernel.diagonal(z), self.kernel.diagonal_gradient(z)
         if self.n == 0:
-            return np.full(len(z), self.mean), var, lambda by_mu, by_var: by_var[:, None] * var_gradient
+            return np.full(len(z), self.mean), var, lambda rows, by_mu, by_var: by_var[:, None] * var_gradient[rows]
         k, pull = self.kernel.with_input_pullback(z, self.x)  # (m, n)
         v = self.factor.solve(k.T)
         mu = self.mean + self.whitened @ v
         var = np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
-        smoother = self.factor.solve_transposed(v).T  # row i: C^-1 k(x, z_i), so d var = d k(z, z) - 2 smoother . d k
 
-        def gradient(by_mu: Array, by_var: Array) -> Array:
-            weights = np.multiply.outer(by_mu, self.weights) - (2.0 * by_var)[:, None] * smoother
-            return pull(weights) + by_var[:, None] * var_gradient
+        def gradient(rows: Rows, by_mu: Array, by_var: Array) -> Array:
+            # Row i of the smoother is C^-1 k(x, z_i), so d var = d k(z, z) - 2 smoother . d k.
+            smoother = self.factor.solve_transposed(v[:, rows]).T
+            weights = np.zeros_like(k)
+            weights[rows] = by_mu[:, None] * self.weights - (2.0 * by_var)[:, None] * smoother
+            inner: Array = pull(weights)[rows] + by_var[:, None] * var_gradient[rows]
+            return inner
 
         return mu, var, gradient
 
@@ -181,7 +192,7 @@ class Posterior:
         """mu and var at z (m, d) with their gradients by z. O(n^2 m + n m d)."""
         mu, var, gradient = self.with_pullback(z)
         one, zero = np.ones(len(mu)), np.zeros(len(mu))
-        return Moments(mu, var, gradient(one, zero), gradient(zero, one))
+        return Moments(mu, var, gradient(slice(None), one, zero), gradient(slice(None), zero, one))
 
     @one_blas_thread
     def covariance(self, z: Array, other: Array | None = None) -> Array:

@@ -13,6 +13,7 @@ from gpmi.optimizer import Optimizer, Trial
 from gpmi.policies import Policy
 from gpmi.posterior import Event, Posterior
 from gpmi.space import Point, Space, SpaceExhausted
+from gpmi.warp import IDENTITY, Warp
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +29,8 @@ class Result:
     goal: Literal["max", "min"]
     seed: int
     space: Space = field(repr=False)
-    posterior: Posterior | None = field(repr=False)
+    posterior: Posterior | None = field(repr=False)  # of warp(y)
+    warp: Warp = field(repr=False, default=IDENTITY)  # usually z = y; see `Optimizer.warp`
 
     @staticmethod
     def of(optimizer: Optimizer, reason: str) -> Result:
@@ -50,6 +52,7 @@ class Result:
             seed=optimizer.seed,
             space=optimizer.space,
             posterior=posterior,
+            warp=IDENTITY if posterior is None else optimizer.warp,
         )
 
 
@@ -61,6 +64,7 @@ def maximize(
     policy: Policy | None = None,
     kernel: Kernel | None = None,
     noise_var: float | None = None,
+    fit: Literal["map", "loo", "mcmc"] = "map",
     n_init: int | None = None,
     repeats: bool = True,
     seed: int | None = None,
@@ -81,8 +85,8 @@ def maximize(
     (True, 'budget')
     """
     optimizer = Optimizer(
-        space, policy, kernel=kernel, noise_var=noise_var, n_init=n_init, budget=_needed(budget), repeats=repeats,
-        seed=seed, goal="max",
+        space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init, budget=_needed(budget),
+        repeats=repeats, seed=seed, goal="max",
     )  # fmt: skip
     return _run(f, optimizer, progress)
 
@@ -95,6 +99,7 @@ def minimize(
     policy: Policy | None = None,
     kernel: Kernel | None = None,
     noise_var: float | None = None,
+    fit: Literal["map", "loo", "mcmc"] = "map",
     n_init: int | None = None,
     repeats: bool = True,
     seed: int | None = None,
@@ -102,8 +107,8 @@ def minimize(
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
     optimizer = Optimizer(
-        space, policy, kernel=kernel, noise_var=noise_var, n_init=n_init, budget=_needed(budget), repeats=repeats,
-        seed=seed, goal="min",
+        space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init, budget=_needed(budget),
+        repeats=repeats, seed=seed, goal="min",
     )  # fmt: skip
     return _run(f, optimizer, progress)
 

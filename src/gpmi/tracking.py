@@ -54,7 +54,7 @@ class Tracked:
         if n == 0:
             return Tracked(z, posterior, mu, var, ())
         v = np.empty((n, m))
-        for part in _chunks(m, n):
+        for part in chunks(m, n):
             v[:, part] = posterior.whiten(z[part])
         var -= np.einsum("ij,ij->j", v, v)
         return Tracked(z, posterior, mu + posterior.whitened @ v, np.maximum(var, 0.0), (_Block(v, posterior.x, n),))
@@ -116,7 +116,7 @@ def _empty_block(posterior: Posterior, m: int) -> _Block:
 def moments_in_chunks(posterior: Posterior, z: Array) -> tuple[Array, Array]:
     """mu and var at z (m, d), the direct way, in pieces that fit in memory. O(n^2 m)."""
     mu, var = np.empty(len(z)), np.empty(len(z))
-    for part in _chunks(len(z), posterior.n):
+    for part in chunks(len(z), posterior.n):
         mu[part], var[part] = posterior(z[part])
     return mu, var
 
@@ -124,7 +124,7 @@ def moments_in_chunks(posterior: Posterior, z: Array) -> tuple[Array, Array]:
 def mean_in_chunks(posterior: Posterior, z: Array) -> Array:
     """mu alone at z (m, d), in pieces that fit in memory. O(n m)."""
     mu = np.empty(len(z))
-    for part in _chunks(len(z), posterior.n):
+    for part in chunks(len(z), posterior.n):
         mu[part] = posterior.mu(z[part])
     return mu
 
@@ -159,7 +159,7 @@ def lazy_argmax(
     m = len(z)
     mu = np.empty(m)
     bound = np.full(m, np.inf) if bound is None else bound.copy()
-    for part in _chunks(m, posterior.n):
+    for part in chunks(m, posterior.n):
         mu[part], one = _mean_and_bound(posterior, z[part])
         bound[part] = np.minimum(bound[part], one)
     score = index(mu, bound)
@@ -173,7 +173,7 @@ def lazy_argmax(
             return first_best(score, ~(allowed & fresh)), bound
         if len(stale) > portion:
             stale = stale[np.argpartition(-score[stale], portion)[:portion]]
-        for part in _chunks(len(stale), posterior.n):
+        for part in chunks(len(stale), posterior.n):
             bound[stale[part]] = posterior(z[stale[part]])[1]
         score[stale] = index(mu[stale], bound[stale])
         fresh[stale] = True
@@ -195,7 +195,7 @@ def _mean_and_bound(posterior: Posterior, z: Array) -> tuple[Array, Array]:
     return mu, prior * (1.0 + 1e-12) - k.max(axis=1)
 
 
-def _chunks(m: int, n: int) -> Iterator[slice]:
+def chunks(m: int, n: int) -> Iterator[slice]:
     """Slices of range(m) for which an (n, slice) matrix has at most _CHUNK_VALUES values."""
     step = max(1, _CHUNK_VALUES // max(n, 1))
     for begin in range(0, m, step):

@@ -1,0 +1,81 @@
+"""Any few observations give a finite suggestion inside the space, without an exception and without a warning."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpmi
+
+
+def a_space(rng: np.random.Generator) -> Any:
+    """A box, named parameters of all kinds, or candidates, of any dimension from 1 to 30."""
+    d = int(rng.choice([1, 1, 2, 3, 6, 12, 30]))
+    kind = rng.choice(["box", "mixed", "candidates"], p=[0.5, 0.3, 0.2])
+    if kind == "candidates":
+        return rng.standard_normal((int(rng.integers(1, 60)), d)) * 10.0 ** rng.integers(-6, 7)
+    if kind == "mixed":
+        kinds: list[Any] = [
+            (0.0, 1.0),
+            gpmi.Real(1e-6, 1e2, log=True),
+            gpmi.Int(1, 8),
+            gpmi.Int(1, 1000, log=True),
+            ["a", "b", "c"],
+            [True, False],
+        ]
+        return {f"p{j}": kinds[int(rng.integers(len(kinds)))] for j in range(d)}
+    lo = rng.standard_normal(d) * 10.0 ** rng.integers(-6, 7)
+    return [(float(a), float(a + w)) for a, w in zip(lo, 10.0 ** rng.uniform(-3.0, 6.0, d), strict=True)]
+
+
+def values(n: int, rng: np.random.Generator) -> np.ndarray:
+    """n observations of a nasty kind."""
+    y = rng.standard_normal(n)
+    kind = rng.choice(["plain", "constant", "zero", "low outlier", "high outlier", "orders", "ties", "offset", "tiny"])
+    if kind == "constant":
+        y = np.full(n, float(rng.standard_normal() * 10.0 ** rng.integers(-8, 9)))
+    elif kind == "zero":
+        y = np.zeros(n)
+    elif kind == "low outlier":
+        y[0] = -1e6
+    elif kind == "high outlier":
+        y[-1] = 1e6
+    elif kind == "orders":
+        y = np.sign(y) * 10.0 ** rng.uniform(-5.0, 5.0, n)
+    elif kind == "ties":
+        y = np.round(y)
+    elif kind == "offset":
+        y = 1e9 + y
+    elif kind == "tiny":
+        y = 1e-12 * y
+    return np.asarray(y * 10.0 ** rng.choice([0, 0, 0, -30, 30]))
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_few_observations_of_any_kind_give_a_finite_suggestion_in_the_space(seed: int) -> None:
+    rng = np.random.default_rng([2014, seed])
+    n = int(rng.integers(1, 9))
+    goal: Any = rng.choice(["max", "min"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit: Any = "loo" if seed % 10 == 3 else "mcmc" if seed % 10 == 7 else "map"
+        opt = gpmi.Optimizer(a_space(rng), fit=fit, n_init=0, seed=seed, goal=str(goal))
+        # Points of the space's own design, some of them twice.
+        points = [opt.space.decode(row) for row in opt._design_rows(n)[:n]]
+        points += [points[int(rng.integers(len(points)))] for _ in range(n - len(points))]
+        if n > 1 and rng.random() < 0.4:
+            points[-1] = points[0]
+        for x, y in zip(points, values(n, rng), strict=True):
+            opt.tell(x, float(y))
+        suggestions = [*opt.ask(2), opt.recommend()]
+    posterior = opt.posterior
+    assert posterior is not None
+    for x in suggestions:
+        row = opt.space.encode(x)  # refuses what is not in the space
+        assert np.all(np.isfinite(row))
+        mu, var = posterior(row)
+        assert np.isfinite(mu[0]) and np.isfinite(var[0]) and var[0] >= 0.0
+    assert [trial.origin for trial in opt.pending] == ["policy"] * 2
