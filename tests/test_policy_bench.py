@@ -1,0 +1,34 @@
+"""The policy benchmark's own loop queries what the library queries."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpmi
+from gpmi.tasks import TASKS
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+policies = pytest.importorskip("policies")
+
+
+@pytest.mark.parametrize("policy", [None, gpmi.GPMI(), gpmi.LogEI("mean")], ids=repr)
+@pytest.mark.parametrize("name", ["generated-2", "branin"])
+def test_the_benchmark_makes_the_library_s_queries(name: str, policy: gpmi.Policy | None) -> None:
+    scenario = policies.SCENARIOS[name](3)
+    queries = policies.simulate(scenario, policy or gpmi.Reinvest(), 3, scenario.horizon)[:25]
+    fixed = 0 if not name.startswith("generated") else 3
+    task = TASKS[name].sample(np.random.default_rng([policies.zlib.crc32(name.encode()), fixed]))
+    rng = np.random.default_rng([3, 17])
+    opt = gpmi.Optimizer(
+        task.candidates, policy, kernel=task.kernel, noise_var=task.noise_var, budget=scenario.horizon + 10
+    )
+    for row in rng.choice(len(task.values), 10, replace=False):
+        opt.tell(task.candidates[row], task.values[row] + task.noise_sd * rng.standard_normal())
+    for row in queries:
+        x = opt.ask()
+        assert np.array_equal(x, task.candidates[row])
+        opt.tell(x, task.values[row] + task.noise_sd * rng.standard_normal())
