@@ -25,9 +25,10 @@ _MEAN_SD = 1.0  # the prior of the constant mean, in standard deviations of y
 
 # Normal priors on the logarithms, (mean, sd). The lengthscale's grows with sqrt(number of parameters), so that the
 # typical distance between two points stays a few lengthscales in every dimension (Hvarfner et al. 2024, whose
-# LogNormal(sqrt 2 + log(d) / 2, sqrt 3) has this mode); the noise may be anything from rounding to all there is.
+# LogNormal(sqrt 2 + log(d) / 2, sqrt 3) has this mode; sd 1 in place of their sqrt 3 keeps single lengthscales from
+# running away on ten points); the noise may be anything from rounding to all there is.
 _LOG_VARIANCE = (0.0, 1.0)
-_LOG_LENGTHSCALE = (np.sqrt(2.0) - 3.0, np.sqrt(3.0))
+_LOG_LENGTHSCALE = (np.sqrt(2.0) - 3.0, 1.0)
 _LOG_NOISE = (np.log(1e-5), 3.0)
 _BOUNDS_VARIANCE = (-6.0, 6.0)
 _BOUNDS_LENGTHSCALE = (np.log(5e-3), np.log(1e3))
