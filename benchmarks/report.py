@@ -30,6 +30,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+README = Path(__file__).resolve().parents[1] / "README.md"
 DOCS = compare.ROOT / "docs" / "benchmarks"
 US = "gpmi"
 GP_PEERS = tuple(name for name in peers.PEERS if name not in (US, "random", "CMA-ES", "Optuna TPE"))
@@ -461,6 +462,16 @@ def page(runs: Runs, costs: Costs) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def into_readme(runs: Runs, costs: Costs) -> None:
+    """What was promised and what was measured, between the README's two marks."""
+    begin, end = "<!-- compare: written by make bench-report -->", "<!-- compare: end -->"
+    before, rest = README.read_text(encoding="utf-8").split(begin)
+    words = {True: "yes", False: "**no**", None: "not measured"}
+    body = [[v.claim, v.figures.replace("|", "/"), words[v.holds]] for v in verdicts(runs, costs)]
+    text = "\n".join([begin, f"Measured on {machine()}.", "", table(["promise", "measured", "holds"], body), end])
+    README.write_text(before + text + rest.split(end)[1], encoding="utf-8")
+
+
 def main() -> None:
     plt.rcParams.update({"svg.hashsalt": US, "svg.fonttype": "none"})
     runs, costs = Runs.load(), Costs.load()
@@ -470,6 +481,7 @@ def main() -> None:
     if costs.rows:
         draw_cost(costs)
     (DOCS / "compare.md").write_text(page(runs, costs))
+    into_readme(runs, costs)
 
 
 if __name__ == "__main__":
