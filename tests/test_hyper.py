@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpmi import Posterior, hyper, kernels
+from gpmi import Posterior, hyper, kernels, maximize
 
 
 def draw(n: int, d: int, lengthscale: list[float], noise_var: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -232,3 +232,9 @@ def test_draws_of_the_prior_lie_around_the_most_probable_one_and_are_seeded() ->
     assert len({one.noise_var for one in a.samples}) == hyper.SAMPLES
     few = hyper.fit(x[:1], y[:1], np.ones(2), (0, 1), rng=np.random.default_rng(1))
     assert len(few.samples) == hyper.SAMPLES and not hyper.fit(x, y, np.ones(2), (0, 1)).samples
+
+
+def test_exact_observations_that_repeat_do_not_lose_the_fit() -> None:
+    grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 11)] * 2), -1).reshape(-1, 2)
+    result = maximize(lambda x: -((x[0] - 0.3) ** 2) - (x[1] - 0.6) ** 2, grid, budget=30, noise_var=0.0, seed=0)
+    assert not [event for event in result.events if event.kind == "fit"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from gpmi import GPMI, Optimizer, Posterior, Reinvest, kernels
+from gpmi import GPMI, Optimizer, Posterior, Reinvest, State, kernels
 from gpmi.promises import NONE, promises
 
 
@@ -71,8 +73,8 @@ def test_nothing_is_promised_without_a_past_or_by_exact_repeats() -> None:
     assert promises(prior, np.zeros(0, dtype=bool)) == NONE
     assert promises(prior.condition(np.array([[0.5]]), np.array([1.0])), np.ones(1, dtype=bool)) == NONE
     twice = prior.condition(np.array([[0.5], [0.5]]), np.array([1.0, 1.0]))
-    account = promises(twice, np.ones(2, dtype=bool))
-    assert np.isfinite(account.made) and np.isfinite(account.kept)
+    account = promises(twice, np.array([False, True]))
+    assert account.made == pytest.approx(0.0, abs=1e-9) and account.kept == pytest.approx(0.0, abs=1e-9)
 
 
 def test_the_default_trusts_a_model_less_whose_promises_fail() -> None:
@@ -87,6 +89,8 @@ def test_the_default_trusts_a_model_less_whose_promises_fail() -> None:
     assert told is not None
     account = promises(told, np.arange(20) >= 2)
     assert account.made > 2.0 and account.kept < 0.3 * account.made
+    state = State(t=19, gamma_hat=0, noise_var=0, best_observed=0, best_mean=0, size=60, dim=0, horizon=None)
+    assert policy.share(replace(state, promises=account)) < 0.4 < policy.share(state) == 1.0
 
 
 def test_the_default_does_not_lock_in_where_gpmi_does() -> None:

@@ -128,3 +128,22 @@ def test_trials_are_predicted_in_the_units_of_y_and_a_run_replays() -> None:
     assert late and all(1.0 < t.mu < 1e6 and t.sd > 0.0 for t in late if t.mu is not None and t.sd is not None)
     again = gpmi.Optimizer([(0.0, 1.0)] * 2, budget=40, seed=1, goal="min").replay(r.trials[:39])
     np.testing.assert_array_equal(again.ask(), r.trials[39].x)
+
+
+@pytest.mark.parametrize("outlier", [-1e6, 1e6])
+def test_an_outlier_where_the_search_has_settled_is_seen(outlier: float) -> None:
+    opt = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=0)
+    for i in range(17):
+        x = opt.ask()
+        opt.tell(x, -((x[0] - 0.3) ** 2 + (x[1] - 0.6) ** 2) + (outlier if i == 15 else 0.0))
+    opt.ask()
+    assert opt.warp.bends
+
+
+def test_that_the_model_is_transformed_is_said_also_when_all_was_told_at_once() -> None:
+    x = np.random.default_rng(0).random((20, 1))
+    opt = gpmi.Optimizer([(0.0, 1.0)], n_init=0, seed=0)
+    for row in x:
+        opt.tell(row, float(np.exp(20 * row[0])))
+    opt.ask()
+    assert opt.warp.bends and any(event.kind == "transformed" for event in opt.events)

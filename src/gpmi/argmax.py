@@ -366,7 +366,7 @@ def _best_levels(
 def _some_levels(levels: Array, here: Array) -> Array:
     """Of very many levels of a whole number: 256 spread evenly, and those 1, 2, 4, ... steps from here."""
     k = len(levels)
-    at = int(np.argmin(np.abs(levels[:, 0] - here[0])))
+    at = int(np.searchsorted(levels[:, 0], here[0]))
     jumps = 2 ** np.arange(int(np.log2(k)) + 1)
     picks = np.concatenate([np.linspace(0, k - 1, 256).astype(int), [at], at + jumps, at - jumps])
     result: Array = levels[np.unique(np.clip(picks, 0, k - 1))]

@@ -32,6 +32,7 @@ _LOG_LENGTHSCALE = (np.sqrt(2.0) - 3.0, 1.0)
 _LOG_NOISE = (np.log(1e-5), 3.0)
 _BOUNDS_VARIANCE = (-6.0, 6.0)
 _BOUNDS_LENGTHSCALE = (np.log(5e-3), np.log(1e3))
+_EXACT = 1e-10  # of the variance of y: the noise a fit assumes at least, even if the user said 0
 _BOUNDS_NOISE = (np.log(1e-8), np.log(2.0))
 
 _ROUNDS = 60  # steps of a search
@@ -123,12 +124,15 @@ def fit(
     warp = IDENTITY if warm is None else warm.warp
     if noise_var is None and n >= _WARP_FROM and n == _octave(n):
         warp = choose_warp(x, y, np.asarray(groups), sign)
-        if warp.bends:
-            events = (*events, Event("transformed", f"from {n} observations on the model is that of {warp}"))
+    if warp.bends:
+        events = (*events, Event("transformed", f"the model is that of {warp}"))
     location, scale, y = _standardised(warp(y))
 
+    # Exact observations that repeat have a singular C; the posterior repairs it row by row, a fit by a little noise.
+    fixed = None if noise_var is None else max(noise_var / scale**2, _EXACT)
+
     def problem_on(x: Array, y: Array) -> _Problem:
-        return _Problem(x, y, np.asarray(groups), None if noise_var is None else noise_var / scale**2, loo)
+        return _Problem(x, y, np.asarray(groups), fixed, loo)
 
     problem = problem_on(x, y)
 
@@ -200,15 +204,17 @@ def choose_warp(x: Array, y: Array, groups: Array, sign: float) -> Warp:
 
 
 def _apart(x: Array, y: Array) -> tuple[Array, Array]:
-    """The observations without those close to an earlier one.
+    """The observations without those close to a more extreme one.
 
-    A search piles up observations at its optimum, and there the differences between them are as small as it likes.
+    A search piles up observations at its optimum, and there the differences between them are as small as it likes. An
+    outlier among them must be seen, though.
     """
     left, keep = np.ones(len(y), dtype=bool), []
-    for i in range(len(y)):
+    for i in np.argsort(-np.abs(y - np.median(y)), kind="stable"):
         if left[i]:
             keep.append(i)
             left &= ((x - x[i]) ** 2).sum(axis=1) > _WARP_APART**2 * x.shape[1]
+    keep.sort()
     return x[keep], y[keep]
 
 

@@ -281,7 +281,7 @@ class Reinvest(Policy):
     guarantee: ClassVar[Guarantee] = Guarantee(
         True,
         "almost surely every point is queried again and again, and R_T <= sum over suboptimal x of 4 noise_var "
-        "alpha_T / gap(x) + a constant that depends on f: R_T = O(log T), no lock-in. No rate uniform in f.",
+        "alpha_T / gap(x) + a finite random constant: R_T = O(log T). No rate uniform in f; the constant may be huge.",
         "any f on a finite set, independent noise of finite variance, kernel and noise_var > 0 given, K positive "
         "definite on the set, no horizon; nothing for boxes, for a known horizon or for a prior that is refitted",
         "this project, docs/policy.md",
