@@ -152,14 +152,16 @@ def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 
 def common(runs: Runs) -> list[tuple[str, list[int]]]:
-    """Groups of peers to be ranked together: those with every run, and all of them on the pairs that all have."""
-    has = {peer: {key[1:] for key in runs.rows if key[0] == peer} for peer in runs.peers}
-    most = max(len(pairs) for pairs in has.values())
-    full = [i for i, peer in enumerate(runs.peers) if len(has[peer]) == most]
+    """Groups of peers to be ranked together, on the pairs that all of a group have.
+
+    The peers with a run on every problem, and all peers if there are others.
+    """
+    seen = {peer: {key[1] for key in runs.rows if key[0] == peer} for peer in runs.peers}
+    covering = [i for i, peer in enumerate(runs.peers) if len(seen[peer]) == len(runs.problems)]
     every = list(range(len(runs.peers)))
     groups = [("All peers, on the pairs (problem, seed) that all of them have", every)]
-    if full != every and len(full) > 1:
-        groups.insert(0, ("The peers that have all runs", full))
+    if covering != every and len(covering) > 1:
+        groups.insert(0, ("The peers with runs on every problem, on the pairs (problem, seed) they share", covering))
     return groups
 
 
