@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import problems
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
@@ -448,20 +449,8 @@ def optuna_rounds(greenlet: bool, deterministic: bool) -> Callable[[Array, int, 
 
 
 def hartmann6(x: Array) -> float:
-    """-sum_i c_i exp(-sum_j a_ij (x_j - p_ij)^2) on the unit cube; its minimum is -3.32237."""
-    c = np.array([1.0, 1.2, 3.0, 3.2])
-    a = np.array(
-        [[10, 3, 17, 3.5, 1.7, 8], [0.05, 10, 17, 0.1, 8, 14], [3, 3.5, 1.7, 10, 17, 8], [17, 8, 0.05, 10, 0.1, 14]]
-    )
-    p = 1e-4 * np.array(
-        [
-            [1312, 1696, 5569, 124, 8283, 5886],
-            [2329, 4135, 8307, 3736, 1004, 9991],
-            [2348, 1451, 3522, 2883, 3047, 6650],
-            [4047, 8828, 8732, 5743, 1091, 381],
-        ]
-    )
-    return -float(c @ np.exp(-(a * (x - p) ** 2).sum(axis=1)))
+    """Minus the Hartmann function of problems.py: its minimum is -3.32237."""
+    return -problems.hartmann6(x)
 
 
 # The report

@@ -246,7 +246,7 @@ class Run:
         self.mu, self.var = np.zeros(m), s.covariance.diagonal().copy()
         self.noise_var, self.initial = s.noise_var, s.initial
         self._v = np.empty((n, m))  # L^-1 K
-        self._pivot, self._white, self._y = np.empty(n), np.empty(n), np.empty(n)
+        self._y = np.empty(n)
         self._predicted = np.empty((4, n))  # mu, var, pivot and surprise of each query
 
     def observe(self, i: int) -> None:
@@ -255,10 +255,9 @@ class Run:
         var = max(float(self.var[i]), 0.0)
         pivot = np.sqrt(var + self.noise_var)
         row = (s.covariance[i] - self._v[:n, i] @ self._v[:n]) / pivot
-        self._v[n], self._pivot[n], self._y[n] = row, pivot, y
-        self._white[n] = (y - self.mu[i]) / pivot
-        self._predicted[:, n] = self.mu[i], var, pivot, self._white[n]
-        self.mu = self.mu + row * self._white[n]
+        surprise = (y - self.mu[i]) / pivot
+        self._v[n], self._y[n], self._predicted[:, n] = row, y, (self.mu[i], var, pivot, surprise)
+        self.mu = self.mu + row * surprise
         self.var = np.maximum(self.var - row * row, 0.0)
         self.queried.append(i)
         self.queried_var.append(var)
@@ -284,7 +283,7 @@ class Run:
         if n == 0:
             return prior
         lower = np.tril(self._v[:n, self.queried].T)
-        np.fill_diagonal(lower, self._pivot[:n])
+        np.fill_diagonal(lower, self._predicted[2, :n])
         off = prior[self.queried] + np.sqrt(self.noise_var) * self.rng.standard_normal(n)
         return prior + self.mu - solve_triangular(lower, off, lower=True) @ self._v[:n]
 

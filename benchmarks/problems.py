@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gpmi
-from gpmi.tasks.functions import HIMMELBLAU
+from gpmi.tasks.functions import HIMMELBLAU, MIXTURE, branin, goldstein_price, log_goldstein_price
 
 Array = NDArray[np.float64]
 Point = Any  # an array (d,) for boxes, a dict for named spaces
@@ -53,23 +53,6 @@ class Problem:
 
 
 # Closed forms
-
-
-def branin(x: Array) -> float:
-    a, b = x
-    u = b - 5.1 / (4 * np.pi**2) * a**2 + 5 / np.pi * a - 6
-    return float(-(u**2 + 10 * (1 - 1 / (8 * np.pi)) * np.cos(a) + 10))
-
-
-def goldstein_price(x: Array) -> float:
-    a, b = x
-    u = 1 + (a + b + 1) ** 2 * (19 - 14 * a + 3 * a**2 - 14 * b + 6 * a * b + 3 * b**2)
-    v = 30 + (2 * a - 3 * b) ** 2 * (18 - 32 * a + 12 * a**2 + 48 * b - 36 * a * b + 27 * b**2)
-    return float(-u * v)
-
-
-def log_goldstein_price(x: Array) -> float:
-    return -float(np.log(-goldstein_price(x)))
 
 
 WEIGHTS = np.array([1.0, 1.2, 3.0, 3.2])
@@ -151,9 +134,7 @@ def mixture_waves() -> Callable[[Array], float]:
 
 def mixture(x: Array) -> float:
     """The paper's Gaussian mixture: three bumps, the highest of them thin, and small waves (a Matern-3/2 draw)."""
-    bumps = ((0.7, (0.2, 0.5), 0.20), (0.8, (0.9, 0.9), 0.15), (1.2, (0.6, 0.1), 0.05))
-    value = sum(h * np.exp(-np.sum((x - np.array(c)) ** 2) / (2 * s**2)) for h, c, s in bumps)
-    return float(value + 0.05 * mixture_waves()(x))
+    return MIXTURE.f(x) + 0.05 * mixture_waves()(x)
 
 
 # Mixed and real

@@ -517,3 +517,20 @@ def test_a_suggestion_under_draws_of_the_prior_has_the_best_mean_score_of_a_fini
     assert told is not None and len(opt._members) == 8
     o = opt._objective(opt.policy, told, [], [])
     np.testing.assert_array_equal(x, rows[np.argmax(np.mean([m(rows) for m in o.members], axis=0))])
+
+
+def test_a_failure_counts_as_the_worst_value_also_when_f_is_minimised() -> None:
+    """Minimising f and maximising -f ask for the same points after the same failure."""
+    rows = np.random.default_rng(0).random((40, 2))
+    asked: dict[str, list[list[float]]] = {}
+    for goal, sign in (("max", 1.0), ("min", -1.0)):
+        opt = Optimizer(rows, kernel=kernels.RBF(lengthscale=0.4), noise_var=1e-3, n_init=3, seed=0, goal=goal)
+        asked[goal] = []
+        for i in range(12):
+            x = opt.ask()
+            asked[goal].append(x.tolist())
+            if i == 5:
+                opt.fail(x)
+            else:
+                opt.tell(x, sign * float(np.sin(5 * x[0]) + x[1] - 3.0))
+    assert asked["max"] == asked["min"]
