@@ -407,7 +407,7 @@ class Optimizer:
         prior_is_new = 0 < self._anchor.n == told.n  # rows of V are worth computing when the prior will stay
         if not Tracked.fits(posterior.n, len(rows)):
             self._tracked = None
-        elif not objective.policy.joint and not (prior_is_new and objective.policy.grows_with_var):
+        elif not (objective.members or objective.policy.joint or (prior_is_new and objective.policy.grows_with_var)):
             tracked = self._follow(rows, told, posterior)
         found, bound = best_row(objective, rows, excluded, tracked, self._bound, self._rng(told, others))
         if bound is not None and posterior is told:
