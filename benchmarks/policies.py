@@ -171,7 +171,7 @@ class Scenario:
 def arms(seed: int) -> Scenario:
     """50 independent N(0, 1) arms, noise sd 0.1."""
     f = np.random.default_rng([seed, 50]).standard_normal(50)
-    return Scenario(Problem(np.eye(50), f, 0.1, 0.01), initial=0, horizon=2000)
+    return Scenario(Problem.given(np.eye(50), f, 0.1, 0.01), initial=0, horizon=2000)
 
 
 def line(lengthscale: float) -> Callable[[int], Scenario]:
@@ -180,7 +180,7 @@ def line(lengthscale: float) -> Callable[[int], Scenario]:
     def make(seed: int) -> Scenario:
         covariance, root = _line(lengthscale)
         f = root @ np.random.default_rng([seed, 300]).standard_normal(300)
-        return Scenario(Problem(covariance, f, 0.1, 0.01), initial=0, horizon=2000)
+        return Scenario(Problem.given(covariance, f, 0.1, 0.01), initial=0, horizon=2000)
 
     return make
 

@@ -89,7 +89,7 @@ def test_a_run_keeps_equations_1_and_2() -> None:
 def test_draws_have_the_moments_of_the_posterior() -> None:
     x = np.linspace(0.0, 1.0, 12)[:, None]
     kernel = gpmi.kernels.RBF(lengthscale=0.3)
-    prior = Problem(kernel(x, x), np.sin(5.0 * x[:, 0]), 0.1, 0.01)
+    prior = Problem.given(kernel(x, x), np.sin(5.0 * x[:, 0]), 0.1, 0.01)
     run = Run(prior, np.random.default_rng(0), 0, 5)
     for row in (0, 5, 5, 11):
         run.observe(row)

@@ -102,7 +102,7 @@ def claimed_bound(task: str, horizon: int) -> float:
 
     source = ERRATUM[task]
     noise_var = source.noise_sd**2
-    problem = Problem(source.kernel(source.x, source.x), np.zeros(len(source.x)), 0.0, noise_var)
+    problem = Problem.given(source.kernel(source.x, source.x), np.zeros(len(source.x)), 0.0, noise_var)
     # The greedy choice of theory.greedy; what is observed does not matter to it.
     run = Run(problem, np.random.default_rng(0), 0, horizon)
     for _ in range(horizon):

@@ -18,8 +18,8 @@ from scipy.spatial.distance import cdist
 
 from gpmi.kernels import RBF, Kernel
 from gpmi.linalg import Array
-from gpmi.policies import Policy, State
-from gpmi.promises import account
+from gpmi.policies import Policy, Reinvest, State
+from gpmi.promises import NONE, account
 from gpmi.tasks.task import Task
 
 
@@ -27,7 +27,8 @@ from gpmi.tasks.task import Task
 class Problem:
     """f on a finite set with its prior; what is observed is f plus noise of standard deviation noise_sd."""
 
-    covariance: Array  # (m, m)
+    prior: Callable[[slice], Array]  # rows of the covariance of the candidates, (k, m)
+    var: Array  # (m,), its diagonal
     values: Array  # (m,), f without noise
     noise_sd: float
     noise_var: float  # the model's
@@ -36,12 +37,30 @@ class Problem:
     def of(task: Task) -> Problem:
         """A task whose prior is given."""
         assert task.kernel is not None and task.noise_var is not None
-        return Problem(_covariance(task.kernel, task.candidates), task.values, task.noise_sd, task.noise_var)
+        kernel, x = task.kernel, task.candidates
+        return Problem(
+            lambda rows: _covariance(kernel, x[rows], x), kernel.diagonal(x), task.values, task.noise_sd, task.noise_var
+        )
+
+    @staticmethod
+    def given(covariance: Array, values: Array, noise_sd: float, noise_var: float) -> Problem:
+        """A covariance (m, m) that is known as a whole."""
+        return Problem(lambda rows: covariance[rows], covariance.diagonal(), values, noise_sd, noise_var)
+
+    def row(self, i: int) -> Array:
+        """The covariances with candidate i, (m,), computed once."""
+        if i not in self._known:
+            self._known[i] = self.prior(slice(i, i + 1))[0]
+        return self._known[i]
+
+    @cached_property
+    def _known(self) -> dict[int, Array]:
+        return {}
 
     @cached_property
     def root(self) -> Array:
         """For draws of f."""
-        return triangular_root(self.covariance)
+        return triangular_root(self.prior(slice(None)))
 
 
 def triangular_root(covariance: Array) -> Array:
@@ -61,14 +80,15 @@ def prior_draw(root: Array, rng: np.random.Generator) -> Array:
     return f
 
 
-def _covariance(kernel: Kernel, x: Array) -> Array:
-    """k(x, x), with the exponential of the squared exponential rounded once, from long doubles.
+def _covariance(kernel: Kernel, x: Array, z: Array) -> Array:
+    """k(x, z), with the exponential of the squared exponential rounded once, from long doubles.
 
     The priors of the noise-free tasks are nearly singular, and processors differ in the last digit of an exponential.
     """
     if not isinstance(kernel, RBF):
-        return kernel(x, x)
-    r2 = cdist(x / np.asarray(kernel.lengthscale), x / np.asarray(kernel.lengthscale), "sqeuclidean")
+        return kernel(x, z)
+    scale = np.asarray(kernel.lengthscale)
+    r2 = cdist(x / scale, z / scale, "sqeuclidean")
     rounded: Array = kernel.variance * np.exp(-0.5 * r2.astype(np.longdouble)).astype(float)
     return rounded
 
@@ -87,9 +107,11 @@ class Run:
 
     def __post_init__(self) -> None:
         m = len(self.problem.values)
-        self.mu, self.var = np.zeros(m), self.problem.covariance.diagonal().copy()
+        self.mu, self.var = np.zeros(m), self.problem.var.copy()
         self._draws = self.rng.spawn(1)[0]  # so that the noise is the same for every algorithm
         self._whitened = np.empty((self.length, m))  # L^-1 K
+        self._products = np.empty((self.length, m))  # room for the terms of a sum
+        self._rows = np.empty(self.length, dtype=np.intp)  # the queries
         self._y = np.empty(self.length)
         self._predicted = np.empty((4, self.length))  # mu, var, pivot and surprise of each query
 
@@ -102,9 +124,11 @@ class Run:
         var = float(self.var[i])
         pivot = math.sqrt(var + problem.noise_var)
         before = self._whitened[:n]
-        row = (problem.covariance[i] - np.add.reduce(before[:, i, None] * before, axis=0)) / pivot
+        explained = np.add.reduce(np.multiply(before, before[:, i, None], out=self._products[:n]), axis=0)
+        row = (problem.row(i) - explained) / pivot
         surprise = (y - self.mu[i]) / pivot
-        self._whitened[n], self._y[n], self._predicted[:, n] = row, y, (self.mu[i], var, pivot, surprise)
+        self._whitened[n], self._rows[n], self._y[n] = row, i, y
+        self._predicted[:, n] = self.mu[i], var, pivot, surprise
         self.mu = self.mu + row * surprise
         self.var = np.maximum(self.var - row * row, 0.0)
         self.queries.append(i)
@@ -114,20 +138,20 @@ class Run:
         """sigma_s^2(x_s), before y_s, of every query. (n,)"""
         return self._predicted[1, : len(self.queries)]
 
-    def state(self, horizon: int | None) -> State:
-        """What a policy may know before its next query."""
+    def state(self, horizon: int | None, with_promises: bool = True) -> State:
+        """What a policy may know before its next query; the account of promises, O(n), only for those that read it."""
         n, first = len(self.queries), self.initial
         mu, var, pivot, surprise = self._predicted[:, :n]
         return State(
             t=n - first + 1,
-            gamma_hat=math.fsum(self.queried_var[first:]),
+            gamma_hat=float(np.add.accumulate(var[first:])[-1]) if n > first else 0.0,
             noise_var=self.problem.noise_var,
             best_observed=float(self._y[:n].max()) if n else 0.0,
-            best_mean=float(self.mu[self.queries].max()) if n else 0.0,
+            best_mean=float(self.mu[self._rows[:n]].max()) if n else 0.0,
             size=len(self.mu),
             dim=0,
             horizon=horizon,
-            promises=account(mu, var, pivot, surprise, np.arange(n) >= first),
+            promises=account(mu, var, pivot, surprise, np.arange(n) >= first) if with_promises else NONE,
         )
 
     def draw(self) -> Array:
@@ -136,8 +160,8 @@ class Run:
         prior = prior_draw(problem.root, self._draws)
         if n == 0:
             return prior
-        off = prior[self.queries] + math.sqrt(problem.noise_var) * self._draws.standard_normal(n)
-        solved, lower = np.empty(n), self._whitened[:n, self.queries]  # lower[s] is column s of L
+        off = prior[self._rows[:n]] + math.sqrt(problem.noise_var) * self._draws.standard_normal(n)
+        solved, lower = np.empty(n), self._whitened[:n, self._rows[:n]]  # lower[s] is column s of L
         for s in range(n):
             solved[s] = off[s] / self._predicted[2, s]
             off[s + 1 :] -= solved[s] * lower[s, s + 1 :]
@@ -152,7 +176,8 @@ def scores(policy: Policy, horizon: int | None) -> Scores:
     """The scores of a policy that was told the horizon, or was not."""
     if policy.joint:
         return Run.draw
-    return lambda run: policy.score(run.mu, run.var, run.state(horizon))
+    with_promises = isinstance(policy, Reinvest)
+    return lambda run: policy.score(run.mu, run.var, run.state(horizon, with_promises))
 
 
 def simulate(problem: Problem, scores: Scores, rng: np.random.Generator, initial: int, horizon: int) -> list[int]:
