@@ -4,7 +4,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types bench-setup bench bench-cost bench-report bench-engine bench-limits clean
+.PHONY: help demo paper test lint types bench-setup bench bench-cost bench-report bench-engine bench-limits clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ lint: .venv/.dev  ## check style and formatting
 
 types: .venv/.dev  ## check types, strictly
 	.venv/bin/mypy
+
+paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour or two; goes on where it stopped)
+	.venv/bin/gpmi paper --out docs
 
 bench-setup: .venv-bench/.ready .venv-bench-hebo/.ready  ## install the peers to compare with
 
