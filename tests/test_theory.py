@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,9 @@ from hypothesis import strategies as st
 
 from gpmi import EI, GPMI, GPUCB, Optimizer, Policy, Posterior, State, VarianceBonus, kernels, theory
 from gpmi.kernels import Kernel
+
+ROOT_OF_PROJECT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT_OF_PROJECT / "benchmarks"))
 
 Array = np.ndarray
 
@@ -300,9 +305,9 @@ def test_the_values_are_the_papers_formulas() -> None:
 def test_every_bound_says_whether_it_stands(name: str) -> None:
     bound = ALL[name]()
     if name == "gp-ucb":
-        assert bound.status == "stands" and "(stands)" in str(bound)
+        assert bound.status == "stands" and str(bound).startswith("GP-UCB, stands: R_T <= ")
     else:
-        assert bound.status == "withdrawn" and "WITHDRAWN" in str(bound)
+        assert bound.status == "withdrawn" and f"{bound.name}, WITHDRAWN by the erratum, no bound" in str(bound)
         assert "martingale" in bound.why and "covariance" in bound.why and "observes r_t" in bound.stands_when
     if name.startswith("corollary"):
         assert "Scarlett" in bound.why
@@ -356,9 +361,7 @@ def test_gp_ucb_keeps_its_bound_on_noisy_draws() -> None:
             posterior = posterior.condition(z[row], f[row] + 0.2 * rng.standard_normal())
         own = dict(noise_var=noise_var, delta=delta, size=50)
         sharp = theory.gp_ucb(posterior.information, horizon, **own).value  # with I_T of the run
-        assert (
-            regret <= sharp <= theory.gp_ucb(theory.greedy(kernel, noise_var, z, 60).certificate[-1], 60, **own).value
-        )
+        assert regret <= sharp <= theory.gp_ucb(gamma, horizon, **own).value
 
 
 # The setting of the erratum
@@ -557,6 +560,24 @@ def test_wrong_arguments_of_a_run_are_named(changes: dict[str, object], message:
 def test_wrong_arguments_of_a_bound_are_named(call, message) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_posterior_covariance_can_be_negative_where_the_prior_is_positive() -> None:
+    posterior = Posterior.prior(kernels.RBF(1.0), 0.0).condition(np.array([[0.0]]), np.array([0.4]))
+    ends = np.array([[-1.0], [1.0]])
+    covariance = posterior.covariance(ends)
+    assert kernels.RBF(1.0)(ends, ends)[0, 1] == pytest.approx(0.14, abs=0.005)
+    assert covariance[0, 1] == pytest.approx(-0.23, abs=0.005)
+    ell2 = covariance[0, 0] + covariance[1, 1] - 2.0 * covariance[0, 1]
+    assert ell2 > covariance[0, 0] + covariance[1, 1]  # what Lemma 2 says it cannot be
+
+
+def test_the_page_on_theory_runs_and_its_table_of_gamma_is_what_is_computed() -> None:
+    text = (ROOT_OF_PROJECT / "docs" / "theory.md").read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(compile(block, "theory.md", "exec"), {})
+    printed = re.search(r"<!-- gamma -->\n(.*?)\n<!-- end -->", text, flags=re.DOTALL)
+    assert printed is not None and printed[1] == pytest.importorskip("information").gamma_table()
 
 
 def test_theory_is_a_submodule_that_importing_gpmi_does_not_load() -> None:

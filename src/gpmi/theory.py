@@ -243,8 +243,8 @@ class Bound:
 
     def __str__(self) -> str:
         about = f"R_T = O({self.value:.4g})" if self.up_to_constant else f"R_T <= {self.value:.4g}"
-        verdict = "stands" if self.status == "stands" else "WITHDRAWN by the erratum: no bound"
-        return f"{self.name}: {about}, {self.formula} ({verdict}). {self.why} Stands when: {self.stands_when}"
+        verdict = "stands" if self.status == "stands" else "WITHDRAWN by the erratum, no bound; it was"
+        return f"{self.name}, {verdict}: {about}, {self.formula}. {self.why} Stands when: {self.stands_when}"
 
 
 _PAPER = "Contal, Perchet, Vayatis 2014, and its erratum"
