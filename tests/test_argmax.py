@@ -107,6 +107,29 @@ def test_climbing_stops_at_the_bound_when_the_maximum_lies_outside() -> None:
     np.testing.assert_allclose(u[np.argmax(value)], [1.0, 0.3, 0.0], atol=1e-6)
 
 
+def test_climbing_goes_on_where_a_start_has_no_finite_gradient() -> None:
+    def f(u: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        gradient = np.where(np.abs(u - 0.2) < 1e-4, np.inf, -2 * (u - 0.7))
+        return -((u - 0.7) ** 2).sum(axis=1), gradient
+
+    u, value = climb(f, np.array([[0.2, 0.9], [0.4, 0.5]]), np.ones(2))
+    np.testing.assert_allclose(u[1], 0.7, atol=1e-6)
+    assert u[0, 0] == 0.2 and value[0] == pytest.approx(f(u, np.arange(2))[0][0])
+
+
+def test_climbing_leaves_a_saddle_and_a_region_without_curvature() -> None:
+    """f = a^2 / 2 - b^2 with a, b counted from the middle: Newton's step would end on the saddle at the middle."""
+
+    def f(u: np.ndarray, which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        a, b = u.T - 0.5
+        return 0.5 * a**2 - b**2, np.stack([a, -2 * b], axis=1)
+
+    u, _ = climb(f, np.array([[0.51, 0.9]]), np.ones(2))
+    np.testing.assert_allclose(u[0], [1.0, 0.5], atol=1e-6)
+    u, _ = climb(lambda u, which: (u.sum(axis=1), np.ones_like(u)), np.array([[0.1, 0.2]]), np.ones(2))
+    np.testing.assert_array_equal(u[0], 1.0)
+
+
 def test_climbing_finds_every_peak_it_starts_near() -> None:
     """sin has maxima 1 at 1/10, 5/10 and 9/10; starts on the same peak are dropped, but no peak is lost."""
 

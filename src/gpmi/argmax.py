@@ -294,7 +294,8 @@ def _expansion(f: Differentiable, u: Array, which: NDArray[np.intp]) -> tuple[Ar
     points = np.repeat(u[:, None], d + 1, axis=1)
     points[:, range(1, d + 1), range(d)] += difference
     value, gradient = f(points.reshape(-1, d), which.repeat(d + 1))
-    gradient = gradient.reshape(s, d + 1, d)
+    # What is not finite, as the slope of sd where it is 0, leads nowhere.
+    gradient = np.where(np.isfinite(gradient), gradient, 0.0).reshape(s, d + 1, d)
     hessian = (gradient[:, 1:] - gradient[:, :1]) / difference[:, :, None]
     return value[:: d + 1], gradient[:, 0], 0.5 * (hessian + hessian.transpose(0, 2, 1))
 
@@ -309,8 +310,8 @@ def _newton(u: Array, gradient: Array, hessian: Array, reach: Array, radius: Arr
     curvature, vectors = np.linalg.eigh(hessian * unit[:, :, None] * unit[:, None])
     slope = ((unit * gradient)[:, None] @ vectors)[:, 0]
     along = slope / np.maximum(np.abs(curvature), np.abs(slope) / radius[:, None] + _TINY)
-    step = unit * (vectors @ along[:, :, None])[:, :, 0]
-    return np.clip(u + step, 0.0, 1.0) - u
+    end: Array = np.clip(u + unit * (vectors @ along[:, :, None])[:, :, 0], 0.0, 1.0)
+    return end - u
 
 
 def _best_levels(
