@@ -291,8 +291,7 @@ def _expansion(f: Differentiable, u: Array, which: NDArray[np.intp]) -> tuple[Ar
     """The values (s,), gradients (s, d) and Hessians (s, d, d) of f at u, these by differences of gradients."""
     s, d = u.shape
     difference = np.where(u < 0.5, _DIFFERENCE, -_DIFFERENCE)  # inwards
-    points = np.repeat(u[:, None], d + 1, axis=1)
-    points[:, range(1, d + 1), range(d)] += difference
+    points = u[:, None] + difference[:, None] * np.eye(d + 1, d, -1)  # (s, d + 1, d): u, then a coordinate moved
     value, gradient = f(points.reshape(-1, d), which.repeat(d + 1))
     # What is not finite, as the slope of sd where it is 0, leads nowhere.
     gradient = np.where(np.isfinite(gradient), gradient, 0.0).reshape(s, d + 1, d)
