@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi.linalg import Array, Mask
+from gpmi.linalg import Array, Mask, eigen
 from gpmi.policies import Policy, State
 from gpmi.posterior import Draw, Event, Posterior
 from gpmi.space import Parameters
@@ -306,7 +306,7 @@ def _newton(u: Array, gradient: Array, hessian: Array, reach: Array, radius: Arr
     uphill where f is not concave, too. Coordinates held at a bound by their gradient do not move.
     """
     unit = np.where(np.where(gradient < 0.0, u <= 0.0, u >= 1.0), 0.0, reach)
-    curvature, vectors = np.linalg.eigh(hessian * unit[:, :, None] * unit[:, None])
+    curvature, vectors = eigen(hessian * unit[:, :, None] * unit[:, None])
     slope = ((unit * gradient)[:, None] @ vectors)[:, 0]
     along = slope / np.maximum(np.abs(curvature), np.abs(slope) / radius[:, None] + _TINY)
     end: Array = np.clip(u + unit * (vectors @ along[:, :, None])[:, :, 0], 0.0, 1.0)

@@ -260,7 +260,7 @@ def fit_noise(x: Array, y: Array, kernel: Kernel) -> Prior:
     rotated = (vectors.T @ y) ** 2
     unit = float(kernel.diagonal(x).mean() if len(y) else 0.0) or 1.0
     log_noise = np.linspace(*_BOUNDS_NOISE, 400)
-    total = values[:, None] + unit * np.exp(log_noise)
+    total = np.maximum(values, 0.0)[:, None] + unit * np.exp(log_noise)  # below 0 is rounding
     penalty = 0.5 * ((log_noise - _LOG_NOISE[0]) / _LOG_NOISE[1]) ** 2
     loss = 0.5 * (rotated[:, None] / total + np.log(total)).sum(axis=0) + penalty
     best = int(np.argmin(loss))
