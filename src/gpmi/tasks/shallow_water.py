@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from gpmi.linalg import Array
 
 GRAVITY = 9.8  # ANUGA's
-ALGORITHM = "DE1"  # of order 2 in space and time; DE0 damps waves, DE_ader2 saves little, as it needs shorter steps here
+ALGORITHM = (
+    "DE1"  # of order 2 in space and time; DE0 damps waves, DE_ader2 saves little, as it needs shorter steps here
+)
 WET = 0.01  # m: a cell with less water counts as dry
 GROWTH = 0.25  # of the spacing, per length: the largest ratio of neighbouring cells is about 1.3
 

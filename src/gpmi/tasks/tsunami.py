@@ -4,9 +4,9 @@ A conical island stands on a flat bottom before a plane beach, and one wave of 1
 
     eta(t) = 1.5 sech^2(omega t - 2.6),
 
-with its crests parallel to the beach. The amplification is the run-up behind the island over that on the same beach far
-to the side. `simulate` computes it with ANUGA (the extra `tsunami`) for any point of `SPACE`; `table` is a space-filling
-design of simulations that are done already and needs nothing.
+with its crests parallel to the beach. The amplification is the run-up behind the island over that on the same beach
+far to the side. `simulate` computes it with ANUGA (the extra `tsunami`) for any point of `SPACE`; `table` is a
+space-filling design of simulations that are done already and needs nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -57,6 +57,10 @@ class Settings:
     beside: float = 1.0  # w of open sea beside the island's foot
     after: float = 2.0  # 1 / omega, what is simulated after the crest would reach the bare beach's shoreline
     late: float = 0.5  # times the wave takes for the foot's radius, in addition, with the island
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            object.__setattr__(self, field.name, checks.positive(field.name, getattr(self, field.name)))
 
     def refined(self, factor: float) -> Settings:
         """All cells smaller by this factor; the cost grows with its cube."""
@@ -169,10 +173,10 @@ def _inside(name: str, value: float) -> float:
 def table() -> tuple[Array, Array]:
     """The points of the design (n, 5), columns as in SPACE, and their amplification (n,), in the order of the design.
 
-    From tsunami.csv, which benchmarks/tsunami.py writes.
+    From tsunami.csv, which benchmarks/tsunami_table.py writes.
     """
-    with (files("gpmi.tasks") / TABLE).open(newline="") as file:
-        rows = sorted(csv.DictReader(file), key=lambda row: int(row["point"]))
+    lines = (files("gpmi.tasks") / TABLE).read_text().splitlines()
+    rows = sorted(csv.DictReader(lines), key=lambda row: int(row["point"]))
     inputs = np.array([[float(row[name]) for name in SPACE] for row in rows])
     amplification = np.array([float(row["amplification"]) for row in rows])
     inputs.setflags(write=False)

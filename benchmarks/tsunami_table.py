@@ -1,6 +1,6 @@
 """Simulates a space-filling design of tsunamis and keeps it in src/gpmi/tasks/tsunami.csv.
 
-    python benchmarks/tsunami.py [--points N] [--cores N]
+    python benchmarks/tsunami_table.py [--points N] [--cores N]
 
 The design is a scrambled Sobol sequence, so that its first N points fill the space for any N. A simulation has a
 process with one thread; its row is appended when it is done, so the work can be stopped at any time and taken up again.
@@ -8,7 +8,6 @@ A row does not depend on the order, or the number of cores. When all points are 
 Needs the extras `tsunami` and `cli`.
 """
 
-# ruff: noqa: E402  (the threads must be set before NumPy is imported)
 from __future__ import annotations
 
 import os
