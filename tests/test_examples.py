@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from test_tsunami import needs_anuga
 
-ARGUMENTS = {"tsunami.py": ("3", "0.4")}  # evaluations, on a coarse mesh
+ARGUMENTS = {"tsunami.py": ("3", "0.25")}  # evaluations, on a coarse mesh
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 
