@@ -52,17 +52,21 @@ def app() -> "typer.Typer":
 
     @commands.command("demo")
     def run_demo(
-        budget: Annotated[int, typer.Option(help="How many evaluations.")] = 60,
+        budget: Annotated[int | None, typer.Option(help="How many evaluations: 60, or 20 simulations.")] = None,
         seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
         out: Annotated[Path, typer.Option(help="The picture: .png, .pdf or .svg.")] = Path("gpmi-demo.png"),
+        tsunami: Annotated[
+            bool, typer.Option("--tsunami", help="Maximise a tsunami's run-up behind an island, by real simulations.")
+        ] = False,
     ) -> None:
-        """Maximise the tilted Himmelblau function and draw how it went."""
+        """Maximise the tilted Himmelblau function, or a simulator, and draw how it went."""
         from gpmi.demo import check, demo
 
+        evaluations = (20 if tsunami else 60) if budget is None else budget
         with one_line(ValueError, ImportError):
-            check(budget=budget, seed=seed, out=out)
+            check(budget=evaluations, seed=seed, out=out, tsunami=tsunami)
         with one_line(OSError):
-            demo(budget=budget, seed=seed, out=out, console=rich.console.Console())
+            demo(budget=evaluations, seed=seed, out=out, console=rich.console.Console(), tsunami=tsunami)
 
     @commands.command("paper")
     def run_paper(

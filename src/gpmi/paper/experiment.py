@@ -96,7 +96,7 @@ ERRATUM: Mapping[str, Drawn] = {
 }
 ERRATUM_ALGORITHMS = ("GP-MI", "GP-UCB", DEFAULT, PLACE_KNOWN, VALUE_KNOWN)
 _KNOWLEDGE: Mapping[str, Literal["place", "value"]] = {PLACE_KNOWN: "place", VALUE_KNOWN: "value"}
-SOURCES: Mapping[str, Source] = {**{name: TASKS[name] for name in PANELS if name in TASKS}, **BESIDE, **ERRATUM}
+SOURCES: Mapping[str, Source] = {**{name: TASKS[name] for name in PANELS}, **BESIDE, **ERRATUM}
 
 
 @dataclass(frozen=True)

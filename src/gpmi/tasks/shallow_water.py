@@ -91,7 +91,7 @@ def simulate(
     """
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        anuga = _anuga()
+        anuga = require_anuga()
         points, triangles, sides = triangulate(x, y)
         domain = anuga.Domain(points, triangles, boundary=sides)
         domain.set_flow_algorithm(ALGORITHM)
@@ -136,7 +136,8 @@ class _Highest:
         """ANUGA asks every operator for it; there is nothing to log."""
 
 
-def _anuga() -> Any:
+def require_anuga() -> Any:
+    """The module anuga, or an ImportError that says how to get it."""
     try:
         import anuga
     except ImportError as error:
