@@ -3,8 +3,9 @@
     python benchmarks/tsunami_check.py                      every part, about a quarter of an hour
     python benchmarks/tsunami_check.py --only solitary      one part; the others stay as they are in the report
 
-Solitary waves on a plane beach against Synolakis's law; the bare beaches of the table against linear theory; run-ups
-and amplification as the mesh is refined and the sea is made larger. The exit status is 1 if a promise does not hold.
+Solitary waves on a plane beach against Synolakis's law; the bare beaches of the table, and its amplification, against
+linear theory; run-ups and amplification as the mesh is refined and the sea is made larger. The exit status is 1 if one
+of them is off by more than a tenth.
 """
 
 from __future__ import annotations
@@ -61,6 +62,50 @@ def linear_run_up(rate: float, travel: float, slope: float) -> tuple[float, floa
     shoreline = np.fft.irfft(spectrum, n)
     acceleration = np.fft.irfft(-(w**2) * spectrum, n)
     return float(shoreline.max()), float(np.abs(acceleration).max() / (G * slope**2))
+
+
+def linear_amplification(point: dict[str, float], per_wave: int) -> float:
+    """The amplification in linear theory, by centred differences on a staggered grid: nothing is shared with ANUGA.
+
+    Squares of about 1 / per_wave of the wave's width; the shoreline of the beach is the end of the grid. The highest
+    level of a linear wave at its shoreline is the run-up of the nonlinear one, as long as it does not break. The depth
+    vanishes there, so the error is of the first order: twice the value at 2 n minus that at n is better than both.
+    """
+    depth, omega = point["depth"], point["omega"]
+    speed = math.sqrt(G * depth)
+    width = tsunami.WIDTH * speed / omega
+    foot = (depth + tsunami.CREST) / point["island_slope"]
+    toe, shore = foot + point["distance"], foot + point["distance"] + depth / point["beach_slope"]
+    on_beach = math.ceil((shore - toe) * per_wave / width)
+    d = (shore - toe) / on_beach
+    before = math.ceil((foot + 0.25 * width + toe) / d)
+    x = shore - d * (np.arange(before + on_beach)[::-1] + 0.5)
+    arrival = tsunami.PHASE / omega + (d * before + 2.0 * (shore - toe)) / speed
+    dt = 0.5 * d / speed / math.sqrt(2.0)
+    steps = int((arrival + 2.0 / omega + 0.5 * foot / speed) / dt)
+
+    def highest(y: Array, island: bool) -> Array:
+        def water(x: Array, y: Array) -> Array:
+            bed = np.maximum(-depth, point["beach_slope"] * (x - toe) - depth)
+            cone = tsunami.CREST - point["island_slope"] * np.hypot(x, y)
+            return np.maximum(-np.maximum(bed, cone) if island else -bed, 0.0)
+
+        xx, yy = np.meshgrid(x, y, indexing="ij")
+        depth_x, depth_y = water(xx[:-1] + 0.5 * d, yy[:-1]), water(xx[:, :-1], yy[:, :-1] + 0.5 * d)
+        eta, best = np.zeros(xx.shape), np.zeros(len(y))
+        flux_x, flux_y = np.zeros((len(x) + 1, len(y))), np.zeros((len(x), len(y) + 1))
+        for step in range(steps):
+            flux_x[1:-1] -= G * dt / d * depth_x * np.diff(eta, axis=0)
+            flux_y[:, 1:-1] -= G * dt / d * depth_y * np.diff(eta, axis=1)
+            wave = tsunami.HEIGHT / math.cosh(omega * (step + 0.5) * dt - tsunami.PHASE) ** 2
+            flux_x[0] = speed * (2.0 * wave - eta[0])  # lets waves out, and this one in
+            eta -= dt / d * (np.diff(flux_x, axis=0) + np.diff(flux_y, axis=1))
+            np.maximum(best, eta[-1], out=best)
+        return best
+
+    y = d * (np.arange(math.ceil((foot + width) / d)) + 0.5)
+    behind = y < max(tsunami.CREST / point["island_slope"], d)
+    return float(highest(y, True)[behind].max() / highest(y[:1], False)[0])
 
 
 # Solitary waves
@@ -158,6 +203,10 @@ def bare(row: dict[str, float]) -> tuple[float, float]:
     return tsunami.HEIGHT * ratio, tsunami.HEIGHT * breaking
 
 
+def spread(values: Array) -> str:
+    return f"{values.mean():.3f} on average, {values.min():.3f} to {values.max():.3f}" if len(values) else "none"
+
+
 def check_table() -> tuple[list[str], bool]:
     table = rows()
     theory = np.array([bare(row) for row in table])
@@ -168,9 +217,6 @@ def check_table() -> tuple[list[str], bool]:
     work = np.array([row["triangles"] * row["steps"] for row in table]) / 1e6
     omega = np.array([row["omega"] for row in table])
     quantiles = ", ".join(f"{q:.2f}" for q in np.quantile(amplification, [0.0, 0.25, 0.5, 0.75, 1.0]))
-
-    def spread(values: Array) -> str:
-        return f"{values.mean():.3f} on average, {values.min():.3f} to {values.max():.3f}" if len(values) else "none"
 
     lines = [
         "## The table",
@@ -199,6 +245,33 @@ def check_table() -> tuple[list[str], bool]:
     ]
     print("\n".join(lines), flush=True)
     return lines, bool(np.all(np.abs(ratio[unbroken] - 1.0) <= TOLERANCE))
+
+
+# Another solver
+
+PER_WAVE = 12  # and twice as many
+
+
+def check_linear() -> tuple[list[str], bool]:
+    table = [row for row in rows() if bare(row)[1] < 1.0]
+    coarse, fine = (np.array([linear_amplification(row, n) for row in table]) for n in (PER_WAVE, 2 * PER_WAVE))
+    linear = 2.0 * fine - coarse
+    amplification = np.array([row["amplification"] for row in table])
+    off = amplification / linear - 1.0
+    disagree = (amplification > 1.0) != (linear > 1.0)
+    lines = [
+        "## Linear theory by another solver",
+        "",
+        "The amplification of the table against that in linear theory, by centred differences on a staggered grid of "
+        f"{PER_WAVE} and {2 * PER_WAVE} squares per width of the wave, extrapolated, for the {len(table)} rows whose "
+        f"wave does not break on the bare beach: {100 * off.mean():+.1f} % on average, {100 * abs(off).mean():.1f} % "
+        f"off on average, {100 * off.min():+.1f} to {100 * off.max():+.1f} %; correlation "
+        f"{np.corrcoef(amplification, linear)[0, 1]:.3f}. The two disagree on whether the island protects in "
+        f"{int(disagree.sum())} rows, where the table has {spread(amplification[disagree])}. So protection from short "
+        "waves is no artefact of the mesh, the limiter or the run-up.",
+    ]
+    print("\n".join(lines), flush=True)
+    return lines, bool(np.max(np.abs(off)) <= TOLERANCE)
 
 
 # Convergence
@@ -253,8 +326,13 @@ def check_convergence() -> tuple[list[str], bool]:
     return lines, bool(np.max(np.array(errors)[:, 1:]) <= TOLERANCE)
 
 
-TITLES = ("Solitary waves on a plane beach", "The table", "Convergence")  # in the order of the report
-PARTS = {"solitary": check_solitary, "table": check_table, "convergence": check_convergence}
+TITLES = (
+    "Solitary waves on a plane beach",
+    "The table",
+    "Linear theory by another solver",
+    "Convergence",
+)  # in the order of the report
+PARTS = {"solitary": check_solitary, "table": check_table, "linear": check_linear, "convergence": check_convergence}
 
 
 def write(new: dict[str, list[str]]) -> None:
