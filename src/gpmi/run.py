@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gpmi.kernels import Kernel
+from gpmi.ledger import Ledger
 from gpmi.optimizer import Optimizer, Trial
 from gpmi.policies import Policy
 from gpmi.posterior import Event, Posterior
@@ -30,15 +31,16 @@ class Result:
     seed: int
     space: Space = field(repr=False)
     posterior: Posterior | None = field(repr=False)  # of warp(y)
+    ledger: Ledger | None = field(repr=False, default=None)  # what is known and how sure it is
     warp: Warp = field(repr=False, default=IDENTITY)  # usually z = y; see `Optimizer.warp`
 
     @staticmethod
     def of(optimizer: Optimizer, reason: str) -> Result:
         """The result of a run so far."""
-        best, recommended, posterior, events = optimizer.best, None, None, optimizer.events
+        best, recommended, posterior, ledger, events = optimizer.best, None, None, None, optimizer.events
         if best is not None:
             try:
-                recommended, posterior = optimizer.recommend(), optimizer.posterior
+                recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
             except Exception as error:  # the evaluations must come out, whatever the model says
                 events += (Event("no recommendation", f"the model failed: {error}"),)
         return Result(
@@ -52,6 +54,7 @@ class Result:
             seed=optimizer.seed,
             space=optimizer.space,
             posterior=posterior,
+            ledger=ledger,
             warp=IDENTITY if posterior is None else optimizer.warp,
         )
 
