@@ -100,7 +100,7 @@ def credible_interval(draws: Array, level: float) -> Interval:
     shorter one while the draws are far from 0, the first where 0 is possible or even likely: on a finite set the
     recommended point may well be the best one, and an interval that cuts off 2.5 % at 0 would then be wrong.
     """
-    tail = 0.5 * (1.0 - _checked_level(level))
+    tail = 0.5 * (1.0 - checked_level(level))
     low, one_sided, high = np.quantile(draws, [tail, level, 1.0 - tail]).tolist()
     return Interval(low, high) if high - low < one_sided else Interval(0.0, one_sided)
 
@@ -165,7 +165,7 @@ class Ledger:
 
         Draws are made only where no single point settles it: P(regret > eps) >= P(f(x) - f(recommended) > eps).
         """
-        level, model = _checked_level(level), self._present
+        level, model = checked_level(level), self._present
         if not model.warp.bends and not model.members:
             z = self.space.rows if self.space.rows is not None else screen_of(self.space, self.seed)
             if most_likely_better(model.posterior, z, model.row, eps, self.sign) > 1.0 - level:
@@ -309,7 +309,8 @@ class _Model(NamedTuple):
     row: Array  # (d,), the recommended point
 
 
-def _checked_level(level: float) -> float:
+def checked_level(level: float) -> float:
+    """A probability other than 0 and 1."""
     remedy = "it is a probability: give a number between 0 and 1"
     if not 0.0 < checks.number("level", level, remedy) < 1.0:
         raise ValueError(f"level is {level!r}; {remedy}")
