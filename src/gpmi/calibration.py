@@ -6,7 +6,8 @@ N(0, 1), however the points were chosen, because each was chosen before its valu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -31,7 +32,12 @@ class Calibration:
     """
 
     ahead: Array
-    left_out: Array
+    posterior: Callable[[], Posterior] = field(repr=False)  # the present one, asked for when needed
+
+    @cached_property
+    def left_out(self) -> Array:
+        """The leave-one-out residuals under the present model, (n,). O(n^3)."""
+        return left_out(self.posterior())
 
     @cached_property
     def coverage(self) -> dict[float, float]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.argmax import Objective, best_mean, best_observed, best_point, screen_of
-from gpmi.calibration import Calibration, left_out
+from gpmi.calibration import Calibration
 from gpmi.hyper import Priors
 from gpmi.linalg import Array, one_blas_thread
 from gpmi.maxima import draw_maxima, most_likely_better
@@ -118,13 +118,14 @@ class Ledger:
     """The account of a run after n values: `steps`, `regret(t)`, `calibration`, `lock_in`, `improvement`."""
 
     trials: tuple[Trial, ...] = field(repr=False)  # those told, in the order in which they were told
-    rows: Array = field(repr=False)  # (n, d), their coordinates
+    points: tuple[Array, ...] = field(repr=False)  # their coordinates, (d,) each
     noted: tuple[tuple[int, Event], ...] = field(repr=False)  # events, with the number of values told by then
     space: Space = field(repr=False)
     sign: float = field(repr=False)  # -1 where f is minimised
     seed: int
     priors: Priors = field(repr=False)
-    _regrets: dict[int, Regret] = field(repr=False)  # those read so far, shared with other ledgers of the run
+    _regrets: dict[int, Regret] = field(repr=False)  # those read so far, shared with the other ledgers of the run
+    _past: list[Step] = field(repr=False)  # the steps before the last, as far as they were read, shared as well
 
     @property
     def n(self) -> int:
@@ -137,12 +138,19 @@ class Ledger:
         return np.array([trial.y for trial in self.trials], dtype=float)
 
     @cached_property
+    def rows(self) -> Array:
+        """Their coordinates, (n, d)."""
+        return np.array(self.points).reshape(self.n, self.space.dim)
+
+    @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """What was known at each value told. O(n)."""
-        events: dict[int, list[Event]] = {}
-        for told, event in self.noted:
-            events.setdefault(max(1, told), []).append(event)
-        return tuple(Step.of(t, trial, tuple(events.get(t, ()))) for t, trial in enumerate(self.trials, 1))
+        """What was known at each value told. Little for each step not read before."""
+        for t in range(len(self._past) + 1, self.n):
+            self._past.append(self._step(t))
+        return (*self._past[: self.n - 1], self._step(self.n)) if self.n else ()
+
+    def _step(self, t: int) -> Step:
+        return Step.of(t, self.trials[t - 1], tuple(event for told, event in self.noted if max(1, told) == t))
 
     # How far from the best
 
@@ -190,9 +198,9 @@ class Ledger:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """The residuals of the values told and a verdict on them. O(n^3), once."""
+        """The residuals of the values told and a verdict on them. O(n); those with a value left out O(n^3)."""
         ahead = [trial.surprise for trial in self.trials if trial.surprise is not None]
-        return Calibration(np.array(ahead), left_out(self._present.posterior) if self.n else np.empty(0))
+        return Calibration(np.array(ahead), lambda: self._present.posterior)
 
     @cached_property
     def lock_in(self) -> LockIn | None:

@@ -20,7 +20,7 @@ import numpy as np
 from gpmi import checks, hyper
 from gpmi.argmax import Found, Objective, best_mean, best_observed, best_point, best_row, screen_of, sobol
 from gpmi.kernels import Kernel
-from gpmi.ledger import Ledger, Regret
+from gpmi.ledger import Ledger, Regret, Step
 from gpmi.linalg import Array, Mask, NotPositiveDefinite, one_blas_thread
 from gpmi.policies import Policy, Reinvest, State
 from gpmi.posterior import Event, Posterior
@@ -134,7 +134,9 @@ class Optimizer:
         self._tracked: Tracked | None = None
         self._bound: Array | None = None
         self._seen: tuple[set[int], Mask | None] = set(), None
+        # What was read of the ledger, kept for the next one.
         self._regrets: dict[int, Regret] = {}
+        self._past: list[Step] = []
 
     # What the user does
 
@@ -269,13 +271,14 @@ class Optimizer:
         """
         return Ledger(
             trials=tuple(self._trials[number] for number in self._told),
-            rows=np.array([self._rows[number] for number in self._told]).reshape(-1, self.space.dim),
+            points=tuple(self._rows[number] for number in self._told),
             noted=tuple((told, event) for event, told in self._events.items()),
             space=self.space,
             sign=self._sign,
             seed=self.seed,
             priors=self._priors,
             _regrets=self._regrets,
+            _past=self._past,
         )
 
     # Trials
