@@ -10,7 +10,7 @@ from scipy import stats
 import gpmi
 from gpmi import GPMI, Int, Optimizer, Real, kernels, maximize, minimize
 from gpmi.calibration import ENOUGH, Calibration, judge, left_out
-from gpmi.ledger import DRAWS, PATHS, REPEATS, credible_interval
+from gpmi.ledger import DRAWS, MISSED, PATHS, REPEATS, credible_interval
 from gpmi.maxima import Frame, draw_maxima, most_likely_better, random_features
 from gpmi.space import Space
 
@@ -555,7 +555,7 @@ def test_gp_mi_s_lock_in_on_independent_arms_is_found_and_named():
     found = opt.ledger.lock_in
     assert found is not None
     assert found.since == np.flatnonzero(queries != queries[-1])[-1] + 2
-    assert found.probability >= 0.05
+    assert found.probability >= MISSED
     assert found.reason.startswith(
         f"the last {80 - found.since + 1} queries were at one place, but more than the noise"
     )
@@ -582,4 +582,4 @@ def test_a_repetition_under_an_over_confident_model_is_a_lock_in():
     found = opt.ledger.lock_in
     assert found is not None
     assert "over-confident" in found.reason
-    assert found.probability < 0.05
+    assert found.probability < MISSED

@@ -35,7 +35,7 @@ PATHS = 256  # where the points cannot be enumerated: to 0.014
 REPEATS = 10  # so many queries of the policy at the same place are a repetition
 SAME = 1e-3  # what is closer than this, in widths of the space, is the same place
 _CLOSEST = 1000  # points whose improvement is led back to y where it is transformed
-MISSED = 0.05  # the probability of a regret above the noise from which a repetition is a lock-in
+MISSED = 0.25  # the probability of a regret above the noise from which a repetition is a lock-in
 
 
 @dataclass(frozen=True, eq=False)
