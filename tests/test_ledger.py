@@ -215,7 +215,7 @@ def test_a_level_that_is_no_probability_is_refused(level):
 @pytest.mark.slow
 def test_the_interval_covers_the_true_regret_of_draws_from_the_prior():
     kernel, covered = kernels.Matern(nu=2.5, lengthscale=0.2), []
-    for seed in range(40):
+    for seed in range(24):
         z = np.random.default_rng([seed, 1]).random((150, 2))
         f, rng = draw_of(kernel, z, seed)
         opt = Optimizer(z, kernel=kernel, noise_var=1e-2, seed=seed, budget=40)
@@ -227,7 +227,7 @@ def test_the_interval_covers_the_true_regret_of_draws_from_the_prior():
                 regret = opt.ledger.regret()
                 low, high = regret.interval()
                 covered.append(low <= f.max() - f[number[regret.recommended.tobytes()]] <= high)
-    assert 0.89 <= np.mean(covered) <= 1.0  # 200 looks, about 80 of them independent: 0.95 less 2.5 sd
+    assert 0.87 <= np.mean(covered) <= 1.0  # 120 looks, about 50 of them independent: 0.95 less 2.6 sd
 
 
 def test_the_regret_at_an_earlier_step_is_what_was_read_then():

@@ -64,19 +64,19 @@ class Calibration:
         return judge(self.ahead)
 
 
-def judge(z: Array) -> tuple[Verdict, str]:
+def judge(z: Array, error: float = ERROR) -> tuple[Verdict, str]:
     """The verdict on residuals (n,) that are independent and N(0, 1) for a model that is right, and its reason.
 
     Over-confident: sum z^2 too large for chi-square with n degrees of freedom, or too many z outside the central 95 %
     for a binomial count. Under-confident: sum z^2 too small, or too many z inside the central 50 %. Each of the four
-    tests has an error of ERROR / 4. Where both sides are found the dangerous one is named.
+    tests has a quarter of the error. Where both sides are found the dangerous one is named.
     """
     from scipy.special import bdtrc, chdtr, chdtrc
 
     n = len(z)
     if n == 0:
         return "too early to say", "no value has been foreseen yet"
-    size, each = float(z @ z), ERROR / 4.0
+    size, each = float(z @ z), error / 4.0
     outside, inside = n - _inside(z, 0.95), _inside(z, 0.5)
     spread = f"the root mean square of {n} residuals is {np.sqrt(size / n):.3g}, and should be 1"
     if chdtrc(n, size) < each:

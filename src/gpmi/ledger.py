@@ -15,7 +15,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.argmax import Objective, best_mean, best_observed, best_point, screen_of
-from gpmi.calibration import Calibration
+from gpmi.calibration import Calibration, judge
 from gpmi.hyper import Priors
 from gpmi.linalg import Array, one_blas_thread
 from gpmi.maxima import draw_maxima, most_likely_better
@@ -35,6 +35,7 @@ PATHS = 256  # where the points cannot be enumerated: to 0.014
 REPEATS = 10  # so many queries of the policy at the same place are a repetition
 SAME = 1e-3  # what is closer than this, in widths of the space, is the same place
 _CLOSEST = 1000  # points whose improvement is led back to y where it is transformed
+_CERTAIN = 0.002  # the error of the test for over-confidence that makes a repetition a lock-in
 MISSED = 0.25  # the probability of a regret above the noise from which a repetition is a lock-in
 
 
@@ -208,7 +209,8 @@ class Ledger:
 
         It repeats itself if the policy's last REPEATS queries were at the same place. More may be had if the simple
         regret exceeds the standard deviation of the noise with a probability of at least MISSED; the model cannot be
-        trusted if its calibration is over-confident. Draws are made only if the run repeats itself.
+        trusted if its residuals are over-confident with an error of _CERTAIN: the test may be made after every step.
+        Draws are made only if the run repeats itself.
         """
         chosen = np.array([t for t, trial in enumerate(self.trials) if trial.origin == "policy"], dtype=int)
         queries = self.rows[chosen] / self.space.span
@@ -222,8 +224,9 @@ class Ledger:
         if missed >= MISSED:
             more = f"more than the noise, {self.noise_sd:.3g}, is to be had with probability {missed:.0%}"
             return LockIn(since, missed, f"{repeated}, but {more}")
-        if self.calibration.verdict == "over-confident":
-            return LockIn(since, missed, f"{repeated}, but the model is over-confident: {self.calibration.reason}")
+        verdict, reason = judge(self.calibration.ahead, _CERTAIN)
+        if verdict == "over-confident":
+            return LockIn(since, missed, f"{repeated}, but the model is over-confident: {reason}")
         return None
 
     # What going on is worth
