@@ -583,3 +583,19 @@ def test_a_repetition_under_an_over_confident_model_is_a_lock_in():
     assert found is not None
     assert "over-confident" in found.reason
     assert found.probability < MISSED
+
+
+def test_a_model_that_fails_loses_no_value():
+    class Broken(kernels.RBF):
+        def __call__(self, x, z):
+            if len(x) and len(z) and float(np.max(x)) > 0.9:
+                raise RuntimeError("the kernel fails here")
+            return super().__call__(x, z)
+
+    opt = Optimizer(GRID, kernel=Broken(0.3), noise_var=1e-2, seed=0)
+    opt.tell(GRID[0], 0.0)
+    trial = opt.tell(GRID[40], 1.0)
+    assert (trial.status, trial.y, trial.surprise) == ("told", 1.0, None)
+    assert opt.pending == ()
+    with pytest.raises(RuntimeError, match="fails here"):
+        opt.ask()

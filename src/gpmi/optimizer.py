@@ -21,7 +21,7 @@ from gpmi import checks, hyper
 from gpmi.argmax import Found, Objective, best_mean, best_observed, best_point, best_row, screen_of, sobol
 from gpmi.kernels import Kernel
 from gpmi.ledger import Ledger, Regret, Step
-from gpmi.linalg import Array, Mask, NotPositiveDefinite, one_blas_thread
+from gpmi.linalg import Array, Mask, one_blas_thread
 from gpmi.policies import Policy, Reinvest, State
 from gpmi.posterior import Event, Posterior
 from gpmi.promises import promises
@@ -50,10 +50,8 @@ class Trial:
     phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi, in the units of the transformed y
     gamma_hat: float | None = None  # gamma_hat_{t-1}, in the square of these
     explored: bool | None = None  # whether mu was more than a noise sd short of the best mean at a told point
-    surprise: float | None = (
-        None  # (y - mu) / sqrt(var + noise_var) under the model of the moment just before y was told
-    )
-    information: float | None = None  # what y told about f in nats, log(1 + var / noise_var) / 2, under the same model
+    surprise: float | None = None  # (y - mu) / sqrt(var + noise_var), under the model just before y was told
+    information: float | None = None  # what y told about f in nats, log(1 + var / noise_var) / 2, under that model
 
 
 class Optimizer:
@@ -511,16 +509,17 @@ class Optimizer:
         """
         if not (self._priors.given or (self._in_use and self._told)):
             return False
-        with suppress(NotPositiveDefinite):  # the next `ask` says so
+        with suppress(Exception):  # no value is lost for the model's sake; the next `ask` says what is wrong
             _ = self._update() if self._posterior is None else self._catch_up()
             return True
         return False
 
     def _compare(self, number: int) -> None:
         """Note how the value just told compares with what was foreseen. O(n^2), of which the next `ask` is relieved."""
-        try:
+        posterior = None
+        with suppress(Exception):
             posterior = self._catch_up()
-        except NotPositiveDefinite:
+        if posterior is None:
             return
         s = posterior.n - 1
         pivot, var = float(posterior.factor.diagonal[s]), float(posterior.predictive_var[s])
