@@ -4,7 +4,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types bench-setup bench bench-cost bench-report bench-engine bench-limits bench-ledger clean
+.PHONY: help demo paper test lint types bench-setup bench bench-cost bench-report bench-engine bench-limits bench-ledger bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ lint: .venv/.dev  ## check style and formatting
 
 types: .venv/.dev  ## check types, strictly
 	.venv/bin/mypy
+
+paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour or two; goes on where it stopped)
+	.venv/bin/gpmi paper --out docs
 
 bench-setup: .venv-bench/.ready .venv-bench-hebo/.ready  ## install the peers to compare with
 
@@ -43,6 +46,12 @@ bench-limits: .venv/.dev  ## measure 10,000 observations, a million candidates, 
 
 bench-ledger: .venv/.dev  ## measure whether the ledger can be believed (half an hour; goes on where it stopped)
 	.venv/bin/python benchmarks/ledger.py --cores $(CORES)
+
+bench-tsunami: .venv/.dev  ## check the simulation of tsunamis against theory and for convergence (a quarter of an hour)
+	.venv/bin/python benchmarks/tsunami_check.py
+
+tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it stopped)
+	.venv/bin/python benchmarks/tsunami_table.py --cores $(CORES)
 
 clean:  ## remove environments, caches and output
 	rm -rf .venv .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache gpmi-demo*

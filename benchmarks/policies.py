@@ -2,9 +2,11 @@
 
     python benchmarks/policies.py [--cores 2]     writes policies.md and policies.csv in docs/benchmarks
 
-Every policy sees the same tasks, initial points, noise, kernel and noise_var. A run is a rank-one update of mu and var
-on all candidates for each query, the same numbers as `gpmi.Optimizer` gives (tests/test_policy_bench.py) at a fraction
-of its time; scores come from the library, and from here for the rules that were tried and not taken.
+A run whose row is in the table is not repeated, so the work can be stopped and taken up again; after a change of a
+policy remove its rows.
+
+Every policy sees the same tasks, initial points, noise, kernel and noise_var. Runs are those of
+`gpmi.paper.simulate`; scores come from the library, and from here for the rules that were tried and not taken.
 
 R_T / T is the mean noise-free regret of the queries after the initial design. A run is stuck when the mean regret of
 its last 50 queries exceeds 0.1, in standard deviations of f.
@@ -24,18 +26,16 @@ import platform
 import zlib
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 import gpmi
-from gpmi.promises import account
+from gpmi.paper.simulate import Problem, Run, Scores, scores, simulate, triangular_root
 from gpmi.tasks import TASKS
 
 Array = NDArray[np.float64]
@@ -60,44 +60,39 @@ class Weighted(gpmi.Policy):
         return mu + self.c * weight * gpmi.EI("mean").score(mu, var, state)
 
 
-@dataclass(frozen=True)
-class InformationRatio(gpmi.Policy):
-    """-(E[max f] - mu)^2 / information of a query; E[max f] by four posterior paths."""
-
-    joint: ClassVar[bool] = True
+class Tried(gpmi.Policy):
+    """A rule that looks at more than mu, var and the state."""
 
     def choose(self, run: Run, state: gpmi.State) -> Array:
-        top = float(np.mean([run.path().max() for _ in range(4)]))
+        raise NotImplementedError
+
+    def scores(self, horizon: int | None) -> Scores:
+        return lambda run: self.choose(run, run.state(horizon))
+
+
+@dataclass(frozen=True)
+class InformationRatio(Tried):
+    """-(E[max f] - mu)^2 / information of a query; E[max f] by four posterior draws."""
+
+    def choose(self, run: Run, state: gpmi.State) -> Array:
+        top = float(np.mean([run.draw().max() for _ in range(4)]))
         gap = np.maximum(top - run.mu, 1e-9)
-        return -(gap**2) / np.maximum(np.log1p(run.var / run.noise_var), 1e-300)
+        return -(gap**2) / np.maximum(np.log1p(run.var / state.noise_var), 1e-300)
 
 
 @dataclass(frozen=True)
-class Thompson(gpmi.Policy):
-    """argmax of a path."""
-
-    joint: ClassVar[bool] = True
+class Pims(Tried):
+    """argmax of the probability to improve on the maximum of a draw (Takeno et al. 2024)."""
 
     def choose(self, run: Run, state: gpmi.State) -> Array:
-        return run.path()
+        return (run.mu - run.draw().max()) / np.sqrt(np.maximum(run.var, 1e-300))
 
 
 @dataclass(frozen=True)
-class Pims(gpmi.Policy):
-    """argmax of the probability to improve on the maximum of a path (Takeno et al. 2024)."""
-
-    joint: ClassVar[bool] = True
-
-    def choose(self, run: Run, state: gpmi.State) -> Array:
-        return (run.mu - run.path().max()) / np.sqrt(np.maximum(run.var, 1e-300))
-
-
-@dataclass(frozen=True)
-class Restarted(gpmi.Policy):
+class Restarted(Tried):
     """GP-MI whose gamma_hat starts anew after each query that taught less than the noise: log 2 / 2 nats."""
 
     alpha: float = 1.0
-    joint: ClassVar[bool] = True
 
     def choose(self, run: Run, state: gpmi.State) -> Array:
         fresh = replace(state, gamma_hat=since_restart(run))
@@ -105,15 +100,14 @@ class Restarted(gpmi.Policy):
 
 
 @dataclass(frozen=True)
-class WithGammaHat(gpmi.Reinvest):
+class WithGammaHat(Tried):
     """The default with GP-MI's phi in place of sqrt(alpha) sd, gamma_hat started anew as in `Restarted`."""
 
-    joint: ClassVar[bool] = True
-
     def choose(self, run: Run, state: gpmi.State) -> Array:
-        k, alpha = self.share(state), np.log(2 * state.t**2 / self.delta)
+        default = gpmi.Reinvest()
+        k, alpha = default.share(state), np.log(2 * state.t**2 / default.delta)
         paid = gpmi.GPMI(alpha=alpha).phi(run.var, replace(state, gamma_hat=since_restart(run)))
-        back = self.c * self.queries_left(state) * gpmi.EI("mean").score(run.mu, run.var, state)
+        back = default.c * default.queries_left(state) * gpmi.EI("mean").score(run.mu, run.var, state)
         return run.mu + k * np.minimum(paid, back)
 
 
@@ -127,8 +121,8 @@ class Uncapped(gpmi.Reinvest):
 
 def since_restart(run: Run) -> float:
     """gamma_hat since the last of the policy's queries whose variance was below noise_var."""
-    var = np.array(run.queried_var[run.initial :])
-    small = np.flatnonzero(var < run.noise_var)
+    var = run.queried_var[run.initial :]
+    small = np.flatnonzero(var < run.problem.noise_var)
     return float(var[small[-1] + 1 :].sum() if len(small) else var.sum())
 
 
@@ -138,7 +132,7 @@ PEERS: dict[str, gpmi.Policy] = {
     "GP-UCB / 5": gpmi.GPUCB(scale=0.2),
     "EI, best observed": gpmi.LogEI("observed"),
     "EI, best mean": gpmi.LogEI("mean"),
-    "Thompson": Thompson(),
+    "Thompson": gpmi.Thompson(),
     "PIMS": Pims(),
 }
 DEFAULT, WITH_GAMMA_HAT = "Reinvest, the default", "gamma_hat kept, restarted"
@@ -167,13 +161,9 @@ POLICIES = {DEFAULT: gpmi.Reinvest(), **PEERS, **ABLATIONS, **TRIED, NO_HORIZON:
 
 @dataclass(frozen=True)
 class Scenario:
-    """f on a finite set with its prior; values in standard deviations."""
+    """f on a finite set with its prior, values in standard deviations; how many random queries, and how many more."""
 
-    covariance: Array  # (m, m)
-    root: Array  # its Cholesky factor, for prior paths
-    values: Array
-    noise_sd: float
-    noise_var: float
+    problem: Problem
     initial: int
     horizon: int
 
@@ -181,7 +171,7 @@ class Scenario:
 def arms(seed: int) -> Scenario:
     """50 independent N(0, 1) arms, noise sd 0.1."""
     f = np.random.default_rng([seed, 50]).standard_normal(50)
-    return Scenario(np.eye(50), np.eye(50), f, 0.1, 0.01, initial=0, horizon=2000)
+    return Scenario(Problem.given(np.eye(50), f, 0.1, 0.01), initial=0, horizon=2000)
 
 
 def line(lengthscale: float) -> Callable[[int], Scenario]:
@@ -190,7 +180,7 @@ def line(lengthscale: float) -> Callable[[int], Scenario]:
     def make(seed: int) -> Scenario:
         covariance, root = _line(lengthscale)
         f = root @ np.random.default_rng([seed, 300]).standard_normal(300)
-        return Scenario(covariance, root, f, 0.1, 0.01, initial=0, horizon=2000)
+        return Scenario(Problem.given(covariance, f, 0.1, 0.01), initial=0, horizon=2000)
 
     return make
 
@@ -198,117 +188,39 @@ def line(lengthscale: float) -> Callable[[int], Scenario]:
 @lru_cache
 def _line(lengthscale: float) -> tuple[Array, Array]:
     x = np.linspace(0.0, 1.0, 300)[:, None]
-    return _with_root(gpmi.kernels.RBF(lengthscale=lengthscale)(x, x))
-
-
-def _with_root(covariance: Array) -> tuple[Array, Array]:
-    jitter = 1e-8 * covariance.diagonal().mean()
-    return covariance, np.linalg.cholesky(covariance + jitter * np.eye(len(covariance)))
+    covariance = gpmi.kernels.RBF(lengthscale=lengthscale)(x, x)
+    return covariance, triangular_root(covariance)
 
 
 def paper(name: str) -> Callable[[int], Scenario]:
     """One of the paper's tasks: ten random initial points, T = 200."""
 
     def make(seed: int) -> Scenario:
-        generated = name.startswith("generated")
-        values, noise_sd, noise_var, covariance, root = _task(name, seed if generated else 0)
-        return Scenario(covariance, root, values, noise_sd, noise_var, initial=10, horizon=200)
+        return Scenario(_problem(name, seed if name.startswith("generated") else 0), initial=10, horizon=200)
 
     return make
 
 
 @lru_cache(maxsize=4)
-def _task(name: str, seed: int) -> tuple[Array, float, float, Array, Array]:
-    task = TASKS[name].sample(np.random.default_rng([zlib.crc32(name.encode()), seed]))
-    assert task.kernel is not None and task.noise_var is not None
-    covariance, root = _with_root(task.kernel(task.candidates, task.candidates))
-    return task.values, task.noise_sd, task.noise_var, covariance, root
+def _problem(name: str, seed: int) -> Problem:
+    return Problem.of(TASKS[name].sample(np.random.default_rng([zlib.crc32(name.encode()), seed])))
 
 
 HARD = {"50 arms": arms, **{f"line, lengthscale {v:g}": line(v) for v in (0.01, 0.05, 0.2)}}
 SCENARIOS: dict[str, Callable[[int], Scenario]] = {**{name: paper(name) for name in TASKS}, **HARD}
 
 
-@dataclass
-class Run:
-    """mu and var at all candidates, updated query by query: O(n m) each."""
-
-    scenario: Scenario
-    rng: np.random.Generator
-    mu: Array = field(init=False)
-    var: Array = field(init=False)
-    queried: list[int] = field(default_factory=list)
-    queried_var: list[float] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        s = self.scenario
-        m, n = len(s.values), s.initial + s.horizon
-        self.mu, self.var = np.zeros(m), s.covariance.diagonal().copy()
-        self.noise_var, self.initial = s.noise_var, s.initial
-        self._v = np.empty((n, m))  # L^-1 K
-        self._y = np.empty(n)
-        self._predicted = np.empty((4, n))  # mu, var, pivot and surprise of each query
-
-    def observe(self, i: int) -> None:
-        s, n = self.scenario, len(self.queried)
-        y = s.values[i] + s.noise_sd * self.rng.standard_normal()
-        var = max(float(self.var[i]), 0.0)
-        pivot = np.sqrt(var + self.noise_var)
-        row = (s.covariance[i] - self._v[:n, i] @ self._v[:n]) / pivot
-        surprise = (y - self.mu[i]) / pivot
-        self._v[n], self._y[n], self._predicted[:, n] = row, y, (self.mu[i], var, pivot, surprise)
-        self.mu = self.mu + row * surprise
-        self.var = np.maximum(self.var - row * row, 0.0)
-        self.queried.append(i)
-        self.queried_var.append(var)
-
-    def state(self, horizon: int | None) -> gpmi.State:
-        n, first = len(self.queried), self.initial
-        return gpmi.State(
-            t=n - first + 1,
-            gamma_hat=sum(self.queried_var[first:]),
-            noise_var=self.noise_var,
-            best_observed=float(self._y[:n].max()) if n else 0.0,
-            best_mean=float(self.mu[self.queried].max()) if n else 0.0,
-            size=len(self.mu),
-            dim=0,
-            horizon=horizon,
-            promises=account(*self._predicted[:, :n], np.arange(n) >= first),
-        )
-
-    def path(self) -> Array:
-        """A draw from the posterior: a prior path, corrected at the queries (Matheron's rule)."""
-        s, n = self.scenario, len(self.queried)
-        prior = s.root @ self.rng.standard_normal(len(self.mu))
-        if n == 0:
-            return prior
-        lower = np.tril(self._v[:n, self.queried].T)
-        np.fill_diagonal(lower, self._predicted[2, :n])
-        off = prior[self.queried] + np.sqrt(self.noise_var) * self.rng.standard_normal(n)
-        return prior + self.mu - solve_triangular(lower, off, lower=True) @ self._v[:n]
-
-
-def simulate(scenario: Scenario, policy: gpmi.Policy, seed: int, horizon: int | None) -> list[int]:
-    """The queries of one run after the initial ones."""
-    run = Run(scenario, np.random.default_rng([seed, 17]))
-    for i in run.rng.choice(len(scenario.values), scenario.initial, replace=False):
-        run.observe(int(i))
-    for _ in range(scenario.horizon):
-        state = run.state(horizon)
-        choose = getattr(policy, "choose", None)
-        score = choose(run, state) if choose else policy.score(run.mu, run.var, state)
-        run.observe(int(np.argmax(score)))
-    return run.queried[scenario.initial :]
-
-
 def work(scenario_name: str, policy_name: str, seeds: range) -> list[list[object]]:
     """Rows of the table."""
     rows = []
     for seed in seeds:
-        scenario = SCENARIOS[scenario_name](seed)
+        scenario, policy = SCENARIOS[scenario_name](seed), POLICIES[policy_name]
         horizon = None if policy_name == NO_HORIZON else scenario.horizon
-        queries = simulate(scenario, POLICIES[policy_name], seed, horizon)
-        regrets = scenario.values.max() - scenario.values[queries]
+        choose = policy.scores(horizon) if isinstance(policy, Tried) else scores(policy, horizon)
+        rng = np.random.default_rng([seed, 17])
+        values = scenario.problem.values
+        queries = simulate(scenario.problem, choose, rng, scenario.initial, scenario.horizon)
+        regrets = values.max() - values[queries]
         row = [scenario_name, policy_name, seed, regrets.mean(), regrets[-LAST:].mean(), int(regrets.min() <= 0.0)]
         rows.append([f"{v:.6g}" if isinstance(v, float) else v for v in row])
     return rows
@@ -437,27 +349,37 @@ def jobs(repetitions: int, hard: int) -> list[tuple[str, str, range]]:
     return blocks
 
 
+def keep(path: Path) -> list[list[str]]:
+    """The rows of the table so far, which is made if there is none; a line cut short by a kill is removed."""
+    text = path.read_text() if path.exists() else ",".join(COLUMNS) + "\n"
+    path.write_text(text[: text.rfind("\n") + 1])
+    with path.open(newline="") as file:
+        return list(csv.reader(file))[1:]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--hard", type=int, default=300, help="repetitions of the runs of 2000 queries")
     parser.add_argument("--cores", type=int, default=2)
     chosen = parser.parse_args()
-    todo = jobs(chosen.repetitions, chosen.hard)
-    rows: list[list[object]] = []
-    with ProcessPoolExecutor(chosen.cores) as pool:
-        futures = [pool.submit(work, *job) for job in todo]
-        for number, future in enumerate(as_completed(futures), start=1):
-            rows += future.result()
+    path = FOLDER / "policies.csv"
+    rows = keep(path)
+    done = {(row[0], row[1], int(row[2])) for row in rows}
+    todo = [job for job in jobs(chosen.repetitions, chosen.hard) if any((*job[:2], i) not in done for i in job[2])]
+    with ProcessPoolExecutor(chosen.cores) as pool, path.open("a", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        for number, future in enumerate(as_completed([pool.submit(work, *job) for job in todo]), start=1):
+            new = [[str(v) for v in row] for row in future.result() if (row[0], row[1], row[2]) not in done]
+            writer.writerows(new)
+            file.flush()
+            rows += new
             print(f"\r{number} of {len(todo)} blocks", end="", flush=True)
     print()
     order = {name: i for i, name in enumerate([*SCENARIOS, *POLICIES])}
-    rows.sort(key=lambda row: (order[str(row[0])], order[str(row[1])], int(str(row[2]))))
-    path = FOLDER / "policies.csv"
+    rows.sort(key=lambda row: (order[row[0]], order[row[1]], int(row[2])))
     with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(rows)
+        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
     report(load(path))
 
 

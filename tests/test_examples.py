@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_tsunami import needs_anuga
 
+ARGUMENTS = {"tsunami.py": ("3", "0.25")}  # evaluations, on a coarse mesh
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 
@@ -13,9 +15,13 @@ def test_there_are_examples():
     assert EXAMPLES
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, id=path.name, marks=[needs_anuga] if path.name == "tsunami.py" else []) for path in EXAMPLES],
+)
 def test_the_example_runs(path, tmp_path):
-    done = subprocess.run([sys.executable, "-W", "error", path], cwd=tmp_path, capture_output=True, text=True)
+    command = [sys.executable, "-W", "error", path, *ARGUMENTS.get(path.name, ())]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert done.stdout

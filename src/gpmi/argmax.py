@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi.linalg import Array, Mask
+from gpmi.linalg import Array, Mask, eigen
 from gpmi.policies import Mean, Policy, State
-from gpmi.posterior import Draw, Event, Posterior, Rows
+from gpmi.posterior import Draw, Event, Posterior
 from gpmi.space import Parameters, Space
 from gpmi.tracking import Tracked, chunks, first_best, lazy_argmax, mean_in_chunks, moments_in_chunks
 
@@ -23,13 +23,14 @@ _NEIGHBOURS = 64  # points of the screen close to the best known ones
 _ROUNDS = 60  # evaluations of all starts together
 _GIVE_UP = 1e-6  # a step shorter than this, in widths of the box, is no step
 _TOLERANCE = 1e-6  # a gain smaller than this, in ranges of the screen's scores, is no gain
-_LENGTHS = np.array([[1.0], [0.3], [0.09]])  # the steps tried at once, in units of the one BFGS proposes
-_SHORTER = 0.027  # the next steps where none of them was good
+_RADIUS = 0.125  # how far the first step may go, in units of reach; with 0.5 a third more points are evaluated
+_DIFFERENCE = 1e-5  # between the gradients that make a Hessian, in widths of the box
 _SAME_PEAK = 0.02  # starts closer than this, in widths of the box, climb the same peak
 _TINY = 1e-300
 _NO_STATE = State(1, 0.0, 0.0, 0.0, 0.0, 1, 0, None)  # for policies that do not look at it
 
-Gradient: TypeAlias = Callable[[Rows], Array]  # the gradients at the rows asked for
+# Points (k, d) and the numbers (k,) of the starts they belong to -> values (k,) and gradients (k, d)
+Differentiable: TypeAlias = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
@@ -78,17 +79,14 @@ class Objective:
         """The score at the points whose moments are kept up to date."""
         return self(tracked.z) if self.members else self.index(tracked.mu, tracked.var)
 
-    def with_gradient(self, z: Array) -> tuple[Array, Gradient]:
-        """The score at z (m, d) and its gradients by z, (k, d), at those rows of z that are asked for.
-
-        This is the one chain rule that serves every kernel and policy.
-        """
+    def with_gradient(self, z: Array) -> tuple[Array, Array]:
+        """The score at z (m, d) and its gradient by z, (m, d): one chain rule for every kernel and policy."""
         if self.members:
             scores, gradients = zip(*(member.with_gradient(z) for member in self.members), strict=True)
-            return _mean(scores), lambda rows: _mean([gradient(rows) for gradient in gradients])
+            return _mean(scores), _mean(gradients)
         mu, var, pull = self.posterior.with_pullback(z)
         score, by_mu, by_var = self.policy.with_derivatives(self.sign * mu, var, self.state)
-        return score, lambda rows: pull(rows, self.sign * by_mu[rows], by_var[rows])
+        return score, pull(self.sign * by_mu, by_var)
 
     def found(self, row: Array, number: int | None = None, events: tuple[Event, ...] = ()) -> Found:
         mu, var = self.posterior(row[None])
@@ -273,109 +271,81 @@ def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: f
     lo, width = space.lo[free], space.span[free]
     reach = objective.posterior.kernel.reach(space.dim)[free] / width
 
-    def unit_objective(u: Array, which: NDArray[np.intp]) -> tuple[Array, Gradient]:
+    def unit_objective(u: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
         z = starts[which]
         z[:, free] = lo + u * width
         value, gradient = objective.with_gradient(z)
-        return value, lambda rows: gradient(rows)[:, free] * width
+        return value, gradient[:, free] * width
 
-    u, value = climb(unit_objective, (starts[:, free] - lo) / width, np.minimum(reach, 1.0) ** 2, tolerance)
+    u, value = climb(unit_objective, (starts[:, free] - lo) / width, np.minimum(reach, 1.0), tolerance)
     points = starts.copy()
     points[:, free] = np.clip(lo + u * width, lo, space.hi[free])
     return points, value
 
 
 def climb(
-    f: Callable[[Array, NDArray[np.intp]], tuple[Array, Gradient]],
+    f: Differentiable,
     u: Array,  # (s, d) in the unit cube
-    metric: Array,  # (d,), the guess at the relative curvature: the squared distances over which f changes
+    reach: Array,  # (d,), the distances over which f changes
     tolerance: float = 0.0,  # gains below it are not worth a step
 ) -> tuple[Array, Array]:
-    """Local maxima of f in the unit cube, from all starts in lockstep: projected BFGS with a backtracking line search.
+    """Local maxima of f in the unit cube, from all starts in lockstep: Newton's method within a region of trust.
 
-    f maps points (k, d) and the numbers (k,) of the starts they belong to to values (k,), and to a function that gives
-    the gradients at some of them. Each round evaluates f once, for every start still moving at steps of several
-    lengths, because more points cost little more than one: the best acceptable one is taken. Coordinates held at a
-    bound by their gradient do not move. A start that comes close to the best one is dropped. It ends when the best one
-    has come to rest and none of the others would overtake it by a gain like its last.
+    Each round evaluates f once, for every start still moving at the d + 1 points that its expansion takes, because many
+    points cost little more than one. A step that does not gain is taken back and tried shorter. A start that comes
+    close to the best one, or does not promise to overtake it, is dropped.
     """
     u = np.clip(u, 0.0, 1.0)
     at = np.arange(len(u))  # the starts still moving; the arrays below are theirs
-    value, gradients = f(u, at)
-    gradient = gradients(at)
+    value, gradient, hessian = _expansion(f, u, at)
     best_u, best_value = u.copy(), value.copy()  # where each start has come to
-    curvature = np.tile(np.diag(metric), (len(u), 1, 1))  # approximations of -(d^2 f)^-1, up to a factor at first
-    direction = _ascent(u, gradient, curvature)
-    direction *= 0.1 / (np.abs(direction).max(axis=1, keepdims=True) + _TINY)
-    fresh = np.ones(len(u), dtype=bool)  # which starts have not met any curvature yet
-    gain = np.full(len(u), np.inf)  # what the last accepted step brought
+    radius = np.full(len(u), _RADIUS)
     for _ in range(_ROUNDS):
-        steps = u[:, None] + _LENGTHS * direction[:, None]  # (s, lengths, d)
-        np.minimum(np.maximum(steps, 0.0, out=steps), 1.0, out=steps)
-        steps -= u[:, None]
-        slopes = (steps @ gradient[:, :, None])[:, :, 0]  # about twice what a full step promises, near a maximum
+        step = _newton(u, gradient, hessian, reach, radius)
+        promise = (step * gradient).sum(axis=1)  # about twice what the step brings, near a maximum
         leader = best_value.argmax()
-        leading = at == leader
-        moving = (np.abs(u - best_u[leader]).max(axis=1) > _SAME_PEAK) | leading
-        moving &= (np.abs(steps[:, 0]).max(axis=1) > _GIVE_UP) & (slopes[:, 0] > tolerance)
+        rival = (value + promise > best_value[leader]) & (np.abs(u - best_u[leader]).max(axis=1) > _SAME_PEAK)
+        moving = (promise > tolerance) & (np.abs(step).max(axis=1) > _GIVE_UP) & (rival | (at == leader))
         if not moving.all():
-            at, u, value, gradient, gain = at[moving], u[moving], value[moving], gradient[moving], gain[moving]
-            curvature, direction, fresh = curvature[moving], direction[moving], fresh[moving]
-            steps, slopes, leading = steps[moving], slopes[moving], leading[moving]
-        if len(at) == 0 or (not leading.any() and (value + gain < best_value[leader] + tolerance).all()):
+            at, u, value, gradient, hessian = at[moving], u[moving], value[moving], gradient[moving], hessian[moving]
+            radius, step, promise = radius[moving], step[moving], promise[moving]
+        if len(at) == 0:
             break
-        shape = steps.shape
-        new_value, gradients = f((u[:, None] + steps).reshape(-1, shape[2]), at.repeat(shape[1]))
-        new_value = new_value.reshape(shape[:2])
-        # Of the lengths that pass Armijo's rule the best; nan never passes.
-        passed = np.where(new_value >= value[:, None] + 1e-4 * slopes, new_value, -np.inf)
-        chosen = passed.argmax(axis=1) + shape[1] * np.arange(len(at))
-        reached = passed.ravel()[chosen]
-        accepted = reached > -np.inf
-        which = accepted[:, None]
-        step = np.where(which, steps.reshape(-1, shape[2])[chosen], 0.0)
-        new_gradient = np.where(which, gradients(chosen), gradient)
-        curvature, fresh = _bfgs(curvature, step, gradient - new_gradient, fresh)
-        gain = np.where(accepted, reached - value, gain)
-        u, value, gradient = u + step, np.where(accepted, reached, value), new_gradient
-        direction = np.where(which, _ascent(u, gradient, curvature), _SHORTER * direction)
+        new_value, new_gradient, new_hessian = _expansion(f, u + step, at)
+        gained = new_value >= value + 1e-4 * promise  # Armijo; never where it is nan
+        radius = np.where(gained, 2.0 * radius, 0.25 * np.minimum(radius, np.abs(step / reach).max(axis=1)))
+        value = np.where(gained, new_value, value)
+        u = np.where(gained[:, None], u + step, u)
+        gradient = np.where(gained[:, None], new_gradient, gradient)
+        hessian = np.where(gained[:, None, None], new_hessian, hessian)
         best_u[at], best_value[at] = u, value
     return best_u, best_value
 
 
-def _ascent(u: Array, gradient: Array, curvature: Array) -> Array:
-    """Directions of ascent, (s, d), that do not press against the bounds, at most half the cube long."""
-    held = np.where(gradient < 0.0, u <= 0.0, u >= 1.0)
-    if held.any():
-        gradient = np.where(held, 0.0, gradient)
-        direction: Array = np.where(held, 0.0, (curvature @ gradient[:, :, None])[:, :, 0])
-    else:
-        direction = (curvature @ gradient[:, :, None])[:, :, 0]
-    direction /= np.maximum(1.0, 2.0 * np.abs(direction).max(axis=1, keepdims=True))
-    return direction
+def _expansion(f: Differentiable, u: Array, which: NDArray[np.intp]) -> tuple[Array, Array, Array]:
+    """The values (s,), gradients (s, d) and Hessians (s, d, d) of f at u, these by differences of gradients."""
+    s, d = u.shape
+    difference = np.where(u < 0.5, _DIFFERENCE, -_DIFFERENCE)  # inwards
+    points = u[:, None] + difference[:, None] * np.eye(d + 1, d, -1)  # (s, d + 1, d): u, then a coordinate moved
+    value, gradient = f(points.reshape(-1, d), which.repeat(d + 1))
+    # What is not finite, as the slope of sd where it is 0, leads nowhere.
+    gradient = np.where(np.isfinite(gradient), gradient, 0.0).reshape(s, d + 1, d)
+    hessian = (gradient[:, 1:] - gradient[:, :1]) / difference[:, :, None]
+    return value[:: d + 1], gradient[:, 0], 0.5 * (hessian + hessian.transpose(0, 2, 1))
 
 
-def _bfgs(curvature: Array, step: Array, drop: Array, fresh: Mask) -> tuple[Array, Mask]:
-    """The inverses H of the negative Hessians, (s, d, d), after steps that lowered the gradients by `drop`.
+def _newton(u: Array, gradient: Array, hessian: Array, reach: Array, radius: Array) -> Array:
+    """Steps (s, d) towards the maxima of the expansions, as far as these are trusted.
 
-    H' = H + s a^T + a s^T with a = (1 + d.H d / p) / (2 p) s - H d / p and p = s.d > 0, the first time after H was
-    scaled by p / d.H d. Where the function is not concave along the step H stays, so all remain positive definite;
-    while no step has been concave (`fresh`) H is only doubled, so that the steps grow. A step of 0 changes nothing.
+    In units of reach and along each eigenvector of the Hessian, a step is slope / |curvature| long, at most the radius:
+    uphill where f is not concave, too. Coordinates held at a bound by their gradient do not move.
     """
-    p = (step * drop).sum(axis=1)
-    lengths = (step * step).sum(axis=1)
-    concave = p > 1e-10 * np.sqrt((drop * drop).sum(axis=1) * lengths)
-    hd = (curvature @ drop[:, :, None])[:, :, 0]
-    dhd = (drop * hd).sum(axis=1)
-    if fresh.any():
-        longer = np.where(lengths > 0.0, 2.0, 1.0)
-        scale = np.where(fresh, np.where(concave, p / np.maximum(dhd, _TINY), longer), 1.0)
-        curvature, hd, dhd = scale[:, None, None] * curvature, scale[:, None] * hd, scale * dhd
-        fresh = fresh & ~concave
-    over_p = np.divide(1.0, p, out=np.zeros_like(p), where=concave)
-    a = (0.5 * over_p * (1.0 + dhd * over_p))[:, None] * step - over_p[:, None] * hd
-    half = step[:, :, None] * a[:, None, :]
-    return curvature + half + half.transpose(0, 2, 1), fresh
+    unit = np.where(np.where(gradient < 0.0, u <= 0.0, u >= 1.0), 0.0, reach)
+    curvature, vectors = eigen(hessian * unit[:, :, None] * unit[:, None])
+    slope = ((unit * gradient)[:, None] @ vectors)[:, 0]
+    along = slope / np.maximum(np.abs(curvature), np.abs(slope) / radius[:, None] + _TINY)
+    end: Array = np.clip(u + unit * (vectors @ along[:, :, None])[:, :, 0], 0.0, 1.0)
+    return end - u
 
 
 def _best_levels(

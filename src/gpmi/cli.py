@@ -1,4 +1,4 @@
-"""The command line: `gpmi demo`. Thin: it reads the arguments and calls the library."""
+"""The command line: `gpmi demo`, `gpmi paper`. Thin: it reads the arguments and calls the library."""
 
 import sys
 from collections.abc import Iterator
@@ -52,16 +52,49 @@ def app() -> "typer.Typer":
 
     @commands.command("demo")
     def run_demo(
-        budget: Annotated[int, typer.Option(help="How many evaluations.")] = 60,
+        budget: Annotated[int | None, typer.Option(help="How many evaluations: 60, or 20 simulations.")] = None,
         seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
         out: Annotated[Path, typer.Option(help="The picture: .png, .pdf or .svg.")] = Path("gpmi-demo.png"),
+        tsunami: Annotated[
+            bool, typer.Option("--tsunami", help="Maximise a tsunami's run-up behind an island, by real simulations.")
+        ] = False,
     ) -> None:
-        """Maximise the tilted Himmelblau function and draw how it went."""
+        """Maximise the tilted Himmelblau function, or a simulator, and draw how it went."""
         from gpmi.demo import check, demo
 
+        evaluations = (20 if tsunami else 60) if budget is None else budget
         with one_line(ValueError, ImportError):
-            check(budget=budget, seed=seed, out=out)
+            check(budget=evaluations, seed=seed, out=out, tsunami=tsunami)
         with one_line(OSError):
-            demo(budget=budget, seed=seed, out=out, console=rich.console.Console())
+            demo(budget=evaluations, seed=seed, out=out, console=rich.console.Console(), tsunami=tsunami)
+
+    @commands.command("paper")
+    def run_paper(
+        runs: Annotated[int, typer.Option(help="Repetitions of each algorithm on each task.")] = 100,
+        horizon: Annotated[int, typer.Option(help="Queries in a run; ten times as many for the erratum.")] = 200,
+        task: Annotated[list[str] | None, typer.Option(help="Only this task; give it again for more.")] = None,
+        seed: Annotated[int, typer.Option(help="The same seed gives the same queries.")] = 0,
+        cores: Annotated[int | None, typer.Option(help="Processes; all cores unless given.")] = None,
+        out: Annotated[Path, typer.Option(help="The folder of paper.md, its figures and its table.")] = Path(
+            "gpmi-paper"
+        ),
+    ) -> None:
+        """Run the paper's experiments again; write its figures and what reproduces.
+
+        It can be stopped at any time: the same command goes on where it was.
+        """
+        from gpmi import paper
+
+        chosen = {} if cores is None else {"cores": cores}
+        with one_line(ValueError, ImportError):
+            plan = paper.Plan(out, tuple(task or ()), runs, horizon, seed, **chosen)
+        console = rich.console.Console()
+        with one_line(OSError, ValueError):
+            try:
+                written = paper.reproduce(plan, console)
+            except KeyboardInterrupt:
+                typer.echo("gpmi: stopped; the same command goes on where it was", err=True)
+                raise typer.Exit(130) from None
+        console.print(f"page: {written}", soft_wrap=True, highlight=False, markup=False)
 
     return commands

@@ -137,8 +137,11 @@ def warm_point(p: int) -> int | None:
 
 
 def is_wide(p: int) -> bool:
-    """Whether the fit on p observations looks beyond its warm start: up to 16, at 24, 32, 48, 64, 128, 256, ..."""
-    return p <= 16 or p == _octave(p) or (p <= 64 and 2 * p == 3 * _octave(p))
+    """Whether the fit on p observations looks beyond its warm start: up to 16, at 24, 32, 48, 64, 128 and 256.
+
+    A later fit sees no more observations than that at 256.
+    """
+    return p <= 16 or (p == _octave(p) and p <= FIT_POINTS) or (p <= 64 and 2 * p == 3 * _octave(p))
 
 
 def _octave(n: int) -> int:
@@ -222,7 +225,7 @@ def choose_warp(x: Array, y: Array, groups: Array, sign: float) -> Warp:
     x is in units of the space, sign is -1 where small y are good. The candidates are logarithms from the lowest value
     upwards, from the highest downwards, or beyond the quartiles: the kind is the one that makes y most normal, and of
     each kind there are a few widths, for which the evidence decides. Four rough fits on at most _WARP_POINTS
-    observations.
+    observations, each but the first from where the one before has ended: the gaps that count are of many nats.
     """
     x, y = _subset(*_apart(x, y), _WARP_POINTS)
     if len(y) < _WARP_FROM:
@@ -235,12 +238,12 @@ def choose_warp(x: Array, y: Array, groups: Array, sign: float) -> Warp:
     # Where y is hardly more normal afterwards it is not clearly more probable either, and nothing need be fitted.
     if normal - _log_density(IDENTITY, y) < 0.5 * max(_CLEARLY, _CLEARLY_EACH * len(y)):
         return IDENTITY
-    best, value = IDENTITY, -np.inf
+    best, value, peak = IDENTITY, -np.inf, None
     for warp in [IDENTITY, *kind]:
         _, scale, z = _standardised(warp(y))
         problem = _Problem(x, z, groups, None)
-        peaks = (problem.descend(problem.start(q, None), _RACE) for q in (problem.centre, problem.noisy))
-        peak = problem.descend(min(peaks, key=lambda peak: peak.loss), _ROUNDS)
+        starts = [peak] if peak else [problem.start(q, None) for q in (problem.centre, problem.noisy)]
+        peak = min((problem.descend(start, _RACE) for start in starts), key=lambda peak: peak.loss)
         evidence = float(warp.log_slope(y).sum()) - len(y) * math.log(scale) - peak.loss
         if warp.bends:
             at_best = warp.hi < np.inf if sign > 0.0 else warp.lo > -np.inf
@@ -304,7 +307,7 @@ def fit_noise(x: Array, y: Array, kernel: Kernel) -> Prior:
     rotated = (vectors.T @ y) ** 2
     unit = float(kernel.diagonal(x).mean() if len(y) else 0.0) or 1.0
     log_noise = np.linspace(*_BOUNDS_NOISE, 400)
-    total = values[:, None] + unit * np.exp(log_noise)
+    total = np.maximum(values, 0.0)[:, None] + unit * np.exp(log_noise)  # below 0 is rounding
     penalty = 0.5 * ((log_noise - _LOG_NOISE[0]) / _LOG_NOISE[1]) ** 2
     loss = 0.5 * (rotated[:, None] / total + np.log(total)).sum(axis=0) + penalty
     best = int(np.argmin(loss))

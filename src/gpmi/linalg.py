@@ -233,9 +233,9 @@ def solve_definite(c: Array, b: Array) -> Array | None:
 
 
 def eigen(c: Array) -> tuple[Array, Array]:
-    """Eigenvalues (n,) and eigenvectors (n, n), in columns, of a covariance; rounding below 0 is cut. O(n^3)."""
+    """Eigenvalues (..., n) and eigenvectors (..., n, n), in columns, of symmetric matrices (..., n, n). O(n^3) each."""
     values, vectors = np.linalg.eigh(c)
-    return np.maximum(values, 0.0), vectors
+    return values, vectors
 
 
 def semidefinite_root(c: Array) -> Array:

@@ -103,7 +103,7 @@ class GPMI(Policy):
         False,
         "the paper's bounds R_T <= 5 sqrt(alpha C_1 gamma_T) + 4 sqrt(alpha) are withdrawn: M_T of Lemma 1 is not a "
         "martingale for the observations, and the policy can repeat a wrong point for ever.",
-        "they would hold if the algorithm observed the instantaneous regret",
+        "the erratum: they would hold if the algorithm observed the instantaneous regret; how far, docs/theory.md",
         "Contal, Perchet, Vayatis 2014, erratum; Scarlett 2018 for a lower bound that contradicts the claimed rate",
     )
     grows_with_var: ClassVar[bool] = True
@@ -181,7 +181,7 @@ class VarianceBonus(Policy):
     guarantee: ClassVar[Guarantee] = Guarantee(
         False,
         "R_T = O(gamma_T) of Corollary 1 is withdrawn with Theorem 1, from which it follows.",
-        "it would hold if the algorithm observed the instantaneous regret",
+        "the erratum: it would hold if the algorithm observed the instantaneous regret; how far, docs/theory.md",
         "Contal, Perchet, Vayatis 2014, erratum",
     )
     grows_with_var: ClassVar[bool] = True

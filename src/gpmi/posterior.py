@@ -17,14 +17,12 @@ from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpmi import checks
 from gpmi.kernels import Kernel
 from gpmi.linalg import Array, Factor, one_blas_thread, semidefinite_root
 
-Rows: TypeAlias = slice | NDArray[np.intp]
-MomentPullback: TypeAlias = Callable[[Rows, Array, Array], Array]
+MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
 _BLOCK = 1024  # observations added together at most: what is in memory besides L is O(_BLOCK n)
 
@@ -163,27 +161,25 @@ class Posterior:
 
     @one_blas_thread
     def with_pullback(self, z: Array) -> tuple[Array, Array, MomentPullback]:
-        """mu and var at z (m, d), and the map (rows, a, b) -> a_i d mu(z_i)/dz_i + b_i d var(z_i)/dz_i for some rows i.
+        """mu and var at z (m, d), and the map (a, b) -> a_i d mu(z_i)/dz_i + b_i d var(z_i)/dz_i, (m, d).
 
-        O(n^2 m): a triangular solve for all points together. The map takes another one for the k rows it is asked for
-        and a contraction with the kernel, O(n^2 k + n m d).
+        O(n^2 m): a triangular solve for all points together. The map takes another one and a contraction with the
+        kernel, O(n^2 m + n m d).
         """
         z = self._points("z", z)
         var, var_gradient = self.kernel.diagonal(z), self.kernel.diagonal_gradient(z)
         if self.n == 0:
-            return np.full(len(z), self.mean), var, lambda rows, by_mu, by_var: by_var[:, None] * var_gradient[rows]
+            return np.full(len(z), self.mean), var, lambda by_mu, by_var: by_var[:, None] * var_gradient
         k, pull = self.kernel.with_input_pullback(z, self.x)  # (m, n)
         v = self.factor.solve(k.T)
         mu = self.mean + self.whitened @ v
         var = np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
 
-        def gradient(rows: Rows, by_mu: Array, by_var: Array) -> Array:
+        def gradient(by_mu: Array, by_var: Array) -> Array:
             # Row i of the smoother is C^-1 k(x, z_i), so d var = d k(z, z) - 2 smoother . d k.
-            smoother = self.factor.solve_transposed(v[:, rows]).T
-            weights = np.zeros_like(k)
-            weights[rows] = by_mu[:, None] * self.weights - (2.0 * by_var)[:, None] * smoother
-            inner: Array = pull(weights)[rows] + by_var[:, None] * var_gradient[rows]
-            return inner
+            smoother = self.factor.solve_transposed(v).T
+            inner: Array = pull(by_mu[:, None] * self.weights - (2.0 * by_var)[:, None] * smoother)
+            return inner + by_var[:, None] * var_gradient
 
         return mu, var, gradient
 
@@ -192,7 +188,7 @@ class Posterior:
         """mu and var at z (m, d) with their gradients by z. O(n^2 m + n m d)."""
         mu, var, gradient = self.with_pullback(z)
         one, zero = np.ones(len(mu)), np.zeros(len(mu))
-        return Moments(mu, var, gradient(slice(None), one, zero), gradient(slice(None), zero, one))
+        return Moments(mu, var, gradient(one, zero), gradient(zero, one))
 
     @one_blas_thread
     def covariance(self, z: Array, other: Array | None = None) -> Array:

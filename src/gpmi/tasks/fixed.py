@@ -1,4 +1,4 @@
-"""The tasks that are the same in every repetition: functions on a grid, and the Mackey-Glass table."""
+"""The tasks that are the same in every repetition: functions on a grid, the Mackey-Glass table, simulated tsunamis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from gpmi.kernels import RBF, Matern
 from gpmi.linalg import Array
-from gpmi.tasks import functions, mackey_glass
+from gpmi.tasks import functions, mackey_glass, tsunami
 from gpmi.tasks.functions import Function
 from gpmi.tasks.generated import draw
 from gpmi.tasks.task import Task
@@ -85,4 +85,5 @@ FIXED = (
     Fixed("goldstein-price", partial(grid, functions.GOLDSTEIN_PRICE)),
     Fixed("log-goldstein-price", partial(grid, functions.LOG_GOLDSTEIN_PRICE)),
     Fixed("mackey-glass", mackey_glass.table),
+    Fixed("tsunami", tsunami.table),
 )

@@ -1,0 +1,145 @@
+"""The paper's experiments, figures and claims, run again: `gpmi paper`."""
+
+from __future__ import annotations
+
+import math
+import platform
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpmi.paper.experiment import DELTA, ERRATUM, SOURCES, Cell, available_cores, cells, run_all
+from gpmi.paper.simulate import Problem, Run
+from gpmi.paper.table import Row, append, open_table, pack
+
+__all__ = ["Plan", "claimed_bound", "reproduce"]
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to run and where to write it. What could not work is refused: a ValueError, or an ImportError."""
+
+    out: Path  # the folder of paper.md; tables and figures go to out/paper
+    tasks: Sequence[str] = ()  # all, if none is named
+    runs: int = 100
+    horizon: int = 200  # the paper's tasks; ten times as many queries for the erratum
+    seed: int = 0
+    cores: int = field(default_factory=available_cores)
+
+    def __post_init__(self) -> None:
+        for name in self.tasks:
+            if name not in SOURCES:
+                raise ValueError(f"task is {name!r}; give one of {', '.join(SOURCES)}")
+        for argument, least in (("runs", 1), ("horizon", 1), ("seed", 0), ("cores", 1)):
+            if (value := getattr(self, argument)) < least:
+                raise ValueError(f"{argument} is {value}; give a whole number of at least {least}")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise ValueError(
+                f"out is {str(self.out)!r}, which cannot be written to ({reason}); give another"
+            ) from error
+        try:
+            import matplotlib  # noqa: F401
+        except ImportError as error:
+            raise ImportError('the figures need matplotlib: pip install "gpmi[cli,plots]"') from error
+
+    @property
+    def folder(self) -> Path:
+        """Where the table and the figures are."""
+        return self.out / "paper"
+
+    @property
+    def cells(self) -> list[Cell]:
+        """Every run that is wanted."""
+        return cells(self.tasks or tuple(SOURCES), self.runs, self.horizon, self.seed)
+
+
+def reproduce(plan: Plan, console: Console) -> Path:
+    """Run what the table does not have yet, then write the figures and the page, whose path is returned.
+
+    The table is paper/runs.csv; paper/runs.csv.gz is a copy of the rows that the page speaks of.
+    """
+    from gpmi.paper import figures, page
+    from gpmi.paper.summary import summarise
+
+    path, packed, about = (plan.folder / name for name in ("runs.csv", "runs.csv.gz", "about.txt"))
+    wanted = plan.cells
+    done = {row.key: row for row in open_table(path, packed)}
+    missing = [cell for cell in wanted if cell.key not in done]
+    if missing:
+        console.print(f"{len(wanted)} runs, {len(missing)} of them to do", highlight=False)
+        for row in _run(missing, path, plan.cores, console):
+            done[row.key] = row
+        about.write_text(_machine(plan.cores))
+    rows = [done[cell.key] for cell in wanted]
+    pack(rows, packed)
+    summaries = summarise(rows)
+    there = {row.task for row in rows}
+    bounds = {task: claimed_bound(task, 10 * plan.horizon) for task in ERRATUM if task in there}
+    figures.save(figures.all_figures(summaries, bounds), plan.folder)
+    written, half_written = plan.out / "paper.md", plan.out / ".paper.md"
+    half_written.write_text(page.text(summaries, bounds, about.read_text().strip()), encoding="utf-8")
+    half_written.replace(written)
+    return written
+
+
+def claimed_bound(task: str, horizon: int) -> float:
+    """Theorem 2's bound on R_T, withdrawn by the erratum, with the largest gamma_T that the greedy rule allows."""
+    from gpmi import theory
+
+    source = ERRATUM[task]
+    noise_var = source.noise_sd**2
+    problem = Problem.given(source.kernel(source.x, source.x), np.zeros(len(source.x)), 0.0, noise_var)
+    # The greedy choice of theory.greedy; what is observed does not matter to it.
+    run = Run(problem, np.random.default_rng(0), 0, horizon)
+    for _ in range(horizon):
+        run.observe(int(np.argmax(run.var)))
+    information = 0.5 * float(np.sum(np.log1p(run.queried_var / noise_var)))
+    return theory.theorem_2(information / (1.0 - math.exp(-1.0)), noise_var=noise_var, delta=DELTA).value
+
+
+def _run(missing: Sequence[Cell], path: Path, cores: int, console: Console) -> Iterator[Row]:
+    """The rows of the missing runs, each written to the table as soon as it is there."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        MofNCompleteColumn(),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, speed_estimate_period=120.0) as progress:
+        bar = progress.add_task("", total=len(missing))
+        for rows in run_all(missing, cores):
+            append(path, rows)
+            progress.update(bar, advance=len(rows), description=f"{rows[0].task} {rows[0].repetition + 1}")
+            yield from rows
+
+
+def _machine(cores: int) -> str:
+    return (
+        f"run on {date.today()}, {platform.machine()}, {cores} processes, Python {platform.python_version()}, "
+        f"NumPy {version('numpy')}, SciPy {version('scipy')}."
+    )

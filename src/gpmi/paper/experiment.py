@@ -1,0 +1,190 @@
+"""What is run: algorithms x tasks x repetitions, over several processes, into one table.
+
+Every algorithm meets the same draws, initial observations, noise and prior. A run depends on its seed, task,
+algorithm, repetition and horizon, and on nothing else: neither on the process it runs in nor on what ran before.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import groupby
+from typing import Literal
+
+import numpy as np
+
+from gpmi.kernels import RBF, Kernel
+from gpmi.linalg import Array, one_blas_thread
+from gpmi.paper.simulate import Problem, prior_draw, scores, simulate, triangular_root
+from gpmi.paper.table import Row
+from gpmi.policies import GPMI, GPUCB, LogEI, Policy, Reinvest, Thompson, VarianceBonus
+from gpmi.tasks import TASKS
+from gpmi.tasks.generated import GENERATED_2, GENERATED_4
+from gpmi.tasks.task import N_INIT, Source, Task
+from gpmi.theory import observe_regret
+
+DELTA = 1e-6  # of GP-MI, GP-UCB and Corollary 1, as in the paper
+DEFAULT = "gpmi's default"
+PLACE_KNOWN, VALUE_KNOWN = "GP-MI, regret observed, x* known", "GP-MI, regret observed, max f known"
+DELTAS = (1e-9, 1e-6, 1e-3, 1e-1)
+
+# EI is maximised by its logarithm, which has the same argmax and does not underflow.
+ALGORITHMS: Mapping[str, Policy] = {
+    "GP-MI": GPMI(DELTA),
+    "GP-UCB": GPUCB(DELTA),
+    "GP-UCB / 5": GPUCB(DELTA, scale=0.2),
+    "EI, best observed": LogEI("observed"),
+    "EI, best mean": LogEI("mean"),
+    "Corollary 1": VarianceBonus(DELTA),
+    "Thompson": Thompson(),
+    DEFAULT: Reinvest(),
+}
+
+
+def with_delta(delta: float) -> str:
+    """The name of GP-MI with this delta; with the paper's it is GP-MI itself."""
+    return "GP-MI" if delta == DELTA else f"GP-MI, delta = {delta:g}"
+
+
+_POLICIES: Mapping[str, Policy] = {
+    **{with_delta(delta): GPMI(delta) for delta in DELTAS},
+    **ALGORITHMS,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A draw of the prior at fixed points, new in every repetition."""
+
+    name: str
+    x: Array
+    kernel: Kernel
+    noise_sd: float = 0.1
+
+    def sample(self, rng: np.random.Generator) -> Task:
+        """A new function at the same points. O(n^3)."""
+        f = prior_draw(triangular_root(self.kernel(self.x, self.x)), rng)
+        return Task(self.name, self.x, f, self.noise_sd, self.kernel, self.noise_sd**2)
+
+
+# In the paper's order.
+PANELS = (
+    "generated-2",
+    "generated-4",
+    "mixture",
+    "himmelblau",
+    "branin",
+    "goldstein-price",
+    "tsunami",
+    "mackey-glass",
+)
+BESIDE: Mapping[str, Source] = {
+    "generated-2-nu-3": replace(GENERATED_2, name="generated-2-nu-3", nu=3.0),
+    "generated-4-nu-3": replace(GENERATED_4, name="generated-4-nu-3", nu=3.0),
+    "log-goldstein-price": TASKS["log-goldstein-price"],
+}
+# A prior in which 50 points one unit apart know nothing of each other, and a smooth line of 300 points.
+ERRATUM: Mapping[str, Drawn] = {
+    "arms": Drawn("arms", np.arange(50.0)[:, None], RBF(lengthscale=0.01)),
+    "line": Drawn("line", np.linspace(0.0, 1.0, 300)[:, None], RBF(lengthscale=0.05)),
+}
+ERRATUM_ALGORITHMS = ("GP-MI", "GP-UCB", DEFAULT, PLACE_KNOWN, VALUE_KNOWN)
+_KNOWLEDGE: Mapping[str, Literal["place", "value"]] = {PLACE_KNOWN: "place", VALUE_KNOWN: "value"}
+SOURCES: Mapping[str, Source] = {**{name: TASKS[name] for name in PANELS}, **BESIDE, **ERRATUM}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run that is wanted."""
+
+    task: str
+    algorithm: str
+    repetition: int
+    seed: int
+    horizon: int
+
+    @property
+    def key(self) -> tuple[str, str, int, int, int]:
+        """As of the Row that it becomes."""
+        return self.task, self.algorithm, self.repetition, self.seed, self.horizon
+
+
+def cells(tasks: Iterable[str], runs: int, horizon: int, seed: int) -> list[Cell]:
+    """All runs of these tasks; those of the erratum are ten times as long, because a lock-in shows in the long run."""
+    wanted = []
+    for task in tasks:
+        algorithms: Sequence[str] = ERRATUM_ALGORITHMS if task in ERRATUM else tuple(ALGORITHMS)
+        if task == "himmelblau":
+            algorithms = (*algorithms, *(with_delta(delta) for delta in DELTAS if delta != DELTA))
+        steps = 10 * horizon if task in ERRATUM else horizon
+        wanted += [Cell(task, name, i, seed, steps) for i in range(runs) for name in algorithms]
+    return wanted
+
+
+@one_blas_thread
+def perform(wanted: Sequence[Cell]) -> list[Row]:
+    """Runs that share their task, repetition and seed."""
+    first = wanted[0]
+    changes = first.task in ERRATUM or first.task.startswith("generated")  # in every repetition
+    task, problem = _sampled(first.task, *((first.seed, first.repetition) if changes else (0, 0)))
+    return [_run(task, problem, cell) for cell in wanted]
+
+
+@lru_cache(maxsize=1)
+def _sampled(name: str, seed: int, repetition: int) -> tuple[Task, Problem]:
+    task = SOURCES[name].sample(_rng(name, seed, repetition, 0))
+    return task, Problem.of(task)
+
+
+def _run(task: Task, problem: Problem, cell: Cell) -> Row:
+    started = time.process_time()
+    queries = _queries(task, problem, cell)
+    cpu = time.process_time() - started
+    return Row(*cell.key, cpu, tuple(queries), tuple(task.regret(np.array(queries)).tolist()))
+
+
+def _queries(task: Task, problem: Problem, cell: Cell) -> list[int]:
+    if cell.algorithm in _KNOWLEDGE:
+        assert task.kernel is not None
+        knows = _KNOWLEDGE[cell.algorithm]
+        observed = observe_regret(
+            task.kernel, task.candidates, task.values, cell.horizon, policy=GPMI(DELTA), knows=knows
+        )
+        return [int(row) for row in observed.rows]
+    rng = _rng(cell.task, cell.seed, cell.repetition, 1)
+    initial = 0 if cell.task in ERRATUM else N_INIT
+    return simulate(problem, scores(_POLICIES[cell.algorithm], cell.horizon), rng, initial, cell.horizon)
+
+
+def _rng(task: str, seed: int, repetition: int, stream: int) -> np.random.Generator:
+    return np.random.default_rng([seed, zlib.crc32(task.encode()), repetition, stream])
+
+
+def run_all(wanted: Sequence[Cell], cores: int) -> Iterator[list[Row]]:
+    """The rows of all cells, as they come: blocks that share a task and a repetition, one process for each core."""
+    blocks = iter([list(block) for _, block in groupby(wanted, key=lambda cell: (cell.task, cell.repetition))])
+    # New processes instead of forks: a fork copies locks that threads of BLAS or of a progress bar may hold.
+    with ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn")) as pool:
+        pending: set[Future[list[Row]]] = set()
+        try:
+            while True:
+                while len(pending) < 2 * cores and (block := next(blocks, None)) is not None:
+                    pending.add(pool.submit(perform, block))
+                if not pending:
+                    return
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield future.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def available_cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

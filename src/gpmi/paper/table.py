@@ -1,0 +1,130 @@
+"""The table of runs: a CSV file that grows by whole lines, so that a run that was killed goes on where it was."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+
+from gpmi.linalg import Array
+
+LAST = 50  # queries at the end of a run whose mean regret tells whether it arrived
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run: what was queried after the initial observations, the regrets without noise, and the CPU seconds."""
+
+    task: str
+    algorithm: str
+    repetition: int
+    seed: int
+    horizon: int
+    cpu: float
+    queries: tuple[int, ...]  # rows of the task's candidates
+    regrets: tuple[float, ...]  # max f - f(x_t), five digits
+
+    @property
+    def key(self) -> tuple[str, str, int, int, int]:
+        """What the queries are a function of."""
+        return self.task, self.algorithm, self.repetition, self.seed, self.horizon
+
+    @property
+    def mean_regrets(self) -> Array:
+        """R_t / t for t = 1, ..., T."""
+        mean: Array = np.cumsum(self.regrets) / np.arange(1, len(self.regrets) + 1)
+        return mean
+
+    @property
+    def last_regret(self) -> float:
+        """The mean regret of the last 50 queries."""
+        return float(np.mean(self.regrets[-LAST:]))
+
+    @property
+    def found(self) -> bool:
+        """Whether the maximiser was queried."""
+        return min(self.regrets) <= 0.0
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+_HEAD = (",".join(COLUMNS) + "\n").encode()
+
+
+def open_table(path: Path, packed: Path) -> list[Row]:
+    """The rows of the growing table at path; without one it is made, from the packed table if there is that.
+
+    A line cut short by a kill is removed.
+    """
+    if not path.exists():
+        path.write_bytes(gzip.decompress(packed.read_bytes()) if packed.exists() else _HEAD)
+    text = path.read_bytes()
+    whole = text[: text.rfind(b"\n") + 1]
+    if len(whole) < len(text):
+        path.write_bytes(whole or _HEAD)
+    return read(path)
+
+
+def append(path: Path, rows: Iterable[Row]) -> None:
+    """Add rows to the file, each a whole line."""
+    with path.open("a", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(map(_texts, rows))
+
+
+def read(path: Path) -> list[Row]:
+    """The rows of a table, plain or with a name that ends in .gz; a ValueError for a file that is none."""
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    lines = csv.reader(io.StringIO(text.decode(), newline=""))
+    if tuple(next(lines, ())) != COLUMNS:
+        raise ValueError(f"{path} is not a table of runs: its first line is not {','.join(COLUMNS)}; move it away")
+    return [_row(line) for line in lines]
+
+
+def pack(rows: Iterable[Row], path: Path) -> None:
+    """Write rows in the order of their keys to a compressed table; the same rows give the same bytes."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(map(_texts, sorted(rows, key=lambda row: row.key)))
+    with path.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as file:
+        file.write(text.getvalue().encode())
+
+
+def _texts(row: Row) -> Sequence[str]:
+    *plain, cpu, queries, regrets = (getattr(row, column) for column in COLUMNS)
+    texts = map(str, plain)
+    return *texts, f"{cpu:.3f}", _squeeze(map(str, queries)), _squeeze(f"{regret:.5g}" for regret in regrets)
+
+
+def _row(line: Sequence[str]) -> Row:
+    task, algorithm, repetition, seed, horizon, cpu, queries, regrets = line
+    return Row(
+        task,
+        algorithm,
+        int(repetition),
+        int(seed),
+        int(horizon),
+        float(cpu),
+        tuple(map(int, _spread(queries))),
+        tuple(map(float, _spread(regrets))),
+    )
+
+
+def _squeeze(words: Iterable[str]) -> str:
+    """a a a b -> a*3 b: a run that repeats itself is a short line."""
+    counted = ((word, sum(1 for _ in group)) for word, group in groupby(words))
+    return " ".join(word if count == 1 else f"{word}*{count}" for word, count in counted)
+
+
+def _spread(text: str) -> list[str]:
+    """a*3 b -> a a a b."""
+    words: list[str] = []
+    for piece in text.split():
+        word, _, count = piece.partition("*")
+        words += [word] * int(count or 1)
+    return words
