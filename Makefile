@@ -4,7 +4,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper test lint types bench-setup bench bench-cost bench-report bench-engine bench-limits bench-tsunami tsunamis clean
+.PHONY: help demo paper test lint types bench-setup bench bench-cost bench-report bench-engine bench-limits bench-ledger bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ bench-engine: .venv-bench/.ready  ## measure the engine, next to Optuna
 
 bench-limits: .venv/.dev  ## measure 10,000 observations, a million candidates, and the growth of the cost
 	.venv/bin/python benchmarks/limits.py
+
+bench-ledger: .venv/.dev  ## measure whether the ledger can be believed (half an hour; goes on where it stopped)
+	.venv/bin/python benchmarks/ledger.py --cores $(CORES)
 
 bench-tsunami: .venv/.dev  ## check the simulation of tsunamis against theory and for convergence (a quarter of an hour)
 	.venv/bin/python benchmarks/tsunami_check.py

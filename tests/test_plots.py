@@ -332,3 +332,52 @@ def test_pictures_without_matplotlib_name_the_extra(monkeypatch):
     for draw in (plots.contours, plots.slices, plots.run, lambda r: plots.posterior_1d(posterior(), 0.0, 1.0)):
         with pytest.raises(ImportError, match=r'pip install "gpmi\[plots\]"'):
             draw(result)
+
+
+# The ledger
+
+ACCOUNTS = [
+    r"Simple regret, $\max f - f$(recommended)",
+    "Information, nats",
+    r"Bonus $\phi_t(x_t)$ ($\circ$ exploited)",
+]
+
+
+@pytest.mark.parametrize(("d", "above"), [(1, [""]), (2, MAPS), (3, [])])
+def test_the_ledger_has_four_panels_below_the_model_of_one_or_two_parameters(d, above):
+    *others, residuals = titles(plots.ledger(box_run(d)))
+    assert others == [*above, *ACCOUNTS]
+    assert residuals.startswith("Residuals / sd: ")
+
+
+def test_the_ledger_draws_f_where_it_is_given():
+    assert titles(plots.ledger(box_run(2), hill))[:-1] == ["Function $f$", *MAPS, *ACCOUNTS]
+
+
+def test_the_ledger_s_panels_show_its_numbers():
+    result = box_run(1, budget=20)
+    regret, information, bonus, residuals = panels(plots.ledger(result))[1:]
+    book = result.ledger
+    looks = line(regret, "median").get_xdata()
+    assert (looks[0], looks[-1], len(looks)) == (4, 20, plots.LOOKS)
+    low, high = book.regret(20).interval()
+    assert high == pytest.approx(max(v[1] for v in regret.collections[0].get_paths()[0].vertices if v[0] == 20))
+    assert line(regret, "median").get_ydata()[-1] >= low
+    (gathered,) = (drawn.get_ydata() for drawn in information.get_lines() if len(drawn.get_ydata()))
+    np.testing.assert_allclose(gathered[-1], sum(step.information for step in book.steps))
+    np.testing.assert_array_equal(bonus.get_lines()[0].get_ydata(), [s.phi for s in book.steps if s.phi is not None])
+    exploited = [step.phi for step in book.steps if step.choice == "exploited"]
+    np.testing.assert_array_equal(bonus.get_lines()[1].get_ydata(), exploited)
+    np.testing.assert_array_equal(residuals.get_lines()[0].get_ydata(), [step.surprise for step in book.steps])
+    assert residuals.get_title(loc="left").endswith(book.calibration.verdict)
+
+
+def test_the_ledger_of_a_learned_model_a_policy_without_phi_and_exact_observations_is_drawn(mixed_run):
+    figure = plots.ledger(mixed_run)
+    FigureCanvasAgg(figure).draw()
+    assert len(panels(figure)) == 4
+    exact = gpmi.maximize(hill, np.linspace(0, 1, 9)[:, None], budget=4, seed=0, policy=gpmi.EI(),
+                          kernel=kernels.RBF(0.4), noise_var=0.0)  # fmt: skip
+    figure = plots.ledger(exact)
+    FigureCanvasAgg(figure).draw()
+    assert titles(figure)[-2] == r"The policy has no $\phi$"

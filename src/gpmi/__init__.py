@@ -1,6 +1,6 @@
 """gpmi: optimisation of expensive, noisy functions with Gaussian processes."""
 
-from gpmi import kernels
+from gpmi import kernels, stopping
 from gpmi.optimizer import Optimizer, Trial
 from gpmi.policies import (
     EI,
@@ -46,4 +46,5 @@ __all__ = [
     "kernels",
     "maximize",
     "minimize",
+    "stopping",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpmi.linalg import Array, Mask, eigen
-from gpmi.policies import Policy, State
+from gpmi.policies import Mean, Policy, State
 from gpmi.posterior import Draw, Event, Posterior
-from gpmi.space import Parameters
-from gpmi.tracking import Tracked, chunks, first_best, lazy_argmax, moments_in_chunks
+from gpmi.space import Parameters, Space
+from gpmi.tracking import Tracked, chunks, first_best, lazy_argmax, mean_in_chunks, moments_in_chunks
 
 SCREEN = 512  # low-discrepancy points of the screen
 STARTS = 6  # points polished in lockstep: little dearer than one
@@ -27,6 +27,7 @@ _RADIUS = 0.125  # how far the first step may go, in units of reach; with 0.5 a 
 _DIFFERENCE = 1e-5  # between the gradients that make a Hessian, in widths of the box
 _SAME_PEAK = 0.02  # starts closer than this, in widths of the box, climb the same peak
 _TINY = 1e-300
+_NO_STATE = State(1, 0.0, 0.0, 0.0, 0.0, 1, 0, None)  # for policies that do not look at it
 
 # Points (k, d) and the numbers (k,) of the starts they belong to -> values (k,) and gradients (k, d)
 Differentiable: TypeAlias = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]
@@ -126,6 +127,40 @@ def best_row(
     score = objective.index(mu, var)
     number = first_best(score, excluded)
     return Found(rows[number], float(mu[number]), float(var[number]), float(score[number]), number), None
+
+
+def best_mean(
+    posterior: Posterior,
+    members: Sequence[
+        Posterior
+    ],  # the same observations under other priors, whose means are averaged where there are any
+    space: Space,
+    sign: float,
+    screen: Tracked | None,  # of the posterior, where the points cannot be enumerated
+    rng: np.random.Generator,
+) -> Array:
+    """The point (d,) with the largest sign * posterior mean, told or not; of equals the first on a finite set."""
+    if space.rows is not None:
+        mean = _mean([mean_in_chunks(member, space.rows) for member in members or (posterior,)])
+        row: Array = space.rows[first_best(sign * mean)]
+        return row
+    assert isinstance(space, Parameters) and screen is not None
+    objective = Objective(posterior, Mean(), _NO_STATE, sign)
+    objective = replace(objective, members=tuple(replace(objective, posterior=member) for member in members))
+    return best_point(objective, space, screen, best_observed(posterior, sign), rng).row
+
+
+def screen_of(space: Space, seed: int) -> Array:
+    """SCREEN points spread over a space that cannot be enumerated, the same for the same seed."""
+    assert isinstance(space, Parameters)
+    return space.from_unit(sobol(space.unit_dim, SCREEN.bit_length() - 1, (seed, 1)))
+
+
+def best_observed(posterior: Posterior, sign: float, count: int = 3) -> Array:
+    """The observed points with the largest sign * posterior mean, best first, (count, d)."""
+    if posterior.n == 0:
+        return np.empty((0, posterior.x.shape[1]))
+    return posterior.x[np.argsort(-sign * posterior.mu_at_observed, kind="stable")[:count]]
 
 
 def _mean(values: Sequence[Array]) -> Array:

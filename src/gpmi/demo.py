@@ -76,6 +76,9 @@ def report(result: Result, elapsed: float, cpu: float, console: Console) -> None
     console.print()
     console.print(_found(result), highlight=False)
     console.print(f"\nstopped: {result.reason}, after {len(result.trials)} evaluations", highlight=False)
+    if result.ledger is not None:
+        low, high = result.ledger.regret().interval()
+        console.print(f"regret: {low:.3g} to {high:.3g} with probability 95 %, says the model", highlight=False)
     console.print(f"time: {elapsed:.2f} s, {cpu:.2f} s of CPU", highlight=False)
     for event in result.events:
         console.print(f"{event.kind}: {event.message}", soft_wrap=True, highlight=False, markup=False)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -66,6 +66,53 @@ class Prior:
     def posterior(self) -> Posterior:
         """The posterior given nothing."""
         return Posterior.prior(self.kernel, self.noise_var, self.mean)
+
+
+class Priors:
+    """The prior in use with n observations, for every n: given, or learned from the first `point(n)` of them and kept.
+
+    Which observations it is learned from is a function of n alone, so that runs replay.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel | None,
+        noise_var: float | None,
+        method: Literal["map", "loo", "mcmc"],
+        span: Array,  # (d,)
+        groups: tuple[int, ...],  # (d,)
+        sign: float,
+        seed: int,
+    ) -> None:
+        self._kernel, self._noise_var, self._method = kernel, noise_var, method
+        self._span, self._groups, self._sign, self._seed = span, groups, sign, seed
+        self._learned: dict[int, Prior] = {}
+
+    @property
+    def given(self) -> bool:
+        """Whether nothing is learned."""
+        return self._kernel is not None and self._noise_var is not None
+
+    def point(self, n: int) -> int:
+        """How many of n observations are behind the prior in use."""
+        return 0 if self.given else fit_point(n)
+
+    def __call__(self, p: int, x: Array, y: Array) -> Prior:
+        """The prior learned from the first p of the observations x (n, d), y (n,)."""
+        if self._kernel is not None and self._noise_var is not None:
+            return Prior(self._kernel, self._noise_var)
+        if p not in self._learned:
+            if self._kernel is not None:
+                self._learned[p] = fit_noise(x[:p], y[:p], self._kernel)
+            else:
+                start = warm_point(p)
+                warm = None if start is None else self(start, x, y)
+                rng = np.random.default_rng([self._seed, p, 0]) if self._method == "mcmc" else None
+                self._learned[p] = fit(
+                    x[:p], y[:p], self._span, self._groups, self._noise_var, warm, is_wide(p),
+                    self._method == "loo", self._sign, rng,
+                )  # fmt: skip
+        return self._learned[p]
 
 
 def fit_point(n: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,14 +18,15 @@ from typing import Any, Literal, get_args, overload
 import numpy as np
 
 from gpmi import checks, hyper
-from gpmi.argmax import SCREEN, Found, Objective, best_point, best_row, sobol
+from gpmi.argmax import Found, Objective, best_mean, best_observed, best_point, best_row, screen_of, sobol
 from gpmi.kernels import Kernel
+from gpmi.ledger import Ledger, Regret, Step
 from gpmi.linalg import Array, Mask, one_blas_thread
-from gpmi.policies import Mean, Policy, Reinvest, State
+from gpmi.policies import Policy, Reinvest, State
 from gpmi.posterior import Event, Posterior
 from gpmi.promises import promises
 from gpmi.space import Parameters, Point, Space, SpaceExhausted
-from gpmi.tracking import Tracked, first_best, mean_in_chunks
+from gpmi.tracking import Tracked
 from gpmi.warp import IDENTITY, Warp
 
 Status = Literal["pending", "told", "failed"]
@@ -47,6 +49,9 @@ class Trial:
     sd: float | None = None  # the posterior standard deviation of f there, or half the width of its central 68 %
     phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi, in the units of the transformed y
     gamma_hat: float | None = None  # gamma_hat_{t-1}, in the square of these
+    explored: bool | None = None  # whether mu was more than a noise sd short of the best mean at a told point
+    surprise: float | None = None  # (y - mu) / sqrt(var + noise_var), under the model just before y was told
+    information: float | None = None  # what y told about f in nats, log(1 + var / noise_var) / 2, under that model
 
 
 class Optimizer:
@@ -100,24 +105,26 @@ class Optimizer:
         checks.one_of("goal", goal, ("max", "min"))
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
-        self._kernel = _checked_kernel(kernel, self.space)
-        self._noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
+        checked_kernel = _checked_kernel(kernel, self.space)
+        noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
         checks.one_of("fit", fit, ("map", "loo", "mcmc"))
         if fit != "map" and kernel is not None:
             raise ValueError(f"fit is {fit!r}, but kernel is given, so it is not learned; leave out one of them")
-        self._fit = fit
+        self._priors = hyper.Priors(
+            checked_kernel, noise_var, fit, self.space.span, self.space.groups, self._sign, self.seed
+        )
         self.n_init = self._default_n_init() if n_init is None else checks.whole("n_init", n_init, 0)
 
         self._trials: dict[int, Trial] = {}
         self._rows: dict[int, Array] = {}  # the coordinates of each trial
         self._next_number = 0
+        self._in_use = False  # whether the policy has ever chosen a point
         # The numbers of the trials by what became of them, each in the order in which that happened.
         self._pending: dict[int, None] = {}
         self._told: list[int] = []
         self._failed: list[int] = []
-        self._events: dict[Event, None] = {}  # an ordered set
+        self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
         # Derived from the above, kept because it is dear: see _update.
-        self._priors: dict[int, hyper.Prior] = {}
         self._anchor: Posterior | None = None  # the posterior at the last fit
         self._posterior: Posterior | None = None  # given everything told
         self._members: list[Posterior] = []  # the same under draws of the prior, with fit="mcmc"
@@ -125,6 +132,9 @@ class Optimizer:
         self._tracked: Tracked | None = None
         self._bound: Array | None = None
         self._seen: tuple[set[int], Mask | None] = set(), None
+        # What was read of the ledger, kept for the next one.
+        self._regrets: dict[int, Regret] = {}
+        self._past: list[Step] = []
 
     # What the user does
 
@@ -156,7 +166,12 @@ class Optimizer:
         number = self._find_pending(row)
         if number is None:
             number = self._add(self.space.canonical(x), "user").number
-        return self._settle(number, "told", value)
+        with one_blas_thread:
+            foreseen = self._foreseen()
+            self._settle(number, "told", value)
+            if foreseen:
+                self._compare(number)
+        return self._trials[number]
 
     def fail(self, x: Point) -> Trial:
         """Record that the evaluation of the pending point x failed.
@@ -179,14 +194,9 @@ class Optimizer:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
             posterior = self._update()
-            objective = self._objective(Mean(), posterior, [], [])
-            if self.space.rows is not None and self._members:
-                rng = self._rng(posterior, [])
-                return self.space.decode(best_row(objective, self.space.rows, None, None, None, rng)[0].row)
-            if self.space.rows is not None:
-                mean = mean_in_chunks(posterior, self.space.rows)
-                return self.space.decode(self.space.rows[first_best(self._sign * mean)])
-            return self.space.decode(self._search_box(objective, posterior, [], None).row)
+            screen = None if self.space.rows is not None else self._follow(self._screen, posterior, posterior)
+            rng = self._rng(posterior, [])
+            return self.space.decode(best_mean(posterior, self._members, self.space, self._sign, screen, rng))
 
     def replay(self, trials: Iterable[Trial]) -> Optimizer:
         """Take over the trials of an earlier run, with their outcomes, origins and order; returns self.
@@ -194,7 +204,7 @@ class Optimizer:
         With the same seed and arguments the next `ask` is what that run would have asked next.
         """
         trials = [self._checked_trial(trial) for trial in trials]
-        numbers = [self._add(t.x, t.origin, t.mu, t.sd, t.phi, t.gamma_hat).number for t in trials]
+        numbers = [self._take_over(trial) for trial in trials]
         settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
         for i in sorted(settled, key=lambda i: (trials[i].order is None, trials[i].order or 0, i)):
             self._settle(numbers[i], trials[i].status, trials[i].y)
@@ -251,29 +261,45 @@ class Optimizer:
         """Everything the library did that was not asked for: repairs, rejected fits, reduced searches."""
         return tuple(self._events)
 
+    @property
+    def ledger(self) -> Ledger:
+        """What is known and how sure it is: predictions and outcomes, the regret, calibration, lock-in.
+
+        It is that of the values told so far, and changes no suggestion. Costs O(n) until something dear is read.
+        """
+        return Ledger(
+            trials=tuple(self._trials[number] for number in self._told),
+            points=tuple(self._rows[number] for number in self._told),
+            noted=tuple((told, event) for event, told in self._events.items()),
+            space=self.space,
+            sign=self._sign,
+            seed=self.seed,
+            priors=self._priors,
+            _regrets=self._regrets,
+            _past=self._past,
+        )
+
     # Trials
 
     @property
     def _sign(self) -> float:
         return 1.0 if self.goal == "max" else -1.0
 
-    def _add(
-        self,
-        x: Point,
-        origin: Origin,
-        mu: float | None = None,
-        sd: float | None = None,
-        phi: float | None = None,
-        gamma_hat: float | None = None,
-    ) -> Trial:
-        """A new pending trial at x."""
+    def _add(self, x: Point, origin: Origin, **said: Any) -> Trial:
+        """A new pending trial at x, with what the model says of it."""
         if isinstance(x, np.ndarray):
             x.flags.writeable = False
-        trial = Trial(self._next_number, x, None, "pending", origin, None, mu, sd, phi, gamma_hat)
+        trial = Trial(self._next_number, x, None, "pending", origin, **said)
         self._trials[trial.number], self._rows[trial.number] = trial, self.space.encode(x)
         self._pending[trial.number] = None
         self._next_number += 1
+        self._in_use |= origin == "policy"
         return trial
+
+    def _take_over(self, trial: Trial) -> int:
+        """The number of a new pending trial with the point and the predictions of an earlier one."""
+        said = ("mu", "sd", "phi", "gamma_hat", "explored", "surprise", "information")
+        return self._add(trial.x, trial.origin, **{name: getattr(trial, name) for name in said}).number
 
     def _settle(self, number: int, status: Status, y: float | None) -> Trial:
         trial = replace(self._trials[number], status=status, y=y, order=len(self._told) + len(self._failed))
@@ -302,7 +328,7 @@ class Optimizer:
     # The suggestion
 
     def _default_n_init(self) -> int:
-        if self._kernel is not None and self._noise_var is not None:
+        if self._priors.given:
             return 0
         n_init = min(10, len(set(self.space.groups)) + 3)
         return n_init if self.budget is None else max(1, min(n_init, self.budget // 3))
@@ -315,8 +341,7 @@ class Optimizer:
     def _designed(self) -> Trial | None:
         """The next point of the initial design, while it is incomplete."""
         trials = self._trials.values()
-        learning = self._kernel is None or self._noise_var is None
-        blind = learning and not self._told
+        blind = not self._priors.given and not self._told
         complete = len(trials) >= self.n_init or any(trial.origin == "policy" for trial in trials)
         if complete and not blind:
             return None
@@ -343,13 +368,15 @@ class Optimizer:
         objective = self._objective(self.policy, told, failed, pending)
         posterior, state = objective.posterior, objective.state
         found = self._search(objective, told, failed + pending)
-        self._events |= dict.fromkeys((*posterior.events, *found.events))
+        self._note(*posterior.events, *found.events)
+        short = state.best_mean - self._sign * found.mu  # of the best mean at a told point
         return self._add(
             self.space.decode(found.row),
             "policy",
-            **self._in_units_of_y(found),
+            **self._in_units_of_y(found.mu, found.var),
             phi=found.score - self._sign * found.mu if self.policy.additive else None,
             gamma_hat=state.gamma_hat,
+            explored=not self._told or short > math.sqrt(posterior.noise_var),
         )
 
     def _objective(self, policy: Policy, told: Posterior, failed: list[int], pending: list[int]) -> Objective:
@@ -367,10 +394,10 @@ class Optimizer:
 
         return replace(of(told), members=tuple(of(member) for member in self._members))
 
-    def _in_units_of_y(self, found: Found) -> dict[str, float]:
+    def _in_units_of_y(self, mu: float, var: float) -> dict[str, float]:
         """The median of f(x) and half the width of its central 68 %: mu and sd where there is no transformation."""
-        sd = math.sqrt(found.var)
-        low, mid, high = self._warp.inverse(np.array([found.mu - sd, found.mu, found.mu + sd])).tolist()
+        sd = math.sqrt(var)
+        low, mid, high = self._warp.inverse(np.array([mu - sd, mu, mu + sd])).tolist()
         return {"mu": mid, "sd": 0.5 * (high - low) if self._warp.bends else sd}
 
     def _state(self, base: Posterior, posterior: Posterior, others: list[int]) -> State:
@@ -417,10 +444,7 @@ class Optimizer:
     def _search_box(self, objective: Objective, told: Posterior, others: list[int], visited: Array | None) -> Found:
         """The same where the points cannot be enumerated; `visited` may not be chosen."""
         assert isinstance(self.space, Parameters)
-        known = np.empty((0, self.space.dim))
-        if told.n:
-            order = np.argsort(-self._sign * told.mu_at_observed, kind="stable")
-            known = told.x[order[:3]]
+        known = best_observed(told, self._sign).reshape(-1, self.space.dim)
         screen = self._follow(self._screen, told, objective.posterior)
         return best_point(objective, self.space, screen, known, self._rng(told, others), visited)
 
@@ -431,8 +455,7 @@ class Optimizer:
     @cached_property
     def _screen(self) -> Array:
         """Points spread over the space, where the moments are kept up to date for the screen of the argmax."""
-        assert isinstance(self.space, Parameters)
-        return self.space.from_unit(sobol(self.space.unit_dim, SCREEN.bit_length() - 1, (self.seed, 1)))
+        return screen_of(self.space, self.seed)
 
     def _excluded(self, rows: Array) -> Mask | None:
         """Which rows may not be asked: failed ones, and with repeats=False all that were asked or told."""
@@ -456,40 +479,63 @@ class Optimizer:
 
     def _update(self) -> Posterior:
         """The posterior given everything told, under the prior that belongs to that many observations."""
-        fixed = self._kernel is not None and self._noise_var is not None
-        p = 0 if fixed else hyper.fit_point(len(self._told))
+        p = self._priors.point(len(self._told))
         if self._posterior is None or self._anchor is None or self._anchor.n != p:
             x = np.array([self._rows[number] for number in self._told[:p]]).reshape(p, self.space.dim)
             y = np.array([_value(self._trials[number]) for number in self._told[:p]])
-            prior = self._prior(p, x, y)
+            prior = self._priors(p, x, y)
             anchor, self._warp = prior.posterior(), prior.warp
             self._anchor = self._posterior = anchor.condition(x, self._warp(y)) if p else anchor
             self._members = [one.posterior().condition(x, self._warp(y)) for one in prior.samples]
             self._tracked = self._bound = None
-            self._events |= dict.fromkeys(prior.events)
+            self._note(*prior.events)
+        posterior = self._catch_up()
+        self._note(*posterior.events)
+        return posterior
+
+    def _catch_up(self) -> Posterior:
+        """The posterior given everything told, under the prior of the last update."""
+        assert self._posterior is not None
         for number in self._told[self._posterior.n :]:
             z = self._warp(np.array([_value(self._trials[number])]))
             self._posterior = self._posterior.condition(self._rows[number], z)
             self._members = [member.condition(self._rows[number], z) for member in self._members]
-        self._events |= dict.fromkeys(self._posterior.events)
         return self._posterior
 
-    def _prior(self, p: int, x: Array, y: Array) -> hyper.Prior:
-        """The prior learned from the first p observations."""
-        if self._kernel is not None and self._noise_var is not None:
-            return hyper.Prior(self._kernel, self._noise_var)
-        if p not in self._priors:
-            if self._kernel is not None:
-                self._priors[p] = hyper.fit_noise(x[:p], y[:p], self._kernel)
-            else:
-                start = hyper.warm_point(p)
-                warm = None if start is None else self._prior(start, x, y)
-                rng = np.random.default_rng([self.seed, p, 0]) if self._fit == "mcmc" else None
-                self._priors[p] = hyper.fit(
-                    x[:p], y[:p], self.space.span, self.space.groups, self._noise_var, warm, hyper.is_wide(p),
-                    self._fit == "loo", self._sign, rng,
-                )  # fmt: skip
-        return self._priors[p]
+    def _foreseen(self) -> bool:
+        """Whether there is a model to compare the next value with, given everything told before.
+
+        With a prior that is learned there is none before the policy's first choice.
+        """
+        if not (self._priors.given or (self._in_use and self._told)):
+            return False
+        with suppress(Exception):  # no value is lost for the model's sake; the next `ask` says what is wrong
+            _ = self._update() if self._posterior is None else self._catch_up()
+            return True
+        return False
+
+    def _compare(self, number: int) -> None:
+        """Note how the value just told compares with what was foreseen. O(n^2), of which the next `ask` is relieved."""
+        posterior = None
+        with suppress(Exception):
+            posterior = self._catch_up()
+        if posterior is None:
+            return
+        s = posterior.n - 1
+        pivot, var = float(posterior.factor.diagonal[s]), float(posterior.predictive_var[s])
+        trial, noise_var = self._trials[number], posterior.noise_var
+        if trial.mu is None:
+            said = self._in_units_of_y(float(posterior.y[s]) - pivot * float(posterior.whitened[s]), var)
+            trial = replace(trial, mu=said["mu"], sd=said["sd"])
+        self._trials[number] = replace(
+            trial,
+            surprise=float(posterior.whitened[s]),
+            information=0.5 * math.log1p(var / noise_var) if noise_var > 0.0 else math.inf,
+        )
+
+    def _note(self, *events: Event) -> None:
+        for event in events:
+            self._events.setdefault(event, len(self._told))
 
     def _follow(self, z: Array, told: Posterior, posterior: Posterior) -> Tracked:
         """The moments of `posterior` at z, from those kept for the told observations."""

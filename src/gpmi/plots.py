@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from gpmi.ledger import Ledger
 from gpmi.linalg import Array
 from gpmi.optimizer import Optimizer, Trial
 from gpmi.posterior import Posterior
@@ -30,6 +31,7 @@ _Function: TypeAlias = Callable[[Any], float]  # of one point, in the form of th
 BLUE, VERMILION, BLACK, GREY, LIGHT = "#0072B2", "#D55E00", "#222222", "#8C8C8C", "#D9D9D9"  # after Okabe and Ito
 CURVE, GRID, ROWS = 401, 101, 20_000  # points of a curve, along each side of a map, and of a set drawn point by point
 FEW = 30  # so many values of a discrete parameter are drawn one by one
+LOOKS = 16  # steps at which the regret's interval is computed
 NUMBERED = 12  # so many of the first queries carry their number
 SHARES = np.array([0.08, 0.16, 0.24, 0.32, 0.4, 0.48, 0.56, 0.64, 0.72, 0.8, 0.87, 0.93, 0.97, 0.99])  # below a level
 STYLE: dict[Any, Any] = {
@@ -136,6 +138,28 @@ def run(source: Result | Optimizer, f: _Function | None = None) -> Figure:
         else:
             _slices(model, result, f if _reaches(result.space) else None)
         _traces(_panels(figure, grid[1].subgridspec(1, 3), 3), result)
+    return figure
+
+
+def ledger(source: Result | Optimizer, f: _Function | None = None) -> Figure:
+    """Draw what a run knew and how sure it was: the regret's interval, the information, phi and the residuals.
+
+    With one or two parameters the model at the end is drawn above, as by `run`; f is evaluated at every point of it.
+    The interval is computed at LOOKS steps at most, under the model of each.
+    """
+    result = _checked(source)
+    assert result.ledger is not None
+    axes = _axes(result.space)
+    panels = {1: 1, 2: 3 if f is None else 4}.get(len(axes), 0)
+    with _style():
+        figure = _figure(12.6, 5.6 if panels else 2.8)
+        grid = figure.add_gridspec(2, 1, height_ratios=[2.8, 2.5]) if panels else figure.add_gridspec(1, 1)
+        model = _panels(figure, grid[0].subgridspec(1, panels), panels) if panels else []
+        if panels > 1:
+            _maps(model, result, f)
+        elif panels:
+            _slices(model, result, f if _reaches(result.space) else None)
+        _accounts(_panels(figure, grid[grid.nrows - 1].subgridspec(1, 4), 4), result.ledger)
     return figure
 
 
@@ -455,6 +479,61 @@ def _traces(panels: list[Axes], result: Result) -> None:
         _trace(bonus, sd, r"Deviation at the query $\sigma_t(x_t)$")
         _widen(bonus, [value for _, value in sd])
     _trace(paid, gamma_hat, r"Variance paid for before $t$, $\hat\gamma_{t-1}$")
+
+
+def _accounts(panels: list[Axes], ledger: Ledger) -> None:
+    """The simple regret's interval, the information, phi_t(x_t) and the residuals at each value told."""
+    from matplotlib.ticker import MaxNLocator
+
+    regret, information, bonus, residuals = panels
+    for ax in panels:
+        ax.set(xlabel="values told $t$", xlim=(0.5, max(2, ledger.n) + 0.5))
+        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        ax.grid(True)
+    _regret(regret, ledger)
+    steps = ledger.steps
+    told = [(step.t, step.information) for step in steps if step.information is not None]
+    gathered = [(t, float(total)) for (t, _), total in zip(told, np.cumsum([i for _, i in told]), strict=True)]
+    _trace(information, [(t, total) for t, total in gathered if np.isfinite(total)], "Information, nats")
+    phi = [(step.t, step.phi) for step in steps if step.phi is not None]
+    _trace(bonus, phi, r"Bonus $\phi_t(x_t)$ ($\circ$ exploited)" if phi else r"The policy has no $\phi$")
+    _widen(bonus, [value for _, value in phi])
+    exploited = [(step.t, step.phi) for step in steps if step.phi is not None and step.choice == "exploited"]
+    hollow: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": BLUE, "markersize": 4.0}
+    bonus.plot([t for t, _ in exploited], [phi for _, phi in exploited], "o", **hollow)
+    _residuals(residuals, ledger)
+
+
+def _regret(ax: Axes, ledger: Ledger) -> None:
+    """The 95 % interval and the median of the simple regret, at LOOKS steps at most, once the policy has chosen."""
+    first = next((step.t for step in ledger.steps if step.choice is not None), ledger.n)
+    looks = np.unique(np.linspace(first, ledger.n, LOOKS).round().astype(int))
+    found = [ledger.regret(int(t)) for t in looks]
+    low, high = np.array([regret.interval() for regret in found]).T
+    middle = np.array([np.median(regret.simple) for regret in found])
+    positive = high[high > 0.0]
+    if len(positive) and positive.max() > 100.0 * positive.min():
+        floor = 0.1 * float(positive.min())
+        low, middle, high = (np.maximum(values, floor) for values in (low, middle, high))
+        ax.set_yscale("log")
+        ax.set_ylim(bottom=floor)
+    else:
+        ax.set_ylim(bottom=0.0, top=1.05 * float(high.max()) or 1.0)
+    ax.fill_between(looks, low, high, color=LIGHT, linewidth=0.0, label="95 % interval")
+    ax.plot(looks, middle, color=BLUE, linewidth=1.6, label="median")
+    ax.set_title(r"Simple regret, $\max f - f$(recommended)")
+    ax.legend(loc="best")
+
+
+def _residuals(ax: Axes, ledger: Ledger) -> None:
+    """The one-step-ahead residuals on the central 50 % and 95 % of N(0, 1)."""
+    z = [(step.t, step.surprise) for step in ledger.steps if step.surprise is not None]
+    for width, shade in ((1.96, 0.45), (0.674, 0.9)):
+        ax.axhspan(-width, width, color=LIGHT, alpha=shade, linewidth=0.0, zorder=0)
+    ax.plot([t for t, _ in z], [value for _, value in z], ".", color=BLUE, markersize=5.0)
+    ax.set_title(f"Residuals / sd: {ledger.calibration.verdict}")
+    reach = max([3.0, *(abs(value) for _, value in z)])
+    ax.set_ylim(-1.08 * reach, 1.08 * reach)
 
 
 def _trace(ax: Axes, values: list[tuple[int, float]], title: str) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, Literal
 
 from gpmi.kernels import Kernel
+from gpmi.ledger import Ledger
 from gpmi.optimizer import Optimizer, Trial
 from gpmi.policies import Policy
 from gpmi.posterior import Event, Posterior
 from gpmi.space import Point, Space, SpaceExhausted
+from gpmi.stopping import Rule, Stop, checked_rule
 from gpmi.warp import IDENTITY, Warp
 
 
@@ -30,15 +34,16 @@ class Result:
     seed: int
     space: Space = field(repr=False)
     posterior: Posterior | None = field(repr=False)  # of warp(y)
+    ledger: Ledger | None = field(repr=False, default=None)  # what is known and how sure it is
     warp: Warp = field(repr=False, default=IDENTITY)  # usually z = y; see `Optimizer.warp`
 
     @staticmethod
     def of(optimizer: Optimizer, reason: str) -> Result:
         """The result of a run so far."""
-        best, recommended, posterior, events = optimizer.best, None, None, optimizer.events
+        best, recommended, posterior, ledger, events = optimizer.best, None, None, None, optimizer.events
         if best is not None:
             try:
-                recommended, posterior = optimizer.recommend(), optimizer.posterior
+                recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
             except Exception as error:  # the evaluations must come out, whatever the model says
                 events += (Event("no recommendation", f"the model failed: {error}"),)
         return Result(
@@ -52,6 +57,7 @@ class Result:
             seed=optimizer.seed,
             space=optimizer.space,
             posterior=posterior,
+            ledger=ledger,
             warp=IDENTITY if posterior is None else optimizer.warp,
         )
 
@@ -60,7 +66,8 @@ def maximize(
     f: Callable[[Any], float],
     space: Any,
     *,
-    budget: int,
+    budget: int | None = None,
+    stop: Rule | None = None,
     policy: Policy | None = None,
     kernel: Kernel | None = None,
     noise_var: float | None = None,
@@ -72,8 +79,9 @@ def maximize(
 ) -> Result:
     """Evaluate f at `budget` points of the space, chosen one after the other, to find its maximum.
 
-    f takes one point in the form of the space and returns a number. The other arguments are those of `Optimizer`;
-    `progress=True` shows a live display (needs the extra `cli`).
+    f takes one point in the form of the space and returns a number. `stop` is a rule of `gpmi.stopping` that may end
+    the run earlier, or at all if there is no budget; `reason` then says which. The other arguments are those of
+    `Optimizer`; `progress=True` shows a live display (needs the extra `cli`).
 
     If f raises, or returns something that is not a finite number, the exception is raised on with everything
     evaluated so far in its attribute `result`. Ctrl-C ends the run and returns the result so far.
@@ -85,17 +93,18 @@ def maximize(
     (True, 'budget')
     """
     optimizer = Optimizer(
-        space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init, budget=_needed(budget),
+        space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init, budget=_needed(budget, stop),
         repeats=repeats, seed=seed, goal="max",
     )  # fmt: skip
-    return _run(f, optimizer, progress)
+    return _run(f, optimizer, stop, progress)
 
 
 def minimize(
     f: Callable[[Any], float],
     space: Any,
     *,
-    budget: int,
+    budget: int | None = None,
+    stop: Rule | None = None,
     policy: Policy | None = None,
     kernel: Kernel | None = None,
     noise_var: float | None = None,
@@ -107,38 +116,44 @@ def minimize(
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
     optimizer = Optimizer(
-        space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init, budget=_needed(budget),
+        space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init, budget=_needed(budget, stop),
         repeats=repeats, seed=seed, goal="min",
     )  # fmt: skip
-    return _run(f, optimizer, progress)
+    return _run(f, optimizer, stop, progress)
 
 
-def _needed(budget: int) -> int:
-    if budget is None:
-        raise TypeError("budget is None; give the number of times f may be evaluated")
+def _needed(budget: int | None, stop: Rule | None) -> int | None:
+    if stop is not None:
+        checked_rule(stop)
+    elif budget is None:
+        raise TypeError("budget is None; give the number of times f may be evaluated, or a rule to stop by")
     return budget
 
 
-def _run(f: Callable[[Any], float], optimizer: Optimizer, progress: bool) -> Result:
+def _run(f: Callable[[Any], float], optimizer: Optimizer, stop: Rule | None, progress: bool) -> Result:
     if not callable(f):
         raise TypeError(f"f is {f!r}; give a function of one point")
-    assert optimizer.budget is not None
-    reason = "budget"
+    end, begin = None, time.perf_counter()
     with _display(optimizer) if progress else nullcontext(_ignore) as report:
         try:
-            for _ in range(optimizer.budget):
+            for _ in count() if optimizer.budget is None else range(optimizer.budget):
                 try:
                     x = optimizer.ask()
                 except SpaceExhausted:
-                    reason = "space exhausted"
+                    end = Stop("space exhausted")
                     break
                 report(_evaluate(f, x, optimizer))
+                end = None if stop is None else stop.stop(optimizer, time.perf_counter() - begin)
+                if end is not None:
+                    break
         except KeyboardInterrupt:
-            reason = "interrupted"
+            end = Stop("interrupted")
         except BaseException as error:
             _attach(error, Result.of(optimizer, f"error: {error}"))
             raise
-    return Result.of(optimizer, reason)
+    reason, events = end or Stop("budget")
+    result = Result.of(optimizer, reason)
+    return replace(result, events=result.events + events)
 
 
 def _evaluate(f: Callable[[Any], float], x: Point, optimizer: Optimizer) -> Trial:

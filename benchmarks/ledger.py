@@ -1,0 +1,530 @@
+"""Whether the ledger can be believed: coverage of the regret's interval, stopping, lock-ins, and what it costs.
+
+    python benchmarks/ledger.py [--cores 2]   writes docs/benchmarks/ledger.md and .csv; goes on where it stopped
+    python benchmarks/ledger.py --report      writes the page from the table
+
+Everything is done by the library itself: `Optimizer.ask`, `tell` and `ledger`. Values are in standard deviations of the
+prior where f is drawn from it, in standard deviations of f over its space elsewhere.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
+
+import argparse
+import csv
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import problems
+from engine import machine, progress
+from numpy.typing import NDArray
+
+import gpmi
+from gpmi import kernels
+from gpmi.ledger import REPEATS, Ledger
+
+Array = NDArray[np.float64]
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
+COLUMNS = ("part", "setting", "seed", "step", "what", "true", "lower", "upper")
+Row = tuple[str, str, int, int, str, float, float, float]
+NAN = float("nan")
+
+CANDIDATES, NOISE_SD, BUDGET, EPS = 1000, 0.01, 200, 0.05
+LOOKS = (5, 10, 20, 30, 40, 50, 60)
+
+
+# Draws from the prior on a finite set
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A prior on the unit square, a policy and how many runs there are."""
+
+    kernel: kernels.Kernel
+    runs: int
+    budget: int = BUDGET
+    policy: gpmi.Policy | None = None
+    looks: tuple[int, ...] = LOOKS
+
+
+SMOOTH, ROUGH = kernels.RBF(lengthscale=0.2), kernels.Matern(nu=2.5, lengthscale=0.18)
+MAIN = "Matern-5/2, lengthscale 0.18"
+DRAWN = {
+    MAIN: Setting(ROUGH, 500),
+    "squared exponential, lengthscale 0.2": Setting(SMOOTH, 100),
+    f"{MAIN}, budget 60": Setting(ROUGH, 60, budget=60),
+    f"{MAIN}, GP-MI": Setting(ROUGH, 60, policy=gpmi.GPMI(), looks=()),
+}
+
+
+def drawn(name: str, seed: int) -> Iterator[Row]:
+    """Intervals at the looks, and when the rules about the regret and about phi would have stopped."""
+    setting = DRAWN[name]
+    rng = np.random.default_rng([seed, 5])
+    z = rng.random((CANDIDATES, 2))
+    f = gpmi.Posterior.prior(setting.kernel, 0.0).sample(z, rng)[0]
+    number = {row.tobytes(): i for i, row in enumerate(z)}
+    opt = gpmi.Optimizer(
+        z, setting.policy, kernel=setting.kernel, noise_var=NOISE_SD**2, budget=setting.budget, seed=seed
+    )
+    waiting = {"regret", "phi"} if setting.budget == BUDGET else set()
+    for t in range(1, setting.budget + 1):
+        x = opt.ask()
+        trial = opt.tell(x, f[number[x.tobytes()]] + NOISE_SD * rng.standard_normal())
+        ledger = opt.ledger
+
+        def regret(row: Array) -> float:
+            return float(f.max() - f[number[row.tobytes()]])
+
+        if t in setting.looks:
+            found = ledger.regret()
+            yield "drawn", name, seed, t, "interval", regret(found.recommended), *found.interval()
+        stopped = set()
+        if "phi" in waiting and trial.phi is not None and trial.phi < EPS:
+            stopped.add("phi")
+        if "regret" in waiting and asked(t) and ledger.is_below(EPS):
+            stopped.add("regret")
+        for rule in sorted(stopped):
+            yield "drawn", name, seed, t, rule, regret(opt.recommend()), NAN, NAN
+        waiting -= stopped
+        if not waiting and t >= max(setting.looks, default=0):
+            break
+    for rule in sorted(waiting):
+        yield "drawn", name, seed, setting.budget, f"{rule}, never", regret(opt.recommend()), NAN, NAN
+
+
+def asked(t: int) -> bool:
+    """When the rule about the regret is asked: it costs more than all else here."""
+    return t % 2 == 0 if t <= 60 else t % 10 == 0
+
+
+# Draws from the prior on a box
+
+BOXES = {"gp-2": 0.18, "gp-4": 0.35}
+BOX_LOOKS = range(10, 61, 10)
+
+
+def box(name: str, seed: int) -> Iterator[Row]:
+    """The problems of the comparison that are draws, with the prior they are drawn from and noise of sd 0.01."""
+    problem, rng = problems.make(name, seed), np.random.default_rng([seed, 6])
+    assert problem.maximum is not None
+    kernel = kernels.Matern(nu=2.5, lengthscale=BOXES[name])
+    opt = gpmi.Optimizer(problem.space, kernel=kernel, noise_var=NOISE_SD**2, n_init=5, budget=BUDGET, seed=seed)
+    for t in range(1, max(BOX_LOOKS) + 1):
+        x = opt.ask()
+        opt.tell(x, problem.f(x) + NOISE_SD * rng.standard_normal())
+        if t in BOX_LOOKS:
+            found = opt.ledger.regret()
+            yield "box", name, seed, t, "interval", problem.maximum - problem.f(found.recommended), *found.interval()
+
+
+# Everything learned, on the problems of the comparison
+
+KNOWN = [name for name in problems.NAMES if problems.make(name, 0).maximum is not None]
+
+
+def learned(name: str, seed: int) -> Iterator[Row]:
+    """The default on a problem of the comparison, T = 60. Values in standard deviations of f over the space."""
+    problem = problems.make(name, seed)
+    assert problem.maximum is not None
+    scale = spread(name, seed)
+    opt = gpmi.Optimizer(problem.space, budget=max(BOX_LOOKS), seed=seed)
+    for t in range(1, max(BOX_LOOKS) + 1):
+        x = opt.ask()
+        opt.tell(x, problem.observe(x, seed, t))
+        if t in BOX_LOOKS:
+            found = opt.ledger.regret()
+            true, (low, high) = problem.maximum - problem.f(found.recommended), found.interval()
+            yield "learned", name, seed, t, "interval", true / scale, low / scale, high / scale
+    calibration = opt.ledger.calibration
+    yield "learned", name, seed, t, calibration.verdict, calibration.coverage[0.95], NAN, NAN
+
+
+def spread(name: str, seed: int) -> float:
+    """The standard deviation of f over its space."""
+    problem = problems.make(name, seed)
+    space = gpmi.Space.of(problem.space)
+    u = np.random.default_rng(0).random((1000, space.unit_dim))
+    return float(np.std([problem.f(space.decode(row)) for row in space.from_unit(u)]))
+
+
+# Lock-ins on 50 independent arms
+
+ARMS = {
+    "GP-MI": (gpmi.GPMI(), 100, 100),
+    "GP-UCB": (gpmi.GPUCB(), 200, 100),
+    "GP-UCB / 5": (gpmi.GPUCB(scale=0.2), 200, 30),
+    "the default": (None, 150, 30),
+}
+
+
+def arms(name: str, seed: int) -> Iterator[Row]:
+    """When the run began to repeat its last point for good, and when the alarm was first raised."""
+    policy, steps, _ = ARMS[name]
+    rng = np.random.default_rng([seed, 50])
+    f = rng.standard_normal(50)
+    opt = gpmi.Optimizer(
+        np.arange(50.0)[:, None], policy, kernel=kernels.RBF(lengthscale=1e-3), noise_var=0.01, seed=seed
+    )
+    alarm = 0
+    for t in range(1, steps + 1):
+        x = opt.ask()
+        opt.tell(x, f[int(x[0])] + 0.1 * rng.standard_normal())
+        if not alarm and t % 5 == 0 and opt.ledger.lock_in is not None:
+            alarm = t
+    queries = opt.ledger.rows[:, 0].astype(int)
+    away = np.flatnonzero(queries != queries[-1])
+    since = int(away[-1]) + 2 if len(away) else 1
+    yield "arms", name, seed, alarm, "alarm", float(f.max() - f[queries[-1]]), float(since), float(steps)
+
+
+# What it costs
+
+
+def cost(name: str, seed: int) -> Iterator[Row]:
+    """CPU seconds of tell and ask, and of reading steps, calibration and the events, at several n."""
+    for n in (20, 60, 200):
+        rng = np.random.default_rng([seed, n])
+        if name == "1000 candidates, prior given":
+            z = rng.random((CANDIDATES, 2))
+            opt = gpmi.Optimizer(z, kernel=ROUGH, noise_var=NOISE_SD**2, seed=seed)
+            f: Callable[[Array], float] = lambda x: float(np.sin(9 * x[0]) + np.cos(7 * x[1]))  # noqa: E731
+        else:
+            z = np.array([-5.0, 0.0]) + 15.0 * rng.random((n, 2))
+            opt = gpmi.Optimizer(problems.BRANIN, seed=seed)
+            f = problems.branin
+        for x in z[: n - 6]:
+            opt.tell(x, f(x))
+        opt.tell(x := opt.ask(), f(x))
+        times: list[tuple[float, float]] = []
+        for _ in range(12):
+            begin = time.process_time()
+            x = opt.ask()
+            asked = time.process_time() - begin
+            y = f(x)
+            begin = time.process_time()
+            opt.tell(x, y)
+            told = time.process_time() - begin
+            begin = time.process_time()
+            read(opt.ledger)
+            times.append((asked + told, time.process_time() - begin))
+        suggestion, reading = np.mean(times, axis=0)
+        begin = time.process_time()
+        opt.ledger.regret()
+        yield "cost", name, seed, n, "cpu", reading, suggestion, time.process_time() - begin
+
+
+def read(ledger: Ledger) -> None:
+    """All that needs no draws."""
+    assert ledger.steps[-1].t == ledger.n
+    assert ledger.calibration.verdict
+    assert ledger.calibration.coverage
+
+
+PARTS: dict[str, Callable[[str, int], Iterator[Row]]] = {
+    "drawn": drawn,
+    "box": box,
+    "learned": learned,
+    "arms": arms,
+    "cost": cost,
+}
+
+
+def jobs() -> list[tuple[str, str, int]]:
+    """Seed by seed, so that a table half done has something of everything."""
+    counts = {("drawn", name): setting.runs for name, setting in DRAWN.items()}
+    counts |= {("box", name): 16 for name in BOXES} | {("learned", name): 3 for name in KNOWN}
+    counts |= {("arms", name): runs for name, (_, _, runs) in ARMS.items()}
+    counts |= {("cost", name): 3 for name in ("1000 candidates, prior given", "Branin, learned")}
+    every = [(seed / runs, part, name, seed) for (part, name), runs in counts.items() for seed in range(runs)]
+    return [(part, name, seed) for _, part, name, seed in sorted(every)]
+
+
+def work(block: list[tuple[str, str, int]]) -> list[Row]:
+    return [row for part, name, seed in block for row in PARTS[part](name, seed)]
+
+
+# The page
+
+
+def load(path: Path) -> list[Row]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return [
+            (
+                r["part"], r["setting"], int(r["seed"]), int(r["step"]), r["what"],
+                float(r["true"]), float(r["lower"]), float(r["upper"]),
+            )
+            for r in csv.DictReader(file)
+        ]  # fmt: skip
+
+
+def save(path: Path, rows: list[Row]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows([f"{v:.6g}" if isinstance(v, float) else v for v in row] for row in sorted(rows))
+
+
+def select(rows: list[Row], part: str, setting: str, what: str | None = None) -> list[Row]:
+    return [r for r in rows if r[:2] == (part, setting) and (what is None or r[4] == what)]
+
+
+def covered(rows: list[Row]) -> tuple[Array, int]:
+    """Whether each interval covers the truth, up to 1e-6 at the lower end, and the number of runs behind them."""
+    inside = [low - 1e-6 <= true <= high + 1e-9 for *_, true, low, high in rows]
+    return np.array(inside, dtype=float), len({r[2] for r in rows})
+
+
+def share(rows: list[Row]) -> str:
+    """Coverage with the standard error over runs, whose looks are not independent."""
+    inside, runs = covered(rows)
+    if runs == 0:
+        return "not measured"
+    by_run: dict[int, list[float]] = {}
+    for row, ok in zip(rows, inside, strict=True):
+        by_run.setdefault(row[2], []).append(ok)
+    means = np.array([np.mean(v) for v in by_run.values()])
+    error = f" ± {196 * means.std(ddof=1) / np.sqrt(runs):.1f}" if runs > 1 else ""
+    return f"{100 * inside.mean():.1f}{error} %"
+
+
+def at_end(rows: list[Row], step: int) -> tuple[float, float]:
+    """The medians of the true regret and of the upper end at one step."""
+    last = [r for r in rows if r[3] == step]
+    return float(np.median([r[5] for r in last])), float(np.median([r[7] for r in last]))
+
+
+def stop_rows(rows: list[Row], setting: str, rule: str) -> tuple[list[Row], list[Row]]:
+    return select(rows, "drawn", setting, rule), select(rows, "drawn", setting, f"{rule}, never")
+
+
+def promise(text: str, measured: str, ok: bool | None) -> str:
+    return f"| {text} | {measured} | {'not measured' if ok is None else 'yes' if ok else '**no**'} |"
+
+
+def promises(rows: list[Row]) -> list[str]:
+    lines = ["| promise | measured | holds |", "|---|---|---|"]
+    main = select(rows, "drawn", MAIN, "interval")
+    if main:
+        inside, runs = covered(main)
+        true, upper = at_end(main, max(LOOKS))
+        text = f"the 95 % interval covers the true simple regret in 93 to 98 % of the steps, {runs} draws"
+        lines.append(promise(text, share(main), 0.93 <= inside.mean() <= 0.98))
+        text = "at T = 60 in two dimensions its median upper end is at most 0.1 sd above the median true regret"
+        lines.append(promise(text, f"{upper:.4f} against {true:.4f}", upper <= true + 0.1))
+        stopped, never = stop_rows(rows, MAIN, "regret")
+        right = np.mean([r[5] <= EPS for r in stopped])
+        used = np.median([r[3] for r in stopped + never])
+        text = f"stopped at regret below {EPS}: the true regret is below it in at least 90 % of the stopped runs"
+        lines.append(promise(text, f"{100 * right:.1f} % of {len(stopped)}", bool(right >= 0.9)))
+        text = f"and at most 40 % of a budget of {BUDGET} is used, median"
+        lines.append(promise(text, f"{100 * used / BUDGET:.0f} %, {used:.0f} evaluations", bool(used <= 0.4 * BUDGET)))
+    locked, found = lock_ins(rows)
+    if locked:
+        text = "the detector finds at least 95 % of GP-MI's lock-ins on 50 arms within 50 steps"
+        lines.append(promise(text, f"{len(found)} of {len(locked)}", len(found) >= 0.95 * len(locked)))
+    alarms = select(rows, "arms", "GP-UCB")
+    if alarms:
+        false = sum(r[3] > 0 for r in alarms)
+        text = "with at most 5 % false alarms on GP-UCB runs"
+        lines.append(
+            promise(text, f"{false} of {len(alarms)} runs of {alarms[0][7]:.0f} steps", false <= 0.05 * len(alarms))
+        )
+    costs = [r for r in rows if r[0] == "cost"]
+    if costs:
+        worst = max(r[5] / r[6] for r in costs)
+        text = "what needs no draws costs at most 20 % of a suggestion, read after every step"
+        lines.append(promise(text, f"{100 * worst:.1f} % at most", worst <= 0.2))
+    return lines
+
+
+def lock_ins(rows: list[Row]) -> tuple[list[Row], list[Row]]:
+    """GP-MI's runs that repeat a wrong arm to the end, for 60 steps at least; and those found within 50 of them."""
+    runs = select(rows, "arms", "GP-MI")
+    locked = [r for r in runs if r[5] > 0.0 and r[7] - r[6] >= 60]
+    return locked, [r for r in locked if 0 < r[3] <= r[6] + 50]
+
+
+def interval_table(rows: list[Row], part: str, settings: list[str], looks: Sequence[int]) -> list[str]:
+    head = "| setting | runs | all steps | " + " | ".join(f"t = {t}" for t in looks) + " |"
+    lines = [head, "|---" * (3 + len(looks)) + "|"]
+    for setting in settings:
+        mine = select(rows, part, setting, "interval")
+        if not mine:
+            continue
+        cells = []
+        for t in looks:
+            true, upper = at_end(mine, t)
+            inside = covered([r for r in mine if r[3] == t])[0]
+            cells.append(f"{100 * inside.mean():.0f} %, {true:.3f}, {upper:.3f}")
+        lines.append(f"| {setting} | {covered(mine)[1]} | {share(mine)} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def stopping_table(rows: list[Row]) -> list[str]:
+    lines = [
+        f"| setting | rule | stopped | true regret at most {EPS} | evaluations: median, 90 % | mean true regret |",
+        "|---|---|---|---|---|---|",
+    ]
+    for setting in DRAWN:
+        for rule in ("regret", "phi"):
+            stopped, never = stop_rows(rows, setting, rule)
+            if not stopped:
+                continue
+            used = [r[3] for r in stopped + never]
+            right = 100 * np.mean([r[5] <= EPS for r in stopped])
+            lines.append(
+                f"| {setting} | {rule} below {EPS} | {len(stopped)} of {len(stopped) + len(never)} | {right:.1f} % | "
+                f"{np.median(used):.0f}, {np.quantile(used, 0.9):.0f} | {np.mean([r[5] for r in stopped]):.4f} |"
+            )
+    return lines
+
+
+def learned_table(rows: list[Row]) -> list[str]:
+    lines = [
+        "| problem | runs | coverage | true regret at t = 60 | upper end | verdicts | inside the central 95 % |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name in KNOWN:
+        mine = select(rows, "learned", name, "interval")
+        if not mine:
+            continue
+        verdicts = [r for r in select(rows, "learned", name) if r[4] != "interval"]
+        words = ", ".join(f"{sum(r[4] == w for r in verdicts)} {w}" for w in sorted({r[4] for r in verdicts}))
+        true, upper = at_end(mine, max(BOX_LOOKS))
+        lines.append(
+            f"| {name} | {covered(mine)[1]} | {100 * covered(mine)[0].mean():.0f} % | {true:.2g} | {upper:.2g} | "
+            f"{words} | {100 * np.mean([r[5] for r in verdicts]):.0f} % |"
+        )
+    every = [r for r in rows if r[0] == "learned" and r[4] == "interval"]
+    if every:
+        above = np.mean([r[5] > r[7] for r in every])
+        lines.append(f"| all | {len({r[1:3] for r in every})} | {100 * covered(every)[0].mean():.0f} % | | | | |")
+        lines += [
+            "",
+            f"In {100 * above:.0f} % of all looks the true regret was above the upper end; the other misses are below.",
+        ]
+    return lines
+
+
+def arms_table(rows: list[Row]) -> list[str]:
+    lines = [
+        "| policy | runs | steps | ended on a wrong arm | alarms | first alarm, median step |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, (_, steps, _) in ARMS.items():
+        mine = select(rows, "arms", name)
+        if mine:
+            alarms = [r[3] for r in mine if r[3]]
+            first = f"{np.median(alarms):.0f}" if alarms else ""
+            wrong = sum(r[5] > 0.0 for r in mine)
+            lines.append(f"| {name} | {len(mine)} | {steps} | {wrong} | {len(alarms)} | {first} |")
+    return lines
+
+
+def cost_table(rows: list[Row]) -> list[str]:
+    lines = ["| where | n | tell and ask | reading the ledger | ratio | one interval |", "|---|---|---|---|---|---|"]
+    costs = [r for r in rows if r[0] == "cost"]
+    for name, n in sorted({(r[1], r[3]) for r in costs}):
+        mine = np.array([r[5:] for r in costs if (r[1], r[3]) == (name, n)])
+        reading, suggestion, interval = 1e3 * np.median(mine, axis=0)
+        ratio = np.median(mine[:, 0] / mine[:, 1])
+        lines.append(
+            f"| {name} | {n} | {suggestion:.2f} ms | {reading:.3f} ms | {100 * ratio:.1f} % | {interval:.0f} ms |"
+        )
+    return lines
+
+
+def report(rows: list[Row]) -> None:
+    text = [
+        "# The ledger, measured",
+        "",
+        f"Written by `python benchmarks/ledger.py` on {date.today().isoformat()}; every number is from ledger.csv. "
+        "What the quantities are, and what is approximate about them, is in [../ledger.md](../ledger.md).",
+        "",
+        *promises(rows),
+        "",
+        *[f"- {line}" for line in machine()],
+        "",
+        "## The interval, prior known, finite sets",
+        "",
+        f"f is drawn from the prior on {CANDIDATES} uniform points of the unit square, noise of sd {NOISE_SD}, in "
+        f"prior standard deviations. The default policy, told that its budget is {BUDGET} (60 where it says so). "
+        "Looks at the steps of the columns. Each cell: coverage, median true regret, median upper end of the interval.",
+        "",
+        *interval_table(rows, "drawn", list(DRAWN), LOOKS),
+        "",
+        "A finite set lets the recommended point be the best one with positive probability; where that exceeds 95 % "
+        "the interval is [0, 0] and covers more often than it must. With a budget of 60 the default policy stops "
+        "exploring towards the end, as it should for the sum of its regrets; the interval then stays wide.",
+        "",
+        "## When to stop",
+        "",
+        "The same runs. The rule about phi is asked after every evaluation, the one about the regret after every "
+        f"second up to 60 and every tenth from there. Runs in which a rule never fired count with {BUDGET}.",
+        "",
+        *stopping_table(rows),
+        "",
+        "## The interval, prior known, boxes",
+        "",
+        "The draws of the comparison (sums of random waves, Matern-5/2) with their own prior, noise of sd 0.01.",
+        "",
+        *interval_table(rows, "box", list(BOXES), BOX_LOOKS),
+        "",
+        "## The interval, everything learned",
+        "",
+        f"The default on the problems of the comparison, looks at t = {', '.join(map(str, BOX_LOOKS))}; values in "
+        "standard deviations of f. The functions are no draws of the model, so nothing promises 95 % here.",
+        "",
+        *learned_table(rows),
+        "",
+        "## Lock-ins on 50 independent arms",
+        "",
+        "N(0, 1) arms, noise sd 0.1, the alarm looked at after every fifth query. A lock-in of GP-MI is a run that "
+        "repeats a wrong arm to the end, for 60 queries at least; it is found if the alarm comes within 50 of them "
+        f"({REPEATS} equal queries in a row are needed for any alarm). An alarm on a run that repeats the best arm "
+        "without knowing it counts in the table and is not an error: more might have been had.",
+        "",
+        *arms_table(rows),
+        "",
+        "## What it costs",
+        "",
+        "CPU time. Reading is `ledger.steps` and `ledger.calibration`, after every step; an interval is drawn when it "
+        "is read. What is noted when a value is told is part of `tell`.",
+        "",
+        *cost_table(rows),
+    ]
+    (FOLDER / "ledger.md").write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--report", action="store_true", help="write the page from the table, and measure nothing")
+    chosen = parser.parse_args()
+    path = FOLDER / "ledger.csv"
+    rows = load(path)
+    if not chosen.report:
+        done = {r[:3] for r in rows}
+        todo = [job for job in jobs() if job not in done]
+        blocks = [todo[i : i + 5] for i in range(0, len(todo), 5)]
+        with ProcessPoolExecutor(chosen.cores) as pool:
+            for number, future in enumerate(as_completed([pool.submit(work, block) for block in blocks]), start=1):
+                rows += future.result()
+                save(path, rows)
+                progress(f"{number} of {len(blocks)} blocks")
+    report(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+"""When to stop: rules for `maximize(stop=...)`, combined by `|` (either) and `&` (both).
+
+    stop = RegretBelow(0.01) | Seconds(600) | (PhiBelow(0.01) & Stagnation(20))
+
+A rule is asked after every evaluation. Those that ask the model wait until the policy has chosen a point.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gpmi import checks
+from gpmi.ledger import Ledger, checked_level
+from gpmi.optimizer import Optimizer
+from gpmi.posterior import Event
+
+
+class Stop(NamedTuple):
+    """Why a run stops, and what the user should know about it."""
+
+    reason: str
+    events: tuple[Event, ...] = ()
+
+
+class Rule(ABC):
+    """A rule that says when to stop. Subclass it and give `stop`."""
+
+    @abstractmethod
+    def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        """The reason to stop now, `seconds` after the start; None to go on."""
+
+    def __or__(self, other: Rule) -> Rule:
+        return Either(self, checked_rule(other))
+
+    def __and__(self, other: Rule) -> Rule:
+        return Both(self, checked_rule(other))
+
+
+@dataclass(frozen=True)
+class Either(Rule):
+    """Stop when one of two rules says so; the first is asked first."""
+
+    first: Rule
+    second: Rule
+
+    def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        return self.first.stop(optimizer, seconds) or self.second.stop(optimizer, seconds)
+
+
+@dataclass(frozen=True)
+class Both(Rule):
+    """Stop when two rules say so at the same time."""
+
+    first: Rule
+    second: Rule
+
+    def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        first = self.first.stop(optimizer, seconds)
+        second = None if first is None else self.second.stop(optimizer, seconds)
+        return None if first is None or second is None else Stop(f"{first.reason} and {second.reason}")
+
+
+@dataclass(frozen=True)
+class Budget(Rule):
+    """So many evaluations, failed ones included."""
+
+    evaluations: int
+
+    def __post_init__(self) -> None:
+        checks.whole("evaluations", self.evaluations, 1)
+
+    def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        done = sum(trial.status != "pending" for trial in optimizer.trials)
+        return Stop("budget") if done >= self.evaluations else None
+
+
+@dataclass(frozen=True)
+class Seconds(Rule):
+    """So much time, by the clock on the wall. An evaluation that has begun is waited for."""
+
+    limit: float
+
+    def __post_init__(self) -> None:
+        checks.positive("limit", self.limit)
+
+    def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        return Stop(f"{self.limit:g} seconds") if seconds >= self.limit else None
+
+
+@dataclass(frozen=True)
+class Target(Rule):
+    """A value as good as this was observed."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        checks.number("value", self.value)
+
+    def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        best = optimizer.best
+        if best is None or best.y is None:
+            return None
+        reached = best.y >= self.value if optimizer.goal == "max" else best.y <= self.value
+        return Stop(f"target {self.value:g} reached") if reached else None
+
+
+@dataclass(frozen=True)
+class Stagnation(Rule):
+    """The best observed value has not improved in so many evaluations."""
+
+    evaluations: int
+
+    def __post_init__(self) -> None:
+        checks.whole("evaluations", self.evaluations, 1)
+
+    def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        ledger = optimizer.ledger
+        since = ledger.n - 1 - int(np.argmax(ledger.sign * ledger.y)) if ledger.n else 0
+        return Stop(f"no improvement in {self.evaluations} evaluations") if since >= self.evaluations else None
+
+
+@dataclass(frozen=True)
+class PhiBelow(Rule):
+    """phi_t(x_t) was below a threshold at the policy's last query: the rule in the sources of the paper.
+
+    phi is small where the policy wants to learn no more, which is no proof that there is nothing to learn: GP-MI's is
+    small once it has locked in. So the rule needs company; alone it leaves an event where the ledger says that the
+    model is over-confident or the run locked in. phi is in units of y, of `opt.warp(y)` where y is transformed.
+    """
+
+    eps: float
+
+    def __post_init__(self) -> None:
+        checks.positive("eps", self.eps)
+
+    def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        if not optimizer.policy.additive:
+            raise ValueError(f"stop has {self!r}, but {optimizer.policy!r} has no phi; leave out one of them")
+        ledger = _once_chosen(optimizer)
+        if ledger is None:
+            return None
+        phi = next(trial.phi for trial in reversed(ledger.trials) if trial.origin == "policy")
+        if phi is None or phi >= self.eps:
+            return None
+        doubts, lock_in = [], ledger.lock_in
+        if ledger.calibration.verdict == "over-confident":
+            doubts.append(f"the model is over-confident: {ledger.calibration.reason}")
+        if lock_in is not None:
+            doubts.append(lock_in.reason)
+        reason = f"phi below {self.eps:g}"
+        return Stop(reason, tuple(Event("doubtful stop", f"{reason}, but {doubt}") for doubt in doubts))
+
+
+@dataclass(frozen=True)
+class RegretBelow(Rule):
+    """The simple regret max f - f(recommended) is at most eps, in units of y, with probability `level`."""
+
+    eps: float
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        checks.positive("eps", self.eps)
+        checked_level(self.level)
+
+    def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        ledger = _once_chosen(optimizer)
+        below = ledger is not None and ledger.is_below(self.eps, self.level)
+        return Stop(f"regret below {self.eps:g}") if below else None
+
+
+@dataclass(frozen=True)
+class RegretBelowNoise(Rule):
+    """The simple regret is at most the standard deviation of the noise, with probability `level`."""
+
+    level: float = 0.95
+
+    def __post_init__(self) -> None:
+        checked_level(self.level)
+
+    def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        ledger = _once_chosen(optimizer)
+        below = ledger is not None and ledger.is_below(ledger.noise_sd, self.level)
+        return Stop(f"regret below the noise, {ledger.noise_sd:.3g}") if ledger is not None and below else None
+
+
+@dataclass(frozen=True)
+class ImprovementBelow(Rule):
+    """No evaluation can be expected to improve on the recommended point by as much as it costs, in units of y."""
+
+    price: float
+
+    def __post_init__(self) -> None:
+        checks.positive("price", self.price)
+
+    def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        ledger = _once_chosen(optimizer)
+        below = ledger is not None and ledger.improvement < self.price
+        return Stop(f"expected improvement below {self.price:g}") if below else None
+
+
+def checked_rule(rule: object) -> Rule:
+    """A rule, not a class or a number."""
+    if not isinstance(rule, Rule):
+        raise TypeError(f"stop has {rule!r}; give rules such as gpmi.stopping.RegretBelow(0.01), combined by | and &")
+    return rule
+
+
+def _once_chosen(optimizer: Optimizer) -> Ledger | None:
+    """The ledger, once a point that the policy chose has been told: a model of the initial design alone says little."""
+    ledger = optimizer.ledger
+    return ledger if any(trial.origin == "policy" for trial in ledger.trials) else None
