@@ -43,6 +43,10 @@ class Plan:
             if (value := getattr(self, argument)) < least:
                 raise ValueError(f"{argument} is {value}; give a whole number of at least {least}")
         try:
+            import matplotlib  # noqa: F401
+        except ImportError as error:
+            raise ImportError('the figures need matplotlib: pip install "gpmi[cli,plots]"') from error
+        try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self.folder):
                 pass
@@ -51,10 +55,6 @@ class Plan:
             raise ValueError(
                 f"out is {str(self.out)!r}, which cannot be written to ({reason}); give another"
             ) from error
-        try:
-            import matplotlib  # noqa: F401
-        except ImportError as error:
-            raise ImportError('the figures need matplotlib: pip install "gpmi[cli,plots]"') from error
 
     @property
     def folder(self) -> Path:
@@ -79,11 +79,12 @@ def reproduce(plan: Plan, console: Console) -> Path:
     wanted = plan.cells
     done = {row.key: row for row in open_table(path, packed)}
     missing = [cell for cell in wanted if cell.key not in done]
+    if missing or not about.exists():
+        about.write_text(_machine(plan.cores))
     if missing:
         console.print(f"{len(wanted)} runs, {len(missing)} of them to do", highlight=False)
         for row in _run(missing, path, plan.cores, console):
             done[row.key] = row
-        about.write_text(_machine(plan.cores))
     rows = [done[cell.key] for cell in wanted]
     pack(rows, packed)
     summaries = summarise(rows)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpmi.linalg import Array
-from gpmi.paper.experiment import DELTAS, PANELS, with_delta
-from gpmi.paper.summary import Summaries, Summary, compare
-from gpmi.tasks import TASKS
+from gpmi.paper.experiment import ALGORITHMS, DELTA, DELTAS, PANELS, with_delta
+from gpmi.paper.summary import Summaries, Summary, compare, sign_of_difference
+from gpmi.tasks import TASKS, tsunami
 from gpmi.tasks.fixed import SIDE
 
 EIS = ("EI, best observed", "EI, best mean")
@@ -22,6 +22,9 @@ CHALLENGING = (
     "mackey-glass",
 )  # the paper's figures (a)-(d), (h)
 HOLDS, IN_PART, FAILS, WITHDRAWN = "holds", "holds in part", "does not hold", "withdrawn"
+ALL = "on all these tasks; in part on more than half"
+RIVALS = ("GP-UCB", *EIS)
+SIMULATED_TO = 0.1  # the relative error that the check of the tsunami simulations allows
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,7 @@ class Claim:
     statement: str
     measured: str
     verdict: str
+    rule: str = ALL  # when the claim holds
 
 
 def claims(s: Summaries) -> list[Claim]:
@@ -40,8 +44,8 @@ def claims(s: Summaries) -> list[Claim]:
 
 
 def _confirmed(s: Summaries) -> Claim:
-    best = [t for t in PANELS if all(compare(s[t, "GP-MI"], s[t, other]) < 0 for other in ("GP-UCB", *EIS))]
-    tied = [t for t in PANELS if all(compare(s[t, "GP-MI"], s[t, other]) <= 0 for other in ("GP-UCB", *EIS))]
+    best = [t for t in PANELS if all(compare(s[t, "GP-MI"], s[t, other]) < 0 for other in RIVALS)]
+    tied = [t for t in PANELS if all(compare(s[t, "GP-MI"], s[t, other]) <= 0 for other in RIVALS)]
     return Claim(
         "1",
         "experiments on real and synthetic tasks confirm GP-MI against GP-UCB and EI",
@@ -55,44 +59,50 @@ def _exponential(s: Summaries) -> Claim:
     return Claim(
         "1",
         "the variant of Corollary 1 has exponentially less cumulative regret than GP-UCB",
-        f"the proof is withdrawn; lower R_T / T than GP-UCB on {len(lower)} of 8 tasks, but it never queries the "
-        f"maximiser in {_range(s, PANELS, 'Corollary 1', never)} of the repetitions",
+        f"lower R_T / T than GP-UCB on {len(lower)} of 8 tasks, but it never queries the maximiser in "
+        f"{_range(s, PANELS, 'Corollary 1')} of the repetitions",
         WITHDRAWN,
+        "the proof is withdrawn by the erratum",
     )
 
 
 def _rate(s: Summaries) -> Claim:
-    arms, line = s["arms", "GP-MI"], s["line", "GP-MI"]
+    arms, line = s["arms", "GP-MI"].stuck_share, s["line", "GP-MI"].stuck_share
     return Claim(
         "1",
         "the cumulative regret of GP-MI grows as (log T)^((d+1)/2)",
-        f"the proof is withdrawn; it grows linearly in the runs that are stuck, {arms.stuck:.0%} on 50 arms and "
-        f"{line.stuck:.0%} on a smooth line (above)",
+        f"it grows linearly in the runs that are stuck, {arms:.0%} on 50 arms and {line:.0%} on a smooth line (above)",
         WITHDRAWN,
+        "the proof is withdrawn by the erratum",
     )
 
 
 def _delta(s: Summaries) -> Claim:
-    by_delta = {delta: s["himmelblau", with_delta(delta)] for delta in DELTAS}
-    reference = by_delta[1e-6]
-    differ = [delta for delta, summary in by_delta.items() if compare(summary, reference) != 0]
-    listed = ", ".join(f"{_pm(summary)} for delta = {delta:g}" for delta, summary in by_delta.items())
+    said, differ = [], []
+    for name in ("GP-MI", "GP-UCB"):
+        by_delta = {delta: s["himmelblau", with_delta(name, delta)] for delta in DELTAS}
+        said.append(f"{name} " + ", ".join(f"{summary} ({delta:g})" for delta, summary in by_delta.items()))
+        reference = by_delta[DELTA].mean
+        differ += [f"{name} ({d:g})" for d, summary in by_delta.items() if abs(summary.mean / reference - 1.0) > 0.1]
     return Claim(
         "5.1, 5.2",
-        "changing delta by several orders of magnitude hardly changes the average regret of GP-MI (Himmelblau)",
-        f"R_T / T {listed}; differs from delta = 1e-06 for {', '.join(f'{d:g}' for d in differ) or 'none'}",
-        HOLDS if not differ else IN_PART if len(differ) < len(DELTAS) - 1 else FAILS,
+        "changing delta by several orders of magnitude hardly changes the average regret (Himmelblau)",
+        f"R_T / T of {'; '.join(said)}; off by more than 10 %: {', '.join(differ) or 'none'}",
+        HOLDS if not differ else IN_PART if not any(name.startswith("GP-MI") for name in differ) else FAILS,
+        "every mean within 10 % of that for delta = 1e-6; in part if only GP-UCB's are not",
     )
 
 
 def _thin(s: Summaries) -> Claim:
-    never = {name: s["mixture", name].never for name in ("GP-MI", "GP-UCB", *EIS)}
-    listed = ", ".join(f"{name} {share:.0%}" for name, share in never.items())
+    shares = {name: s["mixture", name].never for name in ALGORITHMS}
+    listed = ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+    missing = sum(share > 0.5 for share in shares.values())
     return Claim(
         "5.1",
         "the mixture's highest peak is thin, which makes its search challenging",
-        f"never queried the maximiser in 200 steps: {listed}",
-        HOLDS if min(never["GP-MI"], *(never[name] for name in EIS)) > 0.5 else FAILS,
+        f"never queried the maximiser: {listed}",
+        HOLDS if 2 * missing > len(shares) else FAILS,
+        "most algorithms miss the maximiser in most repetitions",
     )
 
 
@@ -109,6 +119,7 @@ def _three_optima(s: Summaries) -> Claim:
         f"{len(tops)} local maxima on the grid*, {near} of them within 0.05 sd of the highest; equal only between the "
         "points of the grid, so that on it one is best",
         HOLDS if near == 3 else FAILS,
+        "three within 0.05 sd",
     )
 
 
@@ -118,8 +129,10 @@ def _goldstein(s: Summaries) -> Claim:
 
 def _peaks(task: str, statement: str, expected: int | None, best: int) -> Claim:
     tops = _local_maxima(task)
-    ok = (len(tops) == expected if expected else len(tops) > 2) and int(np.sum(tops == tops.max())) == best
-    return Claim("5.1", statement, f"{len(tops)} local maxima on the grid*, one highest", HOLDS if ok else FAILS)
+    highest = int(np.sum(tops == tops.max()))
+    ok = (len(tops) == expected if expected else len(tops) > 2) and highest == best
+    measured = f"{len(tops)} local maxima on the grid*, {highest} of them highest"
+    return Claim("5.1", statement, measured, HOLDS if ok else FAILS, "by count")
 
 
 def _local_maxima(task: str) -> Array:
@@ -132,40 +145,44 @@ def _local_maxima(task: str) -> Array:
 
 
 def _amplified(s: Summaries) -> Claim:
-    from gpmi.tasks import tsunami
-
     amplification = tsunami.table()[1]
-    above = float(np.mean(amplification > 1.0))
+    above, clearly = float(np.mean(amplification > 1.0)), float(np.mean(amplification > 1.0 + SIMULATED_TO))
     return Claim(
         "5.1",
-        "behind a small island the run-up of a tsunami can be higher than beside it",
-        f"in {above:.0%} of our {len(amplification)} simulations, by up to {amplification.max() - 1:.0%}; "
-        f"the least amplification is {amplification.min():.2f}",
-        HOLDS if above > 0.05 else FAILS,
+        "behind a small island the run-up of a tsunami was in some cases significantly higher than beside it",
+        f"higher in {above:.0%} of our {len(amplification)} simulations, by up to {amplification.max() - 1:.0%}, and "
+        f"by more than {SIMULATED_TO:.0%}, which the simulation is accurate to, in {clearly:.0%}; the least "
+        f"amplification is {amplification.min():.2f}. The original study found up to 70 %, and protection never",
+        HOLDS if clearly > 0.0 else IN_PART if above > 0.0 else FAILS,
+        "some simulation above 1 by more than its error; in part if above 1 at all",
     )
 
 
 def _chaotic(s: Summaries) -> Claim:
-    means = {name: s["mackey-glass", name].mean for name in ("GP-MI", "GP-UCB", *EIS)}
+    shares = {name: s["mackey-glass", name].never for name in ALGORITHMS}
+    last = {name: float(s["mackey-glass", name].last.mean()) for name in ALGORITHMS}
+    missing = sum(share > 0.5 for share in shares.values())
     return Claim(
         "5.1",
         "Mackey-Glass is an exceptionally difficult optimisation problem",
-        f"R_T / T {_list(s, 'mackey-glass', tuple(means))}; GP-MI never finds the maximiser in "
-        f"{s['mackey-glass', 'GP-MI'].never:.0%} of the repetitions, and ends at a mean regret of "
-        f"{s['mackey-glass', 'GP-MI'].last.mean():.2g}",
-        FAILS if means["GP-MI"] < 0.2 else HOLDS,
+        "never queried the maximiser: "
+        + ", ".join(f"{name} {share:.0%}" for name, share in shares.items())
+        + f"; the mean regret of the last 50 queries is {min(last.values()):.2g} to {max(last.values()):.2g}",
+        HOLDS if 2 * missing > len(shares) else FAILS,
+        "most algorithms miss the maximiser in most repetitions",
     )
 
 
 def _branin(s: Summaries) -> Claim:
-    others = [s["branin", name] for name in EIS]
-    ucb = s["branin", "GP-UCB"]
-    larger = all(compare(ucb, other) > 0 for other in (s["branin", "GP-MI"], *others))
+    rest = [s["branin", name] for name in ("GP-MI", *EIS)]
+    larger = all(compare(s["branin", "GP-UCB"], other) > 0 for other in rest)
+    alike = max(other.mean for other in rest) < 1.5 * min(other.mean for other in rest)
     return Claim(
         "5.1, figure (e)",
         "on easy tasks like Branin the three are comparable, but GP-UCB has the larger regret",
-        f"R_T / T {_list(s, 'branin', ('GP-MI', *EIS, 'GP-UCB'))}",
-        HOLDS if larger else FAILS,
+        f"R_T / T {_list(s, 'branin', ('GP-MI', *RIVALS))}",
+        HOLDS if larger and alike else IN_PART if larger else FAILS,
+        "GP-UCB's is the largest, and the others differ by less than a half; in part if only the first",
     )
 
 
@@ -197,7 +214,7 @@ def _beats_ei(s: Summaries) -> Claim:
 
 def _most_significant(s: Summaries) -> Claim:
     def gain(task: str) -> float:
-        return 1.0 - s[task, "GP-MI"].mean / min(s[task, name].mean for name in ("GP-UCB", *EIS))
+        return 1.0 - s[task, "GP-MI"].mean / min(s[task, name].mean for name in RIVALS)
 
     inside = [gain(t) for t in CHALLENGING]
     outside = [gain(t) for t in PANELS if t not in CHALLENGING]
@@ -210,6 +227,7 @@ def _most_significant(s: Summaries) -> Claim:
         + ", ".join(f"{t} {gain(t):.0%}" for t in PANELS if t not in CHALLENGING)
         + " (negative: it is more)",
         HOLDS if min(inside) > max(outside) else IN_PART if np.mean(inside) > np.mean(outside) else FAILS,
+        "larger on each of them than on each other task; in part if larger on average",
     )
 
 
@@ -227,7 +245,7 @@ def _decreases(s: Summaries) -> Claim:
 def _early(summary: Summary) -> float:
     """By how much the mean R_T / T falls from T = 5 to T = 20."""
     mean = summary.curves.mean(axis=0)
-    return float(mean[4] - mean[min(19, len(mean) - 1)])
+    return float(mean[min(4, len(mean) - 1)] - mean[min(19, len(mean) - 1)])
 
 
 def _unwanted(s: Summaries) -> Claim:
@@ -246,26 +264,26 @@ def _unwanted(s: Summaries) -> Claim:
 
 def _stuck(s: Summaries) -> Claim:
     tasks = ("mixture", "tsunami", "mackey-glass")
-    escapes = [t for t in tasks if s[t, "GP-MI"].stuck < min(s[t, ei].stuck for ei in EIS)]
-    listed = "; ".join(
-        f"{t}: GP-MI {s[t, 'GP-MI'].stuck:.0%}, EI {s[t, EIS[0]].stuck:.0%} and {s[t, EIS[1]].stuck:.0%}" for t in tasks
-    )
+    escapes = [t for t in tasks if all(sign_of_difference(s[t, "GP-MI"].stuck, s[t, ei].stuck) < 0 for ei in EIS)]
+    shares = {t: [s[t, name].stuck_share for name in ("GP-MI", *EIS)] for t in tasks}
+    listed = "; ".join(f"{t}: GP-MI {a:.0%}, EI {b:.0%} and {c:.0%}" for t, (a, b, c) in shares.items())
     return Claim(
         "5.1, figures (c), (g), (h)",
         "EI gets stuck in local maxima where GP-MI does not",
-        f"mean regret of the last 50 queries above 0.1 sd: {listed}",
+        f"stuck: {listed}",
         _share(len(escapes), len(tasks)),
+        "a lower share of stuck runs than both EIs on all three; in part on two",
     )
 
 
 def _dimensions(s: Summaries) -> Claim:
     tasks = ("generated-4", "tsunami", "mackey-glass")
-    lower = [t for t in tasks if all(compare(s[t, "GP-MI"], s[t, other]) < 0 for other in ("GP-UCB", *EIS))]
+    lower = [t for t in tasks if all(compare(s[t, "GP-MI"], s[t, other]) < 0 for other in RIVALS)]
     return Claim(
         "5.1, figures (b), (g), (h)",
         "GP-MI is robust against the number of dimensions",
         f"lower R_T / T than GP-UCB and both EIs on {len(lower)} of the three tasks in 4, 5 and 6 dimensions "
-        f"({_names(lower)}); it never queries the maximiser in {_range(s, tasks, 'GP-MI', never)}",
+        f"({_names(lower)}); it never queries the maximiser in {_range(s, tasks, 'GP-MI')}",
         _share(len(lower), len(tasks)),
     )
 
@@ -276,9 +294,10 @@ def _cheap(s: Summaries) -> Claim:
     return Claim(
         "5.2",
         "the cost of GP-MI is insignificant next to that of evaluating f",
-        f"{each:.2g} ms of CPU for a step of a run, the mean over the eight tasks, where a tsunami simulation takes "
-        "tens of seconds",
+        f"{each:.2g} ms of CPU for a step of a run, the mean over the eight tasks; a tsunami simulation takes tens of "
+        "seconds",
         HOLDS if each < 100.0 else FAILS,
+        "below a hundredth of a simulation of 10 s",
     )
 
 
@@ -286,8 +305,9 @@ def _quadratic(s: Summaries) -> Claim:
     return Claim(
         "5.2",
         "an update costs O(T^2), and lazy variances reduce the time drastically",
-        "both measured with the engine: [benchmarks/engine.md](benchmarks/engine.md)",
+        "not of this table: [benchmarks/engine.md](benchmarks/engine.md) has both",
         HOLDS,
+        "measured there",
     )
 
 
@@ -315,13 +335,9 @@ _CLAIMS: Sequence[Callable[[Summaries], Claim]] = (
 )
 
 
-def never(summary: Summary) -> float:
-    """The share of repetitions that never queried the maximiser."""
-    return summary.never
-
-
-def _range(s: Summaries, tasks: Sequence[str], algorithm: str, of: Callable[[Summary], float]) -> str:
-    shares = [of(s[task, algorithm]) for task in tasks]
+def _range(s: Summaries, tasks: Sequence[str], algorithm: str) -> str:
+    """The least and the largest share of repetitions that never queried the maximiser."""
+    shares = [s[task, algorithm].never for task in tasks]
     return f"{min(shares):.0%} to {max(shares):.0%}"
 
 
@@ -335,8 +351,4 @@ def _names(tasks: Sequence[str]) -> str:
 
 
 def _list(s: Summaries, task: str, algorithms: Sequence[str]) -> str:
-    return ", ".join(f"{name} {_pm(s[task, name])}" for name in algorithms)
-
-
-def _pm(summary: Summary) -> str:
-    return f"{summary.mean:.3f} ± {summary.half:.3f}"
+    return ", ".join(f"{name} {s[task, name]}" for name in algorithms)

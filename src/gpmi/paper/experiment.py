@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,13 +48,14 @@ ALGORITHMS: Mapping[str, Policy] = {
 }
 
 
-def with_delta(delta: float) -> str:
-    """The name of GP-MI with this delta; with the paper's it is GP-MI itself."""
-    return "GP-MI" if delta == DELTA else f"GP-MI, delta = {delta:g}"
+def with_delta(name: str, delta: float) -> str:
+    """The name of GP-MI or GP-UCB with this delta; with the paper's it is the name itself."""
+    return name if delta == DELTA else f"{name}, delta = {delta:g}"
 
 
 _POLICIES: Mapping[str, Policy] = {
-    **{with_delta(delta): GPMI(delta) for delta in DELTAS},
+    **{with_delta("GP-MI", delta): GPMI(delta) for delta in DELTAS},
+    **{with_delta("GP-UCB", delta): GPUCB(delta) for delta in DELTAS},
     **ALGORITHMS,
 }
 
@@ -121,7 +123,8 @@ def cells(tasks: Iterable[str], runs: int, horizon: int, seed: int) -> list[Cell
     for task in tasks:
         algorithms: Sequence[str] = ERRATUM_ALGORITHMS if task in ERRATUM else tuple(ALGORITHMS)
         if task == "himmelblau":
-            algorithms = (*algorithms, *(with_delta(delta) for delta in DELTAS if delta != DELTA))
+            others = [with_delta(name, delta) for name in ("GP-MI", "GP-UCB") for delta in DELTAS if delta != DELTA]
+            algorithms = (*algorithms, *others)
         steps = 10 * horizon if task in ERRATUM else horizon
         wanted += [Cell(task, name, i, seed, steps) for i in range(runs) for name in algorithms]
     return wanted
@@ -170,7 +173,8 @@ def run_all(wanted: Sequence[Cell], cores: int) -> Iterator[list[Row]]:
     """The rows of all cells, as they come: blocks that share a task and a repetition, one process for each core."""
     blocks = iter([list(block) for _, block in groupby(wanted, key=lambda cell: (cell.task, cell.repetition))])
     # New processes instead of forks: a fork copies locks that threads of BLAS or of a progress bar may hold.
-    with ProcessPoolExecutor(cores, mp_context=multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(cores, mp_context=context, initializer=_end_with_the_parent) as pool:
         pending: set[Future[list[Row]]] = set()
         try:
             while True:
@@ -183,6 +187,18 @@ def run_all(wanted: Sequence[Cell], cores: int) -> Iterator[list[Row]]:
                     yield future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _end_with_the_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+
+    def watch() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def available_cores() -> int:

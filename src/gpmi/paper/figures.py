@@ -43,6 +43,7 @@ COLOURS: Mapping[str, str] = {
     PLACE_KNOWN: "#56B4E9",
     VALUE_KNOWN: "#F0E442",
 }
+_POINTS = 80  # of a curve: keeps the pictures small
 TITLES: Mapping[str, str] = {
     "generated-2": "Generated GP (d = 2)",
     "generated-4": "Generated GP (d = 4)",
@@ -112,7 +113,7 @@ def panels(summaries: Summaries, tasks: Sequence[str]) -> Figure:
     and the mean regret of the last 50 queries."""
     rows = -(-len(tasks) // 2)
     with _figure(11.0, 2.9 * rows + 0.3) as figure:
-        axes = figure.subplots(rows, 4, squeeze=False, width_ratios=(1.0, 0.52, 1.0, 0.52))
+        axes = figure.subplots(rows, 4, squeeze=False, width_ratios=(1.0, 0.62, 1.0, 0.62))
         for ax in axes.flat[2 * len(tasks) :]:
             ax.axis("off")
         for i, task in enumerate(tasks):
@@ -128,7 +129,7 @@ def deltas(summaries: Summaries) -> Figure:
     with _figure(5.0, 3.2) as figure:
         ax = figure.subplots()
         for delta, shade in zip(DELTAS, ("#08306B", "#2171B5", "#6BAED6", "#F28E2B"), strict=True):
-            _curve(ax, summaries["himmelblau", with_delta(delta)], shade, f"$\\delta$ = {delta:g}")
+            _curve(ax, summaries["himmelblau", with_delta("GP-MI", delta)], shade, f"$\\delta$ = {delta:g}")
         ax.set(title="GP-MI on Himmelblau", xlabel="$T$", ylabel="$R_T / T$", ylim=(0.0, None))
         ax.legend()
     return figure
@@ -156,8 +157,9 @@ def _curves(ax: Axes, algorithms: Mapping[str, Summary]) -> None:
 
 
 def _curve(ax: Axes, summary: Summary, colour: str, label: str) -> None:
-    curves = summary.curves
-    steps, mean = np.arange(1, curves.shape[1] + 1), curves.mean(axis=0)
+    steps = np.unique(np.linspace(1, summary.curves.shape[1], _POINTS).round().astype(int))
+    curves = summary.curves[:, steps - 1]
+    mean = curves.mean(axis=0)
     ax.plot(steps, mean, color=colour, linewidth=1.3, label=label)
     if len(curves) > 1:
         half = half_interval(curves)
@@ -168,10 +170,10 @@ def _legend(ax: Axes, algorithms: Mapping[str, Summary]) -> None:
     """Algorithm, share that never queried the maximiser, mean regret of the last 50 queries, in the curves' colours."""
     ax.axis("off")
     lines = [("", "never", "last 50", plots.BLACK)]
-    lines += [(name, f"{s.never:.0%}", f"{s.last.mean():.2g}", COLOURS[name]) for name, s in algorithms.items()]
+    lines += [(name, f"{s.never:.0%}", f"{s.last.mean():.1g}", COLOURS[name]) for name, s in algorithms.items()]
     for i, (name, never, last, colour) in enumerate(lines):
         y = 0.97 - i / len(lines)
-        for x, text, side in ((-0.12, name, "left"), (0.78, never, "right"), (1.05, last, "right")):
+        for x, text, side in ((-0.12, name, "left"), (0.74, never, "right"), (1.08, last, "right")):
             ax.text(x, y, text, color=colour, ha=side, va="top", fontsize=7.0, transform=ax.transAxes)
 
 

@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
+from scipy.special import stdtrit
 
-from gpmi.linalg import Array
-from gpmi.paper.table import Row
+from gpmi.linalg import Array, Mask
+from gpmi.paper.table import LAST, Row
 
-STUCK = 0.1  # a run has not arrived if its last 50 queries have a larger mean regret, in sd of f
+MISSED = 0.1  # sd of f: a larger mean regret of the last 50 queries is a miss
+FEW = 3  # so few different points among the last 50 queries are a repetition
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +54,21 @@ class Summary:
         return float(np.mean([not row.found for row in self.rows]))
 
     @property
-    def stuck(self) -> float:
-        """The share of repetitions whose last 50 queries have a mean regret above 0.1."""
-        return float(np.mean(self.last > STUCK))
+    def stuck(self) -> Mask:
+        """Which repetitions end by repeating a wrong point: the last 50 queries are at most three different points, and
+        their mean regret is above 0.1. An algorithm that still explores is not stuck."""
+        repeats = np.array([len(set(row.queries[-LAST:])) <= FEW for row in self.rows])
+        stuck: Mask = repeats & (self.last > MISSED)
+        return stuck
+
+    @property
+    def stuck_share(self) -> float:
+        """The share of those."""
+        return float(self.stuck.mean())
+
+    def __format__(self, _: str) -> str:
+        """The mean of R_T / T and half its interval."""
+        return f"{self.mean:.3f} ± {self.half:.3f}" if len(self.rows) > 1 else f"{self.mean:.3f}"
 
 
 Summaries: TypeAlias = Mapping[tuple[str, str], Summary]  # by task and algorithm
@@ -69,19 +83,24 @@ def summarise(rows: Iterable[Row]) -> Summaries:
 
 
 def half_interval(values: Array) -> Array:
-    """Half of the 95 % interval of the mean over the first axis: 1.96 standard errors; infinite for one repetition."""
+    """Half of the 95 % interval of the mean over the first axis, by Student's t; infinite for one repetition."""
     n = len(values)
     if n == 1:
         return np.full(values.shape[1:], np.inf)
-    half: Array = 1.96 * values.std(axis=0, ddof=1) / np.sqrt(n)
+    half: Array = stdtrit(n - 1, 0.975) * values.std(axis=0, ddof=1) / np.sqrt(n)
     return half
 
 
 def compare(one: Summary, other: Summary) -> int:
-    """-1 if `one` has the lower R_T / T, 1 if the higher, 0 if the 95 % interval of the difference contains 0.
+    """-1 if `one` has the lower R_T / T, 1 if the higher, 0 if the 95 % interval of the difference contains 0."""
+    return sign_of_difference(one.final, other.final)
+
+
+def sign_of_difference(one: Array | Mask, other: Array | Mask) -> int:
+    """The sign of the mean difference of two quantities, 0 if its 95 % interval contains 0.
 
     The difference is taken repetition by repetition: both met the same draw, initial observations and noise.
     """
-    difference = one.final - other.final
+    difference = one.astype(float) - other.astype(float)
     half = float(half_interval(difference))
     return 0 if abs(float(difference.mean())) <= half else int(np.sign(difference.mean()))

@@ -64,6 +64,8 @@ def open_table(path: Path, packed: Path) -> list[Row]:
     if not path.exists():
         path.write_bytes(gzip.decompress(packed.read_bytes()) if packed.exists() else _HEAD)
     text = path.read_bytes()
+    if not text.startswith(_HEAD) and not _HEAD.startswith(text):
+        raise ValueError(f"{path} is not a table of runs: its first line is not {','.join(COLUMNS)}; move it away")
     whole = text[: text.rfind(b"\n") + 1]
     if len(whole) < len(text):
         path.write_bytes(whole or _HEAD)
@@ -77,12 +79,9 @@ def append(path: Path, rows: Iterable[Row]) -> None:
 
 
 def read(path: Path) -> list[Row]:
-    """The rows of a table, plain or with a name that ends in .gz; a ValueError for a file that is none."""
+    """The rows of a table, plain or with a name that ends in .gz."""
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    lines = csv.reader(io.StringIO(text.decode(), newline=""))
-    if tuple(next(lines, ())) != COLUMNS:
-        raise ValueError(f"{path} is not a table of runs: its first line is not {','.join(COLUMNS)}; move it away")
-    return [_row(line) for line in lines]
+    return [_row(line) for line in list(csv.reader(io.StringIO(text.decode(), newline="")))[1:]]
 
 
 def pack(rows: Iterable[Row], path: Path) -> None:
@@ -91,8 +90,9 @@ def pack(rows: Iterable[Row], path: Path) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     writer.writerows(map(_texts, sorted(rows, key=lambda row: row.key)))
-    with path.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as file:
-        file.write(text.getvalue().encode())
+    half_written = path.with_suffix(".part")
+    half_written.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+    half_written.replace(path)
 
 
 def _texts(row: Row) -> Sequence[str]:
