@@ -151,8 +151,8 @@ def _erratum(summaries: Summaries, tasks: Sequence[str], bounds: Mapping[str, fl
         "of a squared-exponential process of lengthscale 0.05 at 300 points of [0, 1]. No initial points; "
         f"T = {horizon}. A run is *stuck* if its last 50 queries are at most three points, of a mean regret above "
         "0.1; *linear* if the regret of its second half is at least 0.8 times that of its first half, and it is "
-        "stuck; *exceeds*: R_T above 5 sqrt(alpha C_1 gamma_T) + 4 sqrt(alpha), which Theorem 2 claimed to hold with probability "
-        "1 - 1e-6, with the largest gamma_T that the greedy certificate allows.",
+        "stuck; *exceeds*: R_T above 5 sqrt(alpha C_1 gamma_T) + 4 sqrt(alpha), which Theorem 2 claimed to "
+        "hold with probability 1 - 1e-6, with the largest gamma_T that the greedy certificate allows.",
         _picture("erratum", "R_T: each run of GP-MI (thin), means (thick), the withdrawn bound (dotted)"),
     ]
     for task in tasks:
