@@ -4,7 +4,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper test lint types bench-setup bench bench-cost bench-report bench-engine bench-limits bench-ledger bench-tsunami tsunamis clean
+.PHONY: help demo paper test lint types bench-setup bench bench-cost bench-report bench-engine bench-limits bench-ledger bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,14 +47,17 @@ bench-limits: .venv/.dev  ## measure 10,000 observations, a million candidates, 
 bench-ledger: .venv/.dev  ## measure whether the ledger can be believed (half an hour; goes on where it stopped)
 	.venv/bin/python benchmarks/ledger.py --cores $(CORES)
 
+bench-paper: .venv/.dev  ## measure what a run of the paper costs, next to scikit-learn
+	.venv/bin/python benchmarks/paper_cost.py
+
 bench-tsunami: .venv/.dev  ## check the simulation of tsunamis against theory and for convergence (a quarter of an hour)
 	.venv/bin/python benchmarks/tsunami_check.py
 
 tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it stopped)
-	.venv/bin/python benchmarks/tsunami_table.py --cores $(CORES)
+	.venv/bin/python benchmarks/tsunami_table.py --cores $$(.venv/bin/python -c "import os; print(os.cpu_count())")
 
 clean:  ## remove environments, caches and output
-	rm -rf .venv .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache gpmi-demo*
+	rm -rf .venv .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache gpmi-demo* gpmi-paper tsunami.png
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp file inside the environment says what is installed in it.

@@ -137,9 +137,11 @@ class _Highest:
 
 
 def require_anuga() -> Any:
-    """The module anuga, or an ImportError that says how to get it."""
+    """The module anuga, which says on import that it runs on one process, or an ImportError that says how to get it."""
     try:
-        import anuga
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import anuga
     except ImportError as error:
         raise ImportError('the tsunami simulation needs anuga: pip install "gpmi[tsunami]"') from error
     return anuga
