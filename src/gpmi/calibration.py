@@ -19,7 +19,7 @@ from gpmi.posterior import Posterior
 Verdict: TypeAlias = Literal["over-confident", "fine", "under-confident", "too early to say"]
 
 LEVELS = (0.5, 0.9, 0.95)  # of the central intervals whose coverage is counted
-ERROR = 0.05  # the probability of blaming a model that is right, at one look: shared equally by four tests
+ERROR = 0.05  # the probability of blaming a model that is right, at one look: shared equally by five tests
 ENOUGH = 14  # with so many residuals an sd that is wrong by a factor of 2 is found in 4 of 5 cases, either way
 
 
@@ -67,22 +67,25 @@ class Calibration:
 def judge(z: Array, error: float = ERROR) -> tuple[Verdict, str]:
     """The verdict on residuals (n,) that are independent and N(0, 1) for a model that is right, and its reason.
 
-    Over-confident: sum z^2 too large for chi-square with n degrees of freedom, or too many z outside the central 95 %
-    for a binomial count. Under-confident: sum z^2 too small, or too many z inside the central 50 %. Each of the four
-    tests has a quarter of the error. Where both sides are found the dangerous one is named.
+    Over-confident: sum z^2 too large for chi-square with n degrees of freedom, too many z outside the central 95 %
+    for a binomial count, or the largest |z| too large for n of them (Bonferroni), which repeats of a known point cannot
+    dilute. Under-confident: sum z^2 too small, or too many z inside the central 50 %. Each of the five tests has a
+    fifth of the error. Where both sides are found the dangerous one is named.
     """
-    from scipy.special import bdtrc, chdtr, chdtrc
+    from scipy.special import bdtrc, chdtr, chdtrc, ndtr
 
     n = len(z)
     if n == 0:
         return "too early to say", "no value has been foreseen yet"
-    size, each = float(z @ z), error / 4.0
+    size, largest, each = float(z @ z), float(np.abs(z).max()), error / 5.0
     outside, inside = n - _inside(z, 0.95), _inside(z, 0.5)
     spread = f"the root mean square of {n} residuals is {np.sqrt(size / n):.3g}, and should be 1"
     if chdtrc(n, size) < each:
         return "over-confident", spread
     if outside and bdtrc(outside - 1, n, 0.05) < each:
         return "over-confident", f"{outside} of {n} values fell outside the central 95 %"
+    if 2.0 * n * ndtr(-largest) < each:
+        return "over-confident", f"the largest of {n} residuals is {largest:.3g}"
     if chdtr(n, size) < each:
         return "under-confident", spread
     if inside and bdtrc(inside - 1, n, 0.5) < each:

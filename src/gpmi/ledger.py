@@ -36,6 +36,7 @@ REPEATS = 10  # so many queries of the policy at the same place are a repetition
 SAME = 1e-3  # what is closer than this, in widths of the space, is the same place
 _CLOSEST = 1000  # points whose improvement is led back to y where it is transformed
 _CERTAIN = 0.002  # the error of the test for over-confidence that makes a repetition a lock-in
+RESOLVED = 1e-4  # prior sd: ten times the error that keeps draws at close points from being singular (gpmi.maxima)
 MISSED = 0.25  # the probability of a regret above the noise from which a repetition is a lock-in
 
 
@@ -201,14 +202,17 @@ class Ledger:
     def calibration(self) -> Calibration:
         """The residuals of the values told and a verdict on them. O(n); those with a value left out O(n^3)."""
         ahead = [trial.surprise for trial in self.trials if trial.surprise is not None]
-        return Calibration(np.array(ahead), lambda: self._present.posterior)
+        return Calibration(np.array(ahead), self._posterior)
+
+    def _posterior(self) -> Posterior:
+        return self._present.posterior
 
     @cached_property
     def lock_in(self) -> LockIn | None:
         """Whether the run repeats itself although its own model says that more may be had, or cannot be trusted.
 
         It repeats itself if the policy's last REPEATS queries were at the same place. More may be had if the simple
-        regret exceeds the standard deviation of the noise with a probability of at least MISSED; the model cannot be
+        regret exceeds the noise (`floor`) with a probability of at least MISSED; the model cannot be
         trusted if its residuals are over-confident with an error of _CERTAIN: the test may be made after every step.
         Draws are made only if the run repeats itself.
         """
@@ -219,10 +223,10 @@ class Ledger:
         if count < REPEATS:
             return None
         since = int(chosen[-count]) + 1
-        missed = 1.0 - self.regret().probability_below(self.noise_sd)
+        missed = 1.0 - self.regret().probability_below(self.floor)
         repeated = f"the last {count} queries were at one place"
         if missed >= MISSED:
-            more = f"more than the noise, {self.noise_sd:.3g}, is to be had with probability {missed:.0%}"
+            more = f"more than the noise, {self.floor:.3g}, is to be had with probability {missed:.0%}"
             return LockIn(since, missed, f"{repeated}, but {more}")
         verdict, reason = judge(self.calibration.ahead, _CERTAIN)
         if verdict == "over-confident":
@@ -234,10 +238,20 @@ class Ledger:
     @cached_property
     def noise_sd(self) -> float:
         """The standard deviation of the noise in units of y: at the recommended point, where y is transformed."""
+        return self._in_units_of_y(math.sqrt(self._present.posterior.noise_var))
+
+    @cached_property
+    def floor(self) -> float:
+        """The regret below which nothing can be told: the sd of the noise, or what draws of max f resolve if larger."""
         model = self._present
-        mu, sd = float(model.posterior.mu(model.row)[0]), math.sqrt(model.posterior.noise_var)
+        (var,) = model.posterior.kernel.diagonal(model.row[None])
+        return max(self.noise_sd, self._in_units_of_y(RESOLVED * math.sqrt(var)))
+
+    def _in_units_of_y(self, sd: float) -> float:
+        model = self._present
         if not model.warp.bends:
             return sd
+        mu = float(model.posterior.mu(model.row)[0])
         low, high = model.warp.inverse(np.array([mu - sd, mu + sd])).tolist()
         return 0.5 * float(high - low)
 

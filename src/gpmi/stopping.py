@@ -174,7 +174,7 @@ class RegretBelow(Rule):
 
 @dataclass(frozen=True)
 class RegretBelowNoise(Rule):
-    """The simple regret is at most the standard deviation of the noise, with probability `level`."""
+    """The simple regret is at most the sd of the noise, or 1e-4 prior sd if that is more, with probability `level`."""
 
     level: float = 0.95
 
@@ -183,8 +183,8 @@ class RegretBelowNoise(Rule):
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
         ledger = _once_chosen(optimizer)
-        below = ledger is not None and ledger.is_below(ledger.noise_sd, self.level)
-        return Stop(f"regret below the noise, {ledger.noise_sd:.3g}") if ledger is not None and below else None
+        below = ledger is not None and ledger.is_below(ledger.floor, self.level)
+        return Stop(f"regret below the noise, {ledger.floor:.3g}") if ledger is not None and below else None
 
 
 @dataclass(frozen=True)
