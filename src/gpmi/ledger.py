@@ -18,7 +18,7 @@ from gpmi.argmax import Objective, best_mean, best_observed, best_point, screen_
 from gpmi.calibration import Calibration, judge
 from gpmi.hyper import Priors
 from gpmi.linalg import Array, one_blas_thread
-from gpmi.maxima import draw_maxima, most_likely_better
+from gpmi.maxima import draw_maxima, most_likely_better, spread_of_difference
 from gpmi.policies import EI, LogEI, State
 from gpmi.posterior import Event, Posterior
 from gpmi.space import Parameters, Point, Space
@@ -257,11 +257,12 @@ class Ledger:
 
     @cached_property
     def improvement(self) -> float:
-        """max over x of E[(f(x) - b)^+] in units of y, b the mean (median) of f at the recommended point.
+        """max over x of E[(f(x) - f(recommended))^+] in units of y, from their joint law.
 
-        The most that one evaluation more can be expected to bring. On a finite set of m points O(n^2 m); where they
-        cannot be enumerated x is found as the policy EI finds it. Where y is transformed the expectation is taken
-        after the inverse, at the points that are best before it.
+        The most that another point can be expected to bring; to measure the recommended one again brings nothing. On a
+        finite set of m points O(n^2 m); where they cannot be enumerated x is found as the policy EI finds it. Where y
+        is transformed f(recommended) is taken for its median, and the expectation after the inverse, at the points
+        that are best before it.
         """
         posterior, _, warp, row = self._present
         best = float(posterior.mu(row)[0])
@@ -276,7 +277,7 @@ class Ledger:
                 z = best_point(objective, self.space, screen, best_observed(posterior, self.sign), rng).row[None]
             mu, var = moments_in_chunks(posterior, z)
         if not warp.bends:
-            return float(EI("mean").score(self.sign * mu, var, state).max())
+            return float(EI("mean").score(self.sign * mu, spread_of_difference(posterior, z, row), state).max())
         from scipy.special import ndtri
 
         top = np.argsort(-EI("mean").score(self.sign * mu, var, state))[:_CLOSEST]

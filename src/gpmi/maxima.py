@@ -99,16 +99,20 @@ def most_likely_better(posterior: Posterior, z: Array, row: Array, by: float, si
     """max over z (m, d) of P(sign f(z) - sign f(row) > by): what P(regret > by) is at least. O(n^2 m)."""
     from scipy.special import ndtr
 
-    (mu_row,), (var_row,) = posterior(row[None])
-    largest = 0.0
+    gap = sign * (moments_in_chunks(posterior, z)[0] - posterior.mu(row)[0]) - by
+    spread = spread_of_difference(posterior, z, row)
+    p = np.where(spread == 0.0, gap > 0.0, ndtr(gap / np.sqrt(np.maximum(spread, _TINY))))
+    return float(p.max())
+
+
+def spread_of_difference(posterior: Posterior, z: Array, row: Array) -> Array:
+    """Var[f(z_i) - f(row)] at z (m, d), 0 where it is nothing but rounding. (m,), O(n^2 m)."""
+    spread = np.empty(len(z))
+    (var_row,) = posterior(row[None])[1]
     for part in chunks(len(z), posterior.n):
-        mu, var = posterior(z[part])
-        spread = var + var_row - 2.0 * posterior.covariance(z[part], row[None])[:, 0]
-        gap = sign * (mu - mu_row) - by
-        known = spread <= 1e-12 * posterior.kernel.diagonal(z[part])  # nothing but rounding
-        p = np.where(known, gap > 0.0, ndtr(gap / np.sqrt(np.maximum(spread, _TINY))))
-        largest = max(largest, float(p.max()))
-    return largest
+        var = posterior(z[part])[1] + var_row - 2.0 * posterior.covariance(z[part], row[None])[:, 0]
+        spread[part] = np.where(var <= 1e-12 * posterior.kernel.diagonal(z[part]), 0.0, var)
+    return spread
 
 
 # Functions drawn from a posterior
