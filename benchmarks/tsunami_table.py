@@ -27,9 +27,9 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from scipy.stats import qmc
 
+from gpmi.progress import progress_bar
 from gpmi.tasks import shallow_water, tsunami
 
 PATH = Path(tsunami.__file__).with_name(tsunami.TABLE)
@@ -111,15 +111,7 @@ def main() -> None:
     points = design(chosen.points)
     todo = [point for point in range(len(points)) if point not in load(chosen.path)]
     console = Console(stderr=True)
-    bar = Progress(
-        MofNCompleteColumn(),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=False),
-        TextColumn("{task.description}"),
-        console=console,
-    )
+    bar = progress_bar(console)
     costs, failed = [], []
     context = multiprocessing.get_context("spawn")
     with bar, ProcessPoolExecutor(chosen.cores, mp_context=context) as pool:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from gpmi.optimizer import Optimizer, Trial
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
 
 @contextmanager
@@ -17,27 +22,12 @@ def live(optimizer: Optimizer) -> Iterator[Callable[[Trial], None]]:
     try:
         from rich.console import Console, Group
         from rich.live import Live
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
         from rich.text import Text
     except ImportError as error:
         raise ImportError('the progress display needs rich: pip install "gpmi[cli]"') from error
 
     console = Console(stderr=True)
-    bar = Progress(
-        MofNCompleteColumn(),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=console,
-    )
+    bar = progress_bar(console)
     done = sum(trial.status != "pending" for trial in optimizer.trials)
     task = bar.add_task("", total=optimizer.budget, completed=done)
     found = Text()
@@ -52,6 +42,29 @@ def live(optimizer: Optimizer) -> Iterator[Callable[[Trial], None]]:
     finally:
         if not (console.is_terminal or console.is_jupyter):
             console.line()  # which the display leaves out there
+
+
+def progress_bar(console: Console) -> Progress:
+    """How many of how many are done, the time that took and the time that is left, and a description."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    return Progress(
+        MofNCompleteColumn(),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+        console=console,
+        speed_estimate_period=120.0,
+    )
 
 
 def describe(optimizer: Optimizer, trial: Trial) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from gpmi.paper.experiment import DELTA, ERRATUM, SOURCES, Cell, available_cores, cells, run_all
 from gpmi.paper.simulate import Problem, Run
 from gpmi.paper.table import Row, append, open_table, pack
+from gpmi.progress import progress_bar
 
 __all__ = ["Plan", "claimed_bound", "reproduce"]
 
@@ -114,24 +115,7 @@ def claimed_bound(task: str, horizon: int) -> float:
 
 def _run(missing: Sequence[Cell], path: Path, cores: int, console: Console) -> Iterator[Row]:
     """The rows of the missing runs, each written to the table as soon as it is there."""
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        MofNCompleteColumn(),
-        BarColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, speed_estimate_period=120.0) as progress:
+    with progress_bar(console) as progress:
         bar = progress.add_task("", total=len(missing))
         for rows in run_all(missing, cores):
             append(path, rows)
