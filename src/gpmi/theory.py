@@ -420,7 +420,8 @@ def observe_regret(
 
     - knows="place", the erratum to the letter: x* is fixed, and the model knows where it is, for it needs
       cov[r_t, f(x)] = k(x*, x) - k(x_t, x). For an x* chosen before f is drawn M_T is a martingale with
-      Gaussian increments. For the maximiser of f it is not, as its mean is not 0; and a learner that knows the place could query it at once.
+      Gaussian increments. For the maximiser of f it is not, as its mean is not 0; and a learner that
+      knows the place could query it at once.
     - knows="value": the learner knows f(x*) and not x*, so that r_t tells f(x_t) exactly. The place is not given away,
       and Lemma 1 does not hold: mu_t(x*) is not the mean of f(x*) given that x* is the maximiser.
 
