@@ -81,7 +81,7 @@ def reproduce(plan: Plan, console: Console) -> Path:
     done = {row.key: row for row in open_table(path, packed)}
     missing = [cell for cell in wanted if cell.key not in done]
     if missing or not about.exists():
-        about.write_text(_machine(plan.cores))
+        about.write_text(_machine())
     if missing:
         console.print(f"{len(wanted)} runs, {len(missing)} of them to do", highlight=False)
         for row in _run(missing, path, plan.cores, console):
@@ -123,8 +123,8 @@ def _run(missing: Sequence[Cell], path: Path, cores: int, console: Console) -> I
             yield from rows
 
 
-def _machine(cores: int) -> str:
+def _machine() -> str:
     return (
-        f"run on {date.today()}, {platform.machine()}, {cores} processes, Python {platform.python_version()}, "
+        f"run on {date.today()}, {platform.machine()}, Python {platform.python_version()}, "
         f"NumPy {version('numpy')}, SciPy {version('scipy')}."
     )
