@@ -131,9 +131,7 @@ def best_row(
 
 def best_mean(
     posterior: Posterior,
-    members: Sequence[
-        Posterior
-    ],  # the same observations under other priors, whose means are averaged where there are any
+    members: Sequence[Posterior],  # the same under other priors, whose means are averaged where there are any
     space: Space,
     sign: float,
     screen: Tracked | None,  # of the posterior, where the points cannot be enumerated

@@ -19,9 +19,7 @@ from gpmi.posterior import Posterior
 from gpmi.space import Parameters, Space
 from gpmi.tracking import chunks, moments_in_chunks
 
-REACH = (
-    5.0  # a point whose upper bound at so many sd is below another's lower bound: P < 3e-7 that it is the better one
-)
+REACH = 5.0  # sd: a point whose upper bound is below another's lower bound is the better one with P < 3e-7
 _OPEN = 0.03  # of a prior sd: what may stay unknown between the points of a screen
 FEATURES, _GROUPS = 512, 4  # random features of a path; so many sets of them, so that no draw of them decides
 _STARTS = 2  # points from which a path with features is climbed,

@@ -1,9 +1,9 @@
 """One run of one algorithm on one finite set, with a known prior: mu and var at every candidate, query by query.
 
-The queries are those of `gpmi.Optimizer` (tests/test_paper.py) at a tenth of its cost, because the covariance of the
-candidates is known beforehand. The posterior is summed element by element and in a fixed order, not by BLAS, whose last digit
-depends on the processor: without noise a policy's score next to its incumbent is rounding, and one digit is another
-query. (Where a long double is a double, as on Windows, one such digit is left: `_covariance`.)
+The queries are those of `gpmi.Optimizer` (tests/test_paper.py) at a fraction of its cost, because the covariances are
+known beforehand. The posterior is summed element by element and in a fixed order, not by BLAS, whose last digit depends
+on the processor: without noise a policy's score next to its incumbent is rounding, and one digit is another query.
+(Where a long double is a double, as on Windows, one such digit is left: `_covariance`.)
 """
 
 from __future__ import annotations
