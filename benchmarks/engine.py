@@ -41,8 +41,8 @@ from scipy.linalg import lapack
 
 import gpmi
 from gpmi import Posterior, kernels
-from gpmi.argmax import Objective, best_row
-from gpmi.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
+from gpmi.gp.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
+from gpmi.search.argmax import Objective, best_row
 
 Array = NDArray[np.float64]
 README = Path(__file__).resolve().parents[1] / "README.md"

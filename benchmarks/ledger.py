@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 import gpmi
 from gpmi import kernels
-from gpmi.ledger import REPEATS, Ledger
+from gpmi.ledger.account import REPEATS, Ledger
 
 Array = NDArray[np.float64]
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"

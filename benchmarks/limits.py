@@ -31,8 +31,8 @@ from engine import Array, hartmann6, machine, model_of, progress, wave
 from scipy.linalg import lapack
 
 import gpmi
-from gpmi import hyper
-from gpmi.tracking import moments_in_chunks
+from gpmi.gp.tracking import moments_in_chunks
+from gpmi.prior import hyper
 
 REPORT = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "limits.md"
 GB = 1e9

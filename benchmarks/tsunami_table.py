@@ -29,7 +29,7 @@ import numpy as np
 from rich.console import Console
 from scipy.stats import qmc
 
-from gpmi.progress import progress_bar
+from gpmi.show.progress import progress_bar
 from gpmi.tasks import shallow_water, tsunami
 
 PATH = Path(tsunami.__file__).with_name(tsunami.TABLE)

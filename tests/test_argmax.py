@@ -9,10 +9,10 @@ import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, Thompson, kernels
-from gpmi.argmax import SCREEN, Objective, best_point, climb, sobol
-from gpmi.policies import Policy, State
-from gpmi.space import Parameters
-from gpmi.tracking import Tracked
+from gpmi.gp.tracking import Tracked
+from gpmi.policies.phi import Policy, State
+from gpmi.search.argmax import SCREEN, Objective, best_point, climb, sobol
+from gpmi.space.space import Parameters
 
 
 def objective(space: Parameters, policy: Policy, seed: int, n: int = 25, sign: float = 1.0) -> Objective:

@@ -10,7 +10,8 @@ from scipy.optimize import minimize
 from typer.testing import CliRunner
 
 import gpmi
-from gpmi import cli, demo, progress
+from gpmi import cli
+from gpmi.show import demo, progress
 from gpmi.tasks import HIMMELBLAU, himmelblau, tsunami
 
 
@@ -168,7 +169,7 @@ def test_the_console_entry_runs():
 
 def test_nothing_imports_the_command_line():
     unwanted = "{'gpmi.cli', 'typer', 'rich', 'matplotlib'}"
-    code = f"import sys, gpmi, gpmi.plots, gpmi.progress, gpmi.demo; assert not {unwanted} & set(sys.modules)"
+    code = f"import sys, gpmi, gpmi.plots, gpmi.show.progress, gpmi.show.demo; assert not {unwanted} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

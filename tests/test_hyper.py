@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpmi import Posterior, hyper, kernels, maximize
+from gpmi import Posterior, kernels, maximize
+from gpmi.prior import hyper
 
 
 def draw(n: int, d: int, lengthscale: list[float], noise_var: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,10 +9,10 @@ from scipy import stats
 
 import gpmi
 from gpmi import GPMI, Int, Optimizer, Real, kernels, maximize, minimize
-from gpmi.calibration import ENOUGH, Calibration, judge, left_out
-from gpmi.ledger import DRAWS, MISSED, PATHS, REPEATS, credible_interval
-from gpmi.maxima import Frame, draw_maxima, most_likely_better, random_features
-from gpmi.space import Space
+from gpmi.ledger.account import DRAWS, MISSED, PATHS, REPEATS, credible_interval
+from gpmi.ledger.calibration import ENOUGH, Calibration, judge, left_out
+from gpmi.ledger.maxima import Frame, draw_maxima, most_likely_better, random_features
+from gpmi.space.space import Space
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
 GRID = np.linspace(0.0, 1.0, 41)[:, None]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from gpmi import Optimizer
-from gpmi.linalg import Factor, invert, one_blas_thread, semidefinite_root, solve_definite
+from gpmi.gp.linalg import Factor, invert, one_blas_thread, semidefinite_root, solve_definite
 
 
 def covariance(n: int, seed: int = 0) -> np.ndarray:

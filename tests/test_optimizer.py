@@ -11,9 +11,10 @@ from conftest import direct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Optimizer, Real, SpaceExhausted, Thompson, kernels, tracking
+from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Optimizer, Real, SpaceExhausted, Thompson, kernels
 from gpmi import optimizer as optimizer_module
-from gpmi.policies import Policy
+from gpmi.gp import tracking
+from gpmi.policies.phi import Policy
 
 KERNEL = kernels.RBF(0.2)
 BOX = [(0.0, 1.0), (-5.0, 5.0)]

@@ -26,8 +26,8 @@ from gpmi import (
     VarianceBonus,
     kernels,
 )
-from gpmi.policies import Mean, _log_h
-from gpmi.promises import Promises
+from gpmi.policies.phi import Mean, _log_h
+from gpmi.policies.promises import Promises
 
 STATE = State(t=7, gamma_hat=2.5, noise_var=0.01, best_observed=0.8, best_mean=0.6, size=100, dim=0, horizon=40)
 MU = np.linspace(-3.0, 3.0, 25)

@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from gpmi import GPMI, Optimizer, Posterior, Reinvest, State, kernels
-from gpmi.promises import NONE, promises
+from gpmi.policies.promises import NONE, promises
 
 
 def by_hand(prior: Posterior, x: np.ndarray, y: np.ndarray, counted: np.ndarray) -> tuple[float, float]:

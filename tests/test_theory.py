@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpmi import EI, GPMI, GPUCB, Optimizer, Policy, Posterior, State, VarianceBonus, kernels, theory
-from gpmi.kernels import Kernel
+from gpmi.gp.kernels import Kernel
 
 ROOT_OF_PROJECT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT_OF_PROJECT / "benchmarks"))

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpmi
-from gpmi import hyper
-from gpmi.warp import IDENTITY, Warp
+from gpmi.prior import hyper
+from gpmi.prior.warp import IDENTITY, Warp
 
 numbers = st.floats(-1e6, 1e6)
 

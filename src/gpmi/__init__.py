@@ -1,8 +1,9 @@
 """gpmi: optimisation of expensive, noisy functions with Gaussian processes."""
 
 from gpmi import kernels, stopping
+from gpmi.gp.posterior import Posterior
 from gpmi.optimizer import Optimizer, Trial
-from gpmi.policies import (
+from gpmi.policies.phi import (
     EI,
     GPMI,
     GPUCB,
@@ -15,9 +16,9 @@ from gpmi.policies import (
     Thompson,
     VarianceBonus,
 )
-from gpmi.posterior import Event, Posterior
 from gpmi.run import Result, maximize, minimize
-from gpmi.space import Choice, Int, Real, Space, SpaceExhausted
+from gpmi.space.space import Choice, Int, Real, Space, SpaceExhausted
+from gpmi.types import Event
 
 __version__ = "0.1.0"
 

@@ -60,7 +60,7 @@ def app() -> "typer.Typer":
         ] = False,
     ) -> None:
         """Maximise the tilted Himmelblau function, or a simulator, and draw how it went."""
-        from gpmi.demo import check, demo
+        from gpmi.show.demo import check, demo
 
         evaluations = (20 if tsunami else 60) if budget is None else budget
         with one_line(ValueError, ImportError):

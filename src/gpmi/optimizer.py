@@ -17,17 +17,19 @@ from typing import Any, Literal, get_args, overload
 
 import numpy as np
 
-from gpmi import checks, hyper
-from gpmi.argmax import Found, Objective, best_mean, best_observed, best_point, best_row, screen_of, sobol
-from gpmi.kernels import Kernel
-from gpmi.ledger import Ledger, Regret, Step
-from gpmi.linalg import Array, Mask, one_blas_thread
-from gpmi.policies import Policy, Reinvest, State
-from gpmi.posterior import Event, Posterior
-from gpmi.promises import promises
-from gpmi.space import Parameters, Point, Space, SpaceExhausted
-from gpmi.tracking import Tracked
-from gpmi.warp import IDENTITY, Warp
+from gpmi import checks
+from gpmi.gp.kernels import Kernel
+from gpmi.gp.linalg import one_blas_thread
+from gpmi.gp.posterior import Posterior
+from gpmi.gp.tracking import Tracked
+from gpmi.ledger.account import Ledger, Regret, Step
+from gpmi.policies.phi import Policy, Reinvest, State
+from gpmi.policies.promises import promises
+from gpmi.prior import hyper
+from gpmi.prior.warp import IDENTITY, Warp
+from gpmi.search.argmax import Found, Objective, best_mean, best_observed, best_point, best_row, screen_of, sobol
+from gpmi.space.space import Parameters, Space, SpaceExhausted
+from gpmi.types import Array, Event, Mask, Point
 
 Status = Literal["pending", "told", "failed"]
 Origin = Literal["design", "policy", "user"]

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal
 
-from gpmi.kernels import Kernel
-from gpmi.ledger import Ledger
+from gpmi.gp.kernels import Kernel
+from gpmi.gp.posterior import Posterior
+from gpmi.ledger.account import Ledger
 from gpmi.optimizer import Optimizer, Trial
-from gpmi.policies import Policy
-from gpmi.posterior import Event, Posterior
-from gpmi.space import Point, Space, SpaceExhausted
+from gpmi.policies.phi import Policy
+from gpmi.prior.warp import IDENTITY, Warp
+from gpmi.space.space import Space, SpaceExhausted
 from gpmi.stopping import Rule, Stop, checked_rule
-from gpmi.warp import IDENTITY, Warp
+from gpmi.types import Event, Point
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +178,6 @@ def _ignore(trial: Trial) -> None:
 
 
 def _display(optimizer: Optimizer) -> Any:
-    from gpmi.progress import live  # needs rich
+    from gpmi.show.progress import live  # needs rich
 
     return live(optimizer)

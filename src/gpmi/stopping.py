@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi import checks
-from gpmi.ledger import Ledger, checked_level
+from gpmi.ledger.account import Ledger, checked_level
 from gpmi.optimizer import Optimizer
-from gpmi.posterior import Event
+from gpmi.types import Event
 
 
 class Stop(NamedTuple):

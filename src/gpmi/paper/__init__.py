@@ -17,7 +17,7 @@ import numpy as np
 from gpmi.paper.experiment import DELTA, ERRATUM, SOURCES, Cell, available_cores, cells, run_all
 from gpmi.paper.simulate import Problem, Run
 from gpmi.paper.table import Row, append, open_table, pack
-from gpmi.progress import progress_bar
+from gpmi.show.progress import progress_bar
 
 __all__ = ["Plan", "claimed_bound", "reproduce"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi.linalg import Array
 from gpmi.paper.experiment import ALGORITHMS, DELTA, DELTAS, PANELS, with_delta
 from gpmi.paper.summary import Summaries, Summary, compare, sign_of_difference
 from gpmi.tasks import TASKS, tsunami
 from gpmi.tasks.fixed import SIDE
+from gpmi.types import Array
 
 EIS = ("EI, best observed", "EI, best mean")
 CHALLENGING = (

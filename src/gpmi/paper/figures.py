@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpmi import plots
-from gpmi.kernels import RBF
+from gpmi.gp.kernels import RBF
+from gpmi.gp.posterior import Posterior
 from gpmi.paper.experiment import (
     ALGORITHMS,
     BESIDE,
@@ -23,7 +23,7 @@ from gpmi.paper.experiment import (
     with_delta,
 )
 from gpmi.paper.summary import Summaries, Summary, half_interval
-from gpmi.posterior import Posterior
+from gpmi.show import plots
 from gpmi.tasks import HIMMELBLAU, TASKS
 from gpmi.tasks.fixed import SIDE
 

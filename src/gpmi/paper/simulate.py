@@ -16,11 +16,11 @@ from functools import cached_property
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from gpmi.kernels import RBF, Kernel
-from gpmi.linalg import Array
-from gpmi.policies import Policy, Reinvest, State
-from gpmi.promises import NONE, account
+from gpmi.gp.kernels import RBF, Kernel
+from gpmi.policies.phi import Policy, Reinvest, State
+from gpmi.policies.promises import NONE, account
 from gpmi.tasks.task import Task
+from gpmi.types import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import stdtrit
 
-from gpmi.linalg import Array, Mask
 from gpmi.paper.table import LAST, Row
+from gpmi.types import Array, Mask
 
 MISSED = 0.1  # sd of f: a larger mean regret of the last 50 queries is a miss
 FEW = 3  # so few different points among the last 50 queries are a repetition

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpmi.linalg import Array
+from gpmi.types import Array
 
 LAST = 50  # queries at the end of a run whose mean regret tells whether it arrived
 

@@ -10,12 +10,12 @@ from importlib.resources import files
 
 import numpy as np
 
-from gpmi.kernels import RBF, Matern
-from gpmi.linalg import Array
+from gpmi.gp.kernels import RBF, Matern
 from gpmi.tasks import functions, mackey_glass, tsunami
 from gpmi.tasks.functions import Function
 from gpmi.tasks.generated import draw
 from gpmi.tasks.task import Task
+from gpmi.types import Array
 
 SIDE = 32  # points along each side of a grid: our choice
 _ROUGHNESS_SEED = 2014

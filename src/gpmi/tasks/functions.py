@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gpmi.linalg import Array
+from gpmi.types import Array
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi.kernels import Kernel, Matern
-from gpmi.linalg import Array, Factor, one_blas_thread
+from gpmi.gp.kernels import Kernel, Matern
+from gpmi.gp.linalg import Factor, one_blas_thread
 from gpmi.tasks.task import Task
+from gpmi.types import Array
 
 
 @one_blas_thread

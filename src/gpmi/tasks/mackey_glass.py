@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-from gpmi.linalg import Array
+from gpmi.types import Array
 
 DELAY = 17  # time units
 HISTORY = 0.9  # x(t) for t <= 0

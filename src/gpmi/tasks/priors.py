@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from gpmi.kernels import RBF
-from gpmi.linalg import Array, invert, one_blas_thread
+from gpmi.gp.kernels import RBF
+from gpmi.gp.linalg import invert, one_blas_thread
 from gpmi.tasks import TASKS
 from gpmi.tasks.fixed import FIXED
 from gpmi.tasks.task import Task
+from gpmi.types import Array
 
 NOISE_FLOOR = 1e-6  # of the values' variance: keeps K + noise_var I invertible where there is no noise
 SEED = 0

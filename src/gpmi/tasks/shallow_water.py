@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi.linalg import Array
+from gpmi.types import Array
 
 GRAVITY = 9.8  # ANUGA's
 ALGORITHM = (

@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi.kernels import Kernel
-from gpmi.linalg import Array
+from gpmi.gp.kernels import Kernel
+from gpmi.types import Array
 
 N_INIT = 10  # the paper's number of random initial observations
 

@@ -23,8 +23,8 @@ from types import MappingProxyType
 import numpy as np
 
 from gpmi import checks
-from gpmi.linalg import Array
 from gpmi.tasks import shallow_water
+from gpmi.types import Array
 
 SPACE: Mapping[str, tuple[float, float]] = MappingProxyType(
     {

@@ -10,11 +10,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi.linalg import Array, Mask, eigen
-from gpmi.policies import Mean, Policy, State
-from gpmi.posterior import Draw, Event, Posterior
-from gpmi.space import Parameters, Space
-from gpmi.tracking import Tracked, chunks, first_best, lazy_argmax, mean_in_chunks, moments_in_chunks
+from gpmi.gp.linalg import eigen
+from gpmi.gp.posterior import Draw, Posterior
+from gpmi.gp.tracking import Tracked, chunks, first_best, lazy_argmax, mean_in_chunks, moments_in_chunks
+from gpmi.policies.phi import Mean, Policy, State
+from gpmi.space.space import Parameters, Space
+from gpmi.types import Array, Event, Mask
 
 SCREEN = 512  # low-discrepancy points of the screen
 STARTS = 6  # points polished in lockstep: little dearer than one

@@ -20,9 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpmi import checks
-from gpmi.linalg import Array
-
-Point: TypeAlias = Any  # ndarray (d,), or dict: see Space
+from gpmi.types import Array, Point
 
 ENUMERATED = 20_000  # a space of at most so many points is searched point by point
 

@@ -23,7 +23,7 @@ SUFFIXES = (".pdf", ".png", ".svg")
 
 def demo(*, budget: int, seed: int, out: Path, console: Console, tsunami: bool = False) -> Result:
     """Run the demonstration, print what it found on `console` and write the picture to `out`; `check` comes first."""
-    from gpmi import plots
+    from gpmi.show import plots
 
     started, cpu = time.perf_counter(), time.process_time()
     if tsunami:

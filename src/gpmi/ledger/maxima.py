@@ -12,12 +12,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi.argmax import JOINT, screen_of, sobol
-from gpmi.kernels import RBF, Kernel, Linear, Matern, Product, Pullback, Sum
-from gpmi.linalg import Array, Factor, Mask, one_blas_thread
-from gpmi.posterior import Posterior
-from gpmi.space import Parameters, Space
-from gpmi.tracking import chunks, moments_in_chunks
+from gpmi.gp.kernels import RBF, Kernel, Linear, Matern, Product, Pullback, Sum
+from gpmi.gp.linalg import Factor, one_blas_thread
+from gpmi.gp.posterior import Posterior
+from gpmi.gp.tracking import chunks, moments_in_chunks
+from gpmi.search.argmax import JOINT, screen_of, sobol
+from gpmi.space.space import Parameters, Space
+from gpmi.types import Array, Mask
 
 REACH = 5.0  # sd: a point whose upper bound is below another's lower bound is the better one with P < 3e-7
 _OPEN = 0.03  # of a prior sd: what may stay unknown between the points of a screen

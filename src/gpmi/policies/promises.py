@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi.linalg import Array, Mask
-from gpmi.posterior import Posterior
+from gpmi.gp.posterior import Posterior
+from gpmi.types import Array, Mask
 
 _HOPELESS = -5.0  # an improvement of more than 5 sd weighs 1e-7 of a promise: neither side of it is counted
 _SURE = 5.0  # b_s is raised to mu_s - 5 sd_s: a gain that is certain must not outweigh all others

@@ -19,8 +19,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from gpmi import checks
-from gpmi.linalg import Array
-from gpmi.promises import NONE, Promises
+from gpmi.policies.promises import NONE, Promises
+from gpmi.types import Array
 
 _TINY = 1e-300
 _TRUST = 0.25  # how many kept promises a model is trusted for before it has made any

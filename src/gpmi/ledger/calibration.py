@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from gpmi.linalg import Array
-from gpmi.posterior import Posterior
+from gpmi.gp.posterior import Posterior
+from gpmi.types import Array
 
 Verdict: TypeAlias = Literal["over-confident", "fine", "under-confident", "too early to say"]
 

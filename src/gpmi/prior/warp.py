@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi.linalg import Array
+from gpmi.types import Array
 
 _FAR = 450.0  # the largest exponent of the inverse: what lies beyond is no value of y
 

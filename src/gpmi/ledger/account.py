@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from gpmi import checks
-from gpmi.argmax import Objective, best_mean, best_observed, best_point, screen_of
-from gpmi.calibration import Calibration, judge
-from gpmi.hyper import Priors
-from gpmi.linalg import Array, one_blas_thread
-from gpmi.maxima import draw_maxima, most_likely_better, spread_of_difference
-from gpmi.policies import EI, LogEI, State
-from gpmi.posterior import Event, Posterior
-from gpmi.space import Parameters, Point, Space
-from gpmi.tracking import Tracked, moments_in_chunks
-from gpmi.warp import Warp
+from gpmi.gp.linalg import one_blas_thread
+from gpmi.gp.posterior import Posterior
+from gpmi.gp.tracking import Tracked, moments_in_chunks
+from gpmi.ledger.calibration import Calibration, judge
+from gpmi.ledger.maxima import draw_maxima, most_likely_better, spread_of_difference
+from gpmi.policies.phi import EI, LogEI, State
+from gpmi.prior.hyper import Priors
+from gpmi.prior.warp import Warp
+from gpmi.search.argmax import Objective, best_mean, best_observed, best_point, screen_of
+from gpmi.space.space import Parameters, Space
+from gpmi.types import Array, Event, Point
 
 if TYPE_CHECKING:
     from gpmi.optimizer import Origin, Trial

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from contextlib import ContextDecorator
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-Array: TypeAlias = NDArray[np.float64]
-Mask: TypeAlias = NDArray[np.bool_]
+from gpmi.types import Array
 
 # A pivot below FLOOR * C_ss is lifted to it. The subtraction that makes a pivot is wrong by about
 # sqrt(n) * 2e-16 * C_ss, so at 1e-12 a pivot still has a correct digit for every n we can store.

@@ -19,20 +19,13 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from gpmi import checks
-from gpmi.kernels import Kernel
-from gpmi.linalg import Array, Factor, one_blas_thread, semidefinite_root
+from gpmi.gp.kernels import Kernel
+from gpmi.gp.linalg import Factor, one_blas_thread, semidefinite_root
+from gpmi.types import Array, Event
 
 MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
 _BLOCK = 1024  # observations added together at most: what is in memory besides L is O(_BLOCK n)
-
-
-@dataclass(frozen=True)
-class Event:
-    """Something the library did that the user did not ask for: a repair, a rejected fit, a reduced search."""
-
-    kind: str
-    message: str
 
 
 class Moments(NamedTuple):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi.linalg import Array, Mask
-from gpmi.posterior import Posterior
+from gpmi.gp.posterior import Posterior
+from gpmi.types import Array, Mask
 
 TRACKED_BYTES = 2**31  # what V may take: 200 observations on a million points
 TIE = 1e-10  # scores this close, in units of their range, are equal: rounding must not choose the point

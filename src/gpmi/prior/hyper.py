@@ -14,10 +14,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from gpmi.kernels import Kernel, Matern
-from gpmi.linalg import Array, Inverted, Mask, eigen, invert, solve_definite
-from gpmi.posterior import Event, Posterior
-from gpmi.warp import IDENTITY, Warp
+from gpmi.gp.kernels import Kernel, Matern
+from gpmi.gp.linalg import Inverted, eigen, invert, solve_definite
+from gpmi.gp.posterior import Posterior
+from gpmi.prior.warp import IDENTITY, Warp
+from gpmi.types import Array, Event, Mask
 
 SAMPLES = 8  # draws of the hyper-parameters over which a score is averaged
 FIT_POINTS = 256  # a fit looks at so many observations at most: O(FIT_POINTS^3) an evaluation

@@ -1,0 +1,1 @@
+"""Gaussian processes: factors, kernels, posteriors, their moments kept up to date, and functions drawn from them."""

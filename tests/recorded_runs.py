@@ -1,0 +1,278 @@
+"""The runs behind tests/test_recording.py: what the optimizer asks and says in them was written down once.
+
+`python tests/recorded_runs.py` writes tests/recording.json anew, with a line for each run that has changed. Do that
+only for a change of behaviour that is meant, and say so in the changelog.
+
+Bits depend on the processor's vector units, so the runs happen in a process that uses the same ones everywhere
+(`PINNED`), and the file names the versions of NumPy and SciPy that it was written with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gpmi
+from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Real, Thompson, VarianceBonus, kernels
+
+FILE = Path(__file__).with_name("recording.json")
+PINNED = {
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR",
+}
+
+
+def branin(x: Any) -> float:
+    a, b = x
+    return float(
+        -((b - 5.1 / (4 * np.pi**2) * a**2 + 5 / np.pi * a - 6) ** 2) - 10 * (1 - 1 / (8 * np.pi)) * np.cos(a) - 10
+    )
+
+
+def goldstein_price(x: Any) -> float:
+    a, b = x
+    first = 1 + (a + b + 1) ** 2 * (19 - 14 * a + 3 * a**2 - 14 * b + 6 * a * b + 3 * b**2)
+    second = 30 + (2 * a - 3 * b) ** 2 * (18 - 32 * a + 12 * a**2 + 48 * b - 36 * a * b + 27 * b**2)
+    return float(-first * second)
+
+
+def bumps(x: Any) -> float:
+    x = np.asarray(x, dtype=float)
+    return float(np.exp(-8 * ((x - 0.3) ** 2).sum()) + 0.7 * np.exp(-20 * ((x - 0.8) ** 2).sum()))
+
+
+def mixed(p: Any) -> float:
+    return -((np.log10(p["lr"]) + 3) ** 2) - 0.1 * (p["layers"] - 5) ** 2 + (p["act"] == "tanh") - p["drop"]
+
+
+def whole(p: Any) -> float:
+    return -((p["a"] - 7) ** 2) / 10 - abs(p["b"] - 3) + {"x": 0.0, "y": 1.0, "z": 0.5}[p["c"]]
+
+
+def frame() -> Any:
+    import pandas as pd
+
+    rng = np.random.default_rng(11)
+    return pd.DataFrame(
+        {
+            "drop": rng.random(80).round(3),
+            "act": rng.choice(["relu", "tanh", "elu"], 80),
+            "layers": rng.integers(1, 9, 80),
+        }
+    ).assign(lr=10 ** rng.uniform(-5, -1, 80))
+
+
+class Optimism(gpmi.Policy):
+    """A policy of a user."""
+
+    def phi(self, var: Any, state: gpmi.State) -> Any:
+        return 2.0 * np.sqrt(var)
+
+    def __repr__(self) -> str:
+        return "Optimism()"
+
+
+BRANIN = [(-5.0, 10.0), (0.0, 15.0)]
+GOLDSTEIN = [(-2.0, 2.0), (-2.0, 2.0)]
+UNIT_1, UNIT_2, UNIT_6 = [(0.0, 1.0)], [(0.0, 1.0)] * 2, [(0.0, 1.0)] * 6
+MIXED = {"lr": Real(1e-5, 1e-1, log=True), "layers": Int(1, 8), "act": ["relu", "tanh", "elu"], "drop": (0.0, 0.5)}
+WIDE = {"lr": Real(1e-5, 1e-1, log=True), "layers": Int(1, 5000), "act": ["relu", "tanh"], "drop": (0.0, 0.5)}
+WHOLE = {"a": Int(0, 20), "b": Int(1, 9), "c": ["x", "y", "z"]}
+ROWS = np.random.default_rng(7).random((150, 2))
+MANY = np.random.default_rng(8).random((3000, 3))
+POLICIES = (
+    None, GPMI(), GPUCB(), GPUCB(scale=0.2), VarianceBonus(), EI(), EI("mean"), LogEI(), LogEI("mean"), Thompson(),
+    Explore(), Optimism(),
+)  # fmt: skip
+RBF = {"kernel": kernels.RBF(0.2), "noise_var": 1e-4}
+MATERN = {"kernel": kernels.Matern(nu=1.5, lengthscale=[2.0, 3.0], variance=900.0), "noise_var": 1.0}
+SUM = {"kernel": kernels.RBF(0.3) + kernels.Linear(0.5), "noise_var": 1e-3}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One run: a problem, the arguments of an Optimizer, and how its suggestions are evaluated."""
+
+    name: str
+    f: Callable[[Any], float]
+    space: Any
+    steps: int = 18
+    noise: float = 0.0
+    batch: int = 1  # points asked together; their values come back in reverse
+    lag: int = 0  # points that stay pending while the next are asked
+    fails: int = 0  # every so many evaluations fail
+    forgets: int = 0  # every so many suggestions are given back
+    told_first: int = 0  # points told before the first is asked
+    ledger: bool = True
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def recipes() -> Iterator[Recipe]:
+    """More than 60 runs: boxes, mixed and finite spaces, every prior, policy and goal, batches, failures."""
+    for goal in ("max", "min"):
+        for policy in POLICIES:
+            label = f"{policy!r}, {goal}"
+            options = {"policy": policy, "goal": goal, "seed": 3}
+            yield Recipe(
+                f"box, learned, {label}", branin, BRANIN, steps=14, ledger=False, options={**options, "budget": 20}
+            )
+            yield Recipe(
+                f"rows, given, {label}", bumps, ROWS, steps=16, noise=0.02, ledger=False, options={**options, **RBF}
+            )
+        for fit in ("map", "loo", "mcmc"):
+            options = {"goal": goal, "fit": fit, "seed": 5}
+            yield Recipe(f"box, {fit}, {goal}", branin, BRANIN, steps=20, noise=1.0, options=options)
+            yield Recipe(f"mixed, {fit}, {goal}", mixed, MIXED, steps=16, options=options)
+            yield Recipe(f"rows, {fit}, {goal}", bumps, ROWS, steps=16, noise=0.02, options=options)
+        options = {"goal": goal, "seed": 1}
+        yield Recipe(f"one dimension, {goal}", bumps, UNIT_1, steps=16, options=options)
+        yield Recipe(f"six dimensions, {goal}", bumps, UNIT_6, steps=20, options={**options, "budget": 40})
+        yield Recipe(f"whole numbers, {goal}", whole, WHOLE, options=options)
+        yield Recipe(f"many levels, {goal}", mixed, WIDE, steps=14, options=options)
+        yield Recipe(f"a frame, {goal}", mixed, frame, options=options)
+        yield Recipe(f"many rows, {goal}", bumps, MANY, steps=16, noise=0.01, options=options)
+        yield Recipe(f"many rows, given, {goal}", bumps, MANY, noise=0.01, options={**options, **RBF})
+        yield Recipe(f"rows once each, {goal}", bumps, ROWS[:25], steps=22, options={**options, "repeats": False})
+        yield Recipe(f"a box once each, {goal}", bumps, UNIT_2, steps=14, options={**options, "repeats": False})
+        yield Recipe(f"noise learned, {goal}", bumps, UNIT_2, noise=0.05, options={**options, "kernel": RBF["kernel"]})
+        yield Recipe(f"kernel learned, {goal}", branin, BRANIN, noise=1.0, options={**options, "noise_var": 1.0})
+        yield Recipe(f"matern given, {goal}", branin, BRANIN, noise=1.0, options={**options, **MATERN})
+        yield Recipe(f"sum given, {goal}", bumps, UNIT_2, noise=0.03, options={**options, **SUM})
+        yield Recipe(f"transformed, {goal}", goldstein_price, GOLDSTEIN, steps=40, options={**options, "budget": 40})
+        yield Recipe(f"batches, {goal}", branin, BRANIN, steps=24, batch=4, options=options)
+        yield Recipe(
+            f"batches by Thompson, {goal}", bumps, UNIT_2, steps=16, batch=4, options={**options, "policy": Thompson()}
+        )
+        yield Recipe(f"pending, {goal}", bumps, ROWS, steps=20, noise=0.02, lag=3, options={**options, "budget": 30})
+        yield Recipe(f"pending mcmc, {goal}", bumps, UNIT_2, steps=14, lag=2, options={**options, "fit": "mcmc"})
+        yield Recipe(f"failures, {goal}", branin, BRANIN, steps=20, fails=4, options=options)
+        yield Recipe(f"failures on rows, {goal}", bumps, ROWS, steps=20, fails=3, options={**options, **RBF})
+        yield Recipe(f"given back, {goal}", bumps, UNIT_2, steps=16, forgets=3, options=options)
+        yield Recipe(f"told first, {goal}", branin, BRANIN, steps=12, told_first=12, options=options)
+        yield Recipe(f"long, {goal}", bumps, UNIT_2, steps=70, noise=0.05, options={**options, "budget": 70})
+
+
+class Digest:
+    """A digest of numbers to the last bit."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, *values: Any) -> None:
+        for value in values:
+            plain = float(value) if isinstance(value, int | float | np.floating | np.integer) else value
+            data = (
+                np.asarray(plain, dtype=float).tobytes()
+                if isinstance(plain, float | np.ndarray)
+                else repr(plain).encode()
+            )
+            self._hash.update(data + b";")
+
+    def __str__(self) -> str:
+        return self._hash.hexdigest()[:16]
+
+
+def play(recipe: Recipe) -> dict[str, Any]:
+    """What a run asked, what the trials say of it, and what the ledger says at its end."""
+    space = recipe.space() if callable(recipe.space) else recipe.space
+    sign = 1.0 if recipe.options["goal"] == "max" else -1.0
+    optimizer, rng = gpmi.Optimizer(space, **recipe.options), np.random.default_rng(0)
+    asked, first = Digest(), []
+
+    def value(x: Any) -> float:
+        return sign * (recipe.f(x) + recipe.noise * rng.standard_normal())
+
+    if recipe.told_first:
+        told = np.random.default_rng(1).random((recipe.told_first, 2)) * 10.0
+        for x in told:
+            optimizer.tell(x, value(x))
+    done, waiting = 0, []
+    while done < recipe.steps:
+        points = optimizer.ask(recipe.batch) if recipe.batch > 1 else [optimizer.ask()]
+        for x in points:
+            row = optimizer.space.encode(x)
+            asked.add(row)
+            first.append(row)
+        if recipe.forgets and done % recipe.forgets == 0:
+            optimizer.forget(optimizer.ask())
+        waiting += reversed(points)
+        while len(waiting) > recipe.lag and done < recipe.steps:
+            x = waiting.pop(0)
+            done += 1
+            if recipe.fails and done % recipe.fails == 0:
+                optimizer.fail(x)
+            else:
+                optimizer.tell(x, value(x))
+    asked.add(optimizer.space.encode(optimizer.recommend()))
+    said = Digest()
+    for trial in optimizer.trials:
+        numbers = (trial.y, trial.mu, trial.sd, trial.phi, trial.gamma_hat, trial.surprise, trial.information)
+        said.add(trial.number, trial.status, trial.origin, trial.order, trial.explored, *numbers)
+    said.add(*(text for event in optimizer.events for text in (event.kind, event.message)))
+    start = [x.round(6).tolist() for x in first[: max(3, optimizer.n_init + 2)]]
+    record: dict[str, Any] = {"asked": str(asked), "said": str(said), "start": start}
+    if recipe.ledger:
+        record["ledger"] = account(optimizer.ledger)
+    return record
+
+
+def account(ledger: Any) -> list[Any]:
+    """The ledger's numbers and words."""
+    now, before = ledger.regret(), ledger.regret(max(1, ledger.n - 3))
+    numbers = [ledger.improvement, ledger.floor, ledger.noise_sd, *ledger.calibration.coverage_left_out.values()]
+    for regret in (now, before):
+        numbers += [*regret.interval(), *regret.interval(0.5), *np.quantile(regret.cumulative, [0.1, 0.9])]
+    lock_in = ledger.lock_in
+    words = [ledger.calibration.verdict, now.how, None if lock_in is None else lock_in.since]
+    return [*(float(number) for number in numbers), *words]
+
+
+def versions() -> dict[str, str]:
+    """What the bits depend on besides the code."""
+    import scipy
+
+    return {
+        "machine": platform.machine(),
+        "system": platform.system(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+    }
+
+
+def record(names: Iterable[str]) -> dict[str, Any]:
+    """The records of the named runs, from a process with pinned vector units."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--play", *names], env={**os.environ, **PINNED}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def main() -> None:
+    known = {recipe.name: recipe for recipe in recipes()}
+    if sys.argv[1:2] == ["--play"]:
+        print(json.dumps({name: play(known[name]) for name in sys.argv[2:]}))
+        return
+    before = json.loads(FILE.read_text())["runs"] if FILE.exists() else {}
+    runs = record(known)
+    for name, run in runs.items():
+        changed = [part for part in run if before.get(name, {}).get(part) != run[part]]
+        if changed:
+            print(f"{name}: {', '.join(changed)}")
+    lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(run)}" for name, run in runs.items())
+    FILE.write_text(f'{{"versions": {json.dumps(versions())},\n"runs": {{\n{lines}\n}}}}\n')
+
+
+if __name__ == "__main__":
+    main()
