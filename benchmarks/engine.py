@@ -42,7 +42,8 @@ from scipy.linalg import lapack
 import gpmi
 from gpmi import Posterior, kernels
 from gpmi.gp.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
-from gpmi.search.argmax import Objective, best_row
+from gpmi.search.finite import best_row
+from gpmi.search.objective import Objective
 
 Array = NDArray[np.float64]
 README = Path(__file__).resolve().parents[1] / "README.md"

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Optimizer, Real, SpaceExhausted, Thompson, kernels
-from gpmi import optimizer as optimizer_module
 from gpmi.gp import tracking
-from gpmi.policies.phi import Policy
+from gpmi.model import objective
+from gpmi.policies import Policy, State
 
 KERNEL = kernels.RBF(0.2)
 BOX = [(0.0, 1.0), (-5.0, 5.0)]
@@ -94,7 +94,7 @@ def test_with_everything_learned_the_choice_on_a_finite_set_is_the_direct_argmax
             full = posterior.anticipate(np.array(others)) if others else posterior
             rows = [t for t in sorted(told, key=lambda t: t.order or 0)] + list(opt.pending[:-1])
             chosen = np.array([t.origin == "policy" for t in rows])
-            state = optimizer_module.State(
+            state = State(
                 t=int(chosen.sum()) + 1,
                 gamma_hat=float(full.predictive_var[chosen].sum()),
                 noise_var=full.noise_var,
@@ -514,9 +514,9 @@ def test_a_suggestion_under_draws_of_the_prior_has_the_best_mean_score_of_a_fini
         opt.tell(row, float(np.sin(5.0 * row[0]) + row[1]))
     x = opt.ask()
     opt.forget(x)
-    told = opt.posterior
-    assert told is not None and len(opt._members) == 8
-    o = opt._objective(opt.policy, told, [], [])
+    model = opt.model
+    assert model is not None and len(model.members) == 8
+    o = objective(model, opt.policy, opt._log, None)
     np.testing.assert_array_equal(x, rows[np.argmax(np.mean([m(rows) for m in o.members], axis=0))])
 
 

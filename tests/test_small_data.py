@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gpmi
+from gpmi.search.screens import design_of
 
 
 def a_space(rng: np.random.Generator) -> Any:
@@ -64,7 +65,7 @@ def test_a_few_observations_of_any_kind_give_a_finite_suggestion_in_the_space(se
         fit: Any = "loo" if seed % 10 == 3 else "mcmc" if seed % 10 == 7 else "map"
         opt = gpmi.Optimizer(a_space(rng), fit=fit, n_init=0, seed=seed, goal=str(goal))
         # Points of the space's own design, some of them twice.
-        points = [opt.space.decode(row) for row in opt._design_rows(n)[:n]]
+        points = [opt.space.decode(row) for row in design_of(opt.space, opt.seed, n)[:n]]
         points += [points[int(rng.integers(len(points)))] for _ in range(n - len(points))]
         if n > 1 and rng.random() < 0.4:
             points[-1] = points[0]

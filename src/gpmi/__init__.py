@@ -2,7 +2,7 @@
 
 from gpmi import kernels, stopping
 from gpmi.gp.posterior import Posterior
-from gpmi.optimizer import Optimizer, Trial
+from gpmi.optimizer import Optimizer
 from gpmi.policies.phi import (
     EI,
     GPMI,
@@ -18,6 +18,7 @@ from gpmi.policies.phi import (
 )
 from gpmi.run import Result, maximize, minimize
 from gpmi.space.space import Choice, Int, Real, Space, SpaceExhausted
+from gpmi.trials import Trial
 from gpmi.types import Event
 
 __version__ = "0.1.0"

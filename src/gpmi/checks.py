@@ -42,6 +42,14 @@ def variance(name: str, value: Any) -> float:
     return result
 
 
+def probability(name: str, value: Any, remedy: str = "it is a probability: give a number between 0 and 1") -> float:
+    """A number between 0 and 1, neither of them included."""
+    result = number(name, value, remedy)
+    if not 0.0 < result < 1.0:
+        raise ValueError(f"{name} is {value!r}; {remedy}")
+    return result
+
+
 def whole(name: str, value: Any, least: int) -> int:
     """A whole number of at least `least`."""
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):

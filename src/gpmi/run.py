@@ -12,12 +12,13 @@ from typing import Any, Literal
 
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
-from gpmi.ledger.account import Ledger
-from gpmi.optimizer import Optimizer, Trial
+from gpmi.ledger import Ledger
+from gpmi.optimizer import Optimizer
 from gpmi.policies.phi import Policy
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.space.space import Space, SpaceExhausted
 from gpmi.stopping import Rule, Stop, checked_rule
+from gpmi.trials import Trial
 from gpmi.types import Event, Point
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi import checks
-from gpmi.ledger.account import Ledger, checked_level
+from gpmi.ledger import Ledger
 from gpmi.optimizer import Optimizer
 from gpmi.types import Event
 
@@ -119,7 +119,7 @@ class Stagnation(Rule):
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
         ledger = optimizer.ledger
-        since = ledger.n - 1 - int(np.argmax(ledger.sign * ledger.y)) if ledger.n else 0
+        since = ledger.n - 1 - int(np.argmax(ledger.values)) if ledger.n else 0
         return Stop(f"no improvement in {self.evaluations} evaluations") if since >= self.evaluations else None
 
 
@@ -164,7 +164,7 @@ class RegretBelow(Rule):
 
     def __post_init__(self) -> None:
         checks.positive("eps", self.eps)
-        checked_level(self.level)
+        checks.probability("level", self.level)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
         ledger = _once_chosen(optimizer)
@@ -179,7 +179,7 @@ class RegretBelowNoise(Rule):
     level: float = 0.95
 
     def __post_init__(self) -> None:
-        checked_level(self.level)
+        checks.probability("level", self.level)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
         ledger = _once_chosen(optimizer)

@@ -118,6 +118,10 @@ class Posterior:
         jitter = np.append(self.jitter, jitters)
         return replace(self, x=points, y=values, whitened=whitened, jitter=jitter, factor=factor)
 
+    def mirrored(self) -> Posterior:
+        """The posterior of -f given -y. Exact, O(n)."""
+        return replace(self, mean=-self.mean, y=-self.y, whitened=-self.whitened)
+
     @cached_property
     def weights(self) -> Array:
         """C^-1 (y - mean). O(n^2), once."""

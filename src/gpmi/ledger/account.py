@@ -1,7 +1,7 @@
 """What is known about a run, how sure it is, and what going on is worth.
 
-The ledger is read off what the trials noted when they were chosen and told, and off the posterior; it stores nothing
-of its own and changes nothing. Intervals of the regret need joint draws of f: they are made when they are read.
+The ledger is read off what the trials noted when they were chosen and told, and off the model; it stores nothing of
+its own and changes nothing. Intervals of the regret need joint draws of f: they are made when they are read.
 """
 
 from __future__ import annotations
@@ -9,36 +9,35 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gpmi import checks
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.tracking import Tracked, moments_in_chunks
+from gpmi.gp.tracking import moments_in_chunks
 from gpmi.ledger.calibration import Calibration, judge
-from gpmi.ledger.maxima import draw_maxima, most_likely_better, spread_of_difference
+from gpmi.ledger.maxima import most_likely_better, spread_of_difference
+from gpmi.ledger.regret import Regret, credible_interval, drawn, repeats
+from gpmi.model import Model, Setting
+from gpmi.orientation import Orientation
 from gpmi.policies.phi import EI, LogEI, State
-from gpmi.prior.hyper import Priors
-from gpmi.prior.warp import Warp
-from gpmi.search.argmax import Objective, best_mean, best_observed, best_point, screen_of
-from gpmi.space.space import Parameters, Space
+from gpmi.search.box import best_point
+from gpmi.search.objective import Objective
+from gpmi.search.screens import best_observed, screen_of
+from gpmi.space import Parameters, Space
+from gpmi.trials import Origin, Trial
 from gpmi.types import Array, Event, Point
-
-if TYPE_CHECKING:
-    from gpmi.optimizer import Origin, Trial
 
 Choice: TypeAlias = Literal["explored", "exploited"]
 
-DRAWS = 512  # of max f: the probability of an interval of level 0.95 is then right to 0.01, one sd
-PATHS = 256  # where the points cannot be enumerated: to 0.014
-REPEATS = 10  # so many queries of the policy at the same place are a repetition
-SAME = 1e-3  # what is closer than this, in widths of the space, is the same place
-_CLOSEST = 1000  # points whose improvement is led back to y where it is transformed
-_CERTAIN = 0.002  # the error of the test for over-confidence that makes a repetition a lock-in
-RESOLVED = 1e-4  # prior sd: ten times the error that keeps draws at close points from being singular (gpmi.maxima)
-MISSED = 0.25  # the probability of a regret above the noise from which a repetition is a lock-in
+REPEATS = 10  # consecutive queries at one place count as a repetition: with fewer, GP-UCB would raise false alarms
+SAME = 1e-3  # two points closer than this, in widths of the space, are the same place: our choice, not tuned
+MISSED = 0.25  # a repetition is a lock-in if the regret exceeds the noise with this probability: docs/ledger.md
+CERTAIN = 0.002  # the error of the test for over-confidence that makes a repetition a lock-in: it is made at every step
+RESOLVED = 1e-4  # prior sd that draws of max f resolve: ten times the blur of values drawn at close points
+CLOSEST = 1000  # points at which an improvement is computed in units of y where y is transformed: a limit of cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,44 +69,6 @@ class Step:
         return Step(t, trial.x, trial.y, trial.origin, *said, choice, events)
 
 
-class Interval(NamedTuple):
-    """A credible interval."""
-
-    lower: float
-    upper: float
-
-
-@dataclass(frozen=True, eq=False)
-class Regret:
-    """Joint draws of the regrets of a run, in units of y, from the posterior of f after t values."""
-
-    t: int
-    recommended: Point
-    simple: Array  # (DRAWS or PATHS,), max f - f(recommended)
-    cumulative: Array  # the same, sum over the policy's queries x_s of max f - f(x_s)
-    how: str  # how max f was drawn, and what is approximate about it
-
-    def interval(self, level: float = 0.95) -> Interval:
-        """A credible interval for the simple regret: `credible_interval`."""
-        return credible_interval(self.simple, level)
-
-    def probability_below(self, eps: float) -> float:
-        """The probability that the simple regret is at most eps."""
-        return float(np.mean(self.simple <= eps))
-
-
-def credible_interval(draws: Array, level: float) -> Interval:
-    """The shorter of [0, q(level)] and the equal-tailed [q((1 - level) / 2), q((1 + level) / 2)], for a quantity >= 0.
-
-    Both hold the quantity with probability `level` given the data, so whichever the data choose does. The second is the
-    shorter one while the draws are far from 0, the first where 0 is possible or even likely: on a finite set the
-    recommended point may well be the best one, and an interval that cuts off 2.5 % at 0 would then be wrong.
-    """
-    tail = 0.5 * (1.0 - checked_level(level))
-    low, one_sided, high = np.quantile(draws, [tail, level, 1.0 - tail]).tolist()
-    return Interval(low, high) if high - low < one_sided else Interval(0.0, one_sided)
-
-
 class LockIn(NamedTuple):
     """The run repeats itself although more may be had."""
 
@@ -117,28 +78,44 @@ class LockIn(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
+class Memory:
+    """What was read of the ledgers of one run, so that the next ledger need not compute it again."""
+
+    regrets: dict[int, Regret]  # by the number of values
+    past: list[Step]  # the steps before the last
+
+
+@dataclass(frozen=True, eq=False)
 class Ledger:
     """The account of a run after n values: `steps`, `regret(t)`, `calibration`, `lock_in`, `improvement`."""
 
     trials: tuple[Trial, ...] = field(repr=False)  # those told, in the order in which they were told
     points: tuple[Array, ...] = field(repr=False)  # their coordinates, (d,) each
     noted: tuple[tuple[int, Event], ...] = field(repr=False)  # events, with the number of values told by then
-    space: Space = field(repr=False)
-    sign: float = field(repr=False)  # -1 where f is minimised
-    seed: int
-    priors: Priors = field(repr=False)
-    _regrets: dict[int, Regret] = field(repr=False)  # those read so far, shared with the other ledgers of the run
-    _past: list[Step] = field(repr=False)  # the steps before the last, as far as they were read, shared as well
+    orientation: Orientation = field(repr=False)
+    setting: Setting = field(repr=False)
+    known: tuple[Model | None, ...] = field(repr=False)  # models after the first of the values, to start from
+    memory: Memory = field(repr=False)
 
     @property
     def n(self) -> int:
         """The number of values told."""
         return len(self.trials)
 
+    @property
+    def space(self) -> Space:
+        """What may be queried."""
+        return self.setting.space
+
     @cached_property
     def y(self) -> Array:
         """The values told, (n,)."""
         return np.array([trial.y for trial in self.trials], dtype=float)
+
+    @cached_property
+    def values(self) -> Array:
+        """The values told, oriented so that larger is better, (n,)."""
+        return self.orientation.values(self.y)
 
     @cached_property
     def rows(self) -> Array:
@@ -147,13 +124,29 @@ class Ledger:
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
-        """What was known at each value told. Little for each step not read before."""
-        for t in range(len(self._past) + 1, self.n):
-            self._past.append(self._step(t))
-        return (*self._past[: self.n - 1], self._step(self.n)) if self.n else ()
+        """What was known at each value told. Cheap for each step not read before."""
+        past = self.memory.past
+        for t in range(len(past) + 1, self.n):
+            past.append(self._step(t))
+        return (*past[: self.n - 1], self._step(self.n)) if self.n else ()
 
     def _step(self, t: int) -> Step:
         return Step.of(t, self.trials[t - 1], tuple(event for told, event in self.noted if max(1, told) == t))
+
+    # The model
+
+    @cached_property
+    @one_blas_thread
+    def model(self) -> Model:
+        """What is believed after all values told, oriented so that larger is better."""
+        return Model.after(self.setting, self.points, self.values, *self.known)
+
+    @one_blas_thread
+    def model_after(self, t: int) -> Model:
+        """What was believed after the first t values."""
+        if not 1 <= t <= self.n:
+            raise ValueError(f"t is {t}, but {self.n} values have been told; give a number between 1 and that")
+        return self.model if t == self.n else Model.after(self.setting, self.points[:t], self.values[:t])
 
     # How far from the best
 
@@ -162,13 +155,16 @@ class Ledger:
         """The joint law of the regrets after the first t values (all of them by default), under the model of then.
 
         Joint draws of max f over the space, of f at the point recommended then and at the policy's queries; see
-        `gpmi.maxima` for what it costs and what is approximate. Random numbers come from (seed, t), so that reading
-        it twice gives the same, and no suggestion is changed by it.
+        `gpmi.ledger.maxima` for what it costs and what is approximate. Random numbers come from (seed, t), so that
+        reading it twice gives the same, and no suggestion is changed by it.
         """
         t = self.n if t is None else checks.whole("t", t, 1)
-        if t not in self._regrets:
-            self._regrets[t] = self._drawn(self._model(t))
-        return self._regrets[t]
+        if t not in self.memory.regrets:
+            model = self.model_after(t)
+            chosen = np.array([trial.origin == "policy" for trial in self.trials[:t]], dtype=bool)
+            rng = np.random.default_rng([self.setting.seed, t, 0, 1])  # no suggestion draws from it
+            self.memory.regrets[t] = drawn(model, self.rows[:t][chosen], self.orientation.normals(rng))
+        return self.memory.regrets[t]
 
     @one_blas_thread
     def is_below(self, eps: float, level: float = 0.95) -> bool:
@@ -176,26 +172,12 @@ class Ledger:
 
         Draws are made only where no single point settles it: P(regret > eps) >= P(f(x) - f(recommended) > eps).
         """
-        level, model = checked_level(level), self._present
+        level, model = checks.probability("level", level), self.model
         if not model.warp.bends and not model.members:
-            z = self.space.rows if self.space.rows is not None else screen_of(self.space, self.seed)
-            if most_likely_better(model.posterior, z, model.row, eps, self.sign) > 1.0 - level:
+            z = self.space.rows if self.space.rows is not None else screen_of(self.space, self.setting.seed)
+            if most_likely_better(model.posterior, z, model.recommended, eps) > 1.0 - level:
                 return False
         return self.regret().probability_below(eps) >= level
-
-    def _drawn(self, model: _Model) -> Regret:
-        t = model.posterior.n
-        chosen = np.array([trial.origin == "policy" for trial in self.trials[:t]], dtype=bool)
-        at = np.concatenate([model.row[None], self.rows[:t][chosen]])
-        members = model.members or [model.posterior]
-        rng = np.random.default_rng([self.seed, t, 0, 1])  # no suggestion draws from it
-        size = -(-(DRAWS if self.space.rows is not None else PATHS) // len(members))
-        parts = [draw_maxima(member, self.space, at, self.sign, size, rng, self.seed) for member in members]
-        best = model.warp.inverse(self.sign * np.concatenate([part.best for part in parts]))
-        values = model.warp.inverse(np.concatenate([part.at for part in parts]))
-        gaps = np.maximum(self.sign * (best[:, None] - values), 0.0)
-        how = parts[0].how + (f"; under {len(members)} draws of the prior" if model.members else "")
-        return Regret(t, self.space.decode(model.row), gaps[:, 0], gaps[:, 1:].sum(axis=1), how)
 
     # Whether the confidence was deserved
 
@@ -206,21 +188,18 @@ class Ledger:
         return Calibration(np.array(ahead), self._posterior)
 
     def _posterior(self) -> Posterior:
-        return self._present.posterior
+        return self.orientation.posterior(self.model.posterior)
 
     @cached_property
     def lock_in(self) -> LockIn | None:
         """Whether the run repeats itself although its own model says that more may be had, or cannot be trusted.
 
         It repeats itself if the policy's last REPEATS queries were at the same place. More may be had if the simple
-        regret exceeds the noise (`floor`) with a probability of at least MISSED; the model cannot be
-        trusted if its residuals are over-confident with an error of _CERTAIN: the test may be made after every step.
-        Draws are made only if the run repeats itself.
+        regret exceeds the noise (`floor`) with a probability of at least MISSED; the model cannot be trusted if its
+        residuals are over-confident with an error of CERTAIN. Draws are made only if the run repeats itself.
         """
         chosen = np.array([t for t, trial in enumerate(self.trials) if trial.origin == "policy"], dtype=int)
-        queries = self.rows[chosen] / self.space.span
-        away = np.flatnonzero(np.abs(queries - queries[-1:]).max(axis=1, initial=0.0) > SAME)
-        count = len(queries) - (int(away[-1]) + 1 if len(away) else 0)
+        count = repeats(self.rows[chosen] / self.space.span, SAME)
         if count < REPEATS:
             return None
         since = int(chosen[-count]) + 1
@@ -229,7 +208,7 @@ class Ledger:
         if missed >= MISSED:
             more = f"more than the noise, {self.floor:.3g}, is to be had with probability {missed:.0%}"
             return LockIn(since, missed, f"{repeated}, but {more}")
-        verdict, reason = judge(self.calibration.ahead, _CERTAIN)
+        verdict, reason = judge(self.calibration.ahead, CERTAIN)
         if verdict == "over-confident":
             return LockIn(since, missed, f"{repeated}, but the model is over-confident: {reason}")
         return None
@@ -239,24 +218,23 @@ class Ledger:
     @cached_property
     def noise_sd(self) -> float:
         """The standard deviation of the noise in units of y: at the recommended point, where y is transformed."""
-        return self._in_units_of_y(math.sqrt(self._present.posterior.noise_var))
+        return self._in_units_of_y(math.sqrt(self.model.posterior.noise_var))
 
     @cached_property
     def floor(self) -> float:
-        """The regret below which nothing can be told: the sd of the noise, or what draws of max f resolve if larger."""
-        model = self._present
-        (var,) = model.posterior.kernel.diagonal(model.row[None])
+        """The smallest regret that differs from 0: the sd of the noise, or what draws of max f resolve if larger."""
+        (var,) = self.model.posterior.kernel.diagonal(self.model.recommended[None])
         return max(self.noise_sd, self._in_units_of_y(RESOLVED * math.sqrt(var)))
 
     def _in_units_of_y(self, sd: float) -> float:
-        model = self._present
+        """A standard deviation at the recommended point, in units of y."""
+        model = self.model
         if not model.warp.bends:
             return sd
-        mu = float(model.posterior.mu(model.row)[0])
-        low, high = model.warp.inverse(np.array([mu - sd, mu + sd])).tolist()
-        return 0.5 * float(high - low)
+        return model.in_units_of_y(float(model.posterior.mu(model.recommended)[0]), sd)[1]
 
     @cached_property
+    @one_blas_thread
     def improvement(self) -> float:
         """max over x of E[(f(x) - f(recommended))^+] in units of y, from their joint law.
 
@@ -265,48 +243,29 @@ class Ledger:
         is transformed f(recommended) is taken for its median, and the expectation after the inverse, at the points
         that are best before it.
         """
-        posterior, _, warp, row = self._present
+        posterior, warp, row = self.model.posterior, self.model.warp, self.model.recommended
         best = float(posterior.mu(row)[0])
-        state = State(1, 0.0, posterior.noise_var, self.sign * best, self.sign * best, 1, 0, None)
-        z = self.space.rows
-        with one_blas_thread:
-            if z is None:
-                screen = Tracked.start(posterior, screen_of(self.space, self.seed))
-                objective = Objective(posterior, LogEI("mean"), state, self.sign)
-                rng = np.random.default_rng([self.seed, self.n, 0, 2])
-                assert isinstance(self.space, Parameters)
-                z = best_point(objective, self.space, screen, best_observed(posterior, self.sign), rng).row[None]
-            mu, var = moments_in_chunks(posterior, z)
+        state = State(noise_var=posterior.noise_var, best_observed=best, best_mean=best)
+        z = self.space.rows if self.space.rows is not None else self._most_promising(posterior, state)
+        mu, var = moments_in_chunks(posterior, z)
         if not warp.bends:
-            return float(EI("mean").score(self.sign * mu, spread_of_difference(posterior, z, row), state).max())
+            return float(EI("mean").score(mu, spread_of_difference(posterior, z, row), state).max())
         from scipy.special import ndtri
 
-        top = np.argsort(-EI("mean").score(self.sign * mu, var, state))[:_CLOSEST]
+        top = np.argsort(-EI("mean").score(mu, var, state))[:CLOSEST]
         quantiles = ndtri((np.arange(200) + 0.5) / 200)
         values = warp.inverse(mu[top, None] + np.sqrt(var[top, None]) * quantiles)
-        gains = np.maximum(self.sign * (values - warp.inverse(np.array([best]))), 0.0)
+        gains = np.maximum(values - warp.inverse(np.array([best])), 0.0)
         return float(gains.mean(axis=1).max())
 
-    # The model
-
-    @cached_property
-    def _present(self) -> _Model:
-        return self._model(self.n)
-
-    @one_blas_thread
-    def _model(self, t: int) -> _Model:
-        """The model in use with t values, and the point it recommends."""
-        if not 1 <= t <= self.n:
-            raise ValueError(f"t is {t}, but {self.n} values have been told; give a number between 1 and that")
-        if t == self.n and "_present" in self.__dict__:
-            return self._present
-        prior = self.priors(self.priors.point(t), self.rows, self.y)
-        z = prior.warp(self.y[:t])
-        posterior = prior.posterior().condition(self.rows[:t], z)
-        members = [one.posterior().condition(self.rows[:t], z) for one in prior.samples]
-        screen = None if self.space.rows is not None else Tracked.start(posterior, screen_of(self.space, self.seed))
-        rng = np.random.default_rng([self.seed, t, 0])  # what `recommend` draws from
-        return _Model(posterior, members, prior.warp, best_mean(posterior, members, self.space, self.sign, screen, rng))
+    def _most_promising(self, posterior: Posterior, state: State) -> Array:
+        """The point with the largest expected improvement, (1, d)."""
+        assert isinstance(self.space, Parameters)
+        screen = screen_of(self.space, self.setting.seed)
+        objective = Objective(posterior, LogEI("mean"), state)
+        rng = np.random.default_rng([self.setting.seed, self.n, 0, 2])
+        known = best_observed(posterior)
+        return best_point(objective, self.space, screen, objective(screen), known, rng).row[None]
 
     def __str__(self) -> str:
         if not self.n:
@@ -325,20 +284,3 @@ class Ledger:
             ("lock-in", "none" if lock_in is None else lock_in.reason),
         ]
         return "\n".join(f"{name:<15}{text}" for name, text in lines)
-
-
-class _Model(NamedTuple):
-    """What was believed after some of the values."""
-
-    posterior: Posterior
-    members: list[Posterior]  # the same under draws of the prior
-    warp: Warp
-    row: Array  # (d,), the recommended point
-
-
-def checked_level(level: float) -> float:
-    """A probability other than 0 and 1."""
-    remedy = "it is a probability: give a number between 0 and 1"
-    if not 0.0 < checks.number("level", level, remedy) < 1.0:
-        raise ValueError(f"level is {level!r}; {remedy}")
-    return float(level)

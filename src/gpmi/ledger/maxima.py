@@ -16,7 +16,10 @@ from gpmi.gp.kernels import RBF, Kernel, Linear, Matern, Product, Pullback, Sum
 from gpmi.gp.linalg import Factor, one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import chunks, moments_in_chunks
-from gpmi.search.argmax import JOINT, screen_of, sobol
+from gpmi.search.box import best_levels
+from gpmi.search.finite import JOINT
+from gpmi.search.screens import screen_of
+from gpmi.space.sobol import sobol
 from gpmi.space.space import Parameters, Space
 from gpmi.types import Array, Mask
 
@@ -36,7 +39,7 @@ Features: TypeAlias = Callable[[Array], tuple[Array, Pullback]]  # z (m, d) -> p
 class Maxima(NamedTuple):
     """Joint draws."""
 
-    best: Array  # (size,), max of sign * f over the space
+    best: Array  # (size,), max of f over the space
     at: Array  # (size, k), f at the points asked for
     how: str  # what was drawn, and what is approximate about it
 
@@ -46,61 +49,62 @@ def draw_maxima(
     posterior: Posterior,
     space: Space,
     at: Array,  # (k, d), points of the space
-    sign: float,
     size: int,
     rng: np.random.Generator,
     seed: int = 0,  # of the screen
 ) -> Maxima:
-    """`size` joint draws of max sign * f over the space and of f at `at`.
+    """`size` joint draws of max f over the space and of f at `at`.
 
     With K points that may hold the maximum O(n^2 m + n K^2 + K^3 + size K^2) on a finite set of m points. On a box m is
     that of the screen, and the climb adds O(size (n + K)) a round.
     """
     if space.rows is not None:
-        numbers = _most_plausible(posterior, space.rows, sign)
+        numbers = _most_plausible(posterior, space.rows)
         how = f"joint draws at the {len(numbers)} candidates that may hold the maximum"
         if len(numbers) > JOINT:
             numbers = numbers[:JOINT]
             how = f"joint draws at the {JOINT} candidates most likely to beat the best mean; a lower bound"
         draws = posterior.sample(np.concatenate([at, space.rows[numbers]]), rng, size)
-        return Maxima((sign * draws).max(axis=1), draws[:, : len(at)], how)
+        return Maxima(draws.max(axis=1), draws[:, : len(at)], how)
     assert isinstance(space, Parameters)
     screen = screen_of(space, seed)
-    frame = Frame.of(posterior, np.concatenate([at, screen[_most_plausible(posterior, screen, sign)]]))
+    frame = Frame.of(posterior, np.concatenate([at, screen[_most_plausible(posterior, screen)]]))
     probes = space.from_unit(sobol(space.unit_dim, 7, (seed, 2)))
-    probes = probes[_most_plausible(posterior, probes, sign)]
+    probes = probes[_most_plausible(posterior, probes)]
     groups = _GROUPS if frame.leaves_open(probes) else 1
     best, values = [], []
     for _ in range(groups):
         paths = frame.paths(-(-size // groups), rng, rough=groups > 1)
-        best.append(_maxima(paths, space, sign))
+        best.append(_maxima(paths, space))
         values.append(paths.values[: len(at)].T)
     between = f"{_GROUPS} sets of {FEATURES} random features" if groups > 1 else "their conditional mean"
     how = f"posterior paths through {len(frame.z)} points, continued by {between} and climbed; a lower bound"
     return Maxima(np.concatenate(best)[:size], np.concatenate(values)[:size], how)
 
 
-def _most_plausible(posterior: Posterior, z: Array, sign: float) -> NDArray[np.intp]:
-    """Which of z (m, d) may hold the maximum of sign * f over z, those most likely to beat the best mean first.
+def _most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
+    """Which of z (m, d) may hold the maximum of f over z, those most likely to beat the best mean first.
 
     A point whose mu + REACH sd is below another's mu - REACH sd is left out: the difference of the two values has at
     most the sum of their sd, so that it is the better one with P < 3e-7.
     """
     mu, var = moments_in_chunks(posterior, z)
-    mu, sd = sign * mu, np.sqrt(var)
+    sd = np.sqrt(var)
     may: Mask = mu + REACH * sd >= np.max(mu - REACH * sd)
     numbers = np.flatnonzero(may)
     chance = (mu[numbers] - mu.max()) / np.maximum(sd[numbers], _TINY)
     return numbers[np.argsort(-chance, kind="stable")]
 
 
-def most_likely_better(posterior: Posterior, z: Array, row: Array, by: float, sign: float) -> float:
-    """max over z (m, d) of P(sign f(z) - sign f(row) > by): what P(regret > by) is at least. O(n^2 m)."""
+def most_likely_better(posterior: Posterior, z: Array, row: Array, by: float) -> float:
+    """max over z (m, d) of P(f(z) - f(row) > by): what P(regret > by) is at least. O(n^2 m)."""
     from scipy.special import ndtr
 
-    gap = sign * (moments_in_chunks(posterior, z)[0] - posterior.mu(row)[0]) - by
+    gap = (moments_in_chunks(posterior, z)[0] - posterior.mu(row)[0]) - by
     spread = spread_of_difference(posterior, z, row)
-    p = np.where(spread == 0.0, gap > 0.0, ndtr(gap / np.sqrt(np.maximum(spread, _TINY))))
+    # Where the two values are the same, the means are too, up to the rounding of two ways to compute them.
+    surely = gap > 1e-12 * np.sqrt(posterior.kernel.diagonal(z))
+    p = np.where(spread == 0.0, surely, ndtr(gap / np.sqrt(np.maximum(spread, _TINY))))
     return float(p.max())
 
 
@@ -272,18 +276,19 @@ def _product_rule(a: Array, pull_a: Pullback, b: Array, pull_b: Pullback) -> Pul
 # Their maxima
 
 
-def _maxima(paths: Paths, space: Parameters, sign: float) -> Array:
-    """The largest value of sign * f found on each path: the best of climbs from its best points of z."""
-    values = sign * paths.values  # (K, size)
+def _maxima(paths: Paths, space: Parameters) -> Array:
+    """The largest value found on each path: the best of climbs from its best points of z."""
+    values = paths.values.copy()  # (K, size)
     size = values.shape[1]
     best: Array = values.max(axis=0)
     unit = (paths.z - space.lo) / space.span
     starts = 1 if paths.features is None else _STARTS
     for _ in range(starts):
         first = values.argmax(axis=0)
-        z, value = _climb(paths, space, paths.z[first], sign)
+        z, value = _climb(paths, space, paths.z[first])
         if space.combinations > 1:
-            z, value = _climb(paths, space, _best_levels(paths, space, z, value, sign), sign)
+            moved, _ = best_levels(lambda z, which: paths(z, which)[0], space, z, value, _spread_levels)
+            z, value = _climb(paths, space, moved)
         best = np.maximum(best, value)
         for s in range(size if starts > 1 else 0):  # not the same peak again
             near = ((unit - unit[first[s]]) ** 2).sum(axis=1) <= _APART**2 * unit.shape[1]
@@ -291,22 +296,21 @@ def _maxima(paths: Paths, space: Parameters, sign: float) -> Array:
     return best
 
 
-def _climb(paths: Paths, space: Parameters, z: Array, sign: float) -> tuple[Array, Array]:
-    """Local maxima of sign * f_s over the continuous coordinates, path s from z_s, all of them in lockstep.
+def _climb(paths: Paths, space: Parameters, z: Array) -> tuple[Array, Array]:
+    """Local maxima of the paths over the continuous coordinates, path s from z_s, all of them in lockstep.
 
     Projected gradient steps in units of the kernel's reach, as long as the last two gradients suggest (Barzilai and
-    Borwein 1988); a step that does not improve is not taken, and the next one is a quarter as long.
+    Borwein 1988); a step that does not improve is not taken, and the next one is a quarter as long. Not the climb of
+    `gpmi.search`, which would need d + 1 points for each of the hundreds of paths: see there.
     """
     free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
     metric = np.where(free, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
     which = np.arange(len(z))
     value, gradient = paths(z, which)
-    value, gradient = sign * value, sign * gradient
     length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), _TINY)  # a tenth of the reach at first
     for _ in range(_ROUNDS):
         new = np.clip(z + (length[:, None] * metric) * gradient, space.lo, space.hi)
         new_value, new_gradient = paths(new, which)
-        new_value, new_gradient = sign * new_value, sign * new_gradient
         better = new_value > value
         step = new - z
         curvature = (step * (gradient - new_gradient)).sum(axis=1)
@@ -319,18 +323,8 @@ def _climb(paths: Paths, space: Parameters, z: Array, sign: float) -> tuple[Arra
     return z, value
 
 
-def _best_levels(paths: Paths, space: Parameters, z: Array, value: Array, sign: float) -> Array:
-    """The point of each path with each discrete parameter in turn at its best level, the rest held."""
-    z, value = z.copy(), value.copy()
-    which = np.arange(len(z))
-    for parameter, column in zip(space.parameters, space.columns, strict=True):
-        if parameter.levels is None:
-            continue
-        count = len(parameter.levels)
-        for level in parameter.levels[np.unique(np.linspace(0, count - 1, min(count, _LEVELS)).round().astype(int))]:
-            trial = z.copy()
-            trial[:, column] = level
-            trial_value = sign * paths(trial, which)[0]
-            better = trial_value > value
-            z[better], value[better] = trial[better], trial_value[better]
-    return z
+def _spread_levels(levels: Array, here: Array) -> Array:
+    """At most _LEVELS levels, spread evenly, both ends included."""
+    count = len(levels)
+    picked: Array = levels[np.unique(np.linspace(0, count - 1, min(count, _LEVELS)).round().astype(int))]
+    return picked

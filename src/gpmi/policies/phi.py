@@ -22,23 +22,24 @@ from gpmi import checks
 from gpmi.policies.promises import NONE, Promises
 from gpmi.types import Array
 
-_TINY = 1e-300
-_TRUST = 0.25  # how many kept promises a model is trusted for before it has made any
-_FAR = 1e150  # the largest z whose square is a number
+TRUST = 0.25  # promises that count as made and kept before the first one: chosen in docs/policy.md's ablations
+OF_FAILURE = "it is a probability of failure: give a number between 0 and 1"
+_TINY = 1e-300  # keeps a quotient finite where the variance is 0
+_FAR = 1e150  # the square of a larger z would overflow
 
 
 @dataclass(frozen=True)
 class State:
     """What a policy may know of the run besides mu and var. Values are oriented so that larger is better."""
 
-    t: int  # the number of this query among those the policy chose, from 1
-    gamma_hat: float  # sum of sigma_s^2(x_s) over the policy's earlier queries, pending and failed ones included
-    noise_var: float
-    best_observed: float  # the largest y told; the prior mean before the first
-    best_mean: float  # the largest posterior mean at a told point; the prior mean before the first
-    size: int  # |D|: the number of points, or of settings of the discrete parameters (1 on a box)
-    dim: int  # the number of continuous coordinates, 0 on a finite set
-    horizon: int | None  # T, the number of queries the policy may choose in all, if the user said so
+    t: int = 1  # the number of this query among those the policy chose, from 1
+    gamma_hat: float = 0.0  # sum of sigma_s^2(x_s) over the policy's earlier queries, pending and failed ones included
+    noise_var: float = 0.0
+    best_observed: float = 0.0  # the largest y told; the prior mean before the first
+    best_mean: float = 0.0  # the largest posterior mean at a told point; the prior mean before the first
+    size: int = 1  # |D|: the number of points, or of settings of the discrete parameters (1 on a box)
+    dim: int = 0  # the number of continuous coordinates, 0 on a finite set
+    horizon: int | None = None  # T, the number of queries the policy may choose in all, if the user said so
     promises: Promises = NONE  # what the policy's earlier queries promised, and how much of it was kept
 
 
@@ -109,7 +110,7 @@ class GPMI(Policy):
     grows_with_var: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_delta(self.delta)
+        checks.probability("delta", self.delta, OF_FAILURE)
         if self.alpha is not None:
             checks.positive("alpha", self.alpha)
 
@@ -150,7 +151,7 @@ class GPUCB(Policy):
     grows_with_var: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_delta(self.delta)
+        checks.probability("delta", self.delta, OF_FAILURE)
         checks.positive("scale", self.scale)
 
     def beta(self, state: State) -> float:
@@ -187,7 +188,7 @@ class VarianceBonus(Policy):
     grows_with_var: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_delta(self.delta)
+        checks.probability("delta", self.delta, OF_FAILURE)
 
     def phi(self, var: Array, state: State) -> Array:
         result: Array = 0.5 * np.sqrt(np.log(2.0 / self.delta)) * var
@@ -267,7 +268,7 @@ class Reinvest(Policy):
     - c H_t EI is what the investment can bring back: the gain EI promises, enjoyed by the H_t queries that are left.
       H_t = T - t + 1 with a horizon T; without one, or beyond it, H_t = t: a run is expected to last as long again.
     - k_t = (1/4 + kept) / (1/4 + made), between `floor` and 1, is the share of the model's promises that were kept so
-      far (`gpmi.promises.Promises`). Where exploring has not paid what the model promised, the policy stops paying for
+      far (`gpmi.policies.promises`). Where exploring has not paid what the model promised, the policy stops paying for
       it, and tries again when those promises are long ago.
 
     GP-MI stops paying because it has learned much; this one because it has gained little, and it comes back.
@@ -290,24 +291,34 @@ class Reinvest(Policy):
 
     def __post_init__(self) -> None:
         checks.positive("c", self.c)
-        _check_delta(self.delta)
+        checks.probability("delta", self.delta, OF_FAILURE)
         if not 0.0 < checks.number("floor", self.floor, "give a share between 0 and 1") <= 1.0:
             raise ValueError(f"floor is {self.floor!r}; give a share between 0 and 1")
 
     def share(self, state: State) -> float:
         """k_t."""
         promises = state.promises
-        return min(1.0, max(self.floor, (_TRUST + promises.kept) / (_TRUST + promises.made)))
+        return min(1.0, max(self.floor, (TRUST + promises.kept) / (TRUST + promises.made)))
 
     def queries_left(self, state: State) -> int:
         """H_t."""
         t, horizon = state.t, state.horizon
         return t if horizon is None or t > horizon else horizon - t + 1
 
+    def phi(self, var: Array, state: State, mu: Array | None = None) -> Array:
+        """phi_t where the posterior has variance var and mean mu; as at the best mean so far if mu is left out."""
+        at = np.full_like(var, state.best_mean) if mu is None else mu
+        return self._parts(at, var, state)[0]
+
     def score(self, mu: Array, var: Array, state: State) -> Array:
-        return self.with_derivatives(mu, var, state)[0]
+        return mu + self.phi(var, state, mu)
 
     def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
+        phi, by_mu, by_var = self._parts(mu, var, state)
+        return mu + phi, 1.0 + by_mu, by_var
+
+    def _parts(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
+        """phi and its derivatives by mu and by var."""
         from scipy.special import ndtr
 
         k, sd = self.share(state), np.sqrt(np.maximum(var, _TINY))
@@ -318,9 +329,9 @@ class Reinvest(Policy):
         returned = weight * sd * (pdf + z * cdf)
         optimism = k * math.sqrt(math.log(2.0 * state.t**2 / self.delta))
         paid = optimism * sd
-        dear = returned < paid
-        by_mu = 1.0 + np.where(dear, weight * cdf, 0.0)
-        return mu + np.where(dear, returned, paid), by_mu, np.where(dear, weight * pdf, optimism) / (2.0 * sd)
+        limited = returned < paid
+        by_mu = np.where(limited, weight * cdf, 0.0)
+        return np.where(limited, returned, paid), by_mu, np.where(limited, weight * pdf, optimism) / (2.0 * sd)
 
 
 @dataclass(frozen=True)
@@ -349,6 +360,9 @@ class Mean(Policy):
 
     guarantee: ClassVar[Guarantee] = Guarantee(False, "it never explores.", "none", "none")
     grows_with_var: ClassVar[bool] = True
+
+    def phi(self, var: Array, state: State) -> Array:
+        return np.zeros_like(var)
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
         return mu
@@ -407,9 +421,3 @@ def _log_h(z: Array) -> Array:
         far = np.log(b) + np.log1p(-3.0 * b + 15.0 * b**2 - 105.0 * b**3)
         log_h = np.where(z < -1.0, _log_pdf(z) + np.where(a > 50.0, far, tail), log_h)
     return log_h
-
-
-def _check_delta(delta: float) -> None:
-    remedy = "it is a probability of failure: give a number between 0 and 1"
-    if not 0.0 < checks.number("delta", delta, remedy) < 1.0:
-        raise ValueError(f"delta is {delta!r}; {remedy}")

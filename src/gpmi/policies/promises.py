@@ -1,8 +1,8 @@
-"""What a run's queries promised and what they kept, read off the posterior like gamma_hat.
+"""What a run's queries promised and what they kept: arithmetic on the one-step-ahead predictions of the run.
 
-The pivots of the Cholesky factor in query order and the whitened values hold every one-step-ahead prediction of the
-run: f(x_s) ~ N(mu_s, sigma_s^2) before y_s was told. Nothing is stored besides the posterior, so nothing goes stale:
-after a refit the account is what it would have been under the new prior.
+Before y_s was told, the model said f(x_s) ~ N(mu_s, sigma_s^2). All these predictions can be read off the posterior,
+like gamma_hat (`gpmi.model`). So nothing is stored that could go stale: after a refit the account is what it would
+have been under the new prior.
 """
 
 from __future__ import annotations
@@ -11,11 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi.gp.posterior import Posterior
 from gpmi.types import Array, Mask
 
-_HOPELESS = -5.0  # an improvement of more than 5 sd weighs 1e-7 of a promise: neither side of it is counted
-_SURE = 5.0  # b_s is raised to mu_s - 5 sd_s: a gain that is certain must not outweigh all others
+HOPELESS = -5.0  # a query whose mean is 5 sd below the best promises 5e-8 sd: neither side of it is counted
+SURE = 5.0  # b_s is raised to mu_s - 5 sd_s at least: a gain that is certain must not outweigh all others
 
 
 @dataclass(frozen=True)
@@ -37,12 +36,6 @@ class Promises:
 NONE = Promises()
 
 
-def promises(posterior: Posterior, counted: Mask, sign: float = 1.0) -> Promises:
-    """The promises of the observations in the mask `counted` (n,); sign = -1 when f is minimised. O(n)."""
-    pivot, surprise = posterior.factor.diagonal, sign * posterior.whitened
-    return account(sign * posterior.y - pivot * surprise, posterior.predictive_var, pivot, surprise, counted)
-
-
 def account(mu: Array, var: Array, pivot: Array, surprise: Array, counted: Mask) -> Promises:
     """The promises of queries predicted as N(mu_s, var_s), pivot_s^2 with noise, `surprise` (n,) pivots off. O(n)."""
     from scipy.special import ndtr
@@ -54,10 +47,10 @@ def account(mu: Array, var: Array, pivot: Array, surprise: Array, counted: Mask)
     best = np.maximum.accumulate(after)[:-1]  # b_s for s = 2..n
     signal = (var / pivot**2)[1:]  # what is f and not noise in a query: repeats of a known point count for nothing
     mu, sd, after = mu[1:], sd[1:], after[1:]
-    best = np.maximum(best, mu - _SURE * sd)
+    best = np.maximum(best, mu - SURE * sd)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z = (mu - best) / sd
-        use = counted[1:] & (z > _HOPELESS) & np.isfinite(z)
+        use = counted[1:] & (z > HOPELESS) & np.isfinite(z)
     weight = np.cumsum(counted)[1:] / np.count_nonzero(counted) * signal
     z, sd, gain, weight = z[use], sd[use], np.maximum(after - best, 0.0)[use], weight[use]
     pdf, cdf = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi), ndtr(z)

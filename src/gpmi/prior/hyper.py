@@ -283,7 +283,7 @@ def _warps(y: Array) -> list[list[Warp]]:
         if len(gaps) > 1:
             ranks = sorted({len(gaps) // 2, len(gaps) // 4, len(gaps) // 8})
             least = 0.1 * (hi - lo) if np.isfinite(hi - lo) else 0.0  # between knees digits are kept only down to s
-            kinds.append([Warp(lo, hi, max(float(gaps[k]), least)) for k in ranks])
+            kinds.append([Warp(lo, hi, max(float(gaps[k]), least), hi if hi < np.inf else lo) for k in ranks])
     return kinds
 
 

@@ -22,6 +22,10 @@ class Warp:
     lo: float = -np.inf
     hi: float = np.inf
     s: float = 1.0
+    o: float = 0.0
+
+    def mirrored(self) -> Warp:
+        return Warp(-self.hi, -self.lo, self.s, -self.o)
 
     def __str__(self) -> str:
         sides = [f"above {self.hi:.6g}"] * (self.hi < np.inf) + [f"below {self.lo:.6g}"] * (self.lo > -np.inf)
@@ -35,7 +39,7 @@ class Warp:
     @property
     def _knees(self) -> tuple[float, float, float]:
         """o, and lo and hi counted from it."""
-        o = self.hi if self.hi < np.inf else self.lo
+        o = self.o
         return o, self.lo - o, self.hi - o
 
     def __call__(self, y: Array) -> Array:

@@ -15,10 +15,11 @@ import numpy as np
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import moments_in_chunks
 from gpmi.ledger.account import Ledger
-from gpmi.optimizer import Optimizer, Trial
+from gpmi.optimizer import Optimizer
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.run import Result
 from gpmi.space.space import Candidates, Choice, Int, Parameter, Parameters, Space
+from gpmi.trials import Trial
 from gpmi.types import Array
 
 if TYPE_CHECKING:

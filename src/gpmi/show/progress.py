@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gpmi.optimizer import Optimizer, Trial
+from gpmi.optimizer import Optimizer
+from gpmi.trials import Trial
 
 if TYPE_CHECKING:
     from rich.console import Console

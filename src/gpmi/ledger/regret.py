@@ -1,0 +1,74 @@
+"""The regrets of a run as the model sees them: joint draws, and intervals from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gpmi import checks
+from gpmi.ledger.maxima import draw_maxima
+from gpmi.model import Model
+from gpmi.types import Array, Mask, Point
+
+DRAWS = 512  # of max f on a finite set: the sd of an estimated probability of 0.95 is then 0.01
+PATHS = 256  # the same where the points cannot be enumerated and each draw is climbed: an sd of 0.014
+
+
+class Interval(NamedTuple):
+    """A credible interval."""
+
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True, eq=False)
+class Regret:
+    """Joint draws of the regrets of a run, in units of y, from the posterior of f after t values."""
+
+    t: int
+    recommended: Point
+    simple: Array  # (DRAWS or PATHS,), max f - f(recommended)
+    cumulative: Array  # the same, sum over the policy's queries x_s of max f - f(x_s)
+    how: str  # how max f was drawn, and what is approximate about it
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """A credible interval for the simple regret: `credible_interval`."""
+        return credible_interval(self.simple, level)
+
+    def probability_below(self, eps: float) -> float:
+        """The probability that the simple regret is at most eps."""
+        return float(np.mean(self.simple <= eps))
+
+
+def credible_interval(draws: Array, level: float) -> Interval:
+    """The shorter of [0, q(level)] and the equal-tailed [q((1 - level) / 2), q((1 + level) / 2)], for a quantity >= 0.
+
+    Both hold the quantity with probability `level` given the data, so whichever the data choose does. The second is the
+    shorter one while the draws are far from 0, the first where 0 is possible or even likely: on a finite set the
+    recommended point may well be the best one, and an interval that cuts off 2.5 % at 0 would then be wrong.
+    """
+    tail = 0.5 * (1.0 - checks.probability("level", level))
+    low, one_sided, high = np.quantile(draws, [tail, level, 1.0 - tail]).tolist()
+    return Interval(low, high) if high - low < one_sided else Interval(0.0, one_sided)
+
+
+def drawn(model: Model, queries: Array, rng: np.random.Generator) -> Regret:
+    """Joint draws of max f, of f at the recommended point and at the policy's `queries` (k, d), under the model."""
+    space, seed = model.setting.space, model.setting.seed
+    at = np.concatenate([model.recommended[None], queries])
+    size = -(-(DRAWS if space.rows is not None else PATHS) // len(model.mixture))
+    parts = [draw_maxima(posterior, space, at, size, rng, seed) for posterior in model.mixture]
+    best = model.warp.inverse(np.concatenate([part.best for part in parts]))
+    values = model.warp.inverse(np.concatenate([part.at for part in parts]))
+    gaps = np.maximum(best[:, None] - values, 0.0)
+    how = parts[0].how + (f"; under {len(model.members)} draws of the prior" if model.members else "")
+    return Regret(model.n, space.decode(model.recommended), gaps[:, 0], gaps[:, 1:].sum(axis=1), how)
+
+
+def repeats(queries: Array, same: float) -> int:
+    """How many of the last queries (k, d), in widths of the space, are within `same` of the last one."""
+    away: Mask = np.abs(queries - queries[-1:]).max(axis=1, initial=0.0) > same
+    far = np.flatnonzero(away)
+    return len(queries) - (int(far[-1]) + 1 if len(far) else 0)

@@ -1,0 +1,164 @@
+"""The best point of a space that cannot be enumerated: screen it, then climb from the best points of the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from gpmi.gp.posterior import Draw, Posterior
+from gpmi.gp.tracking import first_best, mean_in_chunks
+from gpmi.policies.phi import Mean, State
+from gpmi.search.climb import climb
+from gpmi.search.objective import Found, Objective, mean
+from gpmi.search.screens import best_observed, neighbours, screen_of
+from gpmi.space import Parameters, Space
+from gpmi.space.apart import far_apart
+from gpmi.types import Array, Event, Numbers
+
+STARTS = 6  # points climbed in lockstep: six cost little more than one, see the table in docs/benchmarks/engine.md
+APART = 0.05  # starts are farther from each other than this, in diagonals of the box: our choice, not tuned
+TOLERANCE = 1e-6  # a gain smaller than this, in ranges of the screen's scores, is none
+MOST_LEVELS = 512  # levels of one discrete parameter that are all tried: no more than the screen has points
+WIDTHS = (3e-2, 1e-2, 3e-3, 1e-3)  # of the neighbourhoods in which the best point of a draw is refined
+
+# Points (k, d) and the numbers (k,) of those they come from -> values (k,)
+Values: TypeAlias = Callable[[Array, Numbers], Array]
+Levels: TypeAlias = Callable[[Array, Array], Array]  # all levels (k, w) and the present one (w,) -> those to try
+
+
+def best_point(
+    objective: Objective,
+    space: Parameters,
+    screen: Array,  # (m, d), points of the space
+    screened: Array,  # (m,), the scores there
+    known: Array,  # (k, d): good points to look around, best first
+    rng: np.random.Generator,
+    visited: Array | None = None,  # (k, d): points that may not be chosen
+) -> Found:
+    """The best point found by a multi-start climb from the best points of a screen.
+
+    Integers and choices are searched exactly: with the reals held, every level of one parameter after the other is
+    scored, and the reals are climbed again, until nothing improves.
+    """
+    z = np.concatenate([screen, neighbours(space, known, rng), known])
+    score = np.concatenate([screened, objective(z[len(screen) :])])
+    order = np.argsort(-score, kind="stable")[: 20 * STARTS]
+    starts = z[far_apart((z - space.lo) / space.span, order, APART, STARTS)]
+    finite = score[np.isfinite(score)]
+    tolerance = TOLERANCE * float(np.ptp(finite)) if len(finite) else 0.0
+    points, scores = _polish(objective, space, starts, tolerance)
+    for _ in range(10 if space.combinations > 1 else 0):
+        moved, improved = best_levels(lambda z, _: objective(z), space, points, scores, _some_levels)
+        better = improved > scores + tolerance
+        if not better.any():
+            break
+        points[better], scores[better] = _polish(objective, space, moved[better], tolerance)
+    return _best_of(objective, np.concatenate([points, z]), np.concatenate([scores, score]), visited)
+
+
+def drawn_point(
+    objective: Objective,
+    space: Parameters,
+    screen: Array,  # (m, d)
+    known: Array,  # (k, d)
+    rng: np.random.Generator,
+    normals: np.random.Generator,  # for the draw of f
+    visited: Array | None = None,  # (k, d)
+) -> Found:
+    """The argmax of one draw of f, evaluated at the screen, then in ever smaller neighbourhoods of its best point."""
+    objective = objective.any_member(rng)
+    draw = Draw(objective.posterior, normals)
+    z = np.concatenate([screen, neighbours(space, known, rng)])
+    value = draw(z)
+    for width in WIDTHS:
+        near = neighbours(space, z[[first_best(value)]], rng, width)
+        z, value = np.concatenate([z, near]), np.append(value, draw(near))
+    return _best_of(objective, z, value, visited)
+
+
+def best_mean(
+    posterior: Posterior,
+    members: tuple[Posterior, ...],  # the same under other priors; where there are any, their means are averaged
+    space: Space,
+    seed: int,
+) -> Array:
+    """The point (d,) with the largest posterior mean, observed or not; of equals the first on a finite set."""
+    if space.rows is not None:
+        means = mean([mean_in_chunks(member, space.rows) for member in members or (posterior,)])
+        row: Array = space.rows[first_best(means)]
+        return row
+    assert isinstance(space, Parameters)
+    screen, rng = screen_of(space, seed), np.random.default_rng([seed, posterior.n, 0])
+    parts = tuple(Objective(member, Mean(), State()) for member in members)
+    screened = mean([member.mu(screen) for member in members or (posterior,)])
+    objective = Objective(posterior, Mean(), State(), parts)
+    return best_point(objective, space, screen, screened, best_observed(posterior), rng).row
+
+
+def best_levels(
+    f: Values,
+    space: Parameters,
+    points: Array,  # (s, d)
+    values: Array,  # (s,), f there
+    levels: Levels,
+) -> tuple[Array, Array]:
+    """Each point with each discrete parameter in turn at its best level, the rest held; and f there."""
+    points, values = points.copy(), values.copy()
+    for parameter, column in zip(space.parameters, space.columns, strict=True):
+        if parameter.levels is None:
+            continue
+        for i in range(len(points)):
+            options = levels(parameter.levels, points[i, column])
+            trial = np.repeat(points[i : i + 1], len(options), axis=0)
+            trial[:, column] = options
+            trial_values = f(trial, np.full(len(trial), i))
+            k = first_best(trial_values)
+            if trial_values[k] > values[i]:
+                points[i], values[i] = trial[k], trial_values[k]
+    return points, values
+
+
+def _some_levels(levels: Array, here: Array) -> Array:
+    """All levels; of very many levels of a whole number 256 spread evenly, and those 1, 2, 4, ... steps from here."""
+    k = len(levels)
+    if k <= MOST_LEVELS:
+        return levels
+    at = int(np.searchsorted(levels[:, 0], here[0]))
+    jumps = 2 ** np.arange(int(np.log2(k)) + 1)
+    picks = np.concatenate([np.linspace(0, k - 1, 256).astype(int), [at], at + jumps, at - jumps])
+    result: Array = levels[np.unique(np.clip(picks, 0, k - 1))]
+    return result
+
+
+def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
+    """Climb from every start over the continuous coordinates, the others held."""
+    is_free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
+    if not is_free.any():
+        return starts.copy(), objective(starts)
+    free = slice(None) if is_free.all() else is_free  # a view is cheaper than a copy
+    lo, width = space.lo[free], space.span[free]
+    reach = objective.posterior.kernel.reach(space.dim)[free] / width
+
+    def unit_objective(u: Array, which: Numbers) -> tuple[Array, Array]:
+        z = starts[which]
+        z[:, free] = lo + u * width
+        value, gradient = objective.with_gradient(z)
+        return value, gradient[:, free] * width
+
+    u, value = climb(unit_objective, (starts[:, free] - lo) / width, np.minimum(reach, 1.0), tolerance)
+    points = starts.copy()
+    points[:, free] = np.clip(lo + u * width, lo, space.hi[free])
+    return points, value
+
+
+def _best_of(objective: Objective, points: Array, scores: Array, visited: Array | None) -> Found:
+    """The best of the points that were looked at; points that were visited only if there are no others."""
+    if visited is None or len(visited) == 0:
+        return objective.found(points[first_best(scores)])
+    seen = (points[:, None] == visited).all(axis=2).any(axis=1)
+    if seen.all():
+        event = Event("repeat", f"all {len(points)} points that were looked at had been asked before")
+        return objective.found(points[first_best(scores)], events=(event,))
+    return objective.found(points[first_best(scores, seen)])

@@ -1,0 +1,57 @@
+"""The best of finitely many points: the exact argmax, a tie going to the lowest row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpmi.gp.posterior import Posterior
+from gpmi.gp.tracking import Tracked, chunks, first_best, lazy_argmax, moments_in_chunks
+from gpmi.search.objective import Found, Objective
+from gpmi.types import Array, Event, Mask
+
+JOINT = 2048  # points at which one joint draw is made. It costs O(JOINT^3): about half a second, our limit for an ask
+
+
+def best_row(
+    objective: Objective,
+    rows: Array,  # (m, d)
+    excluded: Mask | None,  # (m,)
+    tracked: Tracked | None,
+    bound: Array | None,
+) -> tuple[Found, Array | None]:
+    """The exact argmax on a finite set, and bounds of the variances for the next lazy search.
+
+    `tracked` holds the moments if they are kept up to date. Otherwise variances are lazy if the policy allows it.
+    """
+    posterior, policy = objective.posterior, objective.policy
+    if objective.members:
+        score = np.concatenate([objective(rows[part]) for part in chunks(len(rows), posterior.n)])
+        number = first_best(score, excluded)
+        return objective.found(rows[number], number), None
+    if tracked is None and policy.grows_with_var:
+        number, bound = lazy_argmax(posterior, rows, objective.index, bound, excluded)
+        return objective.found(rows[number], number), bound
+    mu, var = (tracked.mu, tracked.var) if tracked is not None else moments_in_chunks(posterior, rows)
+    score = objective.index(mu, var)
+    number = first_best(score, excluded)
+    return Found(rows[number], float(mu[number]), float(var[number]), float(score[number]), number), None
+
+
+def drawn_row(
+    objective: Objective,
+    rows: Array,  # (m, d)
+    excluded: Mask | None,  # (m,)
+    rng: np.random.Generator,
+    normals: np.random.Generator,  # for the draw of f
+) -> Found:
+    """The argmax of one joint draw of f over the rows, or over JOINT random ones where there are more."""
+    objective = objective.any_member(rng)
+    posterior: Posterior = objective.posterior
+    numbers = np.arange(len(rows)) if excluded is None else np.flatnonzero(~excluded)
+    events: tuple[Event, ...] = ()
+    if len(numbers) > JOINT:
+        total, numbers = len(numbers), np.sort(rng.choice(numbers, JOINT, replace=False))
+        events = (Event("reduced search", f"the joint draw was made at {JOINT} random rows of {total}"),)
+    draw = posterior.sample(rows[numbers], normals)[0]
+    number = int(numbers[first_best(draw)])
+    return objective.found(rows[number], number, events)

@@ -1,0 +1,90 @@
+"""A policy's score as a function of the point, with its gradient: one chain rule for every kernel and policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpmi.gp.posterior import Posterior
+from gpmi.gp.tracking import Tracked
+from gpmi.policies.phi import Policy, State
+from gpmi.types import Array, Event
+
+
+@dataclass(frozen=True)
+class Found:
+    """The point that was chosen and what the model says of it."""
+
+    row: Array  # (d,)
+    mu: float
+    var: float
+    score: float
+    number: int | None = None  # its row on a finite set
+    events: tuple[Event, ...] = ()
+
+
+@dataclass(frozen=True)
+class Objective:
+    """A policy's score as a function of the point.
+
+    Where there are `members`, models of the same observations under other priors, it is the mean of their scores.
+    """
+
+    posterior: Posterior
+    policy: Policy
+    state: State
+    members: tuple[Objective, ...] = ()
+
+    def index(self, mu: Array, var: Array) -> Array:
+        """The score where the posterior has mean mu and variance var."""
+        score = self.policy.score(mu, var, self.state)
+        bad = np.flatnonzero(np.isnan(score))
+        if len(bad):
+            raise ValueError(
+                f"{self.policy!r} gave the score nan where mu is {mu[bad[0]]:g} and var is {var[bad[0]]:g}; "
+                "phi must be a number for every var >= 0, 0 included"
+            )
+        return score
+
+    def __call__(self, z: Array) -> Array:
+        """The score at z (m, d). O(n^2 m) for each member."""
+        if self.members:
+            return mean([member(z) for member in self.members])
+        return self.index(*self.posterior(z))
+
+    def at(self, tracked: Tracked) -> Array:
+        """The score at the points whose moments are kept up to date."""
+        return self(tracked.z) if self.members else self.index(tracked.mu, tracked.var)
+
+    def with_gradient(self, z: Array) -> tuple[Array, Array]:
+        """The score at z (m, d) and its gradient by z, (m, d)."""
+        if self.members:
+            scores, gradients = zip(*(member.with_gradient(z) for member in self.members), strict=True)
+            return mean(scores), mean(gradients)
+        mu, var, pull = self.posterior.with_pullback(z)
+        score, by_mu, by_var = self.policy.with_derivatives(mu, var, self.state)
+        return score, pull(by_mu, by_var)
+
+    def found(self, row: Array, number: int | None = None, events: tuple[Event, ...] = ()) -> Found:
+        """What is known of the point with coordinates `row`."""
+        mu, var = self.posterior(row[None])
+        if self.members:  # the moments of the mixture
+            moments = [member.posterior(row[None]) for member in self.members]
+            mu = mean([m for m, _ in moments])
+            var = mean([v + (m - mu) ** 2 for m, v in moments])
+        if self.policy.joint:
+            score = float("nan")
+        else:
+            score = float((self(row[None]) if self.members else self.index(mu, var))[0])
+        return Found(row, float(mu[0]), float(var[0]), score, number, events)
+
+    def any_member(self, rng: np.random.Generator) -> Objective:
+        """The objective of one member at random: a joint draw of f begins with a draw of its prior."""
+        return self.members[int(rng.integers(len(self.members)))] if self.members else self
+
+
+def mean(values: Sequence[Array]) -> Array:
+    """The mean of a few arrays of the same shape."""
+    return np.asarray(np.mean(values, axis=0))

@@ -1,0 +1,58 @@
+"""Points to look at before anything is known: the initial design, the screen of a space, neighbours of good points."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpmi.gp.posterior import Posterior
+from gpmi.space import Parameters, Space
+from gpmi.space.sobol import sobol
+from gpmi.types import Array
+
+SCREEN = 512  # points of the screen, a power of 2 for Sobol: as many moments as an ask can afford at n = 1000
+NEIGHBOURS = 64  # points of the screen close to the best known ones: an eighth of it, our choice, not tuned
+KNOWN = 3  # how many of the best observed points get neighbours: the top one may be a lucky value
+
+
+def design_of(space: Space, seed: int, count: int) -> Array:
+    """Rows of the initial design, at least `count` if the space has that many: the same first rows for any count."""
+    if space.rows is not None:
+        order = np.random.default_rng(seed).permutation(len(space.rows))
+        return space.rows[order]
+    assert isinstance(space, Parameters)
+    return space.from_unit(sobol(space.unit_dim, max(4, count.bit_length()), (seed, 0)))
+
+
+def screen_of(space: Space, seed: int) -> Array:
+    """SCREEN points spread over a space that cannot be enumerated, the same for the same seed."""
+    assert isinstance(space, Parameters)
+    return space.from_unit(sobol(space.unit_dim, SCREEN.bit_length() - 1, (seed, 1)))
+
+
+def best_observed(posterior: Posterior) -> Array:
+    """The observed points with the largest posterior means, best first, (KNOWN, d) or fewer."""
+    if posterior.n == 0:
+        return np.empty((0, posterior.x.shape[1]))
+    return posterior.x[np.argsort(-posterior.mu_at_observed, kind="stable")[:KNOWN]]
+
+
+def neighbours(space: Parameters, known: Array, rng: np.random.Generator, width: float | None = None) -> Array:
+    """Points around the known ones (k, d), often moved in few coordinates only.
+
+    Their distances are about `width` of the box, or anything from a tenth to a thousandth of it.
+    """
+    if len(known) == 0:
+        return np.empty((0, space.dim))
+    centre = known[rng.integers(len(known), size=NEIGHBOURS)]
+    d = len(space.parameters)
+    widths = 10.0 ** rng.uniform(-3.0, -1.0, (NEIGHBOURS, 1)) if width is None else np.full((NEIGHBOURS, 1), width)
+    moves = rng.random((NEIGHBOURS, d)) < np.maximum(rng.random((NEIGHBOURS, 1)), 2.0 / d)
+    step = rng.standard_normal((NEIGHBOURS, d)) * widths * moves
+    near = np.clip(centre + step[:, space.groups] * space.span, space.lo, space.hi)
+    if space.combinations > 1:
+        fresh = space.from_unit(rng.random((NEIGHBOURS, d)))
+        swaps = moves & (rng.random((NEIGHBOURS, d)) < 0.3)
+        for j, (p, column) in enumerate(zip(space.parameters, space.columns, strict=True)):
+            if p.levels is not None:
+                near[:, column] = np.where(swaps[:, j : j + 1], fresh[:, column], centre[:, column])
+    return near

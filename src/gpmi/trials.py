@@ -1,0 +1,212 @@
+"""The log of a run: which points were asked or told, what became of each, and in which order. It knows no model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+import numpy as np
+
+from gpmi import checks
+from gpmi.types import Array, Mask, Point
+
+Status: TypeAlias = Literal["pending", "told", "failed"]
+Origin: TypeAlias = Literal["design", "policy", "user"]
+Happened: TypeAlias = Literal["added", "told", "failed", "forgotten"]
+
+LARGEST = 1e100  # of |y|: its square must be a number, also after a few sums and products
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One point: where it came from, what was predicted when it was chosen, and what became of it."""
+
+    number: int
+    x: Point
+    y: float | None
+    status: Status
+    origin: Origin  # asked as part of the initial design, asked by the policy, or told without being asked
+    order: int | None = None  # when its outcome came in, among all outcomes
+    mu: float | None = None  # the posterior mean at x when the policy chose it; the median where y was transformed
+    sd: float | None = None  # the posterior standard deviation of f there, or half the width of its central 68 %
+    phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi, in the units of the transformed y
+    gamma_hat: float | None = None  # gamma_hat_{t-1}, in the square of these units
+    explored: bool | None = None  # whether mu was more than a noise sd below the best mean at a told point
+    # Under the model of the policy's last choice, extended by the values told since:
+    surprise: float | None = None  # (y - mu) / sqrt(var + noise_var)
+    information: float | None = None  # what y told about f in nats, log(1 + var / noise_var) / 2
+    asked: float | None = None  # when it was asked, in seconds since 1970; None for a point that never was
+    ended: float | None = None  # when its outcome came in
+
+
+class Entry(NamedTuple):
+    """One thing that happened to one trial."""
+
+    what: Happened
+    number: int  # of the trial
+    when: float  # seconds since 1970
+
+
+class Log:
+    """The trials of a run and what happened to them, in order.
+
+    Trials go by number. A number is never used again, also not after its point was given back.
+    """
+
+    def __init__(self) -> None:
+        self._trials: dict[int, Trial] = {}
+        self._rows: dict[int, Array] = {}
+        self._entries: list[Entry] = []
+        self._next_number = 0
+        # The numbers of the trials by what became of them, each in the order in which that happened.
+        self._pending: dict[int, None] = {}
+        self._told: list[int] = []
+        self._failed: list[int] = []
+        self._told_rows: list[Array] = []
+        self._told_values: list[float] = []
+        self._unchosen = 0
+
+    # What is read
+
+    def __getitem__(self, number: int) -> Trial:
+        return self._trials[number]
+
+    def __len__(self) -> int:
+        return len(self._trials)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Every trial, pending ones included, in the order in which they appeared."""
+        return tuple(self._trials.values())
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Everything that happened, in order."""
+        return tuple(self._entries)
+
+    @property
+    def pending(self) -> list[int]:
+        """The numbers of the trials without an outcome, in the order in which they were asked."""
+        return list(self._pending)
+
+    @property
+    def told(self) -> Sequence[int]:
+        """The numbers of the trials with a value, in the order in which the values came."""
+        return self._told
+
+    @property
+    def failed(self) -> Sequence[int]:
+        """The numbers of the trials that failed, in the order in which they did."""
+        return self._failed
+
+    @property
+    def rows(self) -> Mapping[int, Array]:
+        """The coordinates (d,) of each trial, by number."""
+        return MappingProxyType(self._rows)
+
+    @property
+    def told_rows(self) -> Sequence[Array]:
+        """The coordinates of the values told, in the order in which they came."""
+        return self._told_rows
+
+    @property
+    def told_values(self) -> Array:
+        """The values told, in the order in which they came, (n,)."""
+        return np.array(self._told_values)
+
+    def chosen(self, numbers: Iterable[int]) -> Mask:
+        """Which of these trials the policy chose, (k,)."""
+        return np.array([self._trials[number].origin == "policy" for number in numbers], dtype=bool)
+
+    @property
+    def unchosen(self) -> int:
+        """How many trials the policy did not choose."""
+        return self._unchosen
+
+    def find_pending(self, row: Array, span: Array) -> int | None:
+        """The pending trial at these coordinates, or the only one that equals them to six digits of the span."""
+        distances = {number: float(np.abs((self._rows[number] - row) / span).max()) for number in self._pending}
+        for tolerance in (0.0, 1e-6):
+            close = [number for number, distance in distances.items() if distance <= tolerance]
+            if close and (tolerance == 0.0 or len(close) == 1):
+                return close[0]
+        return None
+
+    # What happens
+
+    def add(self, x: Point, row: Array, origin: Origin, **said: Any) -> Trial:
+        """A new pending trial at x, whose coordinates are `row`, with what the model says of it."""
+        if isinstance(x, np.ndarray):
+            x.flags.writeable = False
+        now = time.time()
+        asked = {"asked": None if origin == "user" else now}
+        trial = Trial(self._next_number, x, None, "pending", origin, **{**asked, **said})
+        self._trials[trial.number], self._rows[trial.number] = trial, row
+        self._pending[trial.number] = None
+        self._next_number += 1
+        self._unchosen += origin != "policy"
+        self._entries.append(Entry("added", trial.number, now))
+        return trial
+
+    def settle(self, number: int, y: float | None, ended: float | None = None) -> Trial:
+        """Record the outcome of a pending trial: its value, or None if it failed; now, unless it `ended` earlier."""
+        ended, order = time.time() if ended is None else ended, len(self._told) + len(self._failed)
+        status: Literal["told", "failed"] = "failed" if y is None else "told"
+        trial = replace(self._trials[number], status=status, y=y, order=order, ended=ended)
+        self._trials[number] = trial
+        del self._pending[number]
+        if y is None:
+            self._failed.append(number)
+        else:
+            self._told.append(number)
+            self._told_rows.append(self._rows[number])
+            self._told_values.append(y)
+        self._entries.append(Entry(status, number, ended))
+        return trial
+
+    def note(self, number: int, **said: Any) -> Trial:
+        """Add what the model says of a trial."""
+        self._trials[number] = replace(self._trials[number], **said)
+        return self._trials[number]
+
+    def forget(self, number: int) -> None:
+        """Drop a pending trial, as if it had never been asked."""
+        self._unchosen -= self._trials[number].origin != "policy"
+        del self._trials[number], self._rows[number], self._pending[number]
+        self._entries.append(Entry("forgotten", number, time.time()))
+
+
+SAID = ("mu", "sd", "phi", "gamma_hat", "explored", "surprise", "information", "asked")  # kept when a run is replayed
+
+
+def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
+    """Add the trials of an earlier run, with their predictions, and then their outcomes in their order."""
+    numbers = [
+        log.add(trial.x, row, trial.origin, **{name: getattr(trial, name) for name in SAID}).number
+        for trial, row in zip(trials, rows, strict=True)
+    ]
+    settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
+    for i in sorted(settled, key=lambda i: (trials[i].order is None, trials[i].order or 0, i)):
+        log.settle(numbers[i], trials[i].y, trials[i].ended)
+
+
+def checked_trial(trial: Any) -> Trial:
+    """A trial of another run, whose point is yet to be checked."""
+    if not isinstance(trial, Trial):
+        raise TypeError(f"trials has {trial!r}; give the trials of a Result or an Optimizer")
+    checks.one_of("status", trial.status, get_args(Status))
+    checks.one_of("origin", trial.origin, get_args(Origin))
+    if trial.order is not None:
+        checks.whole("order", trial.order, 0)
+    return replace(trial, y=checked_value(trial.y) if trial.status == "told" else None)
+
+
+def checked_value(y: Any) -> float:
+    """A finite y that can be squared."""
+    value = checks.number("y", y, "give one finite number, or call fail(x) for an evaluation that has none")
+    if abs(value) > LARGEST:
+        raise ValueError(f"y is {y!r}, too large to be squared; give values below {LARGEST:g}, in other units")
+    return value
