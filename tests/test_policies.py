@@ -26,7 +26,8 @@ from gpmi import (
     VarianceBonus,
     kernels,
 )
-from gpmi.policies.phi import Mean, _log_h
+from gpmi.policies import Mean
+from gpmi.policies.improvement import log_h
 from gpmi.policies.promises import Promises
 
 STATE = State(t=7, gamma_hat=2.5, noise_var=0.01, best_observed=0.8, best_mean=0.6, size=100, dim=0, horizon=40)
@@ -131,8 +132,8 @@ def test_log_h_is_accurate_far_out_and_smooth_at_its_seams() -> None:
     for z in [-1e4, -300.0, -50.001, -49.999, -20.0, -5.0, -1.001, -0.999, -0.1]:
         integral, _ = quad(lambda v: v * np.exp(-0.5 * (v / z) ** 2 - v), 0.0, 60.0, epsabs=0, epsrel=1e-12)  # noqa: B023
         want = norm.logpdf(z) + np.log(integral) - 2 * np.log(-z)
-        assert float(_log_h(np.array([z]))[0]) == pytest.approx(want, rel=1e-11, abs=1e-10)
-    assert np.exp(_log_h(np.array([4.0])))[0] == pytest.approx(norm.pdf(4) + 4 * norm.cdf(4), rel=1e-14)
+        assert float(log_h(np.array([z]))[0]) == pytest.approx(want, rel=1e-11, abs=1e-10)
+    assert np.exp(log_h(np.array([4.0])))[0] == pytest.approx(norm.pdf(4) + 4 * norm.cdf(4), rel=1e-14)
 
 
 def test_reinvest_is_its_formula() -> None:
@@ -247,3 +248,22 @@ def test_a_phi_that_is_not_a_number_is_refused_with_the_place() -> None:
     opt.tell([1.0, 0.0, 0.0], 1.0)
     with pytest.raises(ValueError, match=r"Wrong.* gave the score nan where .*var is 0; phi must"):
         opt.ask()
+
+
+@pytest.mark.parametrize("policy", [p for p in POLICIES if p.additive], ids=repr)
+def test_a_policy_of_the_form_mu_plus_phi_has_a_phi_that_can_be_called(policy: Policy) -> None:
+    phi = policy.phi(VAR, STATE)
+    assert phi.shape == VAR.shape and np.all(phi >= 0.0)
+    at_best = np.full_like(VAR, STATE.best_mean)
+    np.testing.assert_allclose(policy.score(at_best, VAR, STATE), at_best + phi, rtol=1e-14)
+
+
+def test_the_default_policys_phi_depends_on_the_mean_too() -> None:
+    phi = Reinvest().phi(VAR, STATE, MU)
+    np.testing.assert_allclose(Reinvest().score(MU, VAR, STATE), MU + phi, rtol=1e-14)
+    assert np.all(np.diff(Reinvest().phi(np.full(5, 0.1), STATE, np.linspace(-3.0, 0.6, 5))) >= 0.0)
+
+
+def test_a_state_can_be_made_from_nothing() -> None:
+    assert State() == State(1, 0.0, 0.0, 0.0, 0.0, 1, 0, None)
+    assert GPMI().phi(np.array([4.0]), State())[0] == pytest.approx(2.0 * np.sqrt(np.log(2e6)))

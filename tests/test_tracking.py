@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpmi import EI, GPMI, GPUCB, Posterior, kernels
 from gpmi.gp import tracking
 from gpmi.gp.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
-from gpmi.policies.phi import Policy, State
+from gpmi.policies import Policy, State
 
 KERNEL = kernels.Matern(nu=2.5, lengthscale=0.3)
 

@@ -3,7 +3,7 @@
 from gpmi import kernels, stopping
 from gpmi.gp.posterior import Posterior
 from gpmi.optimizer import Optimizer
-from gpmi.policies.phi import (
+from gpmi.policies import (
     EI,
     GPMI,
     GPUCB,

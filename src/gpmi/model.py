@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from gpmi.gp.posterior import Posterior
-from gpmi.policies.phi import Policy, State
+from gpmi.policies import Policy, State
 from gpmi.policies.promises import Promises, account
 from gpmi.prior.schedule import Prior, Priors
 from gpmi.prior.warp import Warp

@@ -23,7 +23,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.ledger.account import Ledger, Memory
 from gpmi.model import Model, Setting, information_of, objective
 from gpmi.orientation import Goal, Orientation
-from gpmi.policies.phi import Policy, Reinvest
+from gpmi.policies import Policy, Reinvest
 from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.search.screens import design_of

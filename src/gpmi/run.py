@@ -14,7 +14,7 @@ from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
 from gpmi.ledger import Ledger
 from gpmi.optimizer import Optimizer
-from gpmi.policies.phi import Policy
+from gpmi.policies import Policy
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.space.space import Space, SpaceExhausted
 from gpmi.stopping import Rule, Stop, checked_rule

@@ -20,7 +20,7 @@ from gpmi.gp.kernels import RBF, Kernel, Linear, Matern
 from gpmi.gp.linalg import Factor, one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import TIE, chunks, first_best
-from gpmi.policies.phi import GPMI, GPUCB, Policy, State
+from gpmi.policies import GPMI, GPUCB, Policy, State
 from gpmi.types import Array
 
 Rows = NDArray[np.intp]

@@ -22,7 +22,7 @@ from gpmi.ledger.maxima import most_likely_better, spread_of_difference
 from gpmi.ledger.regret import Regret, credible_interval, drawn, repeats
 from gpmi.model import Model, Setting
 from gpmi.orientation import Orientation
-from gpmi.policies.phi import EI, LogEI, State
+from gpmi.policies import EI, LogEI, State
 from gpmi.search.box import best_point
 from gpmi.search.objective import Objective
 from gpmi.search.screens import best_observed, screen_of

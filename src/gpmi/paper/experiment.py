@@ -24,7 +24,7 @@ from gpmi.gp.kernels import RBF, Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.paper.simulate import Problem, prior_draw, scores, simulate, triangular_root
 from gpmi.paper.table import Row
-from gpmi.policies.phi import GPMI, GPUCB, LogEI, Policy, Reinvest, Thompson, VarianceBonus
+from gpmi.policies import GPMI, GPUCB, LogEI, Policy, Reinvest, Thompson, VarianceBonus
 from gpmi.tasks import TASKS
 from gpmi.tasks.generated import GENERATED_2, GENERATED_4
 from gpmi.tasks.task import N_INIT, Source, Task

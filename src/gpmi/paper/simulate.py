@@ -17,7 +17,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from gpmi.gp.kernels import RBF, Kernel
-from gpmi.policies.phi import Policy, Reinvest, State
+from gpmi.policies import Policy, Reinvest, State
 from gpmi.policies.promises import NONE, account
 from gpmi.tasks.task import Task
 from gpmi.types import Array

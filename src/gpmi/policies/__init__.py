@@ -1,19 +1,10 @@
 """How the next query is chosen: x_t = argmax mu_t + phi_t, and rules of other forms with the same interface."""
 
-from gpmi.policies.phi import (
-    EI,
-    GPMI,
-    GPUCB,
-    Explore,
-    Guarantee,
-    LogEI,
-    Mean,
-    Policy,
-    Reinvest,
-    State,
-    Thompson,
-    VarianceBonus,
-)
+from gpmi.policies.improvement import EI, LogEI
+from gpmi.policies.others import Explore, Thompson
+from gpmi.policies.phi import GPMI, GPUCB, Mean, VarianceBonus
+from gpmi.policies.policy import Guarantee, Policy, State
+from gpmi.policies.reinvest import Reinvest
 
 __all__ = [
     "EI",

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpmi.gp.posterior import Draw, Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks
-from gpmi.policies.phi import Mean, State
+from gpmi.policies import Mean, State
 from gpmi.search.climb import climb
 from gpmi.search.objective import Found, Objective, mean
 from gpmi.search.screens import best_observed, neighbours, screen_of

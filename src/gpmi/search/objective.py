@@ -9,7 +9,7 @@ import numpy as np
 
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
-from gpmi.policies.phi import Policy, State
+from gpmi.policies import Policy, State
 from gpmi.types import Array, Event
 
 

@@ -1,0 +1,52 @@
+"""Policies that are not of the form mu + phi: pure exploration, and the maximum of a draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gpmi.policies.policy import Guarantee, Policy, State
+from gpmi.types import Array
+
+
+@dataclass(frozen=True)
+class Explore(Policy):
+    """score = var: pure exploration, the greedy maximisation of the information I_T."""
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        False,
+        "nothing for the regret; the information gathered is I_T >= (1 - 1/e) gamma_T.",
+        "kernel and noise_var known",
+        "Nemhauser, Wolsey, Fisher 1978; Krause and Guestrin 2005",
+    )
+    grows_with_var: ClassVar[bool] = True
+    additive: ClassVar[bool] = False
+
+    def score(self, mu: Array, var: Array, state: State) -> Array:
+        return var
+
+    def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
+        return var, np.zeros_like(mu), np.ones_like(var)
+
+
+@dataclass(frozen=True)
+class Thompson(Policy):
+    """x_t = argmax of one draw of f from the posterior.
+
+    The draw is exact on finite sets of up to 2,048 rows; of larger ones it sees that many random rows (an event says
+    so), and on boxes a screen of points and ever closer neighbours of the best of them.
+    """
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        True,
+        "E[R_T] = O(sqrt(T gamma_T log |D|)), the Bayesian regret.",
+        "f drawn from the GP prior, kernel and noise_var known, finite set searched as a whole",
+        "Russo and Van Roy 2014; Takeno et al. 2024",
+    )
+    joint: ClassVar[bool] = True
+    additive: ClassVar[bool] = False
+
+    def score(self, mu: Array, var: Array, state: State) -> Array:
+        raise TypeError("Thompson sampling has no score point by point: it maximises a joint draw")

@@ -1,0 +1,91 @@
+"""The default policy: exploration as an investment."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gpmi import checks
+from gpmi.policies.improvement import FAR, pdf
+from gpmi.policies.policy import OF_FAILURE, TINY, Guarantee, Policy, State
+from gpmi.types import Array
+
+TRUST = 0.25  # promises that count as made and kept before the first one: chosen by the ablations in docs/policy.md
+
+
+@dataclass(frozen=True)
+class Reinvest(Policy):
+    """phi_t = k_t min(sqrt(alpha_t) sd, c H_t EI(x; best posterior mean)), alpha_t = log(2 t^2 / delta): the default.
+
+    Exploration is an investment, and the ledger is its account.
+    - sqrt(alpha_t) sd is what GP-MI pays when its gamma_hat starts anew; it grows slowly, so nothing is given up.
+    - c H_t EI is what the investment can bring back: the gain EI promises, enjoyed by the H_t queries that are left.
+      H_t = T - t + 1 with a horizon T; without one, or beyond it, H_t = t: a run is expected to last as long again.
+    - k_t = (1/4 + kept) / (1/4 + made), between `floor` and 1, is the share of the model's promises that were kept so
+      far (`gpmi.policies.promises`). Where exploring has not paid what the model promised, the policy stops paying for
+      it, and tries again when those promises are long ago.
+
+    GP-MI stops paying because it has learned much; this one because it has gained little, and it comes back.
+    docs/policy.md has the experiments, the ablations and the proof of the guarantee.
+    """
+
+    c: float = 10.0
+    delta: float = 0.1
+    floor: float = 0.1
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        True,
+        "almost surely every point is queried again and again, and R_T <= sum over suboptimal x of 4 noise_var "
+        "alpha_T / gap(x) + a finite random constant: R_T = O(log T). No rate uniform in f; the constant may be huge.",
+        "any f on a finite set, independent noise of finite variance, kernel and noise_var > 0 given, K positive "
+        "definite on the set, no horizon; nothing for boxes, for a known horizon or for a prior that is refitted",
+        "this project, docs/policy.md",
+    )
+    grows_with_var: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        checks.positive("c", self.c)
+        checks.probability("delta", self.delta, OF_FAILURE)
+        if not 0.0 < checks.number("floor", self.floor, "give a share between 0 and 1") <= 1.0:
+            raise ValueError(f"floor is {self.floor!r}; give a share between 0 and 1")
+
+    def share(self, state: State) -> float:
+        """k_t."""
+        promises = state.promises
+        return min(1.0, max(self.floor, (TRUST + promises.kept) / (TRUST + promises.made)))
+
+    def queries_left(self, state: State) -> int:
+        """H_t."""
+        t, horizon = state.t, state.horizon
+        return t if horizon is None or t > horizon else horizon - t + 1
+
+    def phi(self, var: Array, state: State, mu: Array | None = None) -> Array:
+        """phi_t where the posterior has variance var and mean mu; as at the best mean so far if mu is left out."""
+        at = np.full_like(var, state.best_mean) if mu is None else mu
+        return self._parts(at, var, state)[0]
+
+    def score(self, mu: Array, var: Array, state: State) -> Array:
+        return mu + self.phi(var, state, mu)
+
+    def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
+        phi, by_mu, by_var = self._parts(mu, var, state)
+        return mu + phi, 1.0 + by_mu, by_var
+
+    def _parts(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
+        """phi and its derivatives by mu and by var."""
+        from scipy.special import ndtr
+
+        k, sd = self.share(state), np.sqrt(np.maximum(var, TINY))
+        weight = k * self.c * self.queries_left(state)
+        z = np.clip((mu - state.best_mean) / sd, -FAR, FAR)
+        cdf, density = ndtr(z), pdf(z)
+        # Next to mu no logarithm is needed: what cancels here is far below the rounding of mu.
+        returned = weight * sd * (density + z * cdf)
+        optimism = k * math.sqrt(math.log(2.0 * state.t**2 / self.delta))
+        paid = optimism * sd
+        limited = returned < paid
+        by_mu = np.where(limited, weight * cdf, 0.0)
+        return np.where(limited, returned, paid), by_mu, np.where(limited, weight * density, optimism) / (2.0 * sd)

@@ -1,0 +1,87 @@
+"""The log of a run: every trial by its number, everything that happened in order."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from gpmi import Optimizer
+from gpmi.trials import Log, take_over
+
+X, ROW = np.array([0.5]), np.array([0.5])
+
+
+def a_log() -> Log:
+    """Four points: one told, one failed, one given back, one pending."""
+    log = Log()
+    for i in range(4):
+        log.add(np.array([float(i)]), np.array([float(i)]), "design" if i == 0 else "policy")
+    log.settle(2, 7.0)
+    log.settle(0, None)
+    log.forget(1)
+    return log
+
+
+def test_everything_that_happens_is_an_entry_in_order() -> None:
+    log = a_log()
+    assert [(entry.what, entry.number) for entry in log.entries] == [
+        ("added", 0), ("added", 1), ("added", 2), ("added", 3), ("told", 2), ("failed", 0), ("forgotten", 1),
+    ]  # fmt: skip
+    times = [entry.when for entry in log.entries]
+    assert times == sorted(times)
+
+
+def test_trials_go_by_their_outcome_and_keep_their_number() -> None:
+    log = a_log()
+    assert (list(log.told), list(log.failed), log.pending) == ([2], [0], [3])
+    assert [trial.number for trial in log.trials] == [0, 2, 3] and len(log) == 3
+    assert log[2].y == 7.0 and log[2].order == 0 and log[0].order == 1
+    np.testing.assert_array_equal(log.told_values, [7.0])
+    np.testing.assert_array_equal(log.told_rows, [[2.0]])
+    assert log.unchosen == 1 and log.chosen([0, 2]).tolist() == [False, True]
+    assert log.add(X, ROW, "policy").number == 4  # 1 was given back and is not used again
+
+
+def test_a_trial_carries_when_it_was_asked_and_when_it_ended() -> None:
+    before = time.time()
+    opt = Optimizer([(0.0, 1.0)], seed=0)
+    x = opt.ask()
+    assert opt.trials[0].asked is not None and before <= opt.trials[0].asked <= time.time()
+    assert opt.trials[0].ended is None
+    trial = opt.tell(x, 1.0)
+    assert trial.asked is not None and trial.ended is not None and trial.asked <= trial.ended <= time.time()
+    unasked = opt.tell(np.array([0.3]), 2.0)
+    assert unasked.asked is None and unasked.ended is not None
+
+
+def test_a_replayed_trial_keeps_its_times() -> None:
+    opt = Optimizer([(0.0, 1.0)], seed=0)
+    for _ in range(3):
+        opt.tell(opt.ask(), 1.0)
+    opt.fail(opt.ask())
+    again = Optimizer([(0.0, 1.0)], seed=0).replay(opt.trials)
+    assert [(t.asked, t.ended) for t in again.trials] == [(t.asked, t.ended) for t in opt.trials]
+
+
+def test_taking_over_settles_in_the_order_of_the_outcomes() -> None:
+    first = a_log()
+    second = Log()
+    take_over(second, first.trials, [first.rows[trial.number] for trial in first.trials])
+    assert [second[number].y for number in second.told] == [7.0]
+    outcomes = [entry.what for entry in second.entries if entry.what != "added"]
+    assert outcomes == ["told", "failed"]
+
+
+def test_the_pending_point_is_found_by_its_coordinates() -> None:
+    log = a_log()
+    assert log.find_pending(np.array([3.0]), np.array([10.0])) == 3
+    assert log.find_pending(np.array([2.0]), np.array([10.0])) is None  # already told
+    assert log.find_pending(np.array([3.0 + 1e-6]), np.array([10.0])) == 3
+    assert log.find_pending(np.array([3.1]), np.array([10.0])) is None
+
+
+def test_coordinates_cannot_be_changed_through_the_log() -> None:
+    with pytest.raises(TypeError):
+        a_log().rows[9] = ROW  # type: ignore[index]
