@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpmi.show.style import plain
-from gpmi.space.space import Candidates, Choice, Int, Parameter, Parameters, Space
+from gpmi.space import Candidates, Choice, Int, Parameter, Parameters, Space
 from gpmi.types import Array
 
 if TYPE_CHECKING:

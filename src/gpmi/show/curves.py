@@ -12,7 +12,7 @@ from gpmi.run import Result
 from gpmi.show.axes import Axis, axes_of
 from gpmi.show.source import Function, band, centre, model_of, told, values_of
 from gpmi.show.style import BLACK, BLUE, LIGHT, star
-from gpmi.space.space import Space
+from gpmi.space import Space
 from gpmi.types import Array
 
 if TYPE_CHECKING:

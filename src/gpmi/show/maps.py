@@ -11,7 +11,7 @@ from gpmi.run import Result
 from gpmi.show.axes import CURVE, Axis, axes_of
 from gpmi.show.source import Function, band, centre, model_of, told, values_of
 from gpmi.show.style import BLACK, BLUE, GREY, LIGHT, VERMILION, colour_bar, star
-from gpmi.space.space import Candidates, Space
+from gpmi.space import Candidates, Space
 from gpmi.types import Array
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from gpmi.show.maps import draw_maps
 from gpmi.show.source import Function, checked_result
 from gpmi.show.style import add_panels, new_figure, style
 from gpmi.show.traces import draw_accounts, draw_traces
-from gpmi.space.space import Parameters, Space
+from gpmi.space import Parameters, Space
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

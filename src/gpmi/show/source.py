@@ -12,7 +12,7 @@ from gpmi.gp.tracking import moments_in_chunks
 from gpmi.optimizer import Optimizer, Trial
 from gpmi.prior.warp import Warp
 from gpmi.run import Result
-from gpmi.space.space import Space
+from gpmi.space import Space
 from gpmi.types import Array
 
 Function: TypeAlias = Callable[[Any], float]  # of one point, in the form of the space
