@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 import gpmi
 from gpmi import kernels, plots
+from gpmi.ledger.account import Ledger, Regret
 from gpmi.show.maps import GRID
 from gpmi.show.traces import LOOKS
 
@@ -373,6 +374,17 @@ def test_the_ledger_s_panels_show_its_numbers():
     np.testing.assert_array_equal(bonus.get_lines()[1].get_ydata(), exploited)
     np.testing.assert_array_equal(residuals.get_lines()[0].get_ydata(), [step.surprise for step in book.steps])
     assert residuals.get_title(loc="left").endswith(book.calibration.verdict)
+
+
+def test_a_regret_that_falls_by_orders_of_magnitude_has_a_logarithmic_scale(monkeypatch):
+    def regret(self, t=None):
+        return Regret(t, np.zeros(1), np.linspace(0.0, 10.0**-t, 101), np.zeros(101), "made up")
+
+    monkeypatch.setattr(Ledger, "regret", regret)
+    ax = panels(plots.ledger(box_run(1)))[1]
+    assert ax.get_yscale() == "log"
+    np.testing.assert_allclose(line(ax, "median").get_ydata(), 0.5 * 10.0 ** -np.arange(4.0, 9.0))
+    assert ax.get_ylim()[0] == pytest.approx(0.1 * 0.95e-8)
 
 
 def test_the_ledger_of_a_learned_model_a_policy_without_phi_and_exact_observations_is_drawn(mixed_run):

@@ -342,4 +342,5 @@ def test_a_name_that_gpmi_does_not_have_is_refused():
 
 def test_every_public_name_is_there():
     assert all(hasattr(gpmi, name) for name in gpmi.__all__)
+    assert {*gpmi.__all__, "__version__"} <= set(dir(gpmi))
     assert sorted(gpmi.__all__) == sorted(set(gpmi.__all__))

@@ -6,7 +6,6 @@ made here is safe to print and to parse: one line of limited length, without con
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
@@ -128,13 +127,15 @@ def ledger_lines(n: int, chosen: int, explored: int, information: float, calibra
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table of escaped texts; without a `head` the first cell of each row is its name."""
+    from html import escape  # only a notebook needs it
+
     left = ' style="text-align: left"'
-    top = "".join(f'<th scope="col"{left}>{html.escape(text)}</th>' for text in head)
+    top = "".join(f'<th scope="col"{left}>{escape(text)}</th>' for text in head)
     body = []
     for row in rows:
-        cells = [f"<td{left}>{html.escape(text)}</td>" for text in row]
+        cells = [f"<td{left}>{escape(text)}</td>" for text in row]
         if not head:
-            cells[0] = f'<th scope="row"{left}>{html.escape(row[0])}</th>'
+            cells[0] = f'<th scope="row"{left}>{escape(row[0])}</th>'
         body.append(f"<tr>{''.join(cells)}</tr>")
     return "<table>" + (f"<thead><tr>{top}</tr></thead>" if head else "") + f"<tbody>{''.join(body)}</tbody></table>"
 
