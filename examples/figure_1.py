@@ -3,14 +3,13 @@
 import numpy as np
 
 import gpmi
-from gpmi import kernels, plots
 
 
 def f(x: np.ndarray) -> float:
     return float(np.sin(3.0 * x[0]) + np.cos(1.3 * x[0]))
 
 
-kernel = kernels.RBF(lengthscale=0.5)
+kernel = gpmi.kernels.RBF(lengthscale=0.5)
 optimizer = gpmi.Optimizer([(0.0, 5.0)], gpmi.GPMI(), kernel=kernel, noise_var=1e-4, seed=0)
 for _ in range(8):
     x = optimizer.ask()
@@ -18,4 +17,4 @@ for _ in range(8):
     print(f"x = {x[0]:.3f}   y = {trial.y:+.3f}   mu = {trial.mu:+.3f}   phi = {trial.phi:.3f}")
 
 print(f"recommended: x = {optimizer.recommend()[0]:.3f}")
-plots.posterior_1d(optimizer.posterior, 0.0, 5.0, f=f).savefig("figure_1.png", dpi=150)
+gpmi.plots.posterior_1d(optimizer.posterior, 0.0, 5.0, f=f).savefig("figure_1.png", dpi=150)

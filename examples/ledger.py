@@ -8,7 +8,6 @@ import sys
 import numpy as np
 
 import gpmi
-from gpmi import plots
 from gpmi.stopping import RegretBelow, Seconds
 
 
@@ -21,7 +20,7 @@ def main() -> None:
     result = gpmi.maximize(f, [(0.0, 2.0)], budget=40, stop=stop, seed=1)
     print(f"stopped: {result.reason}, after {len(result.trials)} evaluations")
     print(result.ledger)
-    plots.ledger(result, f).savefig(sys.argv[1] if len(sys.argv) > 1 else "ledger.svg")
+    gpmi.plots.ledger(result, f).savefig(sys.argv[1] if len(sys.argv) > 1 else "ledger.svg")
 
 
 if __name__ == "__main__":

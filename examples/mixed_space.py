@@ -3,7 +3,6 @@
 import math
 
 import gpmi
-from gpmi import plots
 
 space = {
     "rate": gpmi.Real(1e-5, 1e-1, log=True),
@@ -19,6 +18,5 @@ def loss(p: dict) -> float:
 
 
 result = gpmi.minimize(loss, space, budget=30, seed=0)
-print(f"best of {len(result.trials)}: {result.x}, loss {result.y:.4f}")
-print(f"recommended: {result.recommended}")
-plots.run(result).savefig("mixed_space.png", dpi=150)
+print(result)
+gpmi.plots.run(result).savefig("mixed_space.png", dpi=150)

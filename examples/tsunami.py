@@ -8,7 +8,6 @@ Needs pip install "gpmi[tsunami,plots,cli]".
 import sys
 
 import gpmi
-from gpmi import plots
 from gpmi.tasks import tsunami
 
 budget = int(sys.argv[1]) if len(sys.argv) > 1 else 15
@@ -23,4 +22,4 @@ result = gpmi.maximize(amplification, tsunami.SPACE, budget=budget, seed=0, prog
 print(f"worst of {len(result.trials)}: {result.y:.3f} times the run-up of the bare beach, at")
 for name, value in result.x.items():
     print(f"  {name:12} {value:.4g}")
-plots.run(result).savefig("tsunami.png", dpi=150)
+gpmi.plots.run(result).savefig("tsunami.png", dpi=150)

@@ -84,6 +84,17 @@ def test_the_demo_tells_of_events(capsys):
     assert "jitter: observation 3: 1e-9 was added [to its noise]" in capsys.readouterr().out
 
 
+def test_a_demo_that_is_interrupted_at_once_says_so(tmp_path, monkeypatch):
+    def interrupted(f, space, *, seed, **_):
+        return gpmi.Result.of(gpmi.Optimizer(space, seed=seed), "interrupted")
+
+    monkeypatch.setattr(demo, "maximize", interrupted)
+    result = invoke("demo", "--out", tmp_path / "a.png")
+    assert result.exit_code == 0
+    assert result.output == "Interrupted before the first evaluation: there is nothing to show.\n"
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.fixture
 def no_time_is_spent(monkeypatch):
     def maximize(*_, **__):

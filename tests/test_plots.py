@@ -1,5 +1,6 @@
 """Pictures show the numbers of the posterior and of the run, with labels."""
 
+import io
 import sys
 
 import numpy as np
@@ -11,6 +12,9 @@ from matplotlib.figure import Figure
 
 import gpmi
 from gpmi import kernels, plots
+from gpmi.ledger.account import Ledger, Regret
+from gpmi.show.maps import GRID
+from gpmi.show.traces import LOOKS
 
 MIXED = {
     "rate": gpmi.Real(1e-4, 1.0, log=True),
@@ -130,7 +134,7 @@ def test_the_function_and_the_mean_share_their_levels():
     function, _, mean, _ = panels(plots.contours(box_run(2), hill))
     levels = [ax.collections[0].levels for ax in (function, mean)]
     np.testing.assert_array_equal(*levels)
-    side = np.linspace(0.0, 1.0, plots.GRID)
+    side = np.linspace(0.0, 1.0, GRID)
     assert levels[0][0] <= hill([1.0, 1.0]) and max(hill([a, b]) for a in side for b in side) <= levels[0][-1]
 
 
@@ -359,7 +363,7 @@ def test_the_ledger_s_panels_show_its_numbers():
     regret, information, bonus, residuals = panels(plots.ledger(result))[1:]
     book = result.ledger
     looks = line(regret, "median").get_xdata()
-    assert (looks[0], looks[-1], len(looks)) == (4, 20, plots.LOOKS)
+    assert (looks[0], looks[-1], len(looks)) == (4, 20, LOOKS)
     low, high = book.regret(20).interval()
     assert high == pytest.approx(max(v[1] for v in regret.collections[0].get_paths()[0].vertices if v[0] == 20))
     assert line(regret, "median").get_ydata()[-1] >= low
@@ -372,6 +376,17 @@ def test_the_ledger_s_panels_show_its_numbers():
     assert residuals.get_title(loc="left").endswith(book.calibration.verdict)
 
 
+def test_a_regret_that_falls_by_orders_of_magnitude_has_a_logarithmic_scale(monkeypatch):
+    def regret(self, t=None):
+        return Regret(t, np.zeros(1), np.linspace(0.0, 10.0**-t, 101), np.zeros(101), "made up")
+
+    monkeypatch.setattr(Ledger, "regret", regret)
+    ax = panels(plots.ledger(box_run(1)))[1]
+    assert ax.get_yscale() == "log"
+    np.testing.assert_allclose(line(ax, "median").get_ydata(), 0.5 * 10.0 ** -np.arange(4.0, 9.0))
+    assert ax.get_ylim()[0] == pytest.approx(0.1 * 0.95e-8)
+
+
 def test_the_ledger_of_a_learned_model_a_policy_without_phi_and_exact_observations_is_drawn(mixed_run):
     figure = plots.ledger(mixed_run)
     FigureCanvasAgg(figure).draw()
@@ -381,3 +396,14 @@ def test_the_ledger_of_a_learned_model_a_policy_without_phi_and_exact_observatio
     figure = plots.ledger(exact)
     FigureCanvasAgg(figure).draw()
     assert titles(figure)[-2] == r"The policy has no $\phi$"
+
+
+def test_a_picture_is_a_function_of_the_run():
+    def png(figure):
+        written = io.BytesIO()
+        figure.savefig(written, format="png")
+        return written.getvalue()
+
+    first, second = (box_run(2, budget=6) for _ in range(2))
+    for draw in (plots.contours, plots.slices, plots.run, plots.ledger):
+        assert png(draw(first)) == png(draw(second))

@@ -1,5 +1,9 @@
 """gpmi: optimisation of expensive, noisy functions with Gaussian processes."""
 
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
 from gpmi import kernels, stopping
 from gpmi.gp.posterior import Posterior
 from gpmi.optimizer import Optimizer
@@ -48,5 +52,21 @@ __all__ = [
     "kernels",
     "maximize",
     "minimize",
+    "plots",
     "stopping",
+    "tasks",
+    "theory",
 ]
+
+if TYPE_CHECKING:
+    from gpmi import plots, tasks, theory
+else:
+    # `gpmi.plots`, `gpmi.tasks` and `gpmi.theory` are imported when they are first used: most runs do not need them.
+    # A type checker sees the imports above instead, so that it still refuses names that do not exist.
+    def __getattr__(name: str) -> ModuleType:
+        if name in ("plots", "tasks", "theory"):
+            return import_module(f"gpmi.{name}")
+        raise AttributeError(f"module 'gpmi' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from gpmi import checks
+from gpmi.frame import frame, notebook
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
@@ -29,8 +30,12 @@ from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.search.screens import design_of
 from gpmi.search.search import Search
 from gpmi.space import Space, SpaceExhausted
+from gpmi.text import Line, aligned, best_lines, tally
 from gpmi.trials import Log, Trial, checked_trial, checked_value, take_over
 from gpmi.types import Array, Event, Point
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Optimizer:
@@ -231,6 +236,28 @@ class Optimizer:
             known=(self._foresight, self._model),
             memory=self._memory,
         )
+
+    def to_dataframe(self) -> DataFrame:
+        """One row for each trial: its parameters, y, status, origin, what was predicted, times. Needs pandas."""
+        return frame(self.trials, self.space)
+
+    def __repr__(self) -> str:
+        return aligned(self._lines())
+
+    def _repr_html_(self) -> str:
+        return notebook(self._lines(), self.trials, self.space, self.goal)
+
+    def _lines(self) -> list[Line]:
+        """What matters, name by name."""
+        best, log = self.best, self._log
+        outcomes = f"{len(log.told)} told, {len(log.pending)} pending, {len(log.failed)} failed"
+        return [
+            *best_lines(self.goal, None if best is None else best.x, None if best is None else best.y),
+            ("trials", outcomes if self.budget is None else f"{outcomes}; budget {self.budget}"),
+            ("policy", repr(self.policy)),
+            ("seed", str(self.seed)),
+            ("events", tally(event.kind for event in self._events)),
+        ]
 
     # How a suggestion is made
 

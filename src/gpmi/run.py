@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from gpmi.frame import frame, notebook
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
 from gpmi.ledger import Ledger
@@ -18,13 +19,17 @@ from gpmi.policies import Policy
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.space.space import Space, SpaceExhausted
 from gpmi.stopping import Rule, Stop, checked_rule
+from gpmi.text import Line, aligned, best_lines, point, tally
 from gpmi.trials import Trial
 from gpmi.types import Event, Point
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """What a run found."""
+    """What a run found. At a prompt it shows a summary, in a notebook also its best trials."""
 
     x: Point | None  # the point with the best observed value; None if nothing was evaluated
     y: float | None  # that value
@@ -34,10 +39,10 @@ class Result:
     events: tuple[Event, ...]  # what the library did that was not asked for
     goal: Literal["max", "min"]
     seed: int
-    space: Space = field(repr=False)
-    posterior: Posterior | None = field(repr=False)  # of warp(y)
-    ledger: Ledger | None = field(repr=False, default=None)  # what is known and how sure it is
-    warp: Warp = field(repr=False, default=IDENTITY)  # usually z = y; see `Optimizer.warp`
+    space: Space
+    posterior: Posterior | None  # of warp(y)
+    ledger: Ledger | None = None  # what is known and how sure it is
+    warp: Warp = IDENTITY  # usually z = y; see `Optimizer.warp`
 
     @staticmethod
     def of(optimizer: Optimizer, reason: str) -> Result:
@@ -62,6 +67,28 @@ class Result:
             ledger=ledger,
             warp=IDENTITY if posterior is None else optimizer.warp,
         )
+
+    def to_dataframe(self) -> DataFrame:
+        """One row for each trial: its parameters, y, status, origin, what was predicted, times. Needs pandas."""
+        return frame(self.trials, self.space)
+
+    def __repr__(self) -> str:
+        return aligned(self._lines())
+
+    def _repr_html_(self) -> str:
+        return notebook(self._lines(), self.trials, self.space, self.goal)
+
+    def _lines(self) -> list[Line]:
+        """What matters, name by name."""
+        failed = sum(trial.status == "failed" for trial in self.trials)
+        return [
+            *best_lines(self.goal, self.x, self.y),
+            ("recommended", point(self.recommended)),
+            ("evaluations", f"{len(self.trials)}, of which {failed} failed" if failed else f"{len(self.trials)}"),
+            ("stopped", self.reason),
+            ("seed", str(self.seed)),
+            ("events", tally(event.kind for event in self.events)),
+        ]
 
 
 def maximize(

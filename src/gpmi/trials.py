@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from gpmi import checks
+from gpmi.text import trial_line
 from gpmi.types import Array, Mask, Point
 
 Status: TypeAlias = Literal["pending", "told", "failed"]
@@ -20,7 +21,7 @@ Happened: TypeAlias = Literal["added", "told", "failed", "forgotten"]
 LARGEST = 1e100  # of |y|: its square must be a number, also after a few sums and products
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trial:
     """One point: where it came from, what was predicted when it was chosen, and what became of it."""
 
@@ -40,6 +41,9 @@ class Trial:
     information: float | None = None  # what y told about f in nats, log(1 + var / noise_var) / 2
     asked: float | None = None  # when it was asked, in seconds since 1970; None for a point that never was
     ended: float | None = None  # when its outcome came in
+
+    def __repr__(self) -> str:
+        return trial_line(self.number, self.x, self.y, self.status, self.origin)
 
 
 class Entry(NamedTuple):

@@ -7,7 +7,7 @@ its own and changes nothing. Intervals of the regret need joint draws of f: they
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -19,7 +19,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import moments_in_chunks
 from gpmi.ledger.calibration import Calibration, judge
 from gpmi.ledger.maxima import most_likely_better, spread_of_difference
-from gpmi.ledger.regret import Regret, credible_interval, drawn, repeats
+from gpmi.ledger.regret import Regret, drawn, repeats
 from gpmi.model import Model, Setting
 from gpmi.orientation import Orientation
 from gpmi.policies import EI, LogEI, State
@@ -27,6 +27,7 @@ from gpmi.search.box import best_point
 from gpmi.search.objective import Objective
 from gpmi.search.screens import best_observed, screen_of
 from gpmi.space import Parameters, Space
+from gpmi.text import Line, aligned, ledger_lines
 from gpmi.trials import Origin, Trial
 from gpmi.types import Array, Event, Point
 
@@ -85,17 +86,17 @@ class Memory:
     past: list[Step]  # the steps before the last
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Ledger:
     """The account of a run after n values: `steps`, `regret(t)`, `calibration`, `lock_in`, `improvement`."""
 
-    trials: tuple[Trial, ...] = field(repr=False)  # those told, in the order in which they were told
-    points: tuple[Array, ...] = field(repr=False)  # their coordinates, (d,) each
-    noted: tuple[tuple[int, Event], ...] = field(repr=False)  # events, with the number of values told by then
-    orientation: Orientation = field(repr=False)
-    setting: Setting = field(repr=False)
-    known: tuple[Model | None, ...] = field(repr=False)  # models after the first of the values, to start from
-    memory: Memory = field(repr=False)
+    trials: tuple[Trial, ...]  # those told, in the order in which they were told
+    points: tuple[Array, ...]  # their coordinates, (d,) each
+    noted: tuple[tuple[int, Event], ...]  # events, with the number of values told by then
+    orientation: Orientation
+    setting: Setting
+    known: tuple[Model | None, ...]  # models after the first of the values, to start from
+    memory: Memory
 
     @property
     def n(self) -> int:
@@ -267,20 +268,32 @@ class Ledger:
         known = best_observed(posterior)
         return best_point(objective, self.space, screen, objective(screen), known, rng).row[None]
 
+    # What people read
+
+    def __repr__(self) -> str:
+        """What is known without a draw of the regret: cheap. `print(ledger)` shows all of it."""
+        return aligned(self._lines())
+
+    def _lines(self) -> list[Line]:
+        chosen = [step.choice for step in self.steps if step.choice is not None]
+        information = sum(step.information or 0.0 for step in self.steps)
+        verdict = f"{self.calibration.verdict}: {self.calibration.reason}"
+        return ledger_lines(self.n, len(chosen), chosen.count("explored"), information, verdict)
+
     def __str__(self) -> str:
         if not self.n:
             return "no value has been told"
-        chosen = [step.choice for step in self.steps if step.choice is not None]
-        told = sum(step.information or 0.0 for step in self.steps)
-        regret, lock_in = self.regret(), self.lock_in
-        (low, high), (least, most) = regret.interval(), credible_interval(regret.cumulative, 0.95)
-        lines = [
-            ("values", f"{self.n}, of which the policy chose {len(chosen)}: {chosen.count('explored')} to explore"),
-            ("information", f"{told:.4g} nats"),
-            ("simple regret", f"{low:.3g} to {high:.3g} with probability 95 %, median {np.median(regret.simple):.3g}"),
-            ("cumulative", f"{least:.3g} to {most:.3g}, median {np.median(regret.cumulative):.3g}"),
-            ("one more", f"is expected to bring at most {self.improvement:.3g}; the noise is {self.noise_sd:.3g}"),
-            ("calibration", f"{self.calibration.verdict}: {self.calibration.reason}"),
-            ("lock-in", "none" if lock_in is None else lock_in.reason),
-        ]
-        return "\n".join(f"{name:<15}{text}" for name, text in lines)
+        values, information, calibration = self._lines()
+        simple, cumulative = self.regret().in_words
+        lock_in = self.lock_in
+        return aligned(
+            [
+                values,
+                information,
+                ("simple regret", simple),
+                ("cumulative", cumulative),
+                ("one more", f"is expected to bring at most {self.improvement:.3g}; the noise is {self.noise_sd:.3g}"),
+                calibration,
+                ("lock-in", "none" if lock_in is None else lock_in.reason),
+            ]
+        )

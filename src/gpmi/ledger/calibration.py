@@ -7,13 +7,14 @@ N(0, 1), however the points were chosen, because each was chosen before its valu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from gpmi.gp.posterior import Posterior
+from gpmi.text import aligned
 from gpmi.types import Array
 
 Verdict: TypeAlias = Literal["over-confident", "fine", "under-confident", "too early to say"]
@@ -23,7 +24,7 @@ ERROR = 0.05  # the probability of blaming a model that is right, at one look: s
 ENOUGH = 14  # with so many residuals an sd that is wrong by a factor of 2 is found in 4 of 5 cases, either way
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Calibration:
     """Residuals of a run, their coverage, and what follows from them.
 
@@ -32,7 +33,7 @@ class Calibration:
     """
 
     ahead: Array
-    posterior: Callable[[], Posterior] = field(repr=False)  # the present one, asked for when needed
+    posterior: Callable[[], Posterior]  # the present one, asked for when needed
 
     @cached_property
     def left_out(self) -> Array:
@@ -62,6 +63,11 @@ class Calibration:
     @cached_property
     def _judged(self) -> tuple[Verdict, str]:
         return judge(self.ahead)
+
+    def __repr__(self) -> str:
+        shares = [f"{share:.0%} within the central {level:.0%}" for level, share in self.coverage.items()]
+        lines = [("verdict", self.verdict), ("reason", self.reason)]
+        return aligned(lines + ([("coverage", ", ".join(shares))] if len(self.ahead) else []))
 
 
 def judge(z: Array, error: float = ERROR) -> tuple[Verdict, str]:

@@ -10,6 +10,7 @@ import numpy as np
 from gpmi import checks
 from gpmi.ledger.maxima import draw_maxima
 from gpmi.model import Model
+from gpmi.text import aligned, interval, regret_lines
 from gpmi.types import Array, Mask, Point
 
 DRAWS = 512  # of max f on a finite set: the sd of an estimated probability of 0.95 is then 0.01
@@ -23,7 +24,7 @@ class Interval(NamedTuple):
     upper: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Regret:
     """Joint draws of the regrets of a run, in units of y, from the posterior of f after t values."""
 
@@ -40,6 +41,16 @@ class Regret:
     def probability_below(self, eps: float) -> float:
         """The probability that the simple regret is at most eps."""
         return float(np.mean(self.simple <= eps))
+
+    @property
+    def in_words(self) -> tuple[str, str]:
+        """The 95 % intervals and the medians of the simple and of the cumulative regret."""
+        draws = self.simple, self.cumulative
+        first, second = (interval(*credible_interval(draw, 0.95), float(np.median(draw))) for draw in draws)
+        return first, second
+
+    def __repr__(self) -> str:
+        return aligned(regret_lines(self.t, self.recommended, *self.in_words, self.how))
 
 
 def credible_interval(draws: Array, level: float) -> Interval:

@@ -23,7 +23,8 @@ from gpmi.paper.experiment import (
     with_delta,
 )
 from gpmi.paper.summary import Summaries, Summary, half_interval
-from gpmi.show import plots
+from gpmi.show.plots import posterior_1d
+from gpmi.show.style import BLACK, new_figure, style
 from gpmi.tasks import HIMMELBLAU, TASKS
 from gpmi.tasks.fixed import SIDE
 
@@ -90,7 +91,7 @@ def all_figures(summaries: Summaries, bounds: Mapping[str, float]) -> dict[str, 
 def inference() -> Figure:
     """Figure 1: mu and mu +- sd of a squared exponential prior after four observations."""
     x, y = np.array([[0.1], [0.35], [0.55], [0.9]]), np.array([-0.4, 0.9, 0.3, 0.8])
-    return plots.posterior_1d(Posterior.prior(RBF(lengthscale=0.15), 1e-4).condition(x, y), 0.0, 1.0)
+    return posterior_1d(Posterior.prior(RBF(lengthscale=0.15), 1e-4).condition(x, y), 0.0, 1.0)
 
 
 def surfaces() -> Figure:
@@ -144,7 +145,7 @@ def erratum(summaries: Summaries, tasks: Sequence[str], bounds: Mapping[str, flo
             ax.plot(steps, (steps * there["GP-MI"].curves).T, color=COLOURS["GP-MI"], linewidth=0.3, alpha=0.35)
             for name, summary in there.items():
                 ax.plot(steps, steps * summary.curves.mean(axis=0), color=COLOURS[name], linewidth=2.0, label=name)
-            ax.axhline(bounds[task], color=plots.BLACK, linestyle=":", label="Theorem 2, withdrawn, at the last $T$")
+            ax.axhline(bounds[task], color=BLACK, linestyle=":", label="Theorem 2, withdrawn, at the last $T$")
             ax.set(title=TITLES[task], xlabel="$T$", ylabel="$R_T$")
             ax.legend()
     return figure
@@ -169,7 +170,7 @@ def _curve(ax: Axes, summary: Summary, colour: str, label: str) -> None:
 def _legend(ax: Axes, algorithms: Mapping[str, Summary]) -> None:
     """Algorithm, share that never queried the maximiser, mean regret of the last 50 queries, in the curves' colours."""
     ax.axis("off")
-    lines = [("", "never", "last 50", plots.BLACK)]
+    lines = [("", "never", "last 50", BLACK)]
     lines += [(name, f"{s.never:.0%}", f"{s.last.mean():.1g}", COLOURS[name]) for name, s in algorithms.items()]
     for i, (name, never, last, colour) in enumerate(lines):
         y = 0.97 - i / len(lines)
@@ -179,8 +180,6 @@ def _legend(ax: Axes, algorithms: Mapping[str, Summary]) -> None:
 
 @contextmanager
 def _figure(width: float, height: float) -> Iterator[Figure]:
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(plots.STYLE):
-        yield Figure(figsize=(width, height))
+    """A figure in the library's style, which holds inside the block."""
+    with style():
+        yield new_figure(width, height)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpmi.run import Result, maximize
+from gpmi.show import plots
+from gpmi.show.files import why_unwritable
 from gpmi.tasks import HIMMELBLAU
 from gpmi.tasks.shallow_water import require_anuga
 from gpmi.tasks.tsunami import SPACE, simulate
@@ -22,9 +23,10 @@ SUFFIXES = (".pdf", ".png", ".svg")
 
 
 def demo(*, budget: int, seed: int, out: Path, console: Console, tsunami: bool = False) -> Result:
-    """Run the demonstration, print what it found on `console` and write the picture to `out`; `check` comes first."""
-    from gpmi.show import plots
+    """Run the demonstration, print what it found on `console` and write the picture to `out`.
 
+    Call `check` first: it refuses bad arguments before any time is spent.
+    """
     started, cpu = time.perf_counter(), time.process_time()
     if tsunami:
         result = maximize(amplification, dict(SPACE), budget=budget, seed=seed, progress=True)
@@ -41,12 +43,12 @@ def demo(*, budget: int, seed: int, out: Path, console: Console, tsunami: bool =
 
 
 def amplification(point: Mapping[str, float]) -> float:
-    """How much higher a tsunami runs up behind an island than beside it: one simulation, about 20 s."""
+    """The run-up behind an island over that of the bare beach: one simulation of a tsunami, about 20 s."""
     return simulate(*(point[name] for name in SPACE)).amplification
 
 
 def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
-    """Refuse what could not work, before any time is spent: a ValueError, or an ImportError of what is missing."""
+    """Raise a ValueError for a bad argument, or an ImportError that names the extra to install."""
     if budget < 1:
         raise ValueError(f"budget is {budget}; give at least 1 evaluation")
     if seed < 0:
@@ -57,12 +59,9 @@ def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
         raise ValueError(f"out is {str(out)!r}, but there is no folder {str(out.parent)!r}; make it first")
     if out.is_dir() or (out.exists() and not os.access(out, os.W_OK)):
         raise ValueError(f"out is {str(out)!r}, which cannot be overwritten; give another file")
-    try:
-        with tempfile.TemporaryFile(dir=out.parent):
-            pass
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ValueError(f"out is {str(out)!r}, but {str(out.parent)!r} cannot be written to ({reason})") from error
+    reason = why_unwritable(out.parent)
+    if reason is not None:
+        raise ValueError(f"out is {str(out)!r}, but {str(out.parent)!r} cannot be written to ({reason})")
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -85,7 +84,7 @@ def report(result: Result, elapsed: float, cpu: float, console: Console) -> None
 
 
 def _found(result: Result) -> Table:
-    """The best point and the recommended one; beside them the maximum, where it is known."""
+    """A table of the best point, the recommended one and, where it is known, the maximum."""
     from rich.table import Table
 
     plain: dict[str, Any] = {"box": None, "pad_edge": False, "padding": (0, 3, 0, 0)}

@@ -1,4 +1,4 @@
-"""A live display of a run: how far it is, how long it will take, and what it has found."""
+"""A live display of a run: evaluations done, time left, and the best value so far."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 @contextmanager
 def live(optimizer: Optimizer) -> Iterator[Callable[[Trial], None]]:
-    """Show a progress bar on stderr while the block runs; call what it yields with each trial that is settled.
+    """Show a progress bar on stderr while the block runs.
+
+    The context gives a function; call it with each trial that was told or failed.
 
     On a terminal the display is updated in place. Elsewhere its last state is printed once, at the end.
     """
@@ -42,11 +44,11 @@ def live(optimizer: Optimizer) -> Iterator[Callable[[Trial], None]]:
             yield report
     finally:
         if not (console.is_terminal or console.is_jupyter):
-            console.line()  # which the display leaves out there
+            console.line()  # here the display does not end its last line
 
 
 def progress_bar(console: Console) -> Progress:
-    """How many of how many are done, the time that took and the time that is left, and a description."""
+    """A bar with the number of evaluations done and in all, the time elapsed and left, and a description."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,

@@ -1,0 +1,113 @@
+"""The trials of a run as a table: all of them as a pandas DataFrame, the best of them for a notebook.
+
+It knows the space but neither the optimizer nor the run, so that both may use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpmi.space import Candidates, Parameters, Space
+from gpmi.text import Line, coordinate, html_lines, html_table, rounded, shortened
+from gpmi.trials import Trial
+from gpmi.types import Point
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+NUMBERS = ("mu", "sd", "phi", "gamma_hat")  # what was said of a trial when it was chosen,
+OUTCOMES = ("surprise", "information")  # and what became of it
+COLUMNS = ("y", "status", "origin", *NUMBERS, "explored", *OUTCOMES, "asked", "ended")  # after the parameters
+
+BEST, WIDE = 5, 8  # rows and parameters of the table in a notebook, at most; our choice, not tuned
+
+
+def frame(trials: Iterable[Trial], space: Space) -> DataFrame:
+    """One row for each trial, with its number as index.
+
+    First a column for each parameter, named as in the space; x0, x1, ... where points are arrays. A parameter with the
+    name of one of COLUMNS gets the prefix "x.". Then COLUMNS, missing where a trial has no such value; `asked` and
+    `ended` are times in UTC.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("to_dataframe needs pandas: pip install pandas") from error
+    trials = list(trials)
+
+    def column(name: str) -> list[Any]:
+        return [getattr(trial, name) for trial in trials]
+
+    def floats(name: str) -> Any:
+        return pandas.Series(column(name), dtype="float64")
+
+    values = [_values(trial.x, space) for trial in trials]
+    columns = {name: _uniform([row[j] for row in values]) for j, name in enumerate(_titles(space))}
+    columns["y"] = floats("y")
+    columns |= {name: pandas.Series(column(name), dtype="str") for name in ("status", "origin")}
+    columns |= {name: floats(name) for name in NUMBERS}
+    columns["explored"] = pandas.Series(column("explored"), dtype="boolean")
+    columns |= {name: floats(name) for name in OUTCOMES}
+    for name in ("asked", "ended"):  # seconds since the epoch; the dtype would else depend on the values
+        columns[name] = pandas.to_datetime(floats(name), unit="s", utc=True).astype("datetime64[ns, UTC]")
+    table = pandas.DataFrame(columns)
+    table.index = pandas.Index(column("number"), dtype="int64", name="trial")
+    return table
+
+
+def notebook(lines: Sequence[Line], trials: Iterable[Trial], space: Space, goal: Literal["max", "min"]) -> str:
+    """HTML with the lines and, below them, the BEST trials that have a value, best first."""
+    sign = 1.0 if goal == "max" else -1.0
+    told = [(sign * trial.y, trial) for trial in trials if trial.y is not None]
+    best = [trial for _, trial in sorted(told, key=lambda pair: -pair[0])[:BEST]]
+    names = _names(space)
+    more = [f"{len(names) - WIDE} more"] if len(names) > WIDE else []
+    head = ["trial", *(shortened(name, 30) for name in names[:WIDE]), *more, "y", "mu", "sd", "origin"]
+    rows = [
+        [
+            str(trial.number),
+            *(coordinate(value) for value in _values(trial.x, space)[:WIDE]),
+            *("..." for _ in more),
+            rounded(trial.y),
+            *("" if said is None else rounded(said) for said in (getattr(trial, name) for name in ("mu", "sd"))),
+            trial.origin,
+        ]
+        for trial in best
+    ]
+    return f"<div>{html_lines(lines)}{html_table(head, rows) if rows else ''}</div>"
+
+
+def _names(space: Space) -> list[str]:
+    """The names of the parameters: x0, x1, ... where points are arrays."""
+    assert isinstance(space, Parameters | Candidates)
+    count = len(space.parameters if isinstance(space, Parameters) else space.choices)
+    return [f"x{j}" for j in range(count)] if space.names is None else list(space.names)
+
+
+def _titles(space: Space) -> list[str]:
+    """The names of the parameters' columns, different from each other and from COLUMNS."""
+    names = _names(space)
+    taken = {*COLUMNS, *names}
+    for j, name in enumerate(names):
+        if name in COLUMNS:
+            while name in taken:
+                name = f"x.{name}"
+            names[j] = name
+            taken.add(name)
+    return names
+
+
+def _values(x: Point, space: Space) -> list[Any]:
+    """The coordinates of a point, in the order of `_names`."""
+    assert isinstance(space, Parameters | Candidates)
+    return list(x.tolist()) if space.names is None else [x[name] for name in space.names]
+
+
+def _uniform(values: list[Any]) -> Any:
+    """A column of the values as they are: pandas may convert them only if they are of one plain type."""
+    import pandas
+
+    kinds = {type(value) for value in values}
+    plain = len(kinds) == 1 and kinds <= {bool, int, float, str}
+    return pandas.Series(values) if plain else pandas.Series(values, dtype=object)

@@ -1,0 +1,124 @@
+"""The parameters of a space as axes of a picture: which values are drawn, and where they lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpmi.show.style import plain
+from gpmi.space import Candidates, Choice, Int, Parameter, Parameters, Space
+from gpmi.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Our choices, not tuned.
+CURVE = 401  # points of a curve
+FEW = 30  # a numeric parameter with at most this many values is drawn value by value, otherwise as a curve
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One parameter as an axis of a picture."""
+
+    name: str
+    columns: slice  # its coordinates
+    settings: Array  # (k, width), the values that are drawn, in the kernel's coordinates
+    discrete: bool = False
+    log: bool = False
+    labels: tuple[str, ...] | None = None  # of the options of a Choice
+
+    @staticmethod
+    def of(parameter: Parameter, name: str, columns: slice, points: int = CURVE) -> Axis:
+        """The axis of a parameter, with at most `points` settings unless it is a Choice."""
+        if isinstance(parameter, Choice):
+            labels = tuple(plain(str(option)) for option in parameter.options)
+            return Axis(name, columns, parameter.levels, discrete=True, labels=labels)
+        if isinstance(parameter, Int):
+            settings = _thinned(parameter.levels, points)
+            return Axis(name, columns, settings, len(parameter.levels) <= FEW, parameter.log)
+        lo, hi = parameter.ends[:, 0]
+        return Axis(name, columns, np.linspace(lo, hi, points)[:, None], log=parameter.log)
+
+    def positions(self, rows: Array) -> Array:
+        """Where points with coordinates (m, d) lie on this axis, (m,)."""
+        part = rows[:, self.columns]
+        if self.labels is not None:
+            return np.asarray(np.argmax(part, axis=1), dtype=float)
+        values: Array = np.exp(part[:, 0]) if self.log else part[:, 0]
+        return values
+
+    def along(self, row: Array) -> Array:
+        """The points (k, d) in which this parameter takes each of its settings and the others stay as in row (d,)."""
+        rows = np.tile(row, (len(self.settings), 1))
+        rows[:, self.columns] = self.settings
+        return rows
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The ends of the axis. Discrete values are centres of cells, so half a step is added at each end."""
+        if self.labels is not None:
+            return -0.5, len(self.labels) - 0.5
+        lo, hi = (np.exp(self.settings) if self.log else self.settings)[[0, -1], 0]
+        step = (hi - lo) / (len(self.settings) - 1) if hi > lo else 1.0
+        margin = 0.5 * step if self.discrete else 0.0
+        return float(lo - margin), float(hi + margin)
+
+    @property
+    def edges(self) -> Array:
+        """The borders between the settings, (k + 1,), ends included."""
+        at = np.arange(float(len(self.settings))) if self.labels is not None else self.settings[:, 0]
+        at = np.exp(at) if self.log else at
+        lo, hi = self.limits
+        return np.concatenate([[lo], (at[1:] + at[:-1]) / 2.0, [hi]])
+
+    def label(self, ax: Axes, which: str = "x") -> None:
+        """Set name, scale and ticks of the x or the y axis of `ax`."""
+        x = which == "x"
+        (ax.set_xlabel if x else ax.set_ylabel)(self.name)
+        if self.log:
+            (ax.set_xscale if x else ax.set_yscale)("log")
+        (ax.set_xlim if x else ax.set_ylim)(*self.limits)
+        axis = ax.xaxis if x else ax.yaxis
+        if self.labels is not None:
+            axis.set_ticks(range(len(self.labels)), self.labels)
+        elif self.discrete and not self.log:
+            from matplotlib.ticker import MaxNLocator
+
+            axis.set_major_locator(MaxNLocator(nbins=6, integer=bool(np.all(self.settings == np.round(self.settings)))))
+
+
+def axes_of(space: Space, points: int = CURVE) -> list[Axis]:
+    """An axis for each parameter; one whose values are numbers has at most `points` settings."""
+    assert isinstance(space, Parameters | Candidates)
+    count = len(space.parameters if isinstance(space, Parameters) else space.choices)
+    formulas = ["$x$"] if count == 1 else [f"$x_{{{i + 1}}}$" for i in range(count)]
+    names = formulas if space.names is None else [plain(name) for name in space.names]
+    if isinstance(space, Parameters):
+        parts = zip(space.parameters, names, space.columns, strict=True)
+        return [Axis.of(parameter, name, columns, points) for parameter, name, columns in parts]
+    axes, start = [], 0
+    for choice, name in zip(space.choices, names, strict=True):
+        columns = slice(start, start + (1 if choice is None else choice.width))
+        start = columns.stop
+        if choice is not None:
+            axes.append(Axis.of(choice, name, columns))
+        else:
+            values = np.unique(space.encoded[:, columns])[:, None]
+            axes.append(Axis(name, columns, _thinned(values, points), discrete=len(values) <= FEW))
+    return axes
+
+
+def contains_slices(space: Space) -> bool:
+    """Whether changing one parameter of a point stays in the space. Of several columns of candidates it does not."""
+    return not isinstance(space, Candidates) or len(space.choices) == 1
+
+
+def _thinned(values: Array, most: int) -> Array:
+    """At most `most` of the ascending values (k, 1), evenly spread, with both ends."""
+    if len(values) <= most:
+        return values
+    wanted = np.linspace(values[0, 0], values[-1, 0], most)
+    return np.take(values, np.unique(np.searchsorted(values[:, 0], wanted).clip(0, len(values) - 1)), axis=0)

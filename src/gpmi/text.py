@@ -1,0 +1,145 @@
+"""What people read at a prompt: numbers, points and a few aligned lines, as text and as HTML.
+
+Pure functions of plain values. This module knows no class of the library, so that every other module may use it. A text
+made here is safe to print and to parse: one line of limited length, without control characters.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from gpmi.types import Point
+
+# Our choices, not tuned.
+WIDTH = 120  # characters of a line, at most
+POINT = 100  # characters of a point, at most: leaves room for a name before it
+VALUE = 40  # characters of one coordinate, at most; a number has 12
+DIGITS = 6  # of a number; `Optimizer.tell` knows a pending point from its coordinates rounded to six digits
+
+Line: TypeAlias = tuple[str, str]  # a name, and what is said of it
+
+
+# Pieces of a line
+
+
+def rounded(value: float | None) -> str:
+    """A number in DIGITS significant digits; "none" for None."""
+    return "none" if value is None else f"{value:.{DIGITS}g}"
+
+
+def shortened(text: str, width: int = WIDTH) -> str:
+    """The text in one line of at most `width` characters, its end cut off where it is longer.
+
+    White space becomes one blank, and a character that cannot be printed becomes its escape sequence.
+    """
+    words = " ".join(text[: 4 * width].split())  # what lies behind is cut off in any case
+    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)
+    return line if len(line) <= width and len(text) <= 4 * width else line[: width - 3] + "..."
+
+
+def coordinate(value: Any) -> str:
+    """One coordinate of a point, as Python would read it: a number in a few digits, or an option in quotes."""
+    if isinstance(value, np.number | np.bool_):
+        value = value.item()
+    return rounded(value) if isinstance(value, float) else shortened(repr(value), VALUE)
+
+
+def point(x: Point | None, width: int = POINT) -> str:
+    """A point as Python would read it, `[0.5, 0.25]` or `{'rate': 0.001, 'kind': 'relu'}`; "none" for None.
+
+    Where that is longer than `width`, the last coordinates are replaced by their number.
+    """
+    if x is None:
+        return "none"
+    some = width // 3 + 1  # a coordinate takes at least three characters, so that no more of them fit
+    if isinstance(x, Mapping):
+        left, right = "{", "}"
+        items = [f"{shortened(repr(name), VALUE)}: {coordinate(x[name])}" for name in list(x)[:some]]
+    else:
+        left, right = "[", "]"
+        items = [coordinate(value) for value in list(x)[:some]]
+    for shown in range(len(items), -1, -1):
+        rest = [f"... {len(x) - shown} more"] if shown < len(x) else []
+        text = left + ", ".join(items[:shown] + rest) + right
+        if len(text) <= width:
+            break
+    return text
+
+
+def tally(words: Iterable[str]) -> str:
+    """The words in the order in which they first appear, with their number where it is not 1: "jitter (3), fit"."""
+    counts = Counter(words)
+    return ", ".join(word if count == 1 else f"{word} ({count})" for word, count in counts.items()) or "none"
+
+
+def interval(low: float, high: float, median: float) -> str:
+    """A credible interval of level 95 % and the median, in words."""
+    return f"{low:.3g} to {high:.3g} with probability 95 %, median {median:.3g}"
+
+
+# Lines
+
+
+def aligned(lines: Sequence[Line]) -> str:
+    """One line of at most WIDTH characters for each pair, the names in a column of their own."""
+    column = max((len(name) for name, _ in lines), default=0) + 2
+    return "\n".join(f"{name:<{column}}{shortened(text, WIDTH - column)}" for name, text in lines)
+
+
+def best_lines(goal: Literal["max", "min"], x: Point | None, y: float | None) -> list[Line]:
+    """The best value told and where it was observed."""
+    name = "largest y" if goal == "max" else "smallest y"
+    return [(name, rounded(y))] + ([] if x is None else [("at x", point(x))])
+
+
+def trial_line(number: int, x: Point, y: float | None, status: str, origin: str) -> str:
+    """A trial in one line: `Trial(7, x=[0.5, 0.25], y=1.25, told, policy)`; y is left out where there is none."""
+    before, after = f"Trial({number}, x=", ("" if y is None else f", y={rounded(y)}") + f", {status}, {origin})"
+    return before + point(x, WIDTH - len(before) - len(after)) + after
+
+
+def regret_lines(t: int, recommended: Point, simple: str, cumulative: str, how: str) -> list[Line]:
+    """The regrets after t values; `simple` and `cumulative` are made by `interval`."""
+    return [
+        ("after", f"{t} values"),
+        ("recommended", point(recommended)),
+        ("simple regret", simple),
+        ("cumulative", cumulative),
+        ("drawn as", how),
+    ]
+
+
+def ledger_lines(n: int, chosen: int, explored: int, information: float, calibration: str) -> list[Line]:
+    """What a ledger knows without a draw of the regret: n values, of which the policy chose some."""
+    return [
+        ("values", f"{n}, of which the policy chose {chosen}: {explored} to explore"),
+        ("information", f"{information:.4g} nats"),
+        ("calibration", calibration),
+    ]
+
+
+# HTML
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table of escaped texts; without a `head` the first cell of each row is its name."""
+    from html import escape  # only a notebook needs it
+
+    left = ' style="text-align: left"'
+    top = "".join(f'<th scope="col"{left}>{escape(text)}</th>' for text in head)
+    body = []
+    for row in rows:
+        cells = [f"<td{left}>{escape(text)}</td>" for text in row]
+        if not head:
+            cells[0] = f'<th scope="row"{left}>{escape(row[0])}</th>'
+        body.append(f"<tr>{''.join(cells)}</tr>")
+    return "<table>" + (f"<thead><tr>{top}</tr></thead>" if head else "") + f"<tbody>{''.join(body)}</tbody></table>"
+
+
+def html_lines(lines: Sequence[Line]) -> str:
+    """The lines of `aligned` as a table of two columns."""
+    return html_table((), [(name, shortened(text)) for name, text in lines])
