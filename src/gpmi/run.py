@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpmi.frame import frame, notebook
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
+from gpmi.interrupts import Interrupts, caught
 from gpmi.ledger import Ledger
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Policy
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.space.space import Space, SpaceExhausted
-from gpmi.stopping import Rule, Stop, checked_rule
+from gpmi.stopping import Rule, Stop, checked_rule, checked_stop
 from gpmi.text import Line, aligned, best_lines, point, tally
 from gpmi.trials import Trial
 from gpmi.types import Event, Point
@@ -45,21 +45,24 @@ class Result:
     warp: Warp = IDENTITY  # usually z = y; see `Optimizer.warp`
 
     @staticmethod
-    def of(optimizer: Optimizer, reason: str) -> Result:
-        """The result of a run so far."""
-        best, recommended, posterior, ledger, events = optimizer.best, None, None, None, optimizer.events
-        if best is not None:
+    def of(optimizer: Optimizer, reason: str, *, model: bool = True) -> Result:
+        """The result of a run so far; without what a model says if it fails, or if `model` is False."""
+        best, recommended, posterior, ledger = optimizer.best, None, None, None
+        failure: tuple[Event, ...] = ()
+        if best is not None and model:
             try:
                 recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
             except Exception as error:  # the evaluations must come out, whatever the model says
-                events += (Event("no recommendation", f"the model failed: {error}"),)
+                failure = (Event("no recommendation", f"the model failed: {_words(error)}"),)
+        elif best is not None:
+            failure = (Event("no recommendation", "it was interrupted"),)
         return Result(
             x=None if best is None else best.x,
             y=None if best is None else best.y,
             recommended=recommended,
             trials=tuple(trial for trial in optimizer.trials if trial.status != "pending"),
             reason=reason,
-            events=events,
+            events=optimizer.events + failure,  # those of the last model included
             goal=optimizer.goal,
             seed=optimizer.seed,
             space=optimizer.space,
@@ -160,45 +163,107 @@ def _needed(budget: int | None, stop: Rule | None) -> int | None:
 
 
 def _run(f: Callable[[Any], float], optimizer: Optimizer, stop: Rule | None, progress: bool) -> Result:
+    """The run and what it found, whatever happens: an exception that leaves here carries the result so far."""
     if not callable(f):
         raise TypeError(f"f is {f!r}; give a function of one point")
-    end, begin = None, time.perf_counter()
-    with _display(optimizer) if progress else nullcontext(_ignore) as report:
-        try:
-            for _ in count() if optimizer.budget is None else range(optimizer.budget):
-                try:
-                    x = optimizer.ask()
-                except SpaceExhausted:
-                    end = Stop("space exhausted")
-                    break
-                report(_evaluate(f, x, optimizer))
-                end = None if stop is None else stop.stop(optimizer, time.perf_counter() - begin)
-                if end is not None:
-                    break
-        except KeyboardInterrupt:
-            end = Stop("interrupted")
-        except BaseException as error:
-            _attach(error, Result.of(optimizer, f"error: {error}"))
-            raise
-    reason, events = end or Stop("budget")
-    result = Result.of(optimizer, reason)
-    return replace(result, events=result.events + events)
-
-
-def _evaluate(f: Callable[[Any], float], x: Point, optimizer: Optimizer) -> Trial:
-    """One evaluation; f gets a copy of the point, so that it may change it."""
-    y = f(deepcopy(x))
+    result = None
     try:
-        return optimizer.tell(x, y)
+        with Interrupts() as interrupts:
+            result = _guarded(f, optimizer, stop, progress, interrupts)
+        return result
+    except KeyboardInterrupt as error:  # in the last moment
+        if result is not None:
+            _attach(error, result)
+        raise
+
+
+def _guarded(
+    f: Callable[[Any], float], optimizer: Optimizer, stop: Rule | None, progress: bool, interrupts: Interrupts
+) -> Result:
+    """The same while Ctrl-C is held back except in f and, if it is pressed twice, while a point is chosen."""
+    try:
+        with _display(optimizer) if progress else nullcontext(_ignore) as report:
+            end = _loop(f, optimizer, stop, report, interrupts)
+    except KeyboardInterrupt:
+        end = Stop("interrupted")
+    except BaseException as error:
+        _attach(error, _closed(optimizer, Stop(f"error: {_words(error)}"), interrupts))
+        raise
+    return _closed(optimizer, end, interrupts)
+
+
+def _loop(
+    f: Callable[[Any], float],
+    optimizer: Optimizer,
+    stop: Rule | None,
+    report: Callable[[Trial], None],
+    interrupts: Interrupts,
+) -> Stop:
+    """Ask, evaluate, tell, until there is a reason to stop."""
+    begin = time.perf_counter()
+    for _ in count() if optimizer.budget is None else range(optimizer.budget):
+        try:
+            with interrupts.released(patience=2):
+                optimizer.ask()
+        except SpaceExhausted:
+            return Stop("space exhausted")
+        interrupts.check()
+        report(_evaluate(f, optimizer.pending[-1], optimizer, interrupts))
+        interrupts.check()
+        if stop is not None:
+            with interrupts.released(patience=2):
+                end = checked_stop(stop, stop.stop(optimizer, time.perf_counter() - begin))
+            if end is not None:
+                return end
+    return Stop("budget")
+
+
+def _evaluate(f: Callable[[Any], float], trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:
+    """One evaluation; f gets a copy of the point, so that it may change it. Once f has returned, y is told."""
+    values: list[Any] = []
+    try:
+        with interrupts.released():
+            caught(f, optimizer.space.copy(trial.x), values)
+    finally:
+        if values:
+            told = _tell(optimizer, trial, values[0])
+    return told
+
+
+def _tell(optimizer: Optimizer, trial: Trial, y: Any) -> Trial:
+    try:
+        return optimizer.tell(trial, y)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"f returned {y!r} at x = {x!r}; it must return one finite number ({error})") from error
+        where = f"f returned {y!r} at x = {trial.x!r}"
+        raise type(error)(f"{where}; it must return one finite number ({error})") from error
+
+
+def _closed(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
+    """The result of a run; Ctrl-C leaves out what the model would have to say."""
+    interrupts.drop()
+    try:
+        with interrupts.released():
+            result = Result.of(optimizer, end.reason)
+    except KeyboardInterrupt:
+        result = Result.of(optimizer, end.reason, model=False)
+    interrupts.drop()
+    return replace(result, events=result.events + end.events)
 
 
 def _attach(error: BaseException, result: Result) -> None:
     """Let the exception carry the result, past any rule of its class about attributes."""
     error.__dict__["result"] = result
+    notes = error.__dict__.get("__notes__")
     note = f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`"
-    error.__dict__.setdefault("__notes__", []).append(note)
+    error.__dict__["__notes__"] = [*notes, note] if isinstance(notes, list) else [note]
+
+
+def _words(error: BaseException) -> str:
+    """What an exception says, if it can say it."""
+    try:
+        return str(error)
+    except Exception:
+        return type(error).__name__
 
 
 def _ignore(trial: Trial) -> None:

@@ -48,7 +48,7 @@ class Either(Rule):
     second: Rule
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        return self.first.stop(optimizer, seconds) or self.second.stop(optimizer, seconds)
+        return _asked(self.first, optimizer, seconds) or _asked(self.second, optimizer, seconds)
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,11 @@ class Both(Rule):
     second: Rule
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        first = self.first.stop(optimizer, seconds)
-        second = None if first is None else self.second.stop(optimizer, seconds)
-        return None if first is None or second is None else Stop(f"{first.reason} and {second.reason}")
+        first = _asked(self.first, optimizer, seconds)
+        second = None if first is None else _asked(self.second, optimizer, seconds)
+        if first is None or second is None:
+            return None
+        return Stop(f"{first.reason} and {second.reason}", first.events + second.events)
 
 
 @dataclass(frozen=True)
@@ -207,6 +209,21 @@ def checked_rule(rule: object) -> Rule:
     if not isinstance(rule, Rule):
         raise TypeError(f"stop has {rule!r}; give rules such as gpmi.stopping.RegretBelow(0.01), combined by | and &")
     return rule
+
+
+def checked_stop(rule: Rule, said: object) -> Stop | None:
+    """What a rule said: a Stop, or in short True or a reason in words; None or False to go on."""
+    if said is None or said is False:
+        return None
+    if said is True or isinstance(said, str):
+        return Stop(said if isinstance(said, str) and said else type(rule).__name__)
+    if not isinstance(said, Stop):
+        raise TypeError(f"stop() of {rule!r} returned {said!r}; it must return a gpmi.stopping.Stop, or None to go on")
+    return said
+
+
+def _asked(rule: Rule, optimizer: Optimizer, seconds: float) -> Stop | None:
+    return checked_stop(rule, rule.stop(optimizer, seconds))
 
 
 def _once_chosen(optimizer: Optimizer) -> Ledger | None:
