@@ -11,7 +11,8 @@ from scipy.optimize import minimize, rosen, rosen_der
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, Thompson, kernels
 from gpmi.gp.tracking import Tracked
 from gpmi.policies.phi import Policy, State
-from gpmi.search.argmax import SCREEN, Objective, best_point, climb, sobol
+from gpmi.search.argmax import SCREEN, Objective, best_point, climb
+from gpmi.space.sobol import sobol
 from gpmi.space.space import Parameters
 
 

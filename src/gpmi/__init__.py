@@ -17,7 +17,7 @@ from gpmi.policies.phi import (
     VarianceBonus,
 )
 from gpmi.run import Result, maximize, minimize
-from gpmi.space.space import Choice, Int, Real, Space, SpaceExhausted
+from gpmi.space import Choice, Int, Real, Space, SpaceExhausted
 from gpmi.types import Event
 
 __version__ = "0.1.0"

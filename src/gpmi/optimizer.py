@@ -27,7 +27,8 @@ from gpmi.policies.phi import Policy, Reinvest, State
 from gpmi.policies.promises import promises
 from gpmi.prior import hyper
 from gpmi.prior.warp import IDENTITY, Warp
-from gpmi.search.argmax import Found, Objective, best_mean, best_observed, best_point, best_row, screen_of, sobol
+from gpmi.search.argmax import Found, Objective, best_mean, best_observed, best_point, best_row, screen_of
+from gpmi.space.sobol import sobol
 from gpmi.space.space import Parameters, Space, SpaceExhausted
 from gpmi.types import Array, Event, Mask, Point
 

@@ -252,30 +252,3 @@ class Posterior:
         if not np.all(np.isfinite(array)):
             raise ValueError(f"{name} has a coordinate that is not finite; leave out such points")
         return array
-
-
-class Draw:
-    """One draw of f from a posterior, evaluated piece by piece: each value is drawn given all values before it."""
-
-    def __init__(self, posterior: Posterior, rng: np.random.Generator) -> None:
-        self._posterior, self._rng = posterior, rng
-        self._z: Array | None = None
-        self._noise = np.empty(0)
-        self._factor = Factor.empty()
-
-    @one_blas_thread
-    def __call__(self, z: Array) -> Array:
-        """f(z) for z (k, d), after m points were asked before: O(n^2 (m + k) + m^2 k + k^3).
-
-        The values are f's up to an independent error of 1e-5 prior standard deviations, which keeps points that are
-        almost the same from making the covariance singular.
-        """
-        posterior, k = self._posterior, len(z)
-        block = posterior.covariance(z)
-        block[np.diag_indices(k)] += 1e-10 * posterior.kernel.diagonal(z)
-        cross = np.empty((0, k)) if self._z is None else posterior.covariance(self._z, z)
-        self._factor, _ = self._factor.append_block(cross, block)
-        self._noise = np.append(self._noise, self._rng.standard_normal(k))
-        self._z = z if self._z is None else np.concatenate([self._z, z])
-        draw: Array = posterior.mu(z) + self._factor.rows(self._factor.n - k) @ self._noise  # ~ N(mu, L L^T)
-        return draw

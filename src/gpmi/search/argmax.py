@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpmi.gp.linalg import eigen
-from gpmi.gp.posterior import Draw, Posterior
+from gpmi.gp.paths import Draw
+from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked, chunks, first_best, lazy_argmax, mean_in_chunks, moments_in_chunks
 from gpmi.policies.phi import Mean, Policy, State
+from gpmi.space.sobol import sobol
 from gpmi.space.space import Parameters, Space
 from gpmi.types import Array, Event, Mask
 
@@ -393,11 +394,3 @@ def _drawn_point(
         near = _neighbours(space, z[[first_best(value)]], rng, width)
         z, value = np.concatenate([z, near]), np.append(value, objective.sign * draw(near))
     return _best_of(objective, z, value, visited)
-
-
-@lru_cache(maxsize=16)
-def sobol(p: int, log2: int, seed: tuple[int, ...]) -> Array:
-    """2^log2 scrambled Sobol points of the unit cube of p dimensions; fewer of the same seed are the first of them."""
-    from scipy.stats.qmc import Sobol  # slow to import: not before it is needed
-
-    return np.asarray(Sobol(p, scramble=True, rng=np.random.default_rng(seed)).random_base2(log2))

@@ -18,7 +18,7 @@ from gpmi.ledger.account import Ledger
 from gpmi.optimizer import Optimizer, Trial
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.run import Result
-from gpmi.space.space import Candidates, Choice, Int, Parameter, Parameters, Space
+from gpmi.space import Candidates, Choice, Int, Parameter, Parameters, Space
 from gpmi.types import Array
 
 if TYPE_CHECKING:
