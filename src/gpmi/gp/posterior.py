@@ -242,13 +242,4 @@ class Posterior:
 
     def _points(self, name: str, points: Array) -> Array:
         """Points as a finite (m, d) array of the right d."""
-        array = np.asarray(points, dtype=float)
-        want = self.x.shape[1] if self.n else self.kernel.dim
-        if array.ndim == 1:
-            array = array[None, :]
-        if array.ndim != 2 or (want is not None and array.shape[1] != want):
-            d = "d" if want is None else str(want)
-            raise ValueError(f"{name} has shape {np.shape(points)}; give an array of shape (m, {d}), a point per row")
-        if not np.all(np.isfinite(array)):
-            raise ValueError(f"{name} has a coordinate that is not finite; leave out such points")
-        return array
+        return checks.points(name, points, self.x.shape[1] if self.n else self.kernel.dim)

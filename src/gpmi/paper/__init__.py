@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import platform
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpmi import checks
 from gpmi.paper.experiment import DELTA, ERRATUM, SOURCES, Cell, available_cores, cells, run_all
 from gpmi.paper.simulate import Problem, Run
 from gpmi.paper.table import Row, append, open_table, pack
@@ -47,15 +47,7 @@ class Plan:
             import matplotlib  # noqa: F401
         except ImportError as error:
             raise ImportError('the figures need matplotlib: pip install "gpmi[cli,plots]"') from error
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.folder):
-                pass
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ValueError(
-                f"out is {str(self.out)!r}, which cannot be written to ({reason}); give another"
-            ) from error
+        checks.writable_folder("out", self.out, self.folder)
 
     @property
     def folder(self) -> Path:

@@ -116,7 +116,11 @@ class Run:
         self._predicted = np.empty((4, self.length))  # mu, var, pivot and surprise of each query
 
     def observe(self, i: int) -> None:
-        """Query candidate i: Equations 1 and 2 at every candidate, by one more row of the Cholesky factor."""
+        """Query candidate i: Equations 1 and 2 at every candidate, by one more row of L^-1 K.
+
+        `gpmi.gp.tracking.next_row` computes the same row by BLAS, whose last digit depends on the processor; here the
+        sum has a fixed order (see the top of this module).
+        """
         problem, n = self.problem, len(self.queries)
         y = problem.values[i]
         if problem.noise_sd > 0.0:
@@ -134,6 +138,11 @@ class Run:
         self.queries.append(i)
 
     @property
+    def y(self) -> Array:
+        """What was observed at every query. (n,)"""
+        return self._y[: len(self.queries)]
+
+    @property
     def queried_var(self) -> Array:
         """sigma_s^2(x_s), before y_s, of every query. (n,)"""
         return self._predicted[1, : len(self.queries)]
@@ -146,7 +155,7 @@ class Run:
             t=n - first + 1,
             gamma_hat=float(np.add.accumulate(var[first:])[-1]) if n > first else 0.0,
             noise_var=self.problem.noise_var,
-            best_observed=float(self._y[:n].max()) if n else 0.0,
+            best_observed=float(self.y.max()) if n else 0.0,
             best_mean=float(self.mu[self._rows[:n]].max()) if n else 0.0,
             size=len(self.mu),
             dim=0,

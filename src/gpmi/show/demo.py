@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpmi import checks
 from gpmi.run import Result, maximize
 from gpmi.tasks import HIMMELBLAU
 from gpmi.tasks.shallow_water import require_anuga
@@ -57,12 +57,7 @@ def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
         raise ValueError(f"out is {str(out)!r}, but there is no folder {str(out.parent)!r}; make it first")
     if out.is_dir() or (out.exists() and not os.access(out, os.W_OK)):
         raise ValueError(f"out is {str(out)!r}, which cannot be overwritten; give another file")
-    try:
-        with tempfile.TemporaryFile(dir=out.parent):
-            pass
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ValueError(f"out is {str(out)!r}, but {str(out.parent)!r} cannot be written to ({reason})") from error
+    checks.writable_folder("out", out, out.parent)
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
