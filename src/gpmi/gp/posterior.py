@@ -6,7 +6,7 @@ Notation, with n observations, m query points and d coordinates:
     C = K + noise_var I   (n, n), = L L^T; its pivots are L_ss^2 = sigma_s^2(x_s) + noise_var
     whitened (n,)         L^-1 (y - mean)
     weights (n,)          C^-1 (y - mean)
-    z (m, d)              where the posterior is asked
+    z (m, d)              the points at which the posterior is evaluated
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gpmi.types import Array, Event
 
 MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
-_BLOCK = 1024  # observations added together at most: what is in memory besides L is O(_BLOCK n)
+_BLOCK = 1024  # largest number of observations added together: memory besides L is O(_BLOCK n); our choice, not tuned
 
 
 class Moments(NamedTuple):
@@ -51,7 +51,7 @@ class Posterior:
     x: Array  # (n, d)
     y: Array  # (n,)
     whitened: Array  # (n,)
-    jitter: Array  # (n,), what had to be added to noise_var in each row; 0 but for repairs
+    jitter: Array  # (n,), what was added to noise_var in each row; 0 except where C had to be repaired
     factor: Factor = field(repr=False)
 
     @staticmethod
@@ -72,7 +72,7 @@ class Posterior:
     def condition(self, x: Array, y: Array) -> Posterior:
         """The posterior after y (k,) was observed at x (k, d), or one y at one x (d,). O(k n^2 + k^2 n + k^3).
 
-        The factor is extended, not computed anew, and shares its memory with this one.
+        The factor is extended, not computed again, and the two posteriors share its memory.
         """
         x = self._points("x", x)
         y = np.atleast_1d(np.asarray(y, dtype=float))
@@ -92,7 +92,7 @@ class Posterior:
         return self._extend(self._points("x", x), None)
 
     def _extend(self, x: Array, y: Array | None) -> Posterior:
-        """Rows for x; y None stands for the posterior mean, whose whitened value is 0."""
+        """The posterior with x added. If y is None the values are the posterior mean; their whitened values are 0."""
         old, k = self.n, len(x)
         if k == 0:
             return self
@@ -126,7 +126,7 @@ class Posterior:
 
     @cached_property
     def mu_at_observed(self) -> Array:
-        """mu(x_s) for s = 1..n, from K weights = y - mean - (C - K) weights. O(n) once the weights are there."""
+        """mu(x_s) for s = 1..n, from K weights = y - mean - (C - K) weights. O(n) after `weights`."""
         return self.y - (self.noise_var + self.jitter) * self.weights
 
     @one_blas_thread

@@ -46,7 +46,7 @@ def amplification(point: Mapping[str, float]) -> float:
 
 
 def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
-    """Refuse what could not work, before any time is spent: a ValueError, or an ImportError of what is missing."""
+    """Refuse what cannot work before any time is spent: a ValueError, or an ImportError that says what to install."""
     if budget < 1:
         raise ValueError(f"budget is {budget}; give at least 1 evaluation")
     if seed < 0:
