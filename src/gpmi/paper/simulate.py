@@ -66,7 +66,10 @@ class Problem:
 
 
 def triangular_root(covariance: Array) -> Array:
-    """L with L L^T = covariance + _JITTER of its mean variance: O(m^3), half a second for m = 1000."""
+    """L with L L^T = covariance + _JITTER of its mean variance: O(m^3), half a second for m = 1000.
+
+    Not `linalg.Factor`, because LAPACK's last digit depends on the processor.
+    """
     rest = covariance + _JITTER * float(covariance.diagonal().mean()) * np.eye(len(covariance))
     root = np.zeros_like(rest)
     for j in range(len(rest)):

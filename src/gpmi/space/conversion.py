@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpmi import checks
-from gpmi.space.parameters import Choice, Int, Parameter, Real, key, same
+from gpmi.space.parameters import LARGEST, Choice, Int, Parameter, Real, key, same
 from gpmi.types import Array, Point
-
-_LARGEST = 2**53  # the largest whole number up to which floating point tells neighbours apart
 
 
 # Parameters
@@ -76,7 +74,7 @@ def array_table(array: NDArray[Any]) -> Array:
         raise ValueError(f"candidates have shape {array.shape}; give at least one candidate and one coordinate")
     if np.ma.isMaskedArray(array):
         raise TypeError("candidates is a masked array; leave out what is masked and give an ordinary array")
-    if array.dtype.kind in "iu" and np.abs(array, dtype=float).max(initial=0.0) > _LARGEST:
+    if array.dtype.kind in "iu" and np.abs(array, dtype=float).max(initial=0.0) > LARGEST:
         raise ValueError("candidates have whole numbers above 2**53, which floating point cannot tell apart")
     if array.dtype.kind not in "fiu":
         raise TypeError(f"candidates have dtype {array.dtype}; give numbers, or a DataFrame for mixed columns")

@@ -28,10 +28,10 @@ import numpy as np
 from gpmi import checks
 from gpmi.types import Array
 
-# Our choices, not tuned. All levels of an Int are held in one array: 10^7 of them are 80 MB. Neighbouring whole numbers
-# must stay different as floats (up to 2^53), and so must their logarithms (those of 10^12 and 10^12 + 1 differ by
-# 1e-12, which is 280 times the spacing of floats there).
-_MOST_LEVELS, _LARGEST, _LARGEST_LOG = 10**7, 2**53, 10**12
+LARGEST = 2**53  # the largest whole number up to which floating point tells neighbours apart
+# The logarithms of neighbours must differ, too: those of 10^12 and 10^12 + 1 are 280 floats apart. Our choice.
+_LARGEST_LOG = 10**12
+_MOST_LEVELS = 10**7  # all levels of an Int are held in one array, here of 80 MB; our choice
 _NARROWEST, _WIDEST = 1e-100, 1e100  # kernels square distances; such squares do not under- or overflow
 
 
@@ -88,7 +88,7 @@ class Int:
         _check_interval(self, "a whole number")
         object.__setattr__(self, "lo", int(self.lo))
         object.__setattr__(self, "hi", int(self.hi))
-        if self.hi - self.lo >= _MOST_LEVELS or max(-self.lo, self.hi) > (_LARGEST_LOG if self.log else _LARGEST):
+        if self.hi - self.lo >= _MOST_LEVELS or max(-self.lo, self.hi) > (_LARGEST_LOG if self.log else LARGEST):
             raise ValueError(f"Int({self.lo}, {self.hi}) has too many or too large values; use Real and round in f")
 
     width = 1

@@ -82,7 +82,7 @@ class Space(ABC):
     @property
     @abstractmethod
     def extent(self) -> tuple[int, int]:
-        """The number of settings of the discrete parameters, and the number of continuous coordinates."""
+        """The number of points, or of settings of the discrete parameters; and the number of continuous coordinates."""
 
     def numbers(self, row: Array) -> Numbers:
         """Which of `rows` have these coordinates; none where there are no `rows`. O(m)."""
