@@ -77,13 +77,13 @@ def test_a_run_keeps_equations_1_and_2() -> None:
     for row in np.random.default_rng(1).choice(len(task.values), 40):
         run.observe(int(row))
     assert task.kernel is not None and task.noise_var is not None
-    posterior = Posterior.prior(task.kernel, task.noise_var).condition(task.candidates[run.queries], run._y)
+    posterior = Posterior.prior(task.kernel, task.noise_var).condition(task.candidates[run.queries], run.y)
     mu, var = posterior(task.candidates)
     assert_allclose(run.mu, mu, atol=1e-6)
     assert_allclose(run.var, var, atol=1e-6)
     state = run.state(None)
     assert state.gamma_hat == pytest.approx(posterior.gamma_hat(10), abs=1e-6)
-    assert state.best_observed == run._y.max()
+    assert state.best_observed == run.y.max()
 
 
 def test_draws_have_the_moments_of_the_posterior() -> None:
@@ -94,7 +94,7 @@ def test_draws_have_the_moments_of_the_posterior() -> None:
     for row in (0, 5, 5, 11):
         run.observe(row)
     draws = np.array([run.draw() for _ in range(4000)])
-    posterior = Posterior.prior(kernel, 0.01).condition(x[run.queries], run._y[:4])
+    posterior = Posterior.prior(kernel, 0.01).condition(x[run.queries], run.y)
     assert_allclose(draws.mean(axis=0), posterior(x)[0], atol=0.05)
     assert_allclose(np.cov(draws.T), posterior.covariance(x), atol=0.04)
 
@@ -117,7 +117,7 @@ def test_every_algorithm_meets_the_same_draw_initial_points_and_noise() -> None:
             run.observe(int(row))
         scores(policy, 2)(run)  # drawing from the posterior must not move the noise
         run.observe(7)
-        seen[name] = (run.queries, run._y[:11].tolist())
+        seen[name] = (run.queries, run.y.tolist())
     assert all(value == seen["GP-MI"] for value in seen.values())
 
 

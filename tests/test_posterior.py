@@ -14,7 +14,7 @@ from sklearn.gaussian_process import kernels as sk
 
 from gpmi import Posterior, kernels
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
-from gpmi.gp.posterior import Draw
+from gpmi.gp.paths import Draw
 
 
 def data(n: int, seed: int = 0, duplicates: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gpmi.gp.posterior import Draw, Posterior
+from gpmi.gp.paths import Draw
+from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks
 from gpmi.policies import Mean, State
 from gpmi.search.climb import climb
