@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from importlib.util import find_spec
+
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # before NumPy; more only slow the oracles, on a busy machine tenfold
 
 import numpy as np
 import pytest

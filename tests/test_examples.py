@@ -14,9 +14,13 @@ def test_there_are_examples():
     assert EXAMPLES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, id=path.name, marks=[pytest.mark.anuga] if path.name == "tsunami.py" else []) for path in EXAMPLES],
+    [
+        pytest.param(path, id=path.name, marks=[pytest.mark.anuga] if path.name == "tsunami.py" else [])
+        for path in EXAMPLES
+    ],
 )
 def test_the_example_runs(path, tmp_path):
     command = [sys.executable, "-W", "error", path, *ARGUMENTS.get(path.name, ())]

@@ -280,6 +280,7 @@ def test_observations_are_crosses_in_a_run_of_one_dimension():
 # What all have in common
 
 
+@pytest.mark.slow
 def test_every_kind_of_picture_can_be_drawn_without_a_warning(mixed_run):
     constant = gpmi.maximize(lambda x: 2.0, [(0.0, 1.0)] * 2, budget=5, seed=0)
     figures = [
@@ -372,6 +373,7 @@ def test_the_ledger_s_panels_show_its_numbers():
     assert residuals.get_title(loc="left").endswith(book.calibration.verdict)
 
 
+@pytest.mark.slow
 def test_the_ledger_of_a_learned_model_a_policy_without_phi_and_exact_observations_is_drawn(mixed_run):
     figure = plots.ledger(mixed_run)
     FigureCanvasAgg(figure).draw()

@@ -176,6 +176,7 @@ def test_the_table_agrees_with_linear_theory_by_another_solver_where_the_wave_do
         assert row["amplification"] == pytest.approx(2.0 * fine - coarse, rel=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.anuga
 def test_the_cheapest_row_simulated_again_is_the_same() -> None:
     row = min(ROWS, key=lambda row: int(row["triangles"]) * int(row["steps"]))
