@@ -61,6 +61,7 @@ def test_the_triangles_cover_the_grid_counter_clockwise_and_every_outer_edge_has
 # The simulation against theory
 
 
+@pytest.mark.slow
 @pytest.mark.anuga
 @pytest.mark.parametrize("cot", [10.0, 20.0])
 def test_a_solitary_wave_runs_up_a_plane_beach_as_high_as_synolakis_says(cot: float) -> None:
@@ -77,6 +78,7 @@ def test_linear_theory_doubles_a_wave_at_a_wall_and_has_synolakis_as_its_asympto
         assert check.linear_run_up(rate, travel, 1.0)[0] == pytest.approx(law, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.anuga
 def test_the_wave_comes_in_with_its_height_doubles_at_a_wall_and_leaves() -> None:
     depth, rate, length = 100.0, 0.05, 6000.0
@@ -165,6 +167,7 @@ def test_amplification_is_the_ratio_of_the_run_ups_and_they_come_before_the_end(
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("low", [0.01, 0.03, 0.05, 0.07])
 def test_the_table_agrees_with_linear_theory_by_another_solver_where_the_wave_does_not_break(low: float) -> None:
     rows = [{name: float(row[name]) for name in (*tsunami.SPACE, "bare_run_up", "amplification")} for row in ROWS]
