@@ -143,6 +143,7 @@ def test_the_tsunami_demo_without_anuga_names_the_extra(tmp_path, monkeypatch):
     assert 'pip install "gpmi[tsunami]"' in result.stderr and result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_tsunami_demo_maximises_the_simulator(tmp_path, monkeypatch):
     asked = []
 

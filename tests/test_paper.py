@@ -108,6 +108,7 @@ def test_the_triangular_root_is_cholesky_s() -> None:
 # What is run
 
 
+@pytest.mark.slow
 def test_every_algorithm_meets_the_same_draw_initial_points_and_noise() -> None:
     seen = {}
     for name, policy in ALGORITHMS.items():
@@ -166,6 +167,7 @@ def test_another_processor_makes_the_same_queries() -> None:
     assert results[0].stdout == results[1].stdout
 
 
+@pytest.mark.slow
 def test_a_lock_in_costs_a_linear_regret_and_gp_ucb_does_not_lock_in() -> None:
     horizon, mine, ucb = 300, [], []
     for repetition in range(12):

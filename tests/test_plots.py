@@ -297,6 +297,7 @@ def test_every_kind_of_picture_can_be_drawn_without_a_warning(mixed_run):
         FigureCanvasAgg(figure).draw()
 
 
+@pytest.mark.slow
 def test_pictures_leave_no_trace_in_matplotlib():
     import matplotlib
 

@@ -123,6 +123,7 @@ def test_the_constant_of_gravity_is_anuga_s() -> None:
     assert float(g) == shallow_water.GRAVITY
 
 
+@pytest.mark.slow
 @pytest.mark.anuga
 def test_simulating_says_nothing_and_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
