@@ -647,8 +647,10 @@ junk = st.recursive(
     ),
     max_leaves=6,
 )
-thousands = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
-hundreds = settings(thousands, max_examples=500)
+thousands = settings(
+    max_examples=10 * settings.default.max_examples, deadline=None, suppress_health_check=list(HealthCheck)
+)
+hundreds = settings(thousands, max_examples=5 * settings.default.max_examples)
 
 
 def attempt(call):

@@ -80,6 +80,7 @@ def test_the_leave_one_out_likelihood_is_that_of_as_many_refits() -> None:
     assert e.loss(q)[0] == pytest.approx(-total + 0.5 * off @ off, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_leave_one_out_finds_lengthscales_and_noise_too() -> None:
     x, y = draw(150, 2, [0.2, 0.8], 0.04, 1)
     prior = hyper.fit(x, y, np.ones(2), (0, 1), loo=True)

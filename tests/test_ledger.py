@@ -88,6 +88,7 @@ def observed(n=14, d=2, seed=0, noise_var=1e-4):
     return prior.condition(x, prior.sample(x, rng)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_on_a_finite_set_the_maximum_has_the_law_of_joint_draws_at_all_points(sign):
     """Leaving out the points that cannot hold the maximum changes nothing."""
@@ -103,6 +104,7 @@ def test_on_a_finite_set_the_maximum_has_the_law_of_joint_draws_at_all_points(si
     assert np.all(gaps[0] >= 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_on_a_box_the_maximum_has_the_law_of_joint_draws_on_a_fine_grid(sign):
     posterior = observed()

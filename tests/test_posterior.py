@@ -198,6 +198,7 @@ def test_samples_have_the_posterior_mean_and_covariance() -> None:
     np.testing.assert_allclose(draws[:, :2], draws[:, 6:8], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_draw_made_in_pieces_has_the_joint_distribution() -> None:
     x, y = data(8)
     p = Posterior.prior(kernels.Matern(nu=1.5, lengthscale=0.9), 1e-2).condition(x, y)

@@ -53,6 +53,7 @@ def negative(score: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray
     return -float(score[0]), -gradient[0]
 
 
+@pytest.mark.slow
 def test_in_six_dimensions_it_is_as_good_as_a_hundred_restarts_of_scipy() -> None:
     space = Space.of([(0.0, 1.0)] * 6)
     assert isinstance(space, Parameters)

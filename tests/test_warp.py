@@ -23,7 +23,7 @@ def warps(draw: st.DrawFn) -> Warp:
     return Warp(hi=hi, s=s) if side == "above" else Warp(lo=lo, s=s)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings.default.max_examples, deadline=None)
 @given(warp=warps(), y=st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=20))
 def test_the_inverse_leads_back_and_the_order_is_kept(warp: Warp, y: list[float]) -> None:
     values = np.sort(np.array(y))
