@@ -9,13 +9,13 @@ import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, Thompson, kernels
+from gpmi.cube import sobol
 from gpmi.policies import Policy, State
 from gpmi.search.box import best_point
 from gpmi.search.climb import climb
 from gpmi.search.objective import Objective
 from gpmi.search.screens import SCREEN, best_observed
 from gpmi.space import Parameters
-from gpmi.space.sobol import sobol
 
 
 def objective(space: Parameters, policy: Policy, seed: int, n: int = 25) -> Objective:

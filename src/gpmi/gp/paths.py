@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from gpmi.cube import sobol
 from gpmi.gp.kernels import RBF, Kernel, Linear, Matern, Product, Pullback, Sum
 from gpmi.gp.linalg import Factor, one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.space.sobol import sobol
 from gpmi.types import Array
 
 # Every drawn value has an independent error of this standard deviation, in prior standard deviations. Without it the

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpmi.cube import sobol
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.paths import FEATURES, Frame, Paths
 from gpmi.gp.posterior import Posterior
@@ -19,7 +20,6 @@ from gpmi.search.box import best_levels
 from gpmi.search.finite import JOINT
 from gpmi.search.screens import screen_of
 from gpmi.space import Parameters, Space
-from gpmi.space.sobol import sobol
 from gpmi.types import Array, Mask
 
 REACH = 5.0  # sd: a point whose upper bound is below another's lower bound is the better one with P < 3e-7
