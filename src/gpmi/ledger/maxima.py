@@ -239,7 +239,7 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
     freedom for Matern; sqrt(v d) times a coordinate drawn at random for a linear one.
     """
     if isinstance(kernel, Linear):
-        picked = np.eye(d)[rng.integers(d, size=count)] * np.sqrt(kernel.variance * d)  # (count, d)
+        picked = np.eye(d)[rng.integers(d, size=count)] * np.sqrt(kernel.known_variance * d)  # (count, d)
         return lambda z: (z @ picked.T, lambda weights: weights @ picked)
     from scipy.special import gammaincinv, ndtri
 
@@ -248,7 +248,7 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
     omega = ndtri(u[:, :d]) / np.asarray(kernel.lengthscale)
     if isinstance(kernel, Matern):
         omega *= np.sqrt(kernel.nu / gammaincinv(kernel.nu, u[:, d : d + 1]))
-    phase, scale = 2.0 * np.pi * u[:, d + 1], np.sqrt(2.0 * kernel.variance)
+    phase, scale = 2.0 * np.pi * u[:, d + 1], np.sqrt(2.0 * kernel.known_variance)
 
     def features(z: Array) -> tuple[Array, Pullback]:
         angle = z @ omega.T + phase
