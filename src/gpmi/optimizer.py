@@ -25,7 +25,7 @@ from gpmi.gp.tracking import Tracked
 from gpmi.ledger.account import Ledger, Regret, Step
 from gpmi.policies.phi import Policy, Reinvest, State
 from gpmi.policies.promises import promises
-from gpmi.prior import hyper
+from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.search.argmax import Found, Objective, best_mean, best_observed, best_point, best_row, screen_of, sobol
 from gpmi.space.space import Parameters, Space, SpaceExhausted
@@ -107,13 +107,8 @@ class Optimizer:
         checks.one_of("goal", goal, ("max", "min"))
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
-        checked_kernel = _checked_kernel(kernel, self.space)
-        noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
-        checks.one_of("fit", fit, ("map", "loo", "mcmc"))
-        if fit != "map" and kernel is not None:
-            raise ValueError(f"fit is {fit!r}, but kernel is given, so it is not learned; leave out one of them")
-        self._priors = hyper.Priors(
-            checked_kernel, noise_var, fit, self.space.span, self.space.groups, self._sign, self.seed
+        self._priors = Priors(
+            kernel, noise_var, fit, span=self.space.span, groups=self.space.groups, seed=self.seed, sign=self._sign
         )
         self.n_init = self._default_n_init() if n_init is None else checks.whole("n_init", n_init, 0)
 
@@ -570,18 +565,3 @@ def _checked_policy(policy: Any) -> Policy:
     if not isinstance(policy, Policy):
         raise TypeError(f"policy is {policy!r}; give a policy such as gpmi.GPMI(), or None")
     return policy
-
-
-def _checked_kernel(kernel: Any, space: Space) -> Kernel | None:
-    if kernel is None:
-        return None
-    if isinstance(kernel, type):
-        raise TypeError(f"kernel is the class {kernel.__name__}; give an instance, {kernel.__name__}(...)")
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel is {kernel!r}; give a kernel such as gpmi.kernels.RBF(lengthscale=0.3)")
-    if kernel.dim not in (None, space.dim):
-        raise ValueError(
-            f"kernel has {kernel.dim} lengthscales but the space has {space.dim} coordinates; give one lengthscale "
-            "per coordinate, or a single number for all"
-        )
-    return kernel

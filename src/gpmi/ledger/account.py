@@ -20,7 +20,7 @@ from gpmi.gp.tracking import Tracked, moments_in_chunks
 from gpmi.ledger.calibration import Calibration, judge
 from gpmi.ledger.maxima import draw_maxima, most_likely_better, spread_of_difference
 from gpmi.policies.phi import EI, LogEI, State
-from gpmi.prior.hyper import Priors
+from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import Warp
 from gpmi.search.argmax import Objective, best_mean, best_observed, best_point, screen_of
 from gpmi.space.space import Parameters, Space
