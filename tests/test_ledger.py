@@ -169,8 +169,7 @@ def test_a_kernel_without_known_features_is_continued_by_the_conditional_mean():
         pass
 
     class Other(kernels.Stationary):
-        _kappa = kernels.RBF._kappa
-        _kappa_and_fall = kernels.RBF._kappa_and_fall
+        kappa_and_slope = kernels.RBF.kappa_and_slope
 
     assert random_features(Own(0.3), 2, 8, np.random.default_rng(0)) is not None
     assert random_features(Other(0.3), 2, 8, np.random.default_rng(0)) is None

@@ -184,7 +184,7 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
     sqrt(v d) x_j with a random coordinate j.
     """
     if isinstance(kernel, Linear):
-        picked = np.eye(d)[rng.integers(d, size=count)] * np.sqrt(kernel.variance * d)  # (count, d)
+        picked = np.eye(d)[rng.integers(d, size=count)] * np.sqrt(kernel.known_variance * d)  # (count, d)
         return lambda z: (z @ picked.T, lambda weights: weights @ picked)
     from scipy.special import gammaincinv, ndtri
 
@@ -194,7 +194,7 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
     omega = ndtri(u[:, :d]) / np.asarray(kernel.lengthscale)
     if isinstance(kernel, Matern):
         omega *= np.sqrt(kernel.nu / gammaincinv(kernel.nu, u[:, d : d + 1]))
-    phase, scale = 2.0 * np.pi * u[:, d + 1], np.sqrt(2.0 * kernel.variance)
+    phase, scale = 2.0 * np.pi * u[:, d + 1], np.sqrt(2.0 * kernel.known_variance)
 
     def features(z: Array) -> tuple[Array, Pullback]:
         angle = z @ omega.T + phase

@@ -59,6 +59,7 @@ class Posterior:
         """The process before any observation."""
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel is {kernel!r}; give a kernel such as gpmi.kernels.RBF(lengthscale=0.3)")
+        kernel.require_known()
         noise_var, mean = checks.variance("noise_var", noise_var), checks.number("mean", mean)
         none = np.empty(0)
         return Posterior(kernel, noise_var, mean, np.empty((0, kernel.dim or 0)), none, none, none, Factor.empty())

@@ -94,7 +94,7 @@ def _covariance(kernel: Kernel, x: Array, z: Array) -> Array:
         return kernel(x, z)
     scale = np.asarray(kernel.lengthscale)
     r2 = cdist(x / scale, z / scale, "sqeuclidean")
-    rounded: Array = kernel.variance * np.exp(-0.5 * r2.astype(np.longdouble)).astype(float)
+    rounded: Array = kernel.known_variance * np.exp(-0.5 * r2.astype(np.longdouble)).astype(float)
     return rounded
 
 

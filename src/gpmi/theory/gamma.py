@@ -162,7 +162,7 @@ def greedy_on_box(
         )
     points = grid(box, per_axis)
     half = np.array([[(high - low) / (per_axis - 1) / 2.0 for low, high in _box(box)]])
-    apart = kernel.variance - float(kernel(half, np.zeros_like(half))[0, 0])
+    apart = kernel.known_variance - float(kernel(half, np.zeros_like(half))[0, 0])
     return greedy(kernel, noise_var, points, horizon, between=math.sqrt(2.0 * max(apart, 0.0)))
 
 
