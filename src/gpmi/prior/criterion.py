@@ -74,7 +74,7 @@ class Criterion:
         return 0.0 if solved is None else solved.mean
 
     def misfit(self, q: Array) -> float:
-        """The mean square of the whitened y, or of each y given the others (loo): 1 in the mean if the model is true."""
+        """The mean square of the whitened y, or of each y given the others (loo): 1 in the mean if it is true."""
         solved = self._solve(q) if len(self.y) else None
         if solved is None:
             return 0.0
