@@ -74,10 +74,13 @@ class Criterion:
         return 0.0 if solved is None else solved.mean
 
     def misfit(self, q: Array) -> float:
-        """(y - m)^T C^-1 (y - m) / n, which is 1 in the mean if the model is true."""
+        """The mean square of the whitened y, or of each y given the others (loo): 1 in the mean if it is true."""
         solved = self._solve(q) if len(self.y) else None
         if solved is None:
             return 0.0
+        if self._loo:
+            precision = self._precision(solved)
+            return float(np.mean((precision @ self.y) ** 2 / precision.diagonal()))
         weights = solved.inverted.solution @ np.array([1.0, -solved.mean])
         return float(weights @ (self.y - solved.mean)) / len(self.y)
 
@@ -121,17 +124,17 @@ class Criterion:
         return 0.5 * (fit + logdet + (solved.mean / _MEAN_SD) ** 2), by_pair, inverse.diagonal() - weights * weights
 
     def _minus_loo(self, solved: _Solved) -> tuple[float, Array, Array]:
-        """-sum_i log p(y_i | the other y, q) - n/2 log 2 pi, and 2 d / d C by pair and diagonal.
+        """-sum_i log p(y_i | the other y, q) - n/2 log 2 pi, and 2 d / d C by pair and diagonal."""
+        value, by_c = leave_one_out(self._precision(solved), self.y)
+        return value, by_c.ravel()[self.covariance.pairs.at], by_c.diagonal()
 
-        The mean is integrated out: y ~ N(0, C + _MEAN_SD^2 1 1^T), whose inverse is by Sherman and Morrison.
-        """
+    def _precision(self, solved: _Solved) -> Array:
+        """The inverse of C + _MEAN_SD^2 1 1^T, the covariance of y without the mean given: Sherman and Morrison."""
         lower, solution, _ = solved.inverted
-        pairs = self.covariance.pairs
+        pairs, ones = self.covariance.pairs, solution[:, 1]
         precision = pairs.matrix(lower.ravel()[pairs.at], lower.diagonal())
-        ones = solution[:, 1]
         precision -= np.multiply.outer(ones / (_MEAN_SD**-2 + float(ones.sum())), ones)
-        value, by_c = leave_one_out(precision, self.y)
-        return value, by_c.ravel()[pairs.at], by_c.diagonal()
+        return precision
 
 
 @dataclass(frozen=True, eq=False)

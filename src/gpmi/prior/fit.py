@@ -107,7 +107,7 @@ def _best_peak(criterion: Criterion, starts: list[Peak]) -> Peak:
 def _unexplained(setting: Setting, criterion: Criterion, q: Array) -> tuple[Event, ...]:
     """What is said when the parts of the kernel that were given cannot explain y.
 
-    Either y lies farther from its mean than the model allows: (y - m)^T C^-1 (y - m) is chi^2_n if the model is true,
+    Either y lies farther from what is predicted than the model allows: if it is true, n times the misfit is chi^2_n,
     and 4 standard deviations above its mean is too much. Or, where the variance of f is given, y is taken for noise of
     more than twice that variance, the limit of `fit_noise`.
     """
@@ -118,7 +118,7 @@ def _unexplained(setting: Setting, criterion: Criterion, q: Array) -> tuple[Even
     if setting.noise_var is None and not has_free_variance(template) and criterion.noise(q) > limit:
         how = "most of it is taken for noise"
     elif criterion.misfit(q) > 1.0 + 4.0 * math.sqrt(2.0 / n):
-        how = "it lies too far from the mean"
+        how = "it lies too far from what is predicted"
     else:
         return ()
     message = f"y varies more than the given parts of this kernel can explain, {how}; scale y or k, or leave them None"
