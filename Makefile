@@ -4,7 +4,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper test lint types bench-setup bench bench-cost bench-report bench-engine bench-limits bench-ledger bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test coverage lint types bench-setup bench bench-cost bench-report bench-engine bench-limits bench-ledger bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,8 +12,17 @@ help:  ## list the targets
 demo: .venv/.demo  ## optimise a test function, draw what happened
 	.venv/bin/gpmi demo
 
-test: .venv/.dev  ## run all tests
+check: lint types  ## the quick loop: lint, types, and the tests that a person waits for (a minute)
+	.venv/bin/python -m pytest -m "not slow" --hypothesis-profile=quick
+
+test: .venv/.dev  ## run all tests (some minutes)
 	.venv/bin/python -m pytest
+
+coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and branches were executed
+	.venv/bin/python -m coverage erase
+	.venv/bin/python -m coverage run -m pytest
+	.venv/bin/python -m coverage combine --quiet
+	.venv/bin/python -m coverage report
 
 lint: .venv/.dev  ## check style and formatting
 	.venv/bin/ruff check $(CODE)
@@ -38,8 +47,8 @@ bench-cost: bench-setup  ## measure what a suggestion costs against the number o
 bench-report: .venv-bench/.ready  ## write docs/benchmarks/compare.md from the tables
 	.venv-bench/bin/python benchmarks/report.py
 
-bench-engine: .venv-bench/.ready  ## measure the engine, next to Optuna
-	.venv-bench/bin/python benchmarks/engine.py
+bench-engine: .venv-bench/.ready  ## measure the engine, next to Optuna and to what it was before the last large change
+	.venv-bench/bin/python benchmarks/engine.py; status=$$?; .venv-bench/bin/python benchmarks/before_after.py && exit $$status
 
 bench-limits: .venv/.dev  ## measure 10,000 observations, a million candidates, and the growth of the cost
 	.venv/bin/python benchmarks/limits.py
@@ -57,7 +66,7 @@ tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it
 	.venv/bin/python benchmarks/tsunami_table.py --cores $$(.venv/bin/python -c "import os; print(os.cpu_count())")
 
 clean:  ## remove environments, caches and output
-	rm -rf .venv .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache gpmi-demo* gpmi-paper tsunami.png
+	rm -rf .venv .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp file inside the environment says what is installed in it.

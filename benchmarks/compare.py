@@ -35,7 +35,7 @@ import peers
 import problems
 
 import gpmi
-from gpmi.space.space import Parameters
+from gpmi.space import Parameters
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "docs" / "benchmarks" / "compare" / "runs.csv"

@@ -32,7 +32,8 @@ from scipy.linalg import lapack
 
 import gpmi
 from gpmi.gp.tracking import moments_in_chunks
-from gpmi.prior import hyper
+from gpmi.prior.data import FIT_POINTS
+from gpmi.prior.schedule import fit_point
 
 REPORT = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "limits.md"
 GB = 1e9
@@ -129,7 +130,7 @@ def hartmann_run(n: int, seed: int) -> gpmi.Optimizer:
 
 def rounds_per_fit(p: int) -> int:
     """How many observations the fit at p serves."""
-    return next(k for k in range(1, p + 1) if hyper.fit_point(p + k) != p)
+    return next(k for k in range(1, p + 1) if fit_point(p + k) != p)
 
 
 CHILDREN: dict[str, Callable[[], Result]] = {
@@ -173,7 +174,7 @@ def history_part() -> Part:
             ("the same under 3 GB", f"{result['memory'] / GB:.2f} GB", result["memory"] < 3 * GB),
         ],
         [
-            f"Hartmann-6, everything learned on a subset of {hyper.FIT_POINTS}, exact posterior of all. The median of "
+            f"Hartmann-6, everything learned on a subset of {FIT_POINTS}, exact posterior of all. The median of "
             f"{HISTORY_ROUNDS} rounds is {median:.3g} s "
             f"({min(result['seconds']):.3g} to {max(result['seconds']):.3g}), "
             f"dpotrf of the ({HISTORY_N:,}, {HISTORY_N:,}) matrix that lies ready takes {result['dpotrf']:.3g} s. "

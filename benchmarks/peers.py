@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gpmi
-from gpmi.space.space import Choice, Int, Parameters, Real
+from gpmi.space import Choice, Int, Parameters, Real
 
 Array = NDArray[np.float64]
 Point = Any

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from importlib.util import find_spec
+
+os.environ.setdefault(
+    "OPENBLAS_NUM_THREADS", "1"
+)  # before NumPy; more only slow the oracles, on a busy machine tenfold
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -9,7 +16,8 @@ from numpy.typing import NDArray
 
 from gpmi import kernels
 
-settings.register_profile("gpmi", deadline=None)  # a shared machine: a slow example is no failure
+settings.register_profile("gpmi", deadline=None, max_examples=100)  # a shared machine: a slow example is no failure
+settings.register_profile("quick", settings.get_profile("gpmi"), max_examples=10)  # of `make check`
 settings.load_profile("gpmi")
 
 Array = NDArray[np.float64]
@@ -29,6 +37,14 @@ KERNELS = {
     "product": kernels.Matern(nu=2.5, lengthscale=[0.5, 1.0, 1.5]) * kernels.Linear(2.0),
     "nested": (kernels.RBF(0.8) + kernels.Linear()) * kernels.Matern(nu=1.5, lengthscale=2.0),
 }
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is marked `anuga` is skipped where the simulator is missing."""
+    if find_spec("anuga") is None:
+        for item in items:
+            if item.get_closest_marker("anuga"):
+                item.add_marker(pytest.mark.skip(reason='ANUGA is missing: pip install "gpmi[tsunami]"'))
 
 
 @pytest.fixture(params=KERNELS, ids=list(KERNELS))

@@ -601,6 +601,9 @@ def test_an_unknown_argument_is_refused(run):
     ids=label,
 )
 def test_a_bad_parameter_of_a_kernel_or_policy_is_refused(name, make, value):
+    if value is None and name in ("lengthscale", "variance"):  # not bad: it is learned, or refused when evaluated
+        assert_names(refusal(lambda: make(value)(np.zeros((1, 2)), np.zeros((1, 2)))), name, "None")
+        return
     assert_names(refusal(lambda: make(value)), name)
 
 
@@ -647,8 +650,10 @@ junk = st.recursive(
     ),
     max_leaves=6,
 )
-thousands = settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
-hundreds = settings(thousands, max_examples=500)
+thousands = settings(
+    max_examples=10 * settings.default.max_examples, deadline=None, suppress_health_check=list(HealthCheck)
+)
+hundreds = settings(thousands, max_examples=5 * settings.default.max_examples)
 
 
 def attempt(call):

@@ -49,7 +49,14 @@ def test_version():
     assert result.output == f"gpmi {gpmi.__version__}\n"
 
 
-@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
+@pytest.mark.parametrize(
+    ("suffix", "magic"),
+    [
+        (".png", b"\x89PNG"),
+        pytest.param(".svg", b"<?xml", marks=pytest.mark.slow),
+        pytest.param(".pdf", b"%PDF", marks=pytest.mark.slow),
+    ],
+)
 def test_the_demo_says_what_it_found_and_writes_the_picture(tmp_path, suffix, magic):
     out = tmp_path / f"picture{suffix}"
     result = invoke("demo", "--budget", 8, "--seed", 1, "--out", out)
@@ -67,6 +74,7 @@ def test_the_demo_says_what_it_found_and_writes_the_picture(tmp_path, suffix, ma
     assert out.stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_the_demo_draws_and_reports_the_same_run_as_maximize(tmp_path):
     result = invoke("demo", "--budget", 8, "--seed", 1, "--out", tmp_path / "a.png")
     best = gpmi.maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=8, seed=1)
@@ -146,6 +154,7 @@ def test_the_tsunami_demo_without_anuga_names_the_extra(tmp_path, monkeypatch):
     assert 'pip install "gpmi[tsunami]"' in result.stderr and result.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_tsunami_demo_maximises_the_simulator(tmp_path, monkeypatch):
     asked = []
 

@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_tsunami import needs_anuga
 
 ARGUMENTS = {"tsunami.py": ("3", "0.25")}  # evaluations, on a coarse mesh
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
@@ -15,9 +14,13 @@ def test_there_are_examples():
     assert EXAMPLES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, id=path.name, marks=[needs_anuga] if path.name == "tsunami.py" else []) for path in EXAMPLES],
+    [
+        pytest.param(path, id=path.name, marks=[pytest.mark.anuga] if path.name == "tsunami.py" else [])
+        for path in EXAMPLES
+    ],
 )
 def test_the_example_runs(path, tmp_path):
     command = [sys.executable, "-W", "error", path, *ARGUMENTS.get(path.name, ())]

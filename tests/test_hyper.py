@@ -1,4 +1,4 @@
-"""The fit: its gradient, and what it finds."""
+"""The prior of the default kernel: the criterion, its gradient, what a fit finds and when it is made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpmi import Posterior, kernels, maximize
-from gpmi.prior import hyper
+from gpmi.prior import schedule, search
+from gpmi.prior.criterion import Criterion, Setting
+from gpmi.prior.data import FIT_POINTS, subset
+from gpmi.prior.fit import SAMPLES, fit, fit_noise
+from gpmi.prior.unknowns import DEFAULT
 
 
 def draw(n: int, d: int, lengthscale: list[float], noise_var: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -21,17 +25,26 @@ def draw(n: int, d: int, lengthscale: list[float], noise_var: float, seed: int) 
     return x, f + np.sqrt(noise_var) * rng.standard_normal(n)
 
 
+def setting(groups: tuple[int, ...], noise: float | None = None, loo: bool = False, span: float = 1.0) -> Setting:
+    return Setting(DEFAULT, noise, np.full(len(groups), span), groups, loo)
+
+
+def criterion(
+    x: np.ndarray, y: np.ndarray, groups: tuple[int, ...], noise: float | None = None, loo: bool = False
+) -> Criterion:
+    return setting(groups, noise, loo).criterion(x, y, 1.0)
+
+
 def test_the_loss_is_minus_evidence_and_prior_and_its_gradient_is_the_difference_quotient() -> None:
     x, y = draw(20, 3, [0.3, 0.5, 0.9], 0.01, 0)
-    e = hyper._Problem(x, y, np.array([0, 1, 1]), None)
-    q = e.centre + 0.3
+    e = criterion(x, y, (0, 1, 1))
+    q = e.unknowns.centre + 0.3
     _, gradient = e.loss(q)
     for j, step in enumerate(1e-6 * np.eye(len(q))):
         assert gradient[j] == pytest.approx((e.loss(q + step)[0] - e.loss(q - step)[0]) / 2e-6, rel=1e-5, abs=1e-6)
-    variance, lengthscale, noise = e.unpack(q)
-    mean = e.mean(q)
-    p = Posterior.prior(kernels.Matern(nu=2.5, lengthscale=lengthscale, variance=variance), noise, mean).condition(x, y)
-    off = (q - e.centre) / e.width
+    noise, mean = e.noise(q), e.mean(q)
+    p = Posterior.prior(e.covariance.kernel(q), noise, mean).condition(x, y)
+    off = (q - e.unknowns.centre) / e.unknowns.width
     want = -p.log_evidence - 10 * np.log(2 * np.pi) + 0.5 * (mean**2 + off @ off)
     assert e.loss(q)[0] == pytest.approx(want, rel=1e-9)
     around = [
@@ -55,8 +68,8 @@ def test_both_criteria_have_the_gradient_of_the_difference_quotient(
 ) -> None:
     rng = np.random.default_rng(seed)
     x, y = rng.random((n, d)), rng.standard_normal(n)
-    e = hyper._Problem(x, y, np.arange(d), noise, loo)
-    q = e.centre + shift * rng.random(len(e.centre))
+    e = criterion(x, y, tuple(range(d)), noise, loo)
+    q = e.unknowns.centre + shift * rng.random(len(e.unknowns.centre))
     q[-1] = max(q[-1], np.log(1e-3))  # where the difference quotient has digits
     _, gradient = e.loss(q)
     quotient = [(e.loss(q + step)[0] - e.loss(q - step)[0]) / 2e-5 for step in 1e-5 * np.eye(len(q))]
@@ -65,24 +78,25 @@ def test_both_criteria_have_the_gradient_of_the_difference_quotient(
 
 def test_the_leave_one_out_likelihood_is_that_of_as_many_refits() -> None:
     x, y = draw(12, 2, [0.3, 0.5], 0.01, 5)
-    e = hyper._Problem(x, y, np.arange(2), None, loo=True)
-    q = e.centre + 0.2
-    variance, lengthscale, noise = e.unpack(q)
+    e = criterion(x, y, (0, 1), loo=True)
+    q = e.unknowns.centre + 0.2
+    noise = e.noise(q)
     # The constant mean is N(0, 1): one more term of the covariance.
-    c = kernels.Matern(nu=2.5, lengthscale=lengthscale, variance=variance)(x, x) + 1.0
+    c = e.covariance.kernel(q)(x, x) + 1.0
     total = 0.0
     for i in range(12):
         rest = np.arange(12) != i
         k = np.linalg.solve(c[np.ix_(rest, rest)] + noise * np.eye(11), c[rest, i])
         var = c[i, i] + noise - k @ c[rest, i]
         total += -0.5 * ((y[i] - k @ y[rest]) ** 2 / var + np.log(var))
-    off = (q - e.centre) / e.width
+    off = (q - e.unknowns.centre) / e.unknowns.width
     assert e.loss(q)[0] == pytest.approx(-total + 0.5 * off @ off, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_leave_one_out_finds_lengthscales_and_noise_too() -> None:
     x, y = draw(150, 2, [0.2, 0.8], 0.04, 1)
-    prior = hyper.fit(x, y, np.ones(2), (0, 1), loo=True)
+    prior = fit(setting((0, 1), loo=True), x, y)
     assert isinstance(prior.kernel, kernels.Matern) and isinstance(prior.kernel.lengthscale, tuple)
     assert 0.1 < prior.kernel.lengthscale[0] < 0.4 < prior.kernel.lengthscale[1]
     assert 0.02 < prior.noise_var < 0.08
@@ -93,14 +107,14 @@ def test_the_search_ends_where_another_minimiser_ends_and_is_warm_once_it_has_be
     from scipy.optimize import minimize
 
     x, y = draw(60, 4, [0.3, 0.5, 0.9, 2.0], 0.0, 6)
-    e = hyper._Problem(x, (y - y.mean()) / y.std(), np.arange(4), None, loo)
-    peak = e.descend(e.start(e.centre, None), 60)
-    bounds = list(zip(e.lo, e.hi, strict=True))
+    e = criterion(x, (y - y.mean()) / y.std(), (0, 1, 2, 3), loo=loo)
+    peak = search.descend(e, search.start(e, e.unknowns.centre), 60)
+    bounds = list(zip(e.unknowns.lo, e.unknowns.hi, strict=True))
     want = minimize(e.loss, peak.q, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-13, "gtol": 1e-7})
     assert peak.loss < want.fun + 0.05
-    again = e.descend(peak, 60)
+    again = search.descend(e, peak, 60)
     assert again.loss == pytest.approx(peak.loss, abs=0.02)
-    assert np.all(peak.q >= e.lo) and np.all(peak.q <= e.hi)
+    assert np.all(peak.q >= e.unknowns.lo) and np.all(peak.q <= e.unknowns.hi)
 
 
 def test_a_minimum_on_the_bounds_is_found() -> None:
@@ -110,7 +124,7 @@ def test_a_minimum_on_the_bounds_is_found() -> None:
         return float(0.5 * q @ a @ q - 100.0 * q[0]), a @ q - np.array([100.0, 0.0])
 
     lo, hi = np.array([-1.0, -3.0]), np.array([1.0, 3.0])
-    peak = hyper._descend(f, hyper._Peak(np.zeros(2), 0.0, np.eye(2)), lo, hi, 50)
+    peak = search.minimum_in_box(f, search.Peak(np.zeros(2), 0.0, np.eye(2)), lo, hi, 50)
     np.testing.assert_allclose(peak.q, [1.0, -0.95], atol=0.1)
 
 
@@ -121,7 +135,7 @@ def test_few_points_of_a_smooth_function_collapse_neither_a_lengthscale_nor_the_
         rng = np.random.default_rng([n, d, seed])
         x = rng.random((n, d))
         y = np.sin(3.0 * x @ rng.standard_normal(d) / np.sqrt(d))
-        prior = hyper.fit(x, y, np.ones(d), tuple(range(d)))
+        prior = fit(setting(tuple(range(d))), x, y)
         assert isinstance(prior.kernel, kernels.Matern)
         assert np.all(np.array(prior.kernel.lengthscale) > 0.05)
         assert np.all(np.array(prior.kernel.lengthscale) < 20.0 * np.sqrt(d))
@@ -130,7 +144,7 @@ def test_few_points_of_a_smooth_function_collapse_neither_a_lengthscale_nor_the_
 
 def test_it_finds_lengthscales_and_noise_of_a_draw_in_the_users_units() -> None:
     x, y = draw(150, 2, [0.2, 0.8], 0.04, 1)
-    prior = hyper.fit(100.0 * x, 5.0 * y + 1000.0, np.array([100.0, 100.0]), (0, 1))
+    prior = fit(setting((0, 1), span=100.0), 100.0 * x, 5.0 * y + 1000.0)
     assert isinstance(prior.kernel, kernels.Matern) and isinstance(prior.kernel.lengthscale, tuple)
     l0, l1 = prior.kernel.lengthscale
     assert 12 < l0 < 33 and 40 < l1 < 200
@@ -140,8 +154,8 @@ def test_it_finds_lengthscales_and_noise_of_a_draw_in_the_users_units() -> None:
 
 def test_a_fit_is_unchanged_when_x_and_y_change_their_units() -> None:
     x, y = draw(40, 2, [0.3, 0.5], 0.01, 2)
-    a = hyper.fit(x, y, np.ones(2), (0, 1))
-    b = hyper.fit(7.0 * x, 1e6 * y - 3e5, np.full(2, 7.0), (0, 1))
+    a = fit(setting((0, 1)), x, y)
+    b = fit(setting((0, 1), span=7.0), 7.0 * x, 1e6 * y - 3e5)
     assert isinstance(a.kernel, kernels.Matern) and isinstance(b.kernel, kernels.Matern)
     np.testing.assert_allclose(b.kernel.lengthscale, 7.0 * np.array(a.kernel.lengthscale), rtol=1e-3)
     assert b.noise_var == pytest.approx(1e12 * a.noise_var, rel=1e-2)
@@ -149,20 +163,20 @@ def test_a_fit_is_unchanged_when_x_and_y_change_their_units() -> None:
 
 def test_coordinates_of_one_parameter_share_a_lengthscale() -> None:
     x, y = draw(30, 3, [0.3, 0.5, 0.5], 0.01, 3)
-    prior = hyper.fit(x, y, np.ones(3), (0, 1, 1))
+    prior = fit(setting((0, 1, 1)), x, y)
     assert isinstance(prior.kernel, kernels.Matern) and isinstance(prior.kernel.lengthscale, tuple)
     assert prior.kernel.lengthscale[1] == prior.kernel.lengthscale[2] != prior.kernel.lengthscale[0]
 
 
 def test_a_given_noise_is_kept() -> None:
     x, y = draw(30, 1, [0.3], 0.01, 3)
-    assert hyper.fit(x, y, np.ones(1), (0,), noise_var=0.123).noise_var == 0.123
+    assert fit(setting((0,), noise=0.123), x, y).noise_var == 0.123
 
 
 def test_with_a_given_kernel_only_the_noise_is_learned() -> None:
     x, y = draw(200, 1, [0.3], 0.09, 4)
     k = kernels.Matern(nu=2.5, lengthscale=0.3)
-    prior = hyper.fit_noise(x, y, k)
+    prior = fit_noise(x, y, k)
     assert prior.kernel is k and prior.mean == 0.0
     assert 0.06 < prior.noise_var < 0.13
 
@@ -180,7 +194,7 @@ def test_a_few_points_of_any_kind_give_a_usable_prior_without_warnings(n: int, k
     }.get(kind, rng.standard_normal(n))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        prior = hyper.fit(x, y, np.ones(2), (0, 1))
+        prior = fit(setting((0, 1)), x, y)
     mu, var = prior.posterior().condition(x, y)(rng.random((5, 2)))
     assert np.all(np.isfinite(mu)) and np.all(var > 0)
     assert isinstance(prior.kernel, kernels.Matern)
@@ -188,51 +202,52 @@ def test_a_few_points_of_any_kind_give_a_usable_prior_without_warnings(n: int, k
 
 
 def test_refits_are_a_function_of_n_and_rare_enough() -> None:
-    points = [hyper.fit_point(n) for n in range(5000)]
+    points = [schedule.fit_point(n) for n in range(5000)]
     fits = sorted(set(points))
     assert points[:17] == list(range(17))
     assert all(p <= n < p + max(1, p / 4) for n, p in enumerate(points) if n)
     assert all(b - a >= a // 16 for a, b in pairwise(fits))
     for p in fits:
-        chain, q = 0, hyper.warm_point(p)
+        chain, q = 0, schedule.warm_point(p)
         while q is not None:
             assert q in fits and q < p
-            chain, q = chain + 1, hyper.warm_point(q)
+            chain, q = chain + 1, schedule.warm_point(q)
         assert chain <= 4 + np.log2(p + 1)
 
 
 def test_a_large_fit_looks_at_a_subset_with_the_extremes() -> None:
     x, y = np.arange(1000.0)[:, None], np.sin(np.arange(1000.0))
-    xs, ys = hyper._subset(x, y, hyper.FIT_POINTS)
-    assert len(xs) <= hyper.FIT_POINTS and ys.max() == y.max() and ys.min() == y.min()
+    rows = subset(y, FIT_POINTS)
+    xs, ys = x[rows], y[rows]
+    assert len(xs) <= FIT_POINTS and ys.max() == y.max() and ys.min() == y.min()
     assert xs[0] == 0 and xs[-1] == 999
 
 
 def test_slice_sampling_leaves_a_normal_density_invariant(monkeypatch: pytest.MonkeyPatch) -> None:
-    e = hyper._Problem(np.zeros((1, 2)), np.zeros(1), np.arange(2), None)
+    e = criterion(np.zeros((1, 2)), np.zeros(1), (0, 1))
     chol = np.array([[0.3, 0.0, 0.0, 0.0], [0.2, 0.2, 0.0, 0.0], [0.0, 0.1, 0.4, 0.0], [-0.5, 0.0, 0.3, 0.6]])
 
     def loss(q: np.ndarray) -> tuple[float, np.ndarray]:
-        off = np.linalg.solve(chol, q - e.centre)
+        off = np.linalg.solve(chol, q - e.unknowns.centre)
         return 0.5 * float(off @ off), np.zeros(4)
 
     monkeypatch.setattr(e, "loss", loss)
     guess = np.diag([4.0, 30.0, 4.0, 1.0])  # rough scales will do
-    draws = np.array(e.sample(hyper._Peak(e.centre, 0.0, guess), 1500, np.random.default_rng(0)))
-    np.testing.assert_allclose(draws.mean(axis=0), e.centre, atol=0.08)
+    draws = np.array(search.sample(e, search.Peak(e.unknowns.centre, 0.0, guess), 1500, np.random.default_rng(0)))
+    np.testing.assert_allclose(draws.mean(axis=0), e.unknowns.centre, atol=0.08)
     np.testing.assert_allclose(np.cov(draws.T), chol @ chol.T, atol=0.06)
 
 
 def test_draws_of_the_prior_lie_around_the_most_probable_one_and_are_seeded() -> None:
     x, y = draw(60, 2, [0.3, 0.6], 0.01, 7)
-    a, b = (hyper.fit(x, y, np.ones(2), (0, 1), rng=np.random.default_rng(1)) for _ in range(2))
-    assert len(a.samples) == hyper.SAMPLES
+    a, b = (fit(setting((0, 1)), x, y, rng=np.random.default_rng(1)) for _ in range(2))
+    assert len(a.samples) == SAMPLES
     thetas = np.array([one.kernel.theta for one in a.samples])
     np.testing.assert_array_equal(thetas, [one.kernel.theta for one in b.samples])
     assert np.all(np.abs(thetas - a.kernel.theta).mean(axis=0) < 2.0)
-    assert len({one.noise_var for one in a.samples}) == hyper.SAMPLES
-    few = hyper.fit(x[:1], y[:1], np.ones(2), (0, 1), rng=np.random.default_rng(1))
-    assert len(few.samples) == hyper.SAMPLES and not hyper.fit(x, y, np.ones(2), (0, 1)).samples
+    assert len({one.noise_var for one in a.samples}) == SAMPLES
+    few = fit(setting((0, 1)), x[:1], y[:1], rng=np.random.default_rng(1))
+    assert len(few.samples) == SAMPLES and not fit(setting((0, 1)), x, y).samples
 
 
 def test_exact_observations_that_repeat_do_not_lose_the_fit() -> None:

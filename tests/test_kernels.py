@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
+from conftest import KERNELS
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.gaussian_process import kernels as sk
 
-from gpmi import kernels
+from gpmi import Posterior, kernels
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(kernels.Stationary):
+    """A kernel of a user: one method."""
+
+    alpha: float = 1.0
+
+    def kappa_and_slope(self, r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        base = 1.0 + r2 / (2.0 * self.alpha)
+        kappa = base**-self.alpha
+        return kappa, -0.5 * kappa / base
+
+
+ALL = {
+    **KERNELS,
+    "own": RationalQuadratic(0.7, variance=1.3, alpha=0.8),
+    "own-ard": RationalQuadratic([0.4, 0.8, 1.5]) * kernels.Matern(nu=0.5),
+}
+
+
+@pytest.fixture(params=ALL, ids=list(ALL))
+def kernel(request: pytest.FixtureRequest) -> kernels.Kernel:
+    """The kernels of the library, and one of a user; all for three coordinates."""
+    return ALL[request.param]
 
 
 def points(m: int, seed: int = 0) -> np.ndarray:
@@ -32,6 +60,13 @@ def test_rbf_is_scikit_learns(lengthscale: float | tuple[float, ...]) -> None:
 def test_linear_is_scikit_learns() -> None:
     x, z = points(20), points(15, 1)
     np.testing.assert_allclose(kernels.Linear(0.5)(x, z), 0.5 * sk.DotProduct(sigma_0=0.0)(x, z), rtol=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.5, 2.0])
+def test_a_kernel_of_one_method_is_scikit_learns(alpha: float) -> None:
+    x, z = points(20), points(15, 1)
+    ours = RationalQuadratic(0.7, 1.7, alpha)(x, z)
+    np.testing.assert_allclose(ours, 1.7 * sk.RationalQuadratic(0.7, alpha)(x, z), rtol=1e-12)
 
 
 def test_matern_tends_to_rbf_and_does_not_overflow() -> None:
@@ -129,3 +164,47 @@ def test_kernels_of_different_dimensions_do_not_combine() -> None:
         kernels.RBF() + 1.0  # type: ignore[operator]
     with pytest.raises(ValueError, match="2 lengthscales but the points have 3"):
         kernels.RBF([1.0, 1.0])(points(2), points(2))
+
+
+TEMPLATES = [
+    kernels.RBF(None),
+    kernels.RBF([0.3, None, 0.5]),
+    kernels.Matern(nu=1.5, lengthscale=0.3, variance=None),
+    kernels.Linear(None),
+    kernels.RBF(0.3) + kernels.Linear(None),
+    kernels.Linear() * kernels.RBF(None, variance=2.0),
+    RationalQuadratic(None, None),
+]
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=repr)
+def test_a_kernel_with_none_has_no_values_and_says_what_to_do(template: kernels.Kernel) -> None:
+    x = points(3)
+    assert template.unknown
+    for use in (
+        lambda: template(x, x),
+        lambda: template.diagonal(x),
+        lambda: template.with_input_pullback(x, x),
+        lambda: template.with_theta_pullback(x),
+        lambda: Posterior.prior(template, 1e-2),
+    ):
+        with pytest.raises(ValueError, match=r"None.*give numbers.*Optimizer"):
+            use()
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=repr)
+def test_a_template_is_filled_where_it_is_none_and_nowhere_else(template: kernels.Kernel) -> None:
+    wide = template.for_dim(3)
+    unknown = np.isnan(wide.theta)
+    full = wide.filled(np.full(len(unknown), np.log(0.37)))
+    assert not full.unknown and hash(template) == hash(template)
+    np.testing.assert_array_equal(full.theta[~unknown], wide.theta[~unknown])
+    np.testing.assert_allclose(full.theta[unknown], np.log(0.37))
+    assert full.filled(np.zeros(len(unknown))) == full
+
+
+def test_what_is_given_survives_filling_to_the_last_bit() -> None:
+    odd = 0.1 + 0.2  # exp(log(odd)) is another number
+    template = kernels.RBF([odd, None], odd) * (kernels.Linear(odd) + kernels.Matern(None, odd, nu=1.5))
+    full = template.for_dim(2).filled(np.ones(len(template.for_dim(2).theta)))
+    assert full == kernels.RBF([odd, np.e], odd) * (kernels.Linear(odd) + kernels.Matern([np.e, np.e], odd, nu=1.5))

@@ -9,11 +9,12 @@ from scipy import stats
 
 import gpmi
 from gpmi import GPMI, Int, Optimizer, Real, kernels, maximize, minimize
+from gpmi.gp.paths import Frame, random_features
 from gpmi.ledger.account import MISSED, REPEATS
 from gpmi.ledger.calibration import ENOUGH, Calibration, judge, left_out
-from gpmi.ledger.maxima import Frame, draw_maxima, most_likely_better, random_features
+from gpmi.ledger.maxima import draw_maxima, most_likely_better
 from gpmi.ledger.regret import DRAWS, PATHS, credible_interval
-from gpmi.space.space import Space
+from gpmi.space import Space
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
 GRID = np.linspace(0.0, 1.0, 41)[:, None]
@@ -87,6 +88,7 @@ def observed(n=14, d=2, seed=0, noise_var=1e-4):
     return prior.condition(x, prior.sample(x, rng)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_on_a_finite_set_the_maximum_has_the_law_of_joint_draws_at_all_points(sign):
     """Leaving out the points that cannot hold the maximum changes nothing."""
@@ -102,6 +104,7 @@ def test_on_a_finite_set_the_maximum_has_the_law_of_joint_draws_at_all_points(si
     assert np.all(gaps[0] >= 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_on_a_box_the_maximum_has_the_law_of_joint_draws_on_a_fine_grid(sign):
     posterior = observed()
@@ -166,8 +169,7 @@ def test_a_kernel_without_known_features_is_continued_by_the_conditional_mean():
         pass
 
     class Other(kernels.Stationary):
-        _kappa = kernels.RBF._kappa
-        _kappa_and_fall = kernels.RBF._kappa_and_fall
+        kappa_and_slope = kernels.RBF.kappa_and_slope
 
     assert random_features(Own(0.3), 2, 8, np.random.default_rng(0)) is not None
     assert random_features(Other(0.3), 2, 8, np.random.default_rng(0)) is None

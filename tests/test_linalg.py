@@ -20,7 +20,7 @@ def covariance(n: int, seed: int = 0) -> np.ndarray:
 
 
 @given(sizes=st.lists(st.integers(1, 300), min_size=1, max_size=5), right=st.integers(0, 3))
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 4)
 def test_a_factor_grown_by_blocks_and_rows_is_the_cholesky_factor(sizes: list[int], right: int) -> None:
     n = sum(sizes)
     c = covariance(n)

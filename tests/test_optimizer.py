@@ -473,6 +473,7 @@ def test_thompson_sampling_does_not_repeat_itself_on_a_large_discrete_space() ->
     assert len({(t.x["i"], t.x["j"]) for t in opt.trials}) == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fit", ["loo", "mcmc"])
 @pytest.mark.parametrize("policy", [None, Thompson()], ids=["default", "thompson"])
 @pytest.mark.parametrize("finite", [False, True])

@@ -77,13 +77,13 @@ def test_a_run_keeps_equations_1_and_2() -> None:
     for row in np.random.default_rng(1).choice(len(task.values), 40):
         run.observe(int(row))
     assert task.kernel is not None and task.noise_var is not None
-    posterior = Posterior.prior(task.kernel, task.noise_var).condition(task.candidates[run.queries], run._y)
+    posterior = Posterior.prior(task.kernel, task.noise_var).condition(task.candidates[run.queries], run.y)
     mu, var = posterior(task.candidates)
     assert_allclose(run.mu, mu, atol=1e-6)
     assert_allclose(run.var, var, atol=1e-6)
     state = run.state(None)
     assert state.gamma_hat == pytest.approx(posterior.gamma_hat(10), abs=1e-6)
-    assert state.best_observed == run._y.max()
+    assert state.best_observed == run.y.max()
 
 
 def test_draws_have_the_moments_of_the_posterior() -> None:
@@ -94,7 +94,7 @@ def test_draws_have_the_moments_of_the_posterior() -> None:
     for row in (0, 5, 5, 11):
         run.observe(row)
     draws = np.array([run.draw() for _ in range(4000)])
-    posterior = Posterior.prior(kernel, 0.01).condition(x[run.queries], run._y[:4])
+    posterior = Posterior.prior(kernel, 0.01).condition(x[run.queries], run.y)
     assert_allclose(draws.mean(axis=0), posterior(x)[0], atol=0.05)
     assert_allclose(np.cov(draws.T), posterior.covariance(x), atol=0.04)
 
@@ -108,6 +108,7 @@ def test_the_triangular_root_is_cholesky_s() -> None:
 # What is run
 
 
+@pytest.mark.slow
 def test_every_algorithm_meets_the_same_draw_initial_points_and_noise() -> None:
     seen = {}
     for name, policy in ALGORITHMS.items():
@@ -117,7 +118,7 @@ def test_every_algorithm_meets_the_same_draw_initial_points_and_noise() -> None:
             run.observe(int(row))
         scores(policy, 2)(run)  # drawing from the posterior must not move the noise
         run.observe(7)
-        seen[name] = (run.queries, run._y[:11].tolist())
+        seen[name] = (run.queries, run.y.tolist())
     assert all(value == seen["GP-MI"] for value in seen.values())
 
 
@@ -135,6 +136,7 @@ def test_the_cells_are_all_algorithms_on_all_tasks() -> None:
 FEW = [Cell(task, name, 2, 0, 6) for task in ("branin", "generated-2") for name in ("GP-MI", "Thompson", DEFAULT)]
 
 
+@pytest.mark.slow
 def test_two_processes_make_the_queries_of_one() -> None:
     alone = [row for task in ("branin", "generated-2") for row in perform([c for c in FEW if c.task == task])]
     together = [row for rows in run_all(FEW, cores=2) for row in rows]
@@ -165,6 +167,7 @@ def test_another_processor_makes_the_same_queries() -> None:
     assert results[0].stdout == results[1].stdout
 
 
+@pytest.mark.slow
 def test_a_lock_in_costs_a_linear_regret_and_gp_ucb_does_not_lock_in() -> None:
     horizon, mine, ucb = 300, [], []
     for repetition in range(12):
@@ -284,6 +287,7 @@ def run(*arguments: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page_and_goes_on_where_it_was(tmp_path: Path) -> None:
     few = ("--task", "himmelblau", "--task", "line", "--horizon", 5, "--cores", 1, "--out", tmp_path)
     code, said = run("--runs", 1, *few)
@@ -330,6 +334,7 @@ def test_a_folder_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
 # The page in the documentation
 
 
+@pytest.mark.slow
 def test_the_page_in_the_documentation_is_what_the_committed_table_says() -> None:
     rows = read(DOCS / "paper" / "runs.csv.gz")
     horizon = max(row.horizon for row in rows)
@@ -340,11 +345,13 @@ def test_the_page_in_the_documentation_is_what_the_committed_table_says() -> Non
     assert "## Claim by claim" in written
 
 
+@pytest.mark.slow
 def test_the_committed_table_is_the_whole_experiment() -> None:
     rows = read(DOCS / "paper" / "runs.csv.gz")
     assert {row.key for row in rows} == {cell.key for cell in cells(SOURCES, runs=100, horizon=200, seed=0)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["branin", "generated-4", "arms"])
 def test_a_committed_run_can_be_run_again(task: str) -> None:
     committed = {row.key: row for row in read(DOCS / "paper" / "runs.csv.gz")}

@@ -284,6 +284,7 @@ def test_observations_are_crosses_in_a_run_of_one_dimension():
 # What all have in common
 
 
+@pytest.mark.slow
 def test_every_kind_of_picture_can_be_drawn_without_a_warning(mixed_run):
     constant = gpmi.maximize(lambda x: 2.0, [(0.0, 1.0)] * 2, budget=5, seed=0)
     figures = [
@@ -300,6 +301,7 @@ def test_every_kind_of_picture_can_be_drawn_without_a_warning(mixed_run):
         FigureCanvasAgg(figure).draw()
 
 
+@pytest.mark.slow
 def test_pictures_leave_no_trace_in_matplotlib():
     import matplotlib
 
@@ -387,6 +389,7 @@ def test_a_regret_that_falls_by_orders_of_magnitude_has_a_logarithmic_scale(monk
     assert ax.get_ylim()[0] == pytest.approx(0.1 * 0.95e-8)
 
 
+@pytest.mark.slow
 def test_the_ledger_of_a_learned_model_a_policy_without_phi_and_exact_observations_is_drawn(mixed_run):
     figure = plots.ledger(mixed_run)
     FigureCanvasAgg(figure).draw()

@@ -198,6 +198,7 @@ def test_bad_parameters_are_refused_by_name() -> None:
             make()
 
 
+@pytest.mark.slow
 def test_thompson_sampling_follows_the_posterior_probability_of_the_maximum() -> None:
     """On three points the frequencies of its choices are the probabilities that each is the best."""
     x = np.array([[0.0], [0.5], [1.0]])

@@ -14,7 +14,7 @@ from sklearn.gaussian_process import kernels as sk
 
 from gpmi import Posterior, kernels
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
-from gpmi.gp.posterior import Draw
+from gpmi.gp.paths import Draw
 
 
 def data(n: int, seed: int = 0, duplicates: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -198,6 +198,7 @@ def test_samples_have_the_posterior_mean_and_covariance() -> None:
     np.testing.assert_allclose(draws[:, :2], draws[:, 6:8], atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_draw_made_in_pieces_has_the_joint_distribution() -> None:
     x, y = data(8)
     p = Posterior.prior(kernels.Matern(nu=1.5, lengthscale=0.9), 1e-2).condition(x, y)

@@ -50,6 +50,7 @@ def test_promises_are_those_of_sequential_conditioning(seed: int, n: int, sign: 
     assert got.kept == pytest.approx(kept, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_right_prior_keeps_its_promises_on_average_whatever_is_queried() -> None:
     """E[kept - made] = 0 and E[(kept - made)^2] <= E[made], also when the queries depend on what was seen."""
     x, k = np.linspace(0.0, 1.0, 12)[:, None], kernels.RBF(lengthscale=0.15)
@@ -95,6 +96,7 @@ def test_the_default_trusts_a_model_less_whose_promises_fail() -> None:
     assert policy.share(replace(state, promises=account)) < 0.4 < policy.share(state) == 1.0
 
 
+@pytest.mark.slow
 def test_the_default_does_not_lock_in_where_gpmi_does() -> None:
     """Independent arms, noise sd 0.1: the mean regret of the last 50 of 300 queries is below 0.1, in every run."""
 

@@ -9,13 +9,13 @@ import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, Thompson, kernels
+from gpmi.cube import sobol
 from gpmi.policies import Policy, State
 from gpmi.search.box import best_point
 from gpmi.search.climb import climb
 from gpmi.search.objective import Objective
 from gpmi.search.screens import SCREEN, best_observed
 from gpmi.space import Parameters
-from gpmi.space.sobol import sobol
 
 
 def objective(space: Parameters, policy: Policy, seed: int, n: int = 25) -> Objective:
@@ -53,6 +53,7 @@ def negative(score: np.ndarray, gradient: np.ndarray) -> tuple[float, np.ndarray
     return -float(score[0]), -gradient[0]
 
 
+@pytest.mark.slow
 def test_in_six_dimensions_it_is_as_good_as_a_hundred_restarts_of_scipy() -> None:
     space = Space.of([(0.0, 1.0)] * 6)
     assert isinstance(space, Parameters)

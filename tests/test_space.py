@@ -241,7 +241,7 @@ def test_what_is_asked_in_any_space_can_be_told(spec):
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 def test_decoding_inverts_encoding(data):
     spec = data.draw(named(parameters))
     point = data.draw(points_of(spec))
@@ -255,7 +255,7 @@ def test_decoding_inverts_encoding(data):
 
 
 @given(st.lists(intervals, min_size=1, max_size=4), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings.default.max_examples, deadline=None)
 def test_decoding_inverts_encoding_in_a_box(bounds, data):
     point = np.array([data.draw(st.floats(lo, hi)) for lo, hi in bounds])
     space = Space.of(bounds)
@@ -263,7 +263,7 @@ def test_decoding_inverts_encoding_in_a_box(bounds, data):
 
 
 @given(named(parameters), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 def test_a_decoded_point_encodes_to_itself_and_stays_inside(spec, data):
     space = Space.of(spec)
     row = space.from_unit(np.array([[data.draw(st.floats(0.0, 1.0)) for _ in spec]]))[0]
@@ -278,7 +278,7 @@ def test_a_decoded_point_encodes_to_itself_and_stays_inside(spec, data):
 
 
 @given(log_reals)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 def test_both_ends_of_a_log_parameter_belong_to_it_exactly(parameter):
     space = Space.of({"p": parameter})
     assert space.decode(space.lo) == {"p": parameter.lo}
@@ -288,7 +288,7 @@ def test_both_ends_of_a_log_parameter_belong_to_it_exactly(parameter):
 
 
 @given(intervals)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings.default.max_examples, deadline=None)
 def test_both_ends_of_an_interval_belong_to_it_exactly(ends):
     space = Space.of([ends])
     assert (float(space.decode(space.lo)[0]), float(space.decode(space.hi)[0])) == ends
@@ -302,7 +302,7 @@ def test_a_log_parameter_is_the_logarithm_of_its_value():
 
 
 @given(int_bounds(-(2**53) - 100, 2**53 + 100), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 def test_every_integer_of_an_accepted_range_survives(ends, log):
     try:
         space = Space.of({"n": Int(*ends, log=log)})
@@ -359,7 +359,7 @@ def test_the_keys_of_a_point_may_come_in_any_order():
 
 
 @given(named(discrete, most=3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings.default.max_examples, deadline=None)
 def test_the_enumeration_of_a_discrete_space_is_complete_and_without_repetition(spec):
     space = Space.of(spec)
     levels = [
@@ -394,7 +394,7 @@ def test_a_space_with_a_continuous_parameter_is_not_enumerated():
 
 
 @given(st.lists(st.lists(st.integers(-2, 2), min_size=2, max_size=2), min_size=1, max_size=12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings.default.max_examples, deadline=None)
 def test_duplicate_rows_are_one_point_the_first_of_them(rows):
     for space in (Space.of(np.array(rows)), Space.of(pd.DataFrame(rows, columns=["a", "b"]))):
         for row, coordinates in zip(rows, space.rows, strict=True):
@@ -472,7 +472,7 @@ def test_the_initial_design_differs_from_what_was_told_before():
 
 
 @given(log_reals, st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings.default.max_examples, deadline=None)
 def test_a_told_point_is_kept_as_it_was_told(parameter, data):
     x = {"p": data.draw(values_of(parameter))}
     opt = Optimizer({"p": parameter}, seed=0)

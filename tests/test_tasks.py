@@ -180,6 +180,7 @@ def test_a_generated_task_is_new_for_every_repetition_and_given_by_the_seed(name
     assert (first.noise_sd, first.noise_var) == (0.01, 1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GENERATED)
 @pytest.mark.parametrize("nu", [1.5, 3.0])
 def test_a_generated_task_has_the_law_of_its_kernel(name: str, nu: float) -> None:
@@ -190,6 +191,7 @@ def test_a_generated_task_has_the_law_of_its_kernel(name: str, nu: float) -> Non
     assert float(np.sum(p.factor.solve(few[1]) ** 2)) == pytest.approx(150, abs=5 * np.sqrt(300))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [kernels.Matern(nu=1.5, lengthscale=0.5), kernels.Matern(nu=3, lengthscale=0.5)])
 def test_draws_have_mean_zero_and_the_covariance_of_the_kernel(kernel: kernels.Kernel) -> None:
     x, generator, n = rng(1).random((6, 2)), rng(2), 4_000

@@ -443,6 +443,7 @@ def standard_errors(values: list[float]) -> float:
     return float(np.mean(values) / np.std(values) * math.sqrt(len(values)))
 
 
+@pytest.mark.slow
 def test_lemma_1_holds_for_an_x_star_fixed_before_f_is_drawn() -> None:
     runs = many_runs(True, "place")
     assert abs(standard_errors([run.martingale[-1] for run in runs])) < 4.0
@@ -451,6 +452,7 @@ def test_lemma_1_holds_for_an_x_star_fixed_before_f_is_drawn() -> None:
     assert np.mean([run.spread.sum() for run in runs]) > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("knows", ["place", "value"])
 def test_lemma_1_fails_for_the_maximiser_even_where_regrets_are_observed(knows: str) -> None:
     runs = many_runs(False, knows)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpmi import EI, GPMI, GPUCB, Posterior, kernels
 from gpmi.gp import tracking
-from gpmi.gp.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
+from gpmi.gp.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks, next_row, search_lazily
 from gpmi.policies import Policy, State
 
 KERNEL = kernels.Matern(nu=2.5, lengthscale=0.3)
@@ -119,6 +119,36 @@ def test_lazy_variances_are_few() -> None:
         patch.setattr(Posterior, "__call__", counting)
         lazy_argmax(p, z, lambda mu, var: GPMI().score(mu, var, s), bound)
     assert sum(counted) < 2_000
+
+
+@given(seed=st.integers(0, 100), slack=st.floats(0.0, 3.0))
+@settings(max_examples=30)
+def test_a_lazy_search_finds_the_best_score_and_computes_none_whose_bound_is_below_it(seed: int, slack: float) -> None:
+    rng = np.random.default_rng(seed)
+    true = rng.standard_normal(500)
+    bound = true + slack * rng.random(500)
+    score, stale = bound.copy(), np.ones(500, dtype=bool)
+    best = search_lazily(score, stale, lambda numbers: true[numbers], lambda best: best)
+    assert best == true.max()
+    np.testing.assert_array_equal(score, np.where(stale, bound, true))
+    assert np.all(bound[stale] < best)
+    assert np.sum(~stale) <= 32 + 2 * np.sum(bound >= best)  # portions of 32, 64, ...: the last may be too large
+
+
+def test_a_lazy_search_leaves_alone_what_may_not_be_computed() -> None:
+    true, stale = np.array([1.0, 5.0, 2.0]), np.array([True, False, True])
+    score = np.full(3, 9.0)
+    assert search_lazily(score, stale, lambda numbers: true[numbers], lambda best: best) == 2.0
+    np.testing.assert_array_equal(score, [1.0, 9.0, 2.0])
+
+
+def test_the_next_row_of_v_is_that_of_a_triangular_solve_however_the_rows_above_are_cut() -> None:
+    p, x, y, z = setting(12, 30)
+    p = p.condition(x, y)
+    v, lower = p.whiten(z), p.factor.row(11)
+    for above in ([v[:11]], [v[:4], v[4:4], v[4:11]]):
+        covariance = p.kernel(x[11:], z)[0]
+        np.testing.assert_allclose(next_row(covariance, lower, above), v[11], rtol=1e-9, atol=1e-12)
 
 
 def test_moments_in_chunks_are_the_moments(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import csv
 import math
 import os
-import platform
 import subprocess
 import sys
 from collections import Counter
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -24,12 +22,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import tsunami_check as check
 import tsunami_table as script
 
-WHEEL = (
-    sys.platform == "linux" and platform.machine() == "x86_64" and sys.version_info < (3, 15)
-)  # as in pyproject.toml
-needs_anuga = pytest.mark.skipif(
-    not WHEEL and find_spec("anuga") is None, reason="there is no wheel of anuga for this machine"
-)
 MIDDLE = {"island_slope": 0.1, "beach_slope": 0.1, "depth": 500.0, "distance": 1000.0, "omega": 0.05}
 ROWS = list(csv.DictReader(script.PATH.read_text().splitlines()))
 
@@ -69,7 +61,8 @@ def test_the_triangles_cover_the_grid_counter_clockwise_and_every_outer_edge_has
 # The simulation against theory
 
 
-@needs_anuga
+@pytest.mark.slow
+@pytest.mark.anuga
 @pytest.mark.parametrize("cot", [10.0, 20.0])
 def test_a_solitary_wave_runs_up_a_plane_beach_as_high_as_synolakis_says(cot: float) -> None:
     for height in check.SOLITARY[cot]:
@@ -85,7 +78,8 @@ def test_linear_theory_doubles_a_wave_at_a_wall_and_has_synolakis_as_its_asympto
         assert check.linear_run_up(rate, travel, 1.0)[0] == pytest.approx(law, rel=0.01)
 
 
-@needs_anuga
+@pytest.mark.slow
+@pytest.mark.anuga
 def test_the_wave_comes_in_with_its_height_doubles_at_a_wall_and_leaves() -> None:
     depth, rate, length = 100.0, 0.05, 6000.0
     speed = math.sqrt(shallow_water.GRAVITY * depth)
@@ -111,7 +105,7 @@ def test_the_wave_comes_in_with_its_height_doubles_at_a_wall_and_leaves() -> Non
     assert twice.height == pytest.approx(0.5, rel=0.04)
 
 
-@needs_anuga
+@pytest.mark.anuga
 def test_still_water_stays_still_on_a_beach_behind_an_island() -> None:
     def bed(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return np.maximum(np.maximum(-50.0, 0.1 * x - 100.0), 20.0 - 0.2 * np.hypot(x, y))
@@ -121,7 +115,7 @@ def test_still_water_stays_still_on_a_beach_behind_an_island() -> None:
     assert still.height < 1e-9 and still.steps > 10
 
 
-@needs_anuga
+@pytest.mark.anuga
 @pytest.mark.filterwarnings("ignore")
 def test_the_constant_of_gravity_is_anuga_s() -> None:
     from anuga.config import g
@@ -129,7 +123,8 @@ def test_the_constant_of_gravity_is_anuga_s() -> None:
     assert float(g) == shallow_water.GRAVITY
 
 
-@needs_anuga
+@pytest.mark.slow
+@pytest.mark.anuga
 def test_simulating_says_nothing_and_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,6 +168,7 @@ def test_amplification_is_the_ratio_of_the_run_ups_and_they_come_before_the_end(
         ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("low", [0.01, 0.03, 0.05, 0.07])
 def test_the_table_agrees_with_linear_theory_by_another_solver_where_the_wave_does_not_break(low: float) -> None:
     rows = [{name: float(row[name]) for name in (*tsunami.SPACE, "bare_run_up", "amplification")} for row in ROWS]
@@ -184,7 +180,8 @@ def test_the_table_agrees_with_linear_theory_by_another_solver_where_the_wave_do
         assert row["amplification"] == pytest.approx(2.0 * fine - coarse, rel=0.1)
 
 
-@needs_anuga
+@pytest.mark.slow
+@pytest.mark.anuga
 def test_the_cheapest_row_simulated_again_is_the_same() -> None:
     row = min(ROWS, key=lambda row: int(row["triangles"]) * int(row["steps"]))
     again, _ = script.run(int(row["point"]), {name: float(row[name]) for name in tsunami.SPACE})

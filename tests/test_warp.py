@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpmi
-from gpmi.prior import hyper
+from gpmi.prior.choice import choose_warp
+from gpmi.prior.criterion import Setting
+from gpmi.prior.unknowns import DEFAULT
 from gpmi.prior.warp import IDENTITY, Warp
 
 numbers = st.floats(-1e6, 1e6)
@@ -19,11 +21,11 @@ def warps(draw: st.DrawFn) -> Warp:
     lo, hi = sorted([draw(numbers), draw(numbers)])
     s, side = 10.0 ** draw(st.floats(-3.0, 6.0)), draw(st.sampled_from(["above", "below", "both"]))
     if side == "both":
-        return Warp(lo, hi, max(s, 0.1 * (hi - lo)))
-    return Warp(hi=hi, s=s) if side == "above" else Warp(lo=lo, s=s)
+        return Warp(lo, hi, max(s, 0.1 * (hi - lo)), draw(st.sampled_from([lo, hi])))
+    return Warp(hi=hi, s=s, o=hi) if side == "above" else Warp(lo=lo, s=s, o=lo)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=settings.default.max_examples, deadline=None)
 @given(warp=warps(), y=st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=20))
 def test_the_inverse_leads_back_and_the_order_is_kept(warp: Warp, y: list[float]) -> None:
     values = np.sort(np.array(y))
@@ -43,6 +45,25 @@ def test_the_slope_is_the_difference_quotient(warp: Warp, y: float) -> None:
     assert np.exp(warp.log_slope(np.array([y])))[0] == pytest.approx(quotient, rel=1e-2, abs=1e-4)
 
 
+@settings(max_examples=100, deadline=None)
+@given(warp=warps(), y=st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=20))
+def test_the_mirrored_transformation_is_exactly_that_of_minus_y(warp: Warp, y: list[float]) -> None:
+    values, other = np.array(y), warp.mirrored()
+    np.testing.assert_array_equal(other(values), -warp(-values))
+    np.testing.assert_array_equal(other.inverse(values), -warp.inverse(-values))
+    np.testing.assert_array_equal(other.log_slope(values), warp.log_slope(-values))
+    assert other.mirrored() == warp and (other.lo, other.hi, other.o) == (-warp.hi, -warp.lo, -warp.o)
+    assert IDENTITY.mirrored() is IDENTITY
+
+
+def test_the_origin_only_shifts_z() -> None:
+    y = np.linspace(-3.0, 3.0, 13)
+    at_zero, at_knee = Warp(lo=-1.0, hi=1.0, s=0.5), Warp(lo=-1.0, hi=1.0, s=0.5, o=1.0)
+    np.testing.assert_allclose(at_knee(y), at_zero(y) - 1.0, atol=1e-15)
+    inside = np.abs(y) <= 1.0
+    np.testing.assert_array_equal(at_zero(y)[inside], y[inside])
+
+
 def test_far_values_stay_finite_and_no_knees_change_nothing() -> None:
     y = np.array([-1e100, -1.0, 0.0, 1e100])
     assert IDENTITY(y) is y and IDENTITY.inverse(y) is y and not IDENTITY.log_slope(y).any()
@@ -56,7 +77,9 @@ def design(n: int, d: int, seed: int) -> np.ndarray:
 
 
 def chosen(x: np.ndarray, y: np.ndarray, sign: float = 1.0) -> Warp:
-    return hyper.choose_warp(x, y, np.arange(x.shape[1]), sign)
+    d = x.shape[1]
+    warp = choose_warp(Setting(DEFAULT, None, np.ones(d), tuple(range(d))), x, sign * y)
+    return warp if sign > 0.0 else warp.mirrored()
 
 
 def goldstein_price(x: np.ndarray) -> np.ndarray:

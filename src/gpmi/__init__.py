@@ -21,7 +21,7 @@ from gpmi.policies import (
     VarianceBonus,
 )
 from gpmi.run import Result, maximize, minimize
-from gpmi.space.space import Choice, Int, Real, Space, SpaceExhausted
+from gpmi.space import Choice, Int, Real, Space, SpaceExhausted
 from gpmi.trials import Trial
 from gpmi.types import Event
 

@@ -1,13 +1,17 @@
-"""Arguments that come in through the public door: accepted, or refused with their name, their value and the remedy."""
+"""Checks of what a user gives: it is accepted, or refused with its name, its value and the remedy."""
 
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Sequence
 from numbers import Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from gpmi.types import Array
 
 
 def number(name: str, value: Any, remedy: str = "give one finite number") -> float:
@@ -43,7 +47,7 @@ def variance(name: str, value: Any) -> float:
 
 
 def probability(name: str, value: Any, remedy: str = "it is a probability: give a number between 0 and 1") -> float:
-    """A number between 0 and 1, neither of them included."""
+    """A number above 0 and below 1."""
     result = number(name, value, remedy)
     if not 0.0 < result < 1.0:
         raise ValueError(f"{name} is {value!r}; {remedy}")
@@ -73,6 +77,19 @@ def one_of(name: str, value: Any, words: Sequence[str]) -> str:
     return value
 
 
+def points(name: str, value: Any, d: int | None) -> Array:
+    """Points as a finite (m, d) array, or one point as (1, d); with d None any number of coordinates will do."""
+    array = np.asarray(value, dtype=float)
+    if array.ndim == 1:
+        array = array[None, :]
+    if array.ndim != 2 or (d is not None and array.shape[1] != d):
+        want = "d" if d is None else str(d)
+        raise ValueError(f"{name} has shape {np.shape(value)}; give an array of shape (m, {want}), a point per row")
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} has a coordinate that is not finite; leave out such points")
+    return array
+
+
 def shape(value: Any) -> tuple[int, ...] | None:
     """The shape of an array or of nested lists; None for anything else, ragged lists included."""
     if not isinstance(value, np.ndarray | list | tuple):
@@ -81,3 +98,16 @@ def shape(value: Any) -> tuple[int, ...] | None:
         return np.shape(value)
     except ValueError:
         return None
+
+
+def writable_folder(name: str, value: Path, folder: Path) -> None:
+    """Refuse the path `value` if no file can be made in `folder`, which is made if it is not there yet."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ValueError(
+            f"{name} is {str(value)!r}, but {str(folder)!r} cannot be written to ({reason}); give another"
+        ) from error

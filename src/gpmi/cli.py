@@ -23,7 +23,6 @@ def main() -> None:
 
 def app() -> "typer.Typer":
     """The commands; an ImportError without the extra `cli`."""
-    import rich.console
     import typer
 
     commands = typer.Typer(help="Gaussian process optimisation with mutual information.", add_completion=False)
@@ -33,15 +32,6 @@ def app() -> "typer.Typer":
             typer.echo(f"gpmi {__version__}")
             raise typer.Exit()
 
-    @contextmanager
-    def one_line(*expected: type[Exception]) -> Iterator[None]:
-        """A mistake of the user gets one line, not a traceback."""
-        try:
-            yield
-        except expected as error:
-            typer.echo(f"gpmi: {error}", err=True)
-            raise typer.Exit(1) from None
-
     @commands.callback(no_args_is_help=True, invoke_without_command=True)
     def options(
         version: Annotated[
@@ -49,6 +39,27 @@ def app() -> "typer.Typer":
         ] = False,
     ) -> None:
         pass
+
+    _add_demo(commands)
+    _add_paper(commands)
+    return commands
+
+
+@contextmanager
+def _one_line(*expected: type[Exception]) -> Iterator[None]:
+    """A mistake of the user gets one line, not a traceback."""
+    import typer
+
+    try:
+        yield
+    except expected as error:
+        typer.echo(f"gpmi: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _add_demo(commands: "typer.Typer") -> None:
+    import rich.console
+    import typer
 
     @commands.command("demo")
     def run_demo(
@@ -63,10 +74,15 @@ def app() -> "typer.Typer":
         from gpmi.show.demo import check, demo
 
         evaluations = (20 if tsunami else 60) if budget is None else budget
-        with one_line(ValueError, ImportError):
+        with _one_line(ValueError, ImportError):
             check(budget=evaluations, seed=seed, out=out, tsunami=tsunami)
-        with one_line(OSError):
+        with _one_line(OSError):
             demo(budget=evaluations, seed=seed, out=out, console=rich.console.Console(), tsunami=tsunami)
+
+
+def _add_paper(commands: "typer.Typer") -> None:
+    import rich.console
+    import typer
 
     @commands.command("paper")
     def run_paper(
@@ -86,15 +102,13 @@ def app() -> "typer.Typer":
         from gpmi import paper
 
         chosen = {} if cores is None else {"cores": cores}
-        with one_line(ValueError, ImportError):
+        with _one_line(ValueError, ImportError):
             plan = paper.Plan(out, tuple(task or ()), runs, horizon, seed, **chosen)
         console = rich.console.Console()
-        with one_line(OSError, ValueError):
+        with _one_line(OSError, ValueError):
             try:
                 written = paper.reproduce(plan, console)
             except KeyboardInterrupt:
                 typer.echo("gpmi: stopped; the same command goes on where it was", err=True)
                 raise typer.Exit(130) from None
         console.print(f"page: {written}", soft_wrap=True, highlight=False, markup=False)
-
-    return commands

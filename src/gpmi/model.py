@@ -15,7 +15,8 @@ import numpy as np
 from gpmi.gp.posterior import Posterior
 from gpmi.policies import Policy, State
 from gpmi.policies.promises import Promises, account
-from gpmi.prior.schedule import Prior, Priors
+from gpmi.prior.fit import Prior
+from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import Warp
 from gpmi.search.box import best_mean
 from gpmi.search.objective import Objective

@@ -17,7 +17,7 @@ from gpmi.ledger import Ledger
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Policy
 from gpmi.prior.warp import IDENTITY, Warp
-from gpmi.space.space import Space, SpaceExhausted
+from gpmi.space import Space, SpaceExhausted
 from gpmi.stopping import Rule, Stop, checked_rule, checked_stop
 from gpmi.text import Line, aligned, best_lines, point, tally
 from gpmi.trials import Trial

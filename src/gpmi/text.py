@@ -28,7 +28,7 @@ Line: TypeAlias = tuple[str, str]  # a name, and what is said of it
 
 def rounded(value: float | None) -> str:
     """A number in DIGITS significant digits; "none" for None."""
-    return "none" if value is None else f"{value:.{DIGITS}g}"
+    return "none" if value is None else f"{value:.{DIGITS}g}" if isinstance(value, int | float) else repr(value)
 
 
 def shortened(text: str, width: int = WIDTH) -> str:
@@ -59,9 +59,11 @@ def point(x: Point | None, width: int = POINT) -> str:
     if isinstance(x, Mapping):
         left, right = "{", "}"
         items = [f"{shortened(repr(name), VALUE)}: {coordinate(x[name])}" for name in list(x)[:some]]
-    else:
+    elif np.ndim(x) == 1:
         left, right = "[", "]"
         items = [coordinate(value) for value in list(x)[:some]]
+    else:  # no point at all: a repr must not raise
+        return shortened(repr(x), width)
     for shown in range(len(items), -1, -1):
         rest = [f"... {len(x) - shown} more"] if shown < len(x) else []
         text = left + ", ".join(items[:shown] + rest) + right

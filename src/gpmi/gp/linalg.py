@@ -16,11 +16,11 @@ from gpmi.types import Array
 # A pivot below FLOOR * C_ss is lifted to it. The subtraction that makes a pivot is wrong by about
 # sqrt(n) * 2e-16 * C_ss, so at 1e-12 a pivot still has a correct digit for every n we can store.
 FLOOR = 1e-12
-# A pivot below -REFUSE * C_ss is no rounding error: the function is not a covariance.
+# A pivot below -REFUSE * C_ss is not a rounding error: the kernel is not a covariance function. Our choice, far above
+# any rounding error.
 REFUSE = 1e-6
 
-
-_SEGMENT = 256  # rows of a factor allocated together
+_SEGMENT = 256  # rows of a factor allocated together; our choice, not tuned
 
 
 class NotPositiveDefinite(ValueError):
@@ -29,7 +29,7 @@ class NotPositiveDefinite(ValueError):
 
 @dataclass(slots=True)
 class _Segment:
-    """Consecutive rows of a factor, written once, in order: row i of it is (left[i], corner[i, : i + 1])."""
+    """Consecutive rows of a factor, each written once, in order. Row i is (left[i], corner[i, : i + 1])."""
 
     left: Array  # (capacity, start), C order: the columns of all rows before the segment
     corner: Array  # (capacity, capacity), C order, lower triangular
@@ -44,9 +44,9 @@ class _Segment:
 class Factor:
     """L, lower triangular with positive diagonal, such that L L^T = C.
 
-    A value of n rows that looks into segments of rows shared with the factors it was extended from. Extending writes
-    row n behind the rows that older versions see, so nobody's numbers change, and neither growth nor a branch copies
-    more than the rows of one segment.
+    An immutable value. Its n rows lie in segments shared with the factors it was extended from. `append` writes row n
+    after the rows that older factors use, so these do not change. If another row was written there already, the last
+    segment is copied. So neither growing nor branching copies more than one segment.
     """
 
     _segments: tuple[_Segment, ...]
@@ -83,7 +83,7 @@ class Factor:
         return lower
 
     def row(self, s: int) -> Array:
-        """L_{s, 1..s+1}, the row that observation s added. A view or a copy, not to be written."""
+        """L_{s, 1..s+1}, the row that observation s added. It may be a view: do not write to it."""
         start, _, segment = next(part for part in self._parts() if s < part[0] + part[1])
         i = s - start
         tail = segment.corner[i, : i + 1]
@@ -121,8 +121,8 @@ class Factor:
     def append_block(self, columns: Array, block: Array) -> tuple[Factor, Array]:
         """The factor of [[C, columns], [columns^T, block + diag(jitter)]] and jitter (k,).
 
-        columns (n, k), block (k, k). One matrix factorisation, O(n^2 k + n k^2 + k^3); only if a pivot of it
-        needs repair is the block taken row by row, so that each row gets the smallest jitter of its own.
+        columns (n, k), block (k, k). One matrix factorisation, O(n^2 k + n k^2 + k^3). If a pivot needs repair, the
+        rows are appended one by one instead, and each row gets the smallest jitter that it needs.
         """
         k = len(block)
         left = self.solve(columns)  # (n, k)
@@ -136,7 +136,7 @@ class Factor:
                 segment = _Segment.empty(0)
                 segment.corner[:k, :k], segment.used = corner.T, k
                 return Factor((segment,), k), jitter
-            for i in range(k):  # few rows go where single rows go, lest there be very many segments
+            for i in range(k):  # few rows get no segment of their own: many small segments would make `solve` slow
                 row = np.concatenate([left[:, i], corner[: i + 1, i]])
                 factor = Factor(factor._with_row(row), factor.n + 1)
             return factor, jitter
@@ -145,7 +145,7 @@ class Factor:
         return factor, jitter
 
     def _full_segments(self) -> tuple[_Segment, ...]:
-        """Our segments, the last one cut behind our rows so that another can follow."""
+        """Our segments, the last one cut after our rows, so that another segment can follow."""
         if not self._segments:
             return ()
         *before, (_, rows, last) = self._parts()
@@ -157,13 +157,13 @@ class Factor:
         """Our segments with row n in them."""
         *before, last = self._segments or (_Segment.empty(0),)
         start = sum(len(segment.corner) for segment in before)
-        rows = self.n - start  # how many of the last segment's rows are ours
+        rows = self.n - start  # the number of our rows in the last segment
         if rows == len(last.corner):
             before, last, start, rows = [*before, last], _Segment.empty(self.n), self.n, 0
         if last.used > rows:  # another version wrote here
             same = np.array_equal(last.left[rows], row[:start])
             if same and np.array_equal(last.corner[rows, : rows + 1], row[start:]):
-                return (*before, last)  # the very same row: a pending point that has been told
+                return (*before, last)  # the same row, for instance of a pending point that has been told
             fork = _Segment.empty(start)
             fork.left[:rows], fork.corner[:rows, :rows] = last.left[:rows], last.corner[:rows, :rows]
             last = fork
@@ -176,7 +176,7 @@ def _triangular(segment: _Segment, rows: int, b: Array, transposed: bool) -> Arr
     """Solve with the corner of a segment, or its transpose, for b (rows,) or (rows, m)."""
     if rows == 0 or b.size == 0:
         return np.array(b, dtype=float)
-    # In Fortran's eyes the C-ordered rows of L are the columns of U = L^T; lda is the capacity, so nothing is copied.
+    # LAPACK reads arrays by columns: the C-ordered rows of L are the columns of U = L^T to it, and nothing is copied.
     x, info = lapack.dtrtrs(segment.corner[:rows].T, b, lower=0, trans=0 if transposed else 1)
     if info != 0:
         raise NotPositiveDefinite(f"triangular solve failed at row {info - 1}: the factor has a zero pivot")
@@ -185,9 +185,9 @@ def _triangular(segment: _Segment, rows: int, b: Array, transposed: bool) -> Arr
 
 
 def _repair(pivot: float, diagonal: float) -> float:
-    """The smallest jitter that lifts a pivot to FLOOR * diagonal; refuses what rounding cannot explain.
+    """The smallest jitter that lifts a pivot to FLOOR * diagonal; pivots that rounding cannot explain are refused.
 
-    Where the diagonal itself is 0, f is known exactly and has no covariance with anything, so any jitter will do.
+    If the diagonal itself is 0, f is known exactly and has no covariance with anything, so any jitter will do.
     """
     if diagonal == 0.0 and pivot == 0.0:
         return FLOOR
@@ -201,7 +201,7 @@ def _repair(pivot: float, diagonal: float) -> float:
 
 
 class Inverted(NamedTuple):
-    """What `invert` gives."""
+    """The results of `invert`."""
 
     lower: Array  # C^-1, (n, n), of which only the lower triangle is filled
     solution: Array  # C^-1 b
@@ -211,9 +211,9 @@ class Inverted(NamedTuple):
 def invert(lower: Array, b: Array) -> Inverted | None:
     """C^-1, C^-1 b for b (n, m) and log det C, or None where C is not numerically positive definite. O(n^3).
 
-    Only the lower triangle of C is looked at; it is overwritten.
+    Only the lower triangle of C is read; it is overwritten.
     """
-    # In Fortran's eyes the lower triangle of a C-ordered matrix is the upper one: nothing is copied.
+    # LAPACK reads arrays by columns: the lower triangle of a C-ordered matrix is the upper one to it. No copy is made.
     upper, info = lapack.dpotrf(lower.T, lower=0, clean=0, overwrite_a=1)
     if info != 0:
         return None
@@ -248,7 +248,7 @@ def semidefinite_root(c: Array) -> Array:
 
 
 class _OneBlasThread(ContextDecorator):
-    """Run BLAS on one thread inside, because at our sizes threads cost more than they give; then restore the setting.
+    """Run BLAS on one thread inside, then restore the setting: at our sizes threads make it slower.
 
     The setting belongs to the process, so it is changed by the first to enter and restored by the last to leave.
     """
@@ -262,7 +262,7 @@ class _OneBlasThread(ContextDecorator):
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                if self._controller is None:  # looks through the loaded libraries: once is enough
+                if self._controller is None:  # it searches the loaded libraries, which is slow: once is enough
                     from threadpoolctl import ThreadpoolController
 
                     self._controller = ThreadpoolController()

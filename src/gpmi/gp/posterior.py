@@ -6,7 +6,7 @@ Notation, with n observations, m query points and d coordinates:
     C = K + noise_var I   (n, n), = L L^T; its pivots are L_ss^2 = sigma_s^2(x_s) + noise_var
     whitened (n,)         L^-1 (y - mean)
     weights (n,)          C^-1 (y - mean)
-    z (m, d)              where the posterior is asked
+    z (m, d)              the points at which the posterior is evaluated
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gpmi.types import Array, Event
 
 MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
-_BLOCK = 1024  # observations added together at most: what is in memory besides L is O(_BLOCK n)
+_BLOCK = 1024  # largest number of observations added together: memory besides L is O(_BLOCK n); our choice, not tuned
 
 
 class Moments(NamedTuple):
@@ -51,7 +51,7 @@ class Posterior:
     x: Array  # (n, d)
     y: Array  # (n,)
     whitened: Array  # (n,)
-    jitter: Array  # (n,), what had to be added to noise_var in each row; 0 but for repairs
+    jitter: Array  # (n,), what was added to noise_var in each row; 0 except where C had to be repaired
     factor: Factor = field(repr=False)
 
     @staticmethod
@@ -59,6 +59,7 @@ class Posterior:
         """The process before any observation."""
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel is {kernel!r}; give a kernel such as gpmi.kernels.RBF(lengthscale=0.3)")
+        kernel.require_known()
         noise_var, mean = checks.variance("noise_var", noise_var), checks.number("mean", mean)
         none = np.empty(0)
         return Posterior(kernel, noise_var, mean, np.empty((0, kernel.dim or 0)), none, none, none, Factor.empty())
@@ -72,7 +73,7 @@ class Posterior:
     def condition(self, x: Array, y: Array) -> Posterior:
         """The posterior after y (k,) was observed at x (k, d), or one y at one x (d,). O(k n^2 + k^2 n + k^3).
 
-        The factor is extended, not computed anew, and shares its memory with this one.
+        The factor is extended, not computed again, and the two posteriors share its memory.
         """
         x = self._points("x", x)
         y = np.atleast_1d(np.asarray(y, dtype=float))
@@ -92,7 +93,7 @@ class Posterior:
         return self._extend(self._points("x", x), None)
 
     def _extend(self, x: Array, y: Array | None) -> Posterior:
-        """Rows for x; y None stands for the posterior mean, whose whitened value is 0."""
+        """The posterior with x added. If y is None the values are the posterior mean; their whitened values are 0."""
         old, k = self.n, len(x)
         if k == 0:
             return self
@@ -130,7 +131,7 @@ class Posterior:
 
     @cached_property
     def mu_at_observed(self) -> Array:
-        """mu(x_s) for s = 1..n, from K weights = y - mean - (C - K) weights. O(n) once the weights are there."""
+        """mu(x_s) for s = 1..n, from K weights = y - mean - (C - K) weights. O(n) after `weights`."""
         return self.y - (self.noise_var + self.jitter) * self.weights
 
     @one_blas_thread
@@ -246,40 +247,4 @@ class Posterior:
 
     def _points(self, name: str, points: Array) -> Array:
         """Points as a finite (m, d) array of the right d."""
-        array = np.asarray(points, dtype=float)
-        want = self.x.shape[1] if self.n else self.kernel.dim
-        if array.ndim == 1:
-            array = array[None, :]
-        if array.ndim != 2 or (want is not None and array.shape[1] != want):
-            d = "d" if want is None else str(want)
-            raise ValueError(f"{name} has shape {np.shape(points)}; give an array of shape (m, {d}), a point per row")
-        if not np.all(np.isfinite(array)):
-            raise ValueError(f"{name} has a coordinate that is not finite; leave out such points")
-        return array
-
-
-class Draw:
-    """One draw of f from a posterior, evaluated piece by piece: each value is drawn given all values before it."""
-
-    def __init__(self, posterior: Posterior, rng: np.random.Generator) -> None:
-        self._posterior, self._rng = posterior, rng
-        self._z: Array | None = None
-        self._noise = np.empty(0)
-        self._factor = Factor.empty()
-
-    @one_blas_thread
-    def __call__(self, z: Array) -> Array:
-        """f(z) for z (k, d), after m points were asked before: O(n^2 (m + k) + m^2 k + k^3).
-
-        The values are f's up to an independent error of 1e-5 prior standard deviations, which keeps points that are
-        almost the same from making the covariance singular.
-        """
-        posterior, k = self._posterior, len(z)
-        block = posterior.covariance(z)
-        block[np.diag_indices(k)] += 1e-10 * posterior.kernel.diagonal(z)
-        cross = np.empty((0, k)) if self._z is None else posterior.covariance(self._z, z)
-        self._factor, _ = self._factor.append_block(cross, block)
-        self._noise = np.append(self._noise, self._rng.standard_normal(k))
-        self._z = z if self._z is None else np.concatenate([self._z, z])
-        draw: Array = posterior.mu(z) + self._factor.rows(self._factor.n - k) @ self._noise  # ~ N(mu, L L^T)
-        return draw
+        return checks.points(name, points, self.x.shape[1] if self.n else self.kernel.dim)

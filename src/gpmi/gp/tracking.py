@@ -1,30 +1,33 @@
 """mu and var of successive posteriors at a fixed set of points, without computing them anew.
 
-`Tracked` keeps V = L^-1 k(x, z) and adds one row of it per observation. Where V would not fit in memory, or was
-lost with the prior it belonged to, `lazy_argmax` finds the same best point from few fresh variances.
+`Tracked` keeps V = L^-1 k(x, z) and adds one row to it for each observation. Where V does not fit in memory, or the
+prior has changed, `lazy_argmax` finds the same best point and computes only a few of the variances.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from gpmi.gp.posterior import Posterior
-from gpmi.types import Array, Mask
+from gpmi.types import Array, Mask, Numbers
 
-TRACKED_BYTES = 2**31  # what V may take: 200 observations on a million points
-TIE = 1e-10  # scores this close, in units of their range, are equal: rounding must not choose the point
-_BLOCK_ROWS = 32
-_CHUNK_VALUES = 2**22  # kernel values computed at once: 32 MiB
+TRACKED_BYTES = 2**31  # memory that V may take, 2 GiB: 268 observations on a million points; our choice
+# Scores closer than this part of their range are a tie, so that rounding does not choose the point. Our choice, not
+# tuned: above the usual rounding errors of mu and var, and far below any difference that matters.
+TIE = 1e-10
+_BLOCK_ROWS = 32  # rows of V allocated together; our choice, not tuned
+_CHUNK_VALUES = 2**22  # kernel values computed at once, 32 MiB; our choice, not tuned
+_PORTION = 32  # scores that a lazy search computes first; each portion is twice the last. Our choice, not tuned
 
-Index = Callable[[Array, Array], Array]  # (mu, var) -> score, point by point
+Index = Callable[[Array, Array], Array]  # (mu, var) -> score, for each point
 
 
 @dataclass(slots=True)
 class _Block:
-    """Consecutive rows of V, written once, in order, and shared between versions."""
+    """Consecutive rows of V, each written once, in order, and shared between versions of `Tracked`."""
 
     v: Array  # (rows, m)
     x: Array  # (rows, d), the observed point each row belongs to
@@ -48,7 +51,7 @@ class Tracked:
 
     @staticmethod
     def start(posterior: Posterior, z: Array) -> Tracked:
-        """The moments of any posterior, computed at once. O(n^2 m)."""
+        """The moments of any posterior, computed from the beginning. O(n^2 m)."""
         n, m = posterior.n, len(z)
         mu, var = np.full(m, posterior.mean), posterior.kernel.diagonal(z)
         if n == 0:
@@ -93,20 +96,28 @@ def _with_row(blocks: tuple[_Block, ...], s: int, posterior: Posterior, z: Array
     last = blocks[-1]
     if last.used > filled:
         if np.array_equal(last.x[filled], posterior.x[s]):
-            return blocks, last.v[filled]  # the row of a pending point that has been told
-        last = _empty_block(posterior, len(z))  # another version went another way: leave it its block
+            return blocks, last.v[filled]  # computed already, for instance when the point was pending
+        last = _empty_block(posterior, len(z))  # another version has written here: leave its block and copy ours
         last.v[:filled], last.x[:filled] = blocks[-1].v[:filled], blocks[-1].x[:filled]
         blocks = (*blocks[:-1], last)
-    row = posterior.factor.row(s)
-    v = posterior.kernel(posterior.x[s : s + 1], z)[0]
-    begin = 0
-    for block in blocks:
-        rows = min(len(block.v), s - begin)
-        v -= row[begin : begin + rows] @ block.v[:rows]
-        begin += rows
-    v /= row[-1]
+    above = [*(block.v for block in blocks[:-1]), last.v[:filled]]
+    v = next_row(posterior.kernel(posterior.x[s : s + 1], z)[0], posterior.factor.row(s), above)
     last.v[filled], last.x[filled], last.used = v, posterior.x[s], filled + 1
     return blocks, v
+
+
+def next_row(covariance: Array, lower: Array, above: Iterable[Array]) -> Array:
+    """Row s of V = L^-1 cov[observed, f(z)], that is (covariance - L_s,<s V_<s) / L_ss. (m,), O(s m).
+
+    covariance (m,) is cov[observation s, f(z)] and is overwritten; lower (s + 1,) is row s of L; `above` holds the s
+    rows of V before this one, in one or several blocks.
+    """
+    v, begin = covariance, 0
+    for block in above:
+        v -= lower[begin : begin + len(block)] @ block
+        begin += len(block)
+    v /= lower[-1]
+    return v
 
 
 def _empty_block(posterior: Posterior, m: int) -> _Block:
@@ -130,7 +141,7 @@ def mean_in_chunks(posterior: Posterior, z: Array) -> Array:
 
 
 def first_best(score: Array, excluded: Mask | None = None) -> int:
-    """The argmax of a score over what is not excluded; of scores equal up to rounding the first."""
+    """The first of the points not excluded whose score is the largest, up to rounding."""
     if excluded is not None:
         allowed = np.flatnonzero(~excluded)
         return int(allowed[first_best(score[allowed])])
@@ -151,10 +162,9 @@ def lazy_argmax(
 ) -> tuple[int, Array]:
     """The argmax over z of an index that grows with var, and upper bounds of the variances for the next call.
 
-    Stale variances are upper bounds, so a point whose stale index is below a fresh one cannot be the argmax. Only
-    the others are refreshed, best first, in doubling portions. `bound` comes from an earlier call with the same
-    prior and a subset of the observations; without it, the variance given the one most telling observation bounds
-    the posterior's. O(n m) for the means, O(n^2) for each variance refreshed.
+    Variances only fall as observations are added, so `bound`, the second result of an earlier call with the same prior
+    and a subset of the observations, bounds them from above. So does the variance given one observation alone, for the
+    observation that makes it smallest. O(n m) for the means, O(n^2) for each variance computed (`search_lazily`).
     """
     m = len(z)
     mu = np.empty(m)
@@ -163,21 +173,38 @@ def lazy_argmax(
         mu[part], one = _mean_and_bound(posterior, z[part])
         bound[part] = np.minimum(bound[part], one)
     score = index(mu, bound)
-    fresh = np.zeros(m, dtype=bool)
     allowed = np.ones(m, dtype=bool) if excluded is None else ~excluded
-    best, portion = -np.inf, 32
+    stale = allowed.copy()
+
+    def refresh(numbers: Numbers) -> Array:
+        bound[numbers] = moments_in_chunks(posterior, z[numbers])[1]
+        return index(mu[numbers], bound[numbers])
+
+    search_lazily(score, stale, refresh, lambda best: best - _rounding(score, best))
+    return first_best(score, stale | ~allowed), bound
+
+
+def search_lazily(
+    score: Array,  # (m,), upper bounds of the scores; overwritten with the scores that are computed
+    stale: Mask,  # (m,), whose scores may be computed; overwritten: what is left was not worth it
+    refresh: Callable[[Numbers], Array],  # the numbers of k points -> their scores, (k,)
+    threshold: Callable[[float], float],  # the best score -> the lowest that ties with it
+) -> float:
+    """The best score, found by computing only those whose upper bound reaches it (Minoux 1978).
+
+    The highest bounds come first, in portions of doubling size, until no bound that is left reaches the best score.
+    """
+    best, portion = -np.inf, _PORTION
     while True:
-        threshold = best - _rounding(score, best) if np.isfinite(best) else best
-        stale = np.flatnonzero(allowed & ~fresh & (score >= threshold))
-        if len(stale) == 0:
-            return first_best(score, ~(allowed & fresh)), bound
-        if len(stale) > portion:
-            stale = stale[np.argpartition(-score[stale], portion)[:portion]]
-        for part in chunks(len(stale), posterior.n):
-            bound[stale[part]] = posterior(z[stale[part]])[1]
-        score[stale] = index(mu[stale], bound[stale])
-        fresh[stale] = True
-        best = max(best, float(score[stale].max()))
+        reach = threshold(best) if np.isfinite(best) else best
+        numbers = np.flatnonzero(stale & (score >= reach))
+        if len(numbers) == 0:
+            return best
+        if len(numbers) > portion:
+            numbers = numbers[np.argpartition(-score[numbers], portion)[:portion]]
+        score[numbers] = refresh(numbers)
+        stale[numbers] = False
+        best = max(best, float(score[numbers].max()))
         portion *= 2
 
 
@@ -191,7 +218,7 @@ def _mean_and_bound(posterior: Posterior, z: Array) -> tuple[Array, Array]:
     noisy = posterior.kernel.diagonal(posterior.x) + posterior.noise_var + posterior.jitter
     np.square(k, out=k)
     k /= noisy
-    # The direct formula rounds: give the bound the last digits, so that it stays one.
+    # Both this and the posterior's own variance are rounded; with 1e-12 of the prior's it still is an upper bound.
     return mu, prior * (1.0 + 1e-12) - k.max(axis=1)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import platform
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -14,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpmi import checks
 from gpmi.paper.experiment import DELTA, ERRATUM, SOURCES, Cell, available_cores, cells, run_all
 from gpmi.paper.simulate import Problem, Run
 from gpmi.paper.table import Row, append, open_table, pack
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to run and where to write it. What could not work is refused: a ValueError, or an ImportError."""
+    """What to run and where to write it. A plan that cannot work is refused with a ValueError or an ImportError."""
 
     out: Path  # the folder of paper.md; tables and figures go to out/paper
     tasks: Sequence[str] = ()  # all, if none is named
@@ -47,15 +46,7 @@ class Plan:
             import matplotlib  # noqa: F401
         except ImportError as error:
             raise ImportError('the figures need matplotlib: pip install "gpmi[cli,plots]"') from error
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryFile(dir=self.folder):
-                pass
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ValueError(
-                f"out is {str(self.out)!r}, which cannot be written to ({reason}); give another"
-            ) from error
+        checks.writable_folder("out", self.out, self.folder)
 
     @property
     def folder(self) -> Path:
@@ -69,9 +60,9 @@ class Plan:
 
 
 def reproduce(plan: Plan, console: Console) -> Path:
-    """Run what the table does not have yet, then write the figures and the page, whose path is returned.
+    """Make the runs that are missing in the table, then write the figures and the page; returns the path of the page.
 
-    The table is paper/runs.csv; paper/runs.csv.gz is a copy of the rows that the page speaks of.
+    The table is paper/runs.csv; paper/runs.csv.gz is a copy of the rows that the page is made of.
     """
     from gpmi.paper import figures, page
     from gpmi.paper.summary import summarise
@@ -99,22 +90,22 @@ def reproduce(plan: Plan, console: Console) -> Path:
 
 
 def claimed_bound(task: str, horizon: int) -> float:
-    """Theorem 2's bound on R_T, withdrawn by the erratum, with the largest gamma_T that the greedy rule allows."""
+    """Theorem 2's bound on R_T, withdrawn by the erratum, with the upper bound on gamma_T from the greedy choice."""
     from gpmi import theory
 
     source = ERRATUM[task]
     noise_var = source.noise_sd**2
     problem = Problem.given(source.kernel(source.x, source.x), np.zeros(len(source.x)), 0.0, noise_var)
-    # The greedy choice of theory.greedy; what is observed does not matter to it.
+    # The choice of theory.greedy, whose last digit would depend on the processor. The values observed do not matter.
     run = Run(problem, np.random.default_rng(0), 0, horizon)
     for _ in range(horizon):
         run.observe(int(np.argmax(run.var)))
     information = 0.5 * float(np.sum(np.log1p(run.queried_var / noise_var)))
-    return theory.theorem_2(information / (1.0 - math.exp(-1.0)), noise_var=noise_var, delta=DELTA).value
+    return theory.theorem_2(information / theory.GREEDY, noise_var=noise_var, delta=DELTA).value
 
 
 def _run(missing: Sequence[Cell], path: Path, cores: int, console: Console) -> Iterator[Row]:
-    """The rows of the missing runs, each written to the table as soon as it is there."""
+    """The rows of the missing runs, each written to the table as soon as it is done."""
     with progress_bar(console) as progress:
         bar = progress.add_task("", total=len(missing))
         for rows in run_all(missing, cores):

@@ -1,6 +1,6 @@
-"""What is run: algorithms x tasks x repetitions, over several processes, into one table.
+"""What is run: every algorithm on every task, repeatedly, in several processes, into one table.
 
-Every algorithm meets the same draws, initial observations, noise and prior. A run depends on its seed, task,
+Every algorithm has the same draws, initial observations, noise and prior. A run depends on its seed, task,
 algorithm, repetition and horizon, and on nothing else: neither on the process it runs in nor on what ran before.
 """
 
@@ -34,7 +34,7 @@ from gpmi.types import Array
 DELTA = 1e-6  # of GP-MI, GP-UCB and Corollary 1, as in the paper
 DEFAULT = "gpmi's default"
 PLACE_KNOWN, VALUE_KNOWN = "GP-MI, regret observed, x* known", "GP-MI, regret observed, max f known"
-DELTAS = (1e-9, 1e-6, 1e-3, 1e-1)
+DELTAS = (1e-9, 1e-6, 1e-3, 1e-1)  # of Figure 4: our choice
 
 # EI is maximised by its logarithm, which has the same argmax and does not underflow.
 ALGORITHMS: Mapping[str, Policy] = {
@@ -114,12 +114,12 @@ class Cell:
 
     @property
     def key(self) -> tuple[str, str, int, int, int]:
-        """As of the Row that it becomes."""
+        """The key of the Row that it becomes."""
         return self.task, self.algorithm, self.repetition, self.seed, self.horizon
 
 
 def cells(tasks: Iterable[str], runs: int, horizon: int, seed: int) -> list[Cell]:
-    """All runs of these tasks; those of the erratum are ten times as long, because a lock-in shows in the long run."""
+    """All runs of these tasks. Those of the erratum are ten times as long, because a lock-in takes time to show."""
     wanted = []
     for task in tasks:
         algorithms: Sequence[str] = ERRATUM_ALGORITHMS if task in ERRATUM else tuple(ALGORITHMS)
@@ -133,7 +133,7 @@ def cells(tasks: Iterable[str], runs: int, horizon: int, seed: int) -> list[Cell
 
 @one_blas_thread
 def perform(wanted: Sequence[Cell]) -> list[Row]:
-    """Runs that share their task, repetition and seed."""
+    """The rows of runs that share their task, repetition and seed."""
     first = wanted[0]
     changes = first.task in ERRATUM or first.task.startswith("generated")  # in every repetition
     task, problem = _sampled(first.task, *((first.seed, first.repetition) if changes else (0, 0)))
@@ -171,7 +171,7 @@ def _rng(task: str, seed: int, repetition: int, stream: int) -> np.random.Genera
 
 
 def run_all(wanted: Sequence[Cell], cores: int) -> Iterator[list[Row]]:
-    """The rows of all cells, as they come: blocks that share a task and a repetition, one process for each core."""
+    """The rows of all cells, as they are done. Cells that share a task and a repetition run in one process."""
     blocks = iter([list(block) for _, block in groupby(wanted, key=lambda cell: (cell.task, cell.repetition))])
     # New processes instead of forks: a fork copies locks that threads of BLAS or of a progress bar may hold.
     context = multiprocessing.get_context("spawn")

@@ -1,4 +1,4 @@
-"""The paper's figures, drawn anew, and the one it could not have: what a lock-in looks like."""
+"""The paper's figures, drawn again, and one that the paper does not have: what a lock-in looks like."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ COLOURS: Mapping[str, str] = {
     PLACE_KNOWN: "#56B4E9",
     VALUE_KNOWN: "#F0E442",
 }
-_POINTS = 80  # of a curve: keeps the pictures small
+_POINTS = 80  # of a curve, which keeps the files small; our choice
 TITLES: Mapping[str, str] = {
     "generated-2": "Generated GP (d = 2)",
     "generated-4": "Generated GP (d = 4)",

@@ -1,9 +1,9 @@
 """One run of one algorithm on one finite set, with a known prior: mu and var at every candidate, query by query.
 
-The queries are those of `gpmi.Optimizer` (tests/test_paper.py) at a fraction of its cost, because the covariances are
+The queries are those of `gpmi.Optimizer` (tests/test_paper.py). The cost is much lower, because the covariances are
 known beforehand. The posterior is summed element by element and in a fixed order, not by BLAS, whose last digit depends
-on the processor: without noise a policy's score next to its incumbent is rounding, and one digit is another query.
-(Where a long double is a double, as on Windows, one such digit is left: `_covariance`.)
+on the processor. That matters: without noise the scores next to the incumbent are rounding errors, and another digit is
+another query. (Where a long double is a double, as on Windows, exponentials may still differ: `_covariance`.)
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from gpmi.policies.promises import NONE, account
 from gpmi.tasks.task import Task
 from gpmi.types import Array
 
+_JITTER = 1e-8  # of the mean variance, added so that a draw exists where the prior is singular; our choice
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -31,7 +33,7 @@ class Problem:
     var: Array  # (m,), its diagonal
     values: Array  # (m,), f without noise
     noise_sd: float
-    noise_var: float  # the model's
+    noise_var: float  # of the model
 
     @staticmethod
     def of(task: Task) -> Problem:
@@ -59,13 +61,16 @@ class Problem:
 
     @cached_property
     def root(self) -> Array:
-        """For draws of f."""
+        """The triangular root of the covariance of all candidates, for draws of f. O(m^3), once."""
         return triangular_root(self.prior(slice(None)))
 
 
 def triangular_root(covariance: Array) -> Array:
-    """L with L L^T = covariance + 1e-8 of its mean variance: O(m^3), half a second for m = 1000."""
-    rest = covariance + 1e-8 * float(covariance.diagonal().mean()) * np.eye(len(covariance))
+    """L with L L^T = covariance + _JITTER of its mean variance: O(m^3), half a second for m = 1000.
+
+    Not `linalg.Factor`, because LAPACK's last digit depends on the processor.
+    """
+    rest = covariance + _JITTER * float(covariance.diagonal().mean()) * np.eye(len(covariance))
     root = np.zeros_like(rest)
     for j in range(len(rest)):
         column = rest[j:, j] / math.sqrt(rest[j, j])
@@ -89,7 +94,7 @@ def _covariance(kernel: Kernel, x: Array, z: Array) -> Array:
         return kernel(x, z)
     scale = np.asarray(kernel.lengthscale)
     r2 = cdist(x / scale, z / scale, "sqeuclidean")
-    rounded: Array = kernel.variance * np.exp(-0.5 * r2.astype(np.longdouble)).astype(float)
+    rounded: Array = kernel.known_variance * np.exp(-0.5 * r2.astype(np.longdouble)).astype(float)
     return rounded
 
 
@@ -99,7 +104,7 @@ class Run:
 
     problem: Problem
     rng: np.random.Generator
-    initial: int  # observations at the beginning that no algorithm chose
+    initial: int  # the number of random observations at the beginning, which no algorithm chose
     length: int  # queries in all
     queries: list[int] = field(default_factory=list)
     mu: Array = field(init=False)
@@ -116,7 +121,11 @@ class Run:
         self._predicted = np.empty((4, self.length))  # mu, var, pivot and surprise of each query
 
     def observe(self, i: int) -> None:
-        """Query candidate i: Equations 1 and 2 at every candidate, by one more row of the Cholesky factor."""
+        """Query candidate i: Equations 1 and 2 at every candidate, by one more row of L^-1 K.
+
+        `gpmi.gp.tracking.next_row` computes the same row by BLAS, whose last digit depends on the processor; here the
+        sum has a fixed order (see the top of this module).
+        """
         problem, n = self.problem, len(self.queries)
         y = problem.values[i]
         if problem.noise_sd > 0.0:
@@ -134,19 +143,24 @@ class Run:
         self.queries.append(i)
 
     @property
+    def y(self) -> Array:
+        """What was observed at every query. (n,)"""
+        return self._y[: len(self.queries)]
+
+    @property
     def queried_var(self) -> Array:
         """sigma_s^2(x_s), before y_s, of every query. (n,)"""
         return self._predicted[1, : len(self.queries)]
 
     def state(self, horizon: int | None, with_promises: bool = True) -> State:
-        """What a policy may know before its next query; the account of promises, O(n), only for those that read it."""
+        """What a policy may know before its next query. The account of promises, O(n), is for those that read it."""
         n, first = len(self.queries), self.initial
         mu, var, pivot, surprise = self._predicted[:, :n]
         return State(
             t=n - first + 1,
             gamma_hat=float(np.add.accumulate(var[first:])[-1]) if n > first else 0.0,
             noise_var=self.problem.noise_var,
-            best_observed=float(self._y[:n].max()) if n else 0.0,
+            best_observed=float(self.y.max()) if n else 0.0,
             best_mean=float(self.mu[self._rows[:n]].max()) if n else 0.0,
             size=len(self.mu),
             dim=0,

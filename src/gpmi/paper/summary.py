@@ -13,8 +13,8 @@ from scipy.special import stdtrit
 from gpmi.paper.table import LAST, Row
 from gpmi.types import Array, Mask
 
-MISSED = 0.1  # sd of f: a larger mean regret of the last 50 queries is a miss
-FEW = 3  # so few different points among the last 50 queries are a repetition
+MISSED = 0.1  # sd of f: a run with a larger mean regret in its last 50 queries has missed the maximum; our choice
+FEW = 3  # a run with no more different points among its last 50 queries repeats itself; our choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Summary:
 
     @property
     def stuck_share(self) -> float:
-        """The share of those."""
+        """The share of the repetitions that are stuck."""
         return float(self.stuck.mean())
 
     def __format__(self, _: str) -> str:

@@ -1,4 +1,4 @@
-"""The table of runs: a CSV file that grows by whole lines, so that a run that was killed goes on where it was."""
+"""The table of runs: a CSV file that grows by whole lines, so that an interrupted experiment can be continued."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from gpmi.types import Array
 
-LAST = 50  # queries at the end of a run whose mean regret tells whether it arrived
+LAST = 50  # queries at the end of a run; their mean regret tells whether it found the maximum. Our choice
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Row:
 
     @property
     def key(self) -> tuple[str, str, int, int, int]:
-        """What the queries are a function of."""
+        """What determines the queries."""
         return self.task, self.algorithm, self.repetition, self.seed, self.horizon
 
     @property
@@ -57,9 +57,9 @@ _HEAD = (",".join(COLUMNS) + "\n").encode()
 
 
 def open_table(path: Path, packed: Path) -> list[Row]:
-    """The rows of the growing table at path; without one it is made, from the packed table if there is that.
+    """The rows of the growing table at path. If there is none it is made, from the packed table if that exists.
 
-    A line cut short by a kill is removed.
+    An incomplete last line, from a process that was killed, is removed.
     """
     if not path.exists():
         path.write_bytes(gzip.decompress(packed.read_bytes()) if packed.exists() else _HEAD)
@@ -116,7 +116,7 @@ def _row(line: Sequence[str]) -> Row:
 
 
 def _squeeze(words: Iterable[str]) -> str:
-    """a a a b -> a*3 b: a run that repeats itself is a short line."""
+    """a a a b -> a*3 b, so that the line of a run that repeats itself is short."""
     counted = ((word, sum(1 for _ in group)) for word, group in groupby(words))
     return " ".join(word if count == 1 else f"{word}*{count}" for word, count in counted)
 

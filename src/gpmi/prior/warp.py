@@ -13,19 +13,16 @@ _FAR = 450.0  # the largest exponent of the inverse: what lies beyond is no valu
 
 @dataclass(frozen=True)
 class Warp:
-    """z = y - o between `lo` and `hi`, o one of them, and logarithmic beyond: z = s log(1 + (y - hi) / s) above hi.
+    """z = y - o between `lo` and `hi`, and logarithmic beyond: z = hi - o + s log(1 + (y - hi) / s) above hi.
 
-    Mirrored below lo. The slope is continuous and positive, 1 up to the knees and s / distance far from them. z is
-    counted from a knee o, so that the digits of y close to it are kept. Without knees z = y.
+    Mirrored below lo. The slope is continuous and positive, 1 between lo and hi and s / distance far from them. With
+    the origin o at one of lo and hi, which are the knees, z keeps the digits of y close to it. Without knees z = y.
     """
 
     lo: float = -np.inf
     hi: float = np.inf
     s: float = 1.0
     o: float = 0.0
-
-    def mirrored(self) -> Warp:
-        return Warp(-self.hi, -self.lo, self.s, -self.o)
 
     def __str__(self) -> str:
         sides = [f"above {self.hi:.6g}"] * (self.hi < np.inf) + [f"below {self.lo:.6g}"] * (self.lo > -np.inf)
@@ -36,42 +33,36 @@ class Warp:
         """Whether z is not y everywhere."""
         return self.lo > -np.inf or self.hi < np.inf
 
-    @property
-    def _knees(self) -> tuple[float, float, float]:
-        """o, and lo and hi counted from it."""
-        o = self.o
-        return o, self.lo - o, self.hi - o
+    def mirrored(self) -> Warp:
+        """W' with W'(y) = -W(-y), exactly: the same transformation, seen from the other side of y."""
+        return Warp(-self.hi, -self.lo, self.s, 0.0 - self.o) if self.bends else self
 
     def __call__(self, y: Array) -> Array:
         """z at y."""
         if not self.bends:
             return y
-        o, lo, hi = self._knees
-        above, below, inner = _split(y - o, lo, hi)
+        above, below, inner = self._split(y - self.o)
         return inner + self.s * (np.log1p(above / self.s) - np.log1p(below / self.s))
 
     def inverse(self, z: Array) -> Array:
         """y at z: of the mean of z the median of y, of a quantile of z the same quantile of y."""
         if not self.bends:
             return z
-        o, lo, hi = self._knees
-        above, below, inner = _split(z, lo, hi)
+        above, below, inner = self._split(z)
         far = np.minimum(above / self.s, _FAR), np.minimum(below / self.s, _FAR)
-        return o + (inner + self.s * (np.expm1(far[0]) - np.expm1(far[1])))
+        return self.o + (inner + self.s * (np.expm1(far[0]) - np.expm1(far[1])))
 
     def log_slope(self, y: Array) -> Array:
         """log dz/dy."""
         if not self.bends:
             return np.zeros_like(y)
-        o, lo, hi = self._knees
-        above, below, _ = _split(y - o, lo, hi)
+        above, below, _ = self._split(y - self.o)
         return -np.log1p(above / self.s) - np.log1p(below / self.s)
 
-
-def _split(y: Array, lo: float, hi: float) -> tuple[Array, Array, Array]:
-    """How far y is above hi and below lo, and y cut at them."""
-    inner = np.clip(y, lo, hi)
-    return np.maximum(y - hi, 0.0), np.maximum(lo - y, 0.0), inner
+    def _split(self, y: Array) -> tuple[Array, Array, Array]:
+        """How far y, counted from o, is above hi and below lo, and y cut at them."""
+        lo, hi = self.lo - self.o, self.hi - self.o
+        return np.maximum(y - hi, 0.0), np.maximum(lo - y, 0.0), np.clip(y, lo, hi)
 
 
 IDENTITY = Warp()

@@ -7,14 +7,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gpmi.gp.posterior import Draw, Posterior
+from gpmi.cube import far_apart
+from gpmi.gp.paths import Draw
+from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks
 from gpmi.policies import Mean, State
 from gpmi.search.climb import climb
 from gpmi.search.objective import Found, Objective, mean
 from gpmi.search.screens import best_observed, neighbours, screen_of
 from gpmi.space import Parameters, Space
-from gpmi.space.apart import far_apart
 from gpmi.types import Array, Event, Numbers
 
 STARTS = 6  # points climbed in lockstep: six cost little more than one, see the table in docs/benchmarks/engine.md

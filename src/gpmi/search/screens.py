@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpmi.cube import sobol
 from gpmi.gp.posterior import Posterior
 from gpmi.space import Parameters, Space
-from gpmi.space.sobol import sobol
 from gpmi.types import Array
 
 SCREEN = 512  # points of the screen, a power of 2 for Sobol: as many moments as an ask can afford at n = 1000

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpmi import checks
 from gpmi.run import Result, maximize
 from gpmi.show import plots
-from gpmi.show.files import why_unwritable
 from gpmi.tasks import HIMMELBLAU
 from gpmi.tasks.shallow_water import require_anuga
 from gpmi.tasks.tsunami import SPACE, simulate
@@ -48,7 +48,7 @@ def amplification(point: Mapping[str, float]) -> float:
 
 
 def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
-    """Raise a ValueError for a bad argument, or an ImportError that names the extra to install."""
+    """Refuse what cannot work before any time is spent: a ValueError, or an ImportError that says what to install."""
     if budget < 1:
         raise ValueError(f"budget is {budget}; give at least 1 evaluation")
     if seed < 0:
@@ -59,9 +59,7 @@ def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
         raise ValueError(f"out is {str(out)!r}, but there is no folder {str(out.parent)!r}; make it first")
     if out.is_dir() or (out.exists() and not os.access(out, os.W_OK)):
         raise ValueError(f"out is {str(out)!r}, which cannot be overwritten; give another file")
-    reason = why_unwritable(out.parent)
-    if reason is not None:
-        raise ValueError(f"out is {str(out)!r}, but {str(out.parent)!r} cannot be written to ({reason})")
+    checks.writable_folder("out", out, out.parent)
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

@@ -18,7 +18,7 @@ from gpmi.tasks.task import Task
 from gpmi.types import Array
 
 SIDE = 32  # points along each side of a grid: our choice
-_ROUGHNESS_SEED = 2014
+_ROUGHNESS_SEED = 2014  # the year of the paper: our choice
 
 
 def grid(f: Function) -> tuple[Array, Array]:
@@ -31,7 +31,7 @@ def grid(f: Function) -> tuple[Array, Array]:
 def rough_mixture() -> tuple[Array, Array]:
     """The grid of the three bumps, plus 0.05 times one draw of a Matern-3/2 process of bandwidth 0.25.
 
-    Height and prior of the draw, which stays the same, are our choice.
+    The draw is always the same. Its height and its prior are our choice.
     """
     x, values = grid(functions.MIXTURE)
     roughness = draw(Matern(nu=1.5, lengthscale=0.25), x, np.random.default_rng(_ROUGHNESS_SEED))
@@ -70,7 +70,7 @@ def _task(source: Fixed) -> Task:
 
 
 def _prior(name: str) -> tuple[RBF | None, float | None]:
-    """Kernel and noise variance as gpmi.tasks.priors learned them; None and None for a name that it does not know."""
+    """Kernel and noise variance that gpmi.tasks.priors learned; None and None for a name without a learned prior."""
     learned = json.loads((files("gpmi.tasks") / "priors.json").read_text())
     if name not in learned:
         return None, None

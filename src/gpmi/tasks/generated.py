@@ -16,8 +16,8 @@ from gpmi.types import Array
 def draw(kernel: Kernel, x: Array, rng: np.random.Generator) -> Array:
     """f ~ N(0, k(x, x)) at x (n, d): L z with L L^T = k(x, x) and z ~ N(0, I). O(n^3).
 
-    L is not pivoted, because pivots chosen between equal variances hang on the last digit, and with them the draw of
-    a given seed. Where rounding makes a pivot vanish, 1e-12 of the variance is added to it.
+    L is not pivoted: between equal variances the last digit would choose the pivot, and the draw of a given seed would
+    depend on the processor. Where rounding makes a pivot vanish, 1e-12 of the variance is added to it.
     """
     factor, _ = Factor.empty().append_block(np.empty((0, len(x))), kernel(x, x))
     f: Array = factor.rows() @ rng.standard_normal(len(x))
@@ -28,8 +28,8 @@ def draw(kernel: Kernel, x: Array, rng: np.random.Generator) -> Array:
 class Generated:
     """Draws from a Matern process at uniform points of [0, width]^d, observed with noise of 1 % of its sd.
 
-    1000 points, their law and the width of the box are our choice. The paper prints nu = 3, but the authors' code
-    calls 2 nu "nu", so that 3/2 is likely meant: the default is 3/2 (our choice), and
+    1000 points, their distribution and the width of the box are our choice. The paper prints nu = 3, but the authors'
+    code calls 2 nu "nu", so 3/2 is likely meant. The default is 3/2 (our choice);
     `dataclasses.replace(TASKS["generated-2"], nu=3.0)` is the other reading. The algorithms know the prior.
     """
 

@@ -8,19 +8,22 @@ import numpy as np
 
 from gpmi.types import Array
 
+# The size of the table is that of the public table "mg". With this delay, history and spacing its first rows are ours.
 DELAY = 17  # time units
 HISTORY = 0.9  # x(t) for t <= 0
 ROWS, COORDINATES = 1385, 6
-PER_UNIT = 10  # steps of the solver in a time unit
-EVERY, APART, AHEAD = 6, 36, 7  # time units between rows, between coordinates, and to the target
+EVERY, APART = 6, 36  # time units between rows and between coordinates
+AHEAD = 7  # time units to the target: our choice
+PER_UNIT = 10  # steps of the solver in a time unit: our choice
 
 
 def solve(duration: int, per_unit: int = PER_UNIT) -> Array:
     """x at t = 0, h, 2h, ..., duration for dx/dt = 0.2 x(t-17) / (1 + x(t-17)^10) - 0.1 x and h = 1 / per_unit.
 
     Runge-Kutta of order 4. The delayed x at the middle of a step is the cubic through its values and slopes at the
-    ends, so that the error is O(h^4) as well. The orbit is chaotic and multiplies rounding by 1e20 and more over the
-    table, hence sums, products and quotients of Python floats only: these are the same on every machine.
+    ends, so that the error is O(h^4) as well. The orbit is chaotic: over the table a rounding error grows by a factor
+    of 1e20 and more. So only sums, products and quotients of Python floats are used, which are the same on every
+    machine.
     """
     h = 1.0 / per_unit
     lag, steps = DELAY * per_unit, duration * per_unit

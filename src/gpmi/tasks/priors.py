@@ -11,6 +11,8 @@ import numpy as np
 
 from gpmi.gp.kernels import RBF
 from gpmi.gp.linalg import invert, one_blas_thread
+from gpmi.prior.covariance import Pairs
+from gpmi.prior.criterion import leave_one_out
 from gpmi.tasks import TASKS
 from gpmi.tasks.fixed import FIXED
 from gpmi.tasks.task import Task
@@ -37,23 +39,17 @@ def half(task: Task) -> tuple[Array, Array]:
 def _leave_one_out(theta: Array, x: Array, y: Array) -> tuple[float, Array]:
     """sum_i log N(y_i; mu_-i, var_-i) and its gradient at theta = log(variance, lengthscale, noise_var). O(n^3).
 
-    With P = (K + noise_var I)^-1 and weights P y: y_i - mu_-i = weights_i / P_ii and var_-i = 1 / P_ii (Rasmussen and
-    Williams, 5.10 to 5.12). So the sum is sum_i [log P_ii - weights_i^2 / P_ii - log 2 pi] / 2, and dP = -P dC P
-    gives the gradient by every hyper-parameter from one matrix.
+    The mean is 0, as in the paper; see `gpmi.prior.criterion.leave_one_out`.
     """
     noise_var = math.exp(theta[2])
     k, pull = RBF().with_theta(theta[:2]).with_theta_pullback(x)
     solved = invert(k + noise_var * np.eye(len(x)), y)
     if solved is None:
         return -math.inf, np.zeros(3)
-    p = np.tril(solved.lower) + np.tril(solved.lower, -1).T
-    weights, diagonal = solved.solution, np.diagonal(p)
-    residuals = weights / diagonal
-    value = 0.5 * float(np.sum(np.log(diagonal) - weights * residuals)) - 0.5 * len(y) * math.log(2.0 * math.pi)
-    by_diagonal = 0.5 * (1.0 / diagonal + residuals**2)
-    pr = p @ residuals
-    w = 0.5 * (np.outer(pr, weights) + np.outer(weights, pr)) - (p * by_diagonal) @ p
-    return value, np.append(pull(w), noise_var * np.trace(w))
+    pairs = Pairs(len(x))
+    loss, by_c = leave_one_out(pairs.matrix(solved.lower.ravel()[pairs.at], solved.lower.diagonal()), y)
+    value = -loss - 0.5 * len(y) * math.log(2.0 * math.pi)
+    return value, -0.5 * np.append(pull(by_c), noise_var * np.trace(by_c))
 
 
 @one_blas_thread

@@ -1,4 +1,4 @@
-"""Waves on a sea that is a product of two graded lines, by ANUGA: the nonlinear shallow-water equations with run-up.
+"""Waves that run up a beach: the nonlinear shallow-water equations on a graded rectangular mesh, solved by ANUGA.
 
 ANUGA (finite volumes on triangles, wetting and drying) is imported where it is used, and only there.
 """
@@ -21,8 +21,8 @@ GRAVITY = 9.8  # ANUGA's
 ALGORITHM = (
     "DE1"  # of order 2 in space and time; DE0 damps waves, DE_ader2 saves little, as it needs shorter steps here
 )
-WET = 0.01  # m: a cell with less water counts as dry
-GROWTH = 0.25  # of the spacing, per length: the largest ratio of neighbouring cells is about 1.3
+WET = 0.01  # m: a cell with less water counts as dry; our choice
+GROWTH = 0.25  # growth of the spacing per length: neighbouring cells have a ratio of about 1.3 at most; our choice
 
 Bed = Callable[[Array, Array], Array]
 
@@ -38,7 +38,7 @@ class RunUp:
 
 
 def graded(ends: tuple[float, float], spacing: Callable[[Array], Array]) -> Array:
-    """Points from end to end, `spacing(x)` apart at x; where that varies faster than GROWTH the fine side wins."""
+    """Points from end to end, `spacing(x)` apart at x. Where it would grow faster than GROWTH it is made smaller."""
     x = np.linspace(*ends, 100_001)
     step = x[1] - x[0]
     s = spacing(x)
@@ -52,7 +52,7 @@ def graded(ends: tuple[float, float], spacing: Callable[[Array], Array]) -> Arra
 
 
 def triangulate(x: Array, y: Array) -> tuple[Array, NDArray[np.intp], dict[tuple[int, int], str]]:
-    """Four triangles per cell of the grid x times y, which meet in its centre, and the sides by their names.
+    """Four triangles for each cell of the grid x times y, which meet in its centre, and the names of the sides.
 
     The points (n, 2), the triangles (m, 3) counter-clockwise, and a name for each (triangle, edge) of the boundary:
     "sea" at x[0], "wall" elsewhere. Edge 0, opposite to the centre, is the cell's. Cells as long as ours are stable
@@ -85,9 +85,9 @@ def simulate(
 ) -> RunUp:
     """The highest level of the water's surface in any watched wet cell after any step until `duration`.
 
-    Still water over the bed, without friction. The side x[0] lets waves out and the incoming one, eta(t), in, with the
-    velocity of a wave in that direction: one Riemann invariant is prescribed, the other comes from inside. The other
-    sides are walls, that is, lines of symmetry. `initial` is the surface and the velocity along x at time 0.
+    Still water over the bed, without friction. At the side x[0] waves leave, and the wave eta(t) = `incoming` enters
+    with the velocity of a wave in that direction: one Riemann invariant is prescribed, the other comes from inside. The
+    other sides are walls, that is, lines of symmetry. `initial` is the surface and the velocity along x at time 0.
     """
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -117,7 +117,7 @@ def simulate(
 
 
 class _Highest:
-    """The highest level so far of the surface in these cells where they are wet; to be called after every step."""
+    """The highest level of the surface so far in these cells while they are wet. Call it after every step."""
 
     def __init__(self, domain: Any, rows: NDArray[np.intp]) -> None:
         self._domain, self._rows = domain, rows
@@ -137,7 +137,7 @@ class _Highest:
 
 
 def require_anuga() -> Any:
-    """The module anuga, which says on import that it runs on one process, or an ImportError that says how to get it."""
+    """The module anuga, without the messages it prints on import; or an ImportError that says how to install it."""
     try:
         with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -28,12 +28,12 @@ class Task:
     values: Array  # (n,), f without noise
     noise_sd: float  # the standard deviation of the noise on an observation
     kernel: Kernel | None  # None: to be learned
-    noise_var: float | None  # the model's, which for a learned prior is not noise_sd^2; None: to be learned
+    noise_var: float | None  # of the model; with a learned prior it is not noise_sd^2. None: to be learned
 
     def __post_init__(self) -> None:
         for field in ("candidates", "values"):
             array = np.array(getattr(self, field), dtype=float)
-            array.setflags(write=False)  # a fixed task is shared by all who ask for it
+            array.setflags(write=False)  # a fixed task is made once and shared
             object.__setattr__(self, field, array)
 
     @cached_property

@@ -24,7 +24,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.tasks import shallow_water
-from gpmi.types import Array
+from gpmi.types import Array, Mask
 
 SPACE: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
@@ -37,7 +37,7 @@ SPACE: Mapping[str, tuple[float, float]] = MappingProxyType(
 )
 HEIGHT = 1.5  # m, of the wave
 CREST = 100.0  # m above still water, the island's: our choice
-PHASE = 2.6  # by which the crest of the wave is late: our choice
+PHASE = 2.6  # omega times the time at which the crest comes in: our choice
 TABLE = "tsunami.csv"
 WIDTH = 2.0 * math.acosh(math.sqrt(2.0))  # between the two points of half height of sech^2
 
@@ -46,18 +46,19 @@ WIDTH = 2.0 * math.acosh(math.sqrt(2.0))  # between the two points of half heigh
 class Settings:
     """How fine the mesh is, how large the sea and how long the simulation; all of it our choice.
 
-    All lengths follow the wave: deep water has cells of 1 / `cells` of its width w, the distance between its points of
-    half height, the beach cells that shrink with the speed sqrt(g h), and the swash zone, where they would vanish,
-    `swash_cells` over the length that a run-up from linear theory covers. docs/benchmarks/tsunami.md has the errors.
+    All lengths are proportional to the wave's. Its width w is the distance between its points of half height. Cells in
+    deep water are w / `cells` long. On the beach they shrink with the speed sqrt(g h). In the swash zone, where they
+    would vanish, there are `swash_cells` over the length of the run-up of linear theory. docs/benchmarks/tsunami.md has
+    the errors.
     """
 
     cells: float = 8.0  # per w
     island_cells: float = 10.0  # per radius of the island's foot, at least
-    swash_cells: float = 8.0  # fewer before a slope shorter than the wave, on which the surface is nearly flat
+    swash_cells: float = 8.0  # fewer on a slope that is shorter than the wave, where the surface is nearly flat
     before: float = 0.25  # w of open sea before the island's foot
     beside: float = 1.0  # w of open sea beside the island's foot
-    after: float = 2.0  # 1 / omega, what is simulated after the crest would reach the bare beach's shoreline
-    late: float = 0.5  # times the wave takes for the foot's radius, in addition, with the island
+    after: float = 2.0  # in units of 1 / omega: the time simulated after the crest would reach the bare shoreline
+    late: float = 0.5  # more time with the island, in units of the time that the wave needs for the foot's radius
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -99,67 +100,146 @@ def simulate(
 ) -> Simulation:
     """The run-up behind the island and that of the bare beach, from the nonlinear shallow-water equations.
 
-    The plane is symmetric, so one half of it is simulated, from the axis to a wall; the bare beach is a channel one
-    cell wide with the same lines along the wave's path. Behind the island is where it hides the open sea at still
-    water, |y| <= 100 m / island_slope, and run-up the highest level of the surface, over all times, in cells that hold
-    more than 1 cm of water: both our choice. No friction. About 20 s on one core, most for short waves in deep water
-    before a large island; ANUGA takes as many cores as OMP_NUM_THREADS says.
+    The plane is symmetric, so one half of it is simulated, from the axis to a wall. The bare beach is a channel one
+    cell wide with the same cells along the wave's path. "Behind the island" is |y| <= 100 m / island_slope, the part of
+    the beach from which the island hides the open sea at still water. Run-up is the highest level of the surface, over
+    all times, in cells that hold more than 1 cm of water. Both are our choice. No friction. About 20 s on one core;
+    short waves in deep water before a large island take longest. ANUGA uses OMP_NUM_THREADS cores.
     """
     given = dict(zip(SPACE, (island_slope, beach_slope, depth, distance, omega), strict=True))
-    slope_i, slope_b, depth, distance, omega = (_inside(name, value) for name, value in given.items())
-    settings = Settings() if settings is None else settings
-    speed = math.sqrt(shallow_water.GRAVITY * depth)
-    width = WIDTH * speed / omega
-    foot = (depth + CREST) / slope_i  # radius
-    toe, shore = foot + distance, foot + distance + depth / slope_b  # x of the beach's foot and of its shoreline
-    # Run-up over height is 2 at a wall, and on a slope of length l 3.04 sqrt(omega l / c): Synolakis's law with
-    # the width of the wave, which for a solitary wave follows from its height, left free.
-    length = omega * (shore - toe) / speed
-    run_up = HEIGHT * max(2.0, 3.04 * math.sqrt(length))
-    deep = width / settings.cells
-    near = min(deep, foot / settings.island_cells)
-    swash = run_up / slope_b / (settings.swash_cells * min(1.0, max(0.4, 0.6 * length)))
-    sea = foot + max(settings.before * width, 2.0 * near)
+    sea = _Sea(**{name: _inside(name, value) for name, value in given.items()}, settings=settings or Settings())
+    x, y = sea.mesh()
+    late = sea.settings.late * sea.foot / sea.speed
+    shadow = CREST / sea.island_slope
 
-    def beach(x: Array, y: Array) -> Array:
-        return np.maximum(-depth, slope_b * (x - toe) - depth)
+    def bare_beach(x: Array, y: Array) -> Mask:
+        return x > sea.toe
 
-    def island(x: Array, y: Array) -> Array:
-        return np.maximum(beach(x, y), CREST - slope_i * np.hypot(x, y))
-
-    def along(x: Array) -> Array:
-        shoaling = np.sqrt(np.clip((shore - x) / (shore - toe), 0.0, 1.0))
-        return np.where(np.abs(x) < foot, near, np.maximum(swash, deep * shoaling))
-
-    top = 2.0 * run_up
-    x = shallow_water.graded((-sea, shore + top / slope_b), along)
-    y = shallow_water.graded((0.0, foot + settings.beside * width), lambda y: np.where(y < foot, near, deep))
-    arrival = PHASE / omega + (sea + toe + 2.0 * (shore - toe)) / speed  # of the crest at the bare shoreline
-    until = arrival + settings.after / omega
-    late = settings.late * foot / speed
-    shadow = CREST / slope_i
-
-    def incoming(t: float) -> float:
-        return HEIGHT / math.cosh(omega * t - PHASE) ** 2
+    def behind_island(x: Array, y: Array) -> Mask:
+        return (x > sea.toe) & (y < shadow)
 
     bare = shallow_water.simulate(
-        x, np.array([0.0, deep]), beach, lambda x, y: x > toe, incoming=incoming, duration=until
+        x, np.array([0.0, sea.deep]), sea.beach, bare_beach, incoming=sea.incoming, duration=sea.until
     )
-    behind = shallow_water.simulate(
-        x, y, island, lambda x, y: (x > toe) & (y < shadow), incoming=incoming, duration=until + late
-    )
-    if max(bare.height, behind.height) > 0.9 * top:
-        raise RuntimeError(f"the water reached the end of the simulated beach, {top:.1f} m above the sea, at {given}")
+    behind = shallow_water.simulate(x, y, sea.island, behind_island, incoming=sea.incoming, duration=sea.until + late)
+    if max(bare.height, behind.height) > 0.9 * sea.top:
+        raise RuntimeError(
+            f"the water reached the end of the simulated beach, {sea.top:.1f} m above the sea, at {given}"
+        )
     return Simulation(
         run_up=behind.height,
         bare_run_up=bare.height,
         time=behind.time,
         bare_time=bare.time,
-        duration=until + late,
+        duration=sea.until + late,
         triangles=behind.triangles,
         steps=behind.steps,
-        settings=settings,
+        settings=sea.settings,
     )
+
+
+@dataclass(frozen=True)
+class _Sea:
+    """The lengths and times of one simulation, in m and s. x points to the beach, and the island's axis is at 0."""
+
+    island_slope: float
+    beach_slope: float
+    depth: float
+    distance: float
+    omega: float
+    settings: Settings
+
+    @property
+    def speed(self) -> float:
+        """Of a long wave over the flat bottom."""
+        return math.sqrt(shallow_water.GRAVITY * self.depth)
+
+    @property
+    def width(self) -> float:
+        """Of the wave over the flat bottom, between its points of half height."""
+        return WIDTH * self.speed / self.omega
+
+    @property
+    def foot(self) -> float:
+        """The radius of the island's foot."""
+        return (self.depth + CREST) / self.island_slope
+
+    @property
+    def toe(self) -> float:
+        """x of the beach's foot."""
+        return self.foot + self.distance
+
+    @property
+    def shore(self) -> float:
+        """x of the beach's shoreline."""
+        return self.foot + self.distance + self.depth / self.beach_slope
+
+    @property
+    def length(self) -> float:
+        """Of the slope under water, in units of the wave's length speed / omega."""
+        return self.omega * (self.shore - self.toe) / self.speed
+
+    @property
+    def run_up(self) -> float:
+        """From linear theory: 2 wave heights at a wall, 3.04 sqrt(length) on a slope.
+
+        The second is Synolakis's law (1987) with the width of the wave, which for a solitary wave follows from its
+        height, left free.
+        """
+        return HEIGHT * max(2.0, 3.04 * math.sqrt(self.length))
+
+    @property
+    def top(self) -> float:
+        """How high the beach is simulated: twice the run-up of linear theory."""
+        return 2.0 * self.run_up
+
+    @property
+    def deep(self) -> float:
+        """The length of a cell in deep water."""
+        return self.width / self.settings.cells
+
+    @property
+    def near(self) -> float:
+        """The length of a cell at the island."""
+        return min(self.deep, self.foot / self.settings.island_cells)
+
+    @property
+    def before(self) -> float:
+        """The distance from the open boundary to the island's axis."""
+        return self.foot + max(self.settings.before * self.width, 2.0 * self.near)
+
+    @property
+    def until(self) -> float:
+        """The end of the simulation without the island: `after` / omega after the crest reaches the bare shoreline."""
+        arrival = PHASE / self.omega + (self.before + self.toe + 2.0 * (self.shore - self.toe)) / self.speed
+        return arrival + self.settings.after / self.omega
+
+    def mesh(self) -> tuple[Array, Array]:
+        """The lines of the mesh across and along the wave's path."""
+        cells = self.settings.swash_cells * min(1.0, max(0.4, 0.6 * self.length))
+        swash = self.run_up / self.beach_slope / cells
+
+        def along(x: Array) -> Array:
+            shoaling = np.sqrt(np.clip((self.shore - x) / (self.shore - self.toe), 0.0, 1.0))
+            return np.where(np.abs(x) < self.foot, self.near, np.maximum(swash, self.deep * shoaling))
+
+        def across(y: Array) -> Array:
+            return np.where(y < self.foot, self.near, self.deep)
+
+        x = shallow_water.graded((-self.before, self.shore + self.top / self.beach_slope), along)
+        return x, shallow_water.graded((0.0, self.foot + self.settings.beside * self.width), across)
+
+    def beach(self, x: Array, y: Array) -> Array:
+        """The height of the ground without the island."""
+        return np.maximum(-self.depth, self.beach_slope * (x - self.toe) - self.depth)
+
+    def island(self, x: Array, y: Array) -> Array:
+        """The height of the ground with the island."""
+        return np.maximum(self.beach(x, y), CREST - self.island_slope * np.hypot(x, y))
+
+    def incoming(self, t: float) -> float:
+        """The wave at the open boundary."""
+        return HEIGHT / math.cosh(self.omega * t - PHASE) ** 2
 
 
 def _inside(name: str, value: float) -> float:

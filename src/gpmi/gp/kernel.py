@@ -1,0 +1,173 @@
+"""What a covariance function is, and sums and products of them.
+
+Derivatives are given as pullbacks: a kernel evaluates itself once and returns, with the values K, a function
+that contracts any weights W of the shape of K with the derivatives of K. So no (m, n, d) array is ever built,
+and sums and products of kernels need one line each.
+
+A hyper-parameter that is None is unknown: `gpmi.Optimizer` learns it. A kernel with one is a template, which has no
+values before it is filled.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from gpmi.types import Array
+
+Pullback: TypeAlias = Callable[[Array], Array]
+
+
+class Kernel(ABC):
+    """A covariance function on R^d. Immutable; `+` and `*` combine kernels."""
+
+    @abstractmethod
+    def __call__(self, x: Array, z: Array) -> Array:
+        """k(x_i, z_j) for x (m, d), z (n, d): an (m, n) matrix. O(m n d)."""
+
+    @abstractmethod
+    def diagonal(self, x: Array) -> Array:
+        """k(x_i, x_i) for x (m, d): (m,). O(m d)."""
+
+    @abstractmethod
+    def diagonal_gradient(self, x: Array) -> Array:
+        """d k(x_i, x_i) / d x_i for x (m, d): (m, d)."""
+
+    @abstractmethod
+    def with_input_pullback(self, x: Array, z: Array) -> tuple[Array, Pullback]:
+        """K = k(x, z) and the map W (m, n) -> sum_j W_ij d k(x_i, z_j) / d x_i, (m, d). O(m n d)."""
+
+    @abstractmethod
+    def with_theta_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        """K = k(x, x) and the map W (n, n), symmetric -> sum_ij W_ij d K_ij / d theta, (p,). O(n^2 d)."""
+
+    @property
+    @abstractmethod
+    def theta(self) -> Array:
+        """The logarithms of the hyper-parameters, (p,); nan for those that are None."""
+
+    @abstractmethod
+    def with_theta(self, theta: Array) -> Kernel:
+        """The same kernel with other hyper-parameters."""
+
+    @property
+    @abstractmethod
+    def dim(self) -> int | None:
+        """The number of coordinates the kernel is made for; None where any will do."""
+
+    @abstractmethod
+    def reach(self, d: int) -> Array:
+        """The distance along each of d coordinates over which k changes much; infinite where it never does."""
+
+    def for_dim(self, d: int) -> Kernel:
+        """The same kernel, with d lengthscales to be learned wherever lengthscale is None."""
+        return self
+
+    def filled(self, theta: Array) -> Kernel:
+        """The kernel with exp(theta_i) in place of each hyper-parameter i that is None; the others stay as they are."""
+        return self
+
+    @property
+    def unknown(self) -> bool:
+        """Whether a hyper-parameter is None, so that the kernel has no values before it is learned."""
+        return bool(np.isnan(self.theta).any())
+
+    def require_known(self) -> None:
+        """Refuse a kernel with a hyper-parameter that is None."""
+        if self.unknown:
+            raise ValueError(
+                f"the kernel {self!r} has hyper-parameters that are None, so it has no values yet; "
+                "give numbers, or give the kernel to gpmi.Optimizer or gpmi.maximize, which learn what is None"
+            )
+
+    def __add__(self, other: Kernel) -> Kernel:
+        return Sum(self, other)
+
+    def __mul__(self, other: Kernel) -> Kernel:
+        return Product(self, other)
+
+
+@dataclass(frozen=True)
+class _Pair(Kernel):
+    """What sums and products have in common."""
+
+    first: Kernel
+    second: Kernel
+
+    def __post_init__(self) -> None:
+        for kernel in (self.first, self.second):
+            if not isinstance(kernel, Kernel):
+                raise TypeError(f"cannot combine a kernel with {kernel!r}; both sides must be kernels")
+        if None not in (self.first.dim, self.second.dim) and self.first.dim != self.second.dim:
+            raise ValueError(f"cannot combine a kernel for {self.first.dim} coordinates with one for {self.second.dim}")
+
+    @property
+    def dim(self) -> int | None:
+        return self.first.dim if self.first.dim is not None else self.second.dim
+
+    def reach(self, d: int) -> Array:
+        return np.minimum(self.first.reach(d), self.second.reach(d))
+
+    @property
+    def theta(self) -> Array:
+        return np.concatenate([self.first.theta, self.second.theta])
+
+    def with_theta(self, theta: Array) -> Kernel:
+        p = len(self.first.theta)
+        return replace(self, first=self.first.with_theta(theta[:p]), second=self.second.with_theta(theta[p:]))
+
+    def for_dim(self, d: int) -> Kernel:
+        return replace(self, first=self.first.for_dim(d), second=self.second.for_dim(d))
+
+    def filled(self, theta: Array) -> Kernel:
+        p = len(self.first.theta)
+        return replace(self, first=self.first.filled(theta[:p]), second=self.second.filled(theta[p:]))
+
+
+@dataclass(frozen=True)
+class Sum(_Pair):
+    """k1 + k2: the sum of two independent functions."""
+
+    def __call__(self, x: Array, z: Array) -> Array:
+        return self.first(x, z) + self.second(x, z)
+
+    def diagonal(self, x: Array) -> Array:
+        return self.first.diagonal(x) + self.second.diagonal(x)
+
+    def diagonal_gradient(self, x: Array) -> Array:
+        return self.first.diagonal_gradient(x) + self.second.diagonal_gradient(x)
+
+    def with_input_pullback(self, x: Array, z: Array) -> tuple[Array, Pullback]:
+        (a, pull_a), (b, pull_b) = self.first.with_input_pullback(x, z), self.second.with_input_pullback(x, z)
+        return a + b, lambda w: pull_a(w) + pull_b(w)
+
+    def with_theta_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        (a, pull_a), (b, pull_b) = self.first.with_theta_pullback(x), self.second.with_theta_pullback(x)
+        return a + b, lambda w: np.concatenate([pull_a(w), pull_b(w)])
+
+
+@dataclass(frozen=True)
+class Product(_Pair):
+    """k1 * k2."""
+
+    def __call__(self, x: Array, z: Array) -> Array:
+        return self.first(x, z) * self.second(x, z)
+
+    def diagonal(self, x: Array) -> Array:
+        return self.first.diagonal(x) * self.second.diagonal(x)
+
+    def diagonal_gradient(self, x: Array) -> Array:
+        a, b = self.first.diagonal(x)[:, None], self.second.diagonal(x)[:, None]
+        return a * self.second.diagonal_gradient(x) + b * self.first.diagonal_gradient(x)
+
+    def with_input_pullback(self, x: Array, z: Array) -> tuple[Array, Pullback]:
+        (a, pull_a), (b, pull_b) = self.first.with_input_pullback(x, z), self.second.with_input_pullback(x, z)
+        return a * b, lambda w: pull_a(w * b) + pull_b(w * a)
+
+    def with_theta_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        (a, pull_a), (b, pull_b) = self.first.with_theta_pullback(x), self.second.with_theta_pullback(x)
+        return a * b, lambda w: np.concatenate([pull_a(w * b), pull_b(w * a)])

@@ -1,0 +1,215 @@
+"""Functions drawn from a posterior: values at chosen points, drawn jointly, and what lies between them.
+
+`Draw` is one function whose values are drawn piece by piece, each piece given all before it. `Frame` draws many
+functions at once through the same points and gives them with gradients, as `Paths`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpmi.cube import sobol
+from gpmi.gp.kernels import RBF, Kernel, Linear, Matern, Product, Pullback, Sum
+from gpmi.gp.linalg import Factor, one_blas_thread
+from gpmi.gp.posterior import Posterior
+from gpmi.types import Array
+
+# Every drawn value has an independent error of this standard deviation, in prior standard deviations. Without it the
+# covariance of points that are almost equal would be singular. Our choice: a variance of 1e-10 is a hundred times the
+# smallest pivot that `linalg` accepts, and no regret is resolved more finely than 1e-5 prior sd.
+_BLUR, _BLUR_VAR = 1e-5, 1e-10
+_OPEN = 0.03  # prior sd of f that may stay unknown between the points of a frame: our choice, not tuned
+FEATURES = 512  # random features of a path. Monte Carlo would give k to 1 / sqrt(512) = 4 %; Sobol points do better.
+_INSIDE = 1e-12  # random numbers are kept this far from 0 and 1, where the inverse normal distribution is infinite
+
+Features: TypeAlias = Callable[[Array], tuple[Array, Pullback]]  # z (m, d) -> phi (m, F), and W -> W . d phi / dz
+
+
+class Draw:
+    """One draw of f from a posterior, evaluated piece by piece: each value is drawn given all values before it."""
+
+    def __init__(self, posterior: Posterior, rng: np.random.Generator) -> None:
+        self._posterior, self._rng = posterior, rng
+        self._z: Array | None = None
+        self._noise = np.empty(0)
+        self._factor = Factor.empty()
+
+    @one_blas_thread
+    def __call__(self, z: Array) -> Array:
+        """f(z) for z (k, d), each value with an independent error of 1e-5 prior standard deviations.
+
+        O(n^2 (m + k) + m^2 k + k^3) after m points were asked before.
+        """
+        posterior, k = self._posterior, len(z)
+        block = posterior.covariance(z)
+        block[np.diag_indices(k)] += _BLUR_VAR * posterior.kernel.diagonal(z)
+        cross = np.empty((0, k)) if self._z is None else posterior.covariance(self._z, z)
+        self._factor, _ = self._factor.append_block(cross, block)
+        self._noise = np.append(self._noise, self._rng.standard_normal(k))
+        self._z = z if self._z is None else np.concatenate([self._z, z])
+        draw: Array = posterior.mu(z) + self._factor.rows(self._factor.n - k) @ self._noise  # ~ N(mu, L L^T)
+        return draw
+
+
+class Frame(NamedTuple):
+    """Points z through which paths are drawn, and what all paths through them share."""
+
+    posterior: Posterior
+    z: Array  # (K, d)
+    blur: Array  # (K,), the standard deviation of the independent error of each value drawn at z
+    factor: Factor  # of cov(z, z) + blur^2
+    v: Array  # (n, K), L^-1 k(x, z), L the factor of C
+
+    @staticmethod
+    def of(posterior: Posterior, z: Array) -> Frame:
+        """The frame of a posterior and points z (K, d). O(n^2 K + n K^2 + K^3)."""
+        v = posterior.whiten(z) if posterior.n else np.empty((0, len(z)))
+        blur = _BLUR * np.sqrt(posterior.kernel.diagonal(z))
+        factor, _ = Factor.empty().append_block(
+            np.empty((0, len(z))), posterior.kernel(z, z) - v.T @ v + np.diag(blur**2)
+        )
+        return Frame(posterior, z, blur, factor, v)
+
+    def leaves_open(self, probes: Array) -> bool:
+        """Whether f at some probe (m, d), once f is known at z, has an sd of more than _OPEN prior sd. O(K^2 m)."""
+        if len(probes) == 0:
+            return False
+        var = self.posterior(probes)[1]
+        given = self.factor.solve(self.posterior.covariance(self.z, probes))
+        var = var - np.einsum("ij,ij->j", given, given)
+        return bool(np.any(var > _OPEN**2 * self.posterior.kernel.diagonal(probes)))
+
+    def paths(self, size: int, rng: np.random.Generator, *, rough: bool) -> Paths:
+        """`size` paths, O(size (n + K) (n + K + F)).
+
+        If `rough`, random features let a path vary between the points as the prior does. Otherwise, and where the
+        kernel has no random features, it is the conditional mean there.
+        """
+        posterior = self.posterior
+        normal = rng.standard_normal((len(self.z), size))
+        values = posterior.mu(self.z)[:, None] + self.factor.rows() @ normal  # ~ N(mu, L L^T)
+        off_z, off_x = values - posterior.mean, np.tile((posterior.y - posterior.mean)[:, None], size)
+        features, w = None, np.empty((0, size))
+        if rough:
+            features = random_features(posterior.kernel, self.z.shape[1], FEATURES, rng)
+        if features is not None:
+            w = rng.standard_normal((features(self.z[:1])[0].shape[1], size))
+            off_z = off_z - features(self.z)[0] @ w - self.blur[:, None] * rng.standard_normal(values.shape)
+            if posterior.n:
+                noise = np.sqrt(posterior.noise_var + posterior.jitter)[:, None]
+                off_x = off_x - features(posterior.x)[0] @ w - noise * rng.standard_normal(off_x.shape)
+        # Solve the covariance of (x, z) together, by elimination: cov(z, z) is the Schur complement of C in it.
+        whitened = posterior.factor.solve(off_x) if posterior.n else off_x
+        by_z = self.factor.solve_transposed(self.factor.solve(off_z - self.v.T @ whitened))
+        by_x = posterior.factor.solve_transposed(whitened - self.v @ by_z) if posterior.n else off_x
+        centres = np.concatenate([posterior.x.reshape(-1, self.z.shape[1]), self.z])
+        return Paths(posterior, self.z, values, centres, np.concatenate([by_x, by_z]), features, w)
+
+
+class Paths(NamedTuple):
+    """Draws of f, exact and joint at z, and functions in between: f_s = mean + phi . w_s + k(., centres) v_s.
+
+    The weights v_s are chosen so that f_s has the values that were drawn at z. Without features f_s is the conditional
+    mean given these values and the observations. With features phi . w_s ~ GP(0, k), up to the error of the features,
+    and at an observed point f_s is the observation minus a draw of the noise. Then f_s varies between the points as a
+    draw of the posterior does (Matheron's rule; Wilson et al. 2020).
+    """
+
+    posterior: Posterior
+    z: Array  # (K, d)
+    values: Array  # (K, size), f at z
+    centres: Array  # (n + K, d), the observed points and z
+    v: Array  # (n + K, size)
+    features: Features | None
+    w: Array  # (F, size)
+
+    def __call__(self, z: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Path which[i] at z_i, (m,), and its gradient there, (m, d). O(m (n + K + F) d)."""
+        k, pull_k = self.posterior.kernel.with_input_pullback(z, self.centres)
+        v = self.v.T[which]
+        value, gradient = self.posterior.mean + np.einsum("ij,ij->i", k, v), pull_k(v)
+        if self.features is not None:
+            phi, pull_phi = self.features(z)
+            w = self.w.T[which]
+            value, gradient = value + np.einsum("ij,ij->i", phi, w), gradient + pull_phi(w)
+        return value, gradient
+
+
+def random_features(kernel: Kernel, d: int, count: int, rng: np.random.Generator) -> Features | None:
+    """phi with E[phi(x) . phi(z)] = k(x, z), so that phi . w, w ~ N(0, I), is a path of the prior.
+
+    Rahimi and Recht 2007. The kernel is expanded into a sum of products of RBF, Matern and Linear kernels, and each
+    product has `count` features. None if it has other kernels in it.
+    """
+    terms = _terms(kernel)
+    if terms is None:
+        return None
+    parts = [[_elementary(leaf, d, count, rng) for leaf in term] for term in terms]
+    scale = 1.0 / np.sqrt(count)
+
+    def features(z: Array) -> tuple[Array, Pullback]:
+        products = [_product([part(z) for part in term]) for term in parts]
+
+        def pull(weights: Array) -> Array:
+            cut = np.split(weights, len(products), axis=1)
+            gradient: Array = scale * np.sum([pull(w) for (_, pull), w in zip(products, cut, strict=True)], axis=0)
+            return gradient
+
+        return scale * np.concatenate([value for value, _ in products], axis=1), pull
+
+    return features
+
+
+def _terms(kernel: Kernel) -> list[list[Kernel]] | None:
+    """The kernel as a sum (outer list) of products (inner lists) of RBF, Matern and Linear kernels; None otherwise."""
+    if isinstance(kernel, RBF | Matern | Linear):
+        return [[kernel]]
+    if not isinstance(kernel, Sum | Product):
+        return None
+    first, second = _terms(kernel.first), _terms(kernel.second)
+    if first is None or second is None:
+        return None
+    return first + second if isinstance(kernel, Sum) else [a + b for a in first for b in second]
+
+
+def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) -> Features:
+    """Independent columns, each with E[phi(x) phi(z)] = k(x, z).
+
+    A stationary kernel of variance v and lengthscale l has the columns sqrt(2 v) cos(omega . x + b) with b uniform on
+    [0, 2 pi]; omega l is standard normal for RBF, and Student's t with 2 nu degrees of freedom for Matern. Linear has
+    sqrt(v d) x_j with a random coordinate j.
+    """
+    if isinstance(kernel, Linear):
+        picked = np.eye(d)[rng.integers(d, size=count)] * np.sqrt(kernel.known_variance * d)  # (count, d)
+        return lambda z: (z @ picked.T, lambda weights: weights @ picked)
+    from scipy.special import gammaincinv, ndtri
+
+    assert isinstance(kernel, RBF | Matern)
+    uniform = sobol(d + 2, (count - 1).bit_length(), tuple(rng.integers(2**32, size=2)))[:count]
+    u = np.clip(uniform, _INSIDE, 1.0 - _INSIDE)
+    omega = ndtri(u[:, :d]) / np.asarray(kernel.lengthscale)
+    if isinstance(kernel, Matern):
+        omega *= np.sqrt(kernel.nu / gammaincinv(kernel.nu, u[:, d : d + 1]))
+    phase, scale = 2.0 * np.pi * u[:, d + 1], np.sqrt(2.0 * kernel.known_variance)
+
+    def features(z: Array) -> tuple[Array, Pullback]:
+        angle = z @ omega.T + phase
+        return scale * np.cos(angle), lambda weights: (-scale * weights * np.sin(angle)) @ omega
+
+    return features
+
+
+def _product(factors: list[tuple[Array, Pullback]]) -> tuple[Array, Pullback]:
+    """The products of several features, column by column, with the map that pulls weights back to the point."""
+    (value, pull), *rest = factors
+    for other, pull_other in rest:
+        value, pull = value * other, _product_rule(value, pull, other, pull_other)
+    return value, pull
+
+
+def _product_rule(a: Array, pull_a: Pullback, b: Array, pull_b: Pullback) -> Pullback:
+    return lambda weights: pull_a(weights * b) + pull_b(weights * a)

@@ -1,0 +1,190 @@
+"""K = k(x, x) as a function of the unknowns q, with its derivatives: fast for the default kernel, general for others.
+
+Everything is in units of the standard deviation of y, and kept by pairs i > j, because K is symmetric.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from gpmi.gp.kernels import Kernel, Matern
+from gpmi.prior.unknowns import Place, Unknowns, places
+from gpmi.types import Array, Numbers
+
+# (by_pair, by_diagonal, gradient): with 2 d loss / d K in the first two, adds d loss / d q to the third, the noise
+# left out. May overwrite by_pair.
+PairPullback: TypeAlias = Callable[[Array, Array, Array], None]
+
+# Of the variance of y, or of k(x, x): the noise that a fit assumes at least. Observations that repeat without noise
+# have a singular C; the posterior repairs it row by row, a fit by this. A pivot keeps about five digits.
+EXACT = 1e-10
+
+
+class Pairs:
+    """The pairs (i, j), i > j, of n observations."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.i, self.j = np.tril_indices(n, -1)
+        self.at = self.i * n + self.j  # where a pair is in a matrix
+        # For values by pair that one step writes and the next reads: one buffer for all stays in the cache, which saves
+        # a quarter of an evaluation at n = 256.
+        self.scratch = np.empty(len(self.at))
+
+    def matrix(self, by_pair: Array, diagonal: Array) -> Array:
+        """The symmetric matrix with these entries."""
+        full = np.zeros((self.n, self.n))
+        full.reshape(-1)[self.at] = by_pair
+        full += full.T
+        full.reshape(-1)[:: self.n + 1] = diagonal
+        return full
+
+
+class Values(NamedTuple):
+    """K at one q."""
+
+    by_pair: Array  # k(x_i, x_j)
+    diagonal: Array | float  # k(x_i, x_i)
+    pull: PairPullback
+
+
+class Covariance(Protocol):
+    """What a criterion needs of a kernel whose hyper-parameters are unknown, at n points."""
+
+    pairs: Pairs
+    unknowns: Unknowns
+
+    def __call__(self, q: Array) -> Values: ...
+    def kernel(self, q: Array) -> Kernel:
+        """The kernel at q, in the user's units."""
+        ...
+
+    def q_of(self, kernel: Kernel, noise: float) -> Array:
+        """q of a kernel that `kernel` gave, and of a noise in units of the variance of y."""
+        ...
+
+    def restricted(self, rows: Numbers) -> Covariance:
+        """The same function of q at some of the points."""
+        ...
+
+
+class PairwiseMatern:
+    """The default kernel, Matern-5/2 with everything unknown: q = (log variance, log lengthscales, log noise).
+
+    The squared differences of all pairs are computed once, per lengthscale; then every evaluation is one exponential
+    for each pair, and every derivative is one product with the squares. An evaluation writes over the values of the
+    one before: allocating them each time would cost as much as the exponentials.
+    """
+
+    def __init__(self, x: Array, span: Array, groups: tuple[int, ...], scale: float) -> None:
+        self._x, self._span, self._groups, self._scale = x, span, np.asarray(groups), scale
+        parameters = max(groups) + 1
+        self._firsts = [groups.index(group) for group in range(parameters)]
+        self.unknowns = Unknowns.of([1.0, *[None] * parameters], parameters)
+        self.pairs = pairs = Pairs(len(x))
+        unit = x / span
+        self._squares = np.zeros((parameters, len(pairs.at)))
+        for k, group in enumerate(groups):
+            self._squares[group] += (unit[pairs.i, k] - unit[pairs.j, k]) ** 2
+        self._k, self._fall = np.empty((2, len(pairs.at)))
+
+    def __call__(self, q: Array) -> Values:
+        """O(n^2 p)."""
+        variance, weight = math.exp(q[0]), np.exp(-2.0 * q[1:-1])  # weight is 1 / l^2
+        k, fall, s = self._k, self._fall, self.pairs.scratch  # fall is -2 d k / d r^2
+        np.matmul(5.0 * weight, self._squares, out=s)  # k = v (1 + s + s^2 / 3) exp(-s), s^2 = 5 r^2
+        np.multiply(s, 1.0 / 3.0, out=k)
+        np.sqrt(s, out=s)
+        np.negative(s, out=fall)
+        np.exp(fall, out=fall)
+        fall *= variance
+        s += 1.0
+        k += s
+        k *= fall
+        fall *= s
+        fall *= 5.0 / 3.0
+
+        def pull(by_pair: Array, by_diagonal: Array, gradient: Array) -> None:
+            gradient[0] += float(by_pair @ k) + 0.5 * variance * float(by_diagonal.sum())
+            by_pair *= fall  # d k / d log l = fall (x - z)^2 / l^2
+            gradient[1:-1] += weight * (self._squares @ by_pair)
+
+        return Values(k, variance, pull)
+
+    def kernel(self, q: Array) -> Kernel:
+        """The kernel at q, in the user's units."""
+        values = np.exp(q)
+        lengthscale = values[1:-1][self._groups] * self._span
+        return Matern(nu=2.5, lengthscale=lengthscale, variance=float(values[0]) * self._scale**2)
+
+    def q_of(self, kernel: Kernel, noise: float) -> Array:
+        """q of such a kernel, and of a noise in units of the variance of y."""
+        variance, *lengthscales = np.exp(kernel.theta)
+        unit = (np.array(lengthscales) / self._span)[self._firsts]
+        q: Array = np.log([variance / self._scale**2, *unit, noise])
+        return q
+
+    def restricted(self, rows: Numbers) -> PairwiseMatern:
+        """The same function of q at some of the points."""
+        return PairwiseMatern(self._x[rows], self._span, tuple(self._groups), self._scale)
+
+
+class Filled:
+    """Any template: theta = log of the units + a 0/1 matrix times q, in the places of the template that are None."""
+
+    def __init__(self, template: Kernel, x: Array, units: list[Place], groups: tuple[int, ...], scale: float) -> None:
+        self._template, self._x, self._units, self._groups, self._scale = template, x, units, groups, scale
+        self.pairs = Pairs(len(x))
+        self._log_units = np.array([place.log_unit for place in units])
+        # Every unknown variance is an unknown of its own; so is the lengthscale of each parameter in each kernel.
+        self._firsts: list[int] = []
+        shares: list[float | None] = []
+        columns: dict[tuple[int, int], int] = {}
+        self._map = np.zeros((len(units), len(units)))
+        for i in np.flatnonzero(np.isnan(template.theta)).tolist():
+            coordinate, _, share = units[i]
+            leaf = i - 1 - coordinate if coordinate is not None else i  # where the kernel that it belongs to begins
+            key = (leaf, -1 if coordinate is None else groups[coordinate])
+            if key not in columns:
+                columns[key] = len(columns)
+                self._firsts.append(i)
+                shares.append(share if coordinate is None else None)
+            self._map[i, columns[key]] = 1.0
+        self._map = self._map[:, : len(columns)]
+        self.unknowns = Unknowns.of(shares, max(groups) + 1)
+
+    def __call__(self, q: Array) -> Values:
+        """O(n^2 d)."""
+        matrix, pull_theta = self.kernel(q).with_theta_pullback(self._x)
+        unit = self._scale**2
+        matrix = matrix / unit
+        diagonal = matrix.diagonal()
+        # A variance that was given may be far above that of y, so EXACT of it is added as well.
+        lifted = diagonal + EXACT * float(diagonal.mean())
+
+        def pull(by_pair: Array, by_diagonal: Array, gradient: Array) -> None:
+            weights = self.pairs.matrix(by_pair, by_diagonal + EXACT * float(by_diagonal.mean()))
+            gradient[:-1] += (0.5 / unit) * (pull_theta(weights) @ self._map)
+
+        return Values(matrix.reshape(-1)[self.pairs.at], lifted, pull)
+
+    def kernel(self, q: Array) -> Kernel:
+        """The kernel at q, in the user's units. What was given is in it as it was given."""
+        return self._template.filled(self._log_units + self._map @ q[:-1])
+
+    def q_of(self, kernel: Kernel, noise: float) -> Array:
+        """q of such a kernel, and of a noise in units of the variance of y."""
+        return np.append((kernel.theta - self._log_units)[self._firsts], math.log(noise))
+
+    def restricted(self, rows: Numbers) -> Filled:
+        """The same function of q at some of the points."""
+        return Filled(self._template, self._x[rows], self._units, self._groups, self._scale)
+
+
+def filled(template: Kernel, x: Array, span: Array, groups: tuple[int, ...], scale: float) -> Filled:
+    """The covariance of a template at x (n, d), whose unknown variances are in units of scale^2."""
+    return Filled(template, x, places(template, x, span, 2.0 * math.log(scale)), groups, scale)

@@ -1,0 +1,152 @@
+"""One fit: the most probable prior given some observations, or the one that predicts best, or draws of it.
+
+Everything unknown is learned in units in which the space is the unit cube and y has mean 0 and variance 1, and
+returned in the user's units.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from gpmi.gp.kernels import Kernel
+from gpmi.gp.linalg import eigen
+from gpmi.gp.posterior import Posterior
+from gpmi.prior.criterion import NO_FIT, Criterion, Setting
+from gpmi.prior.data import FIT_POINTS, standardised, subset
+from gpmi.prior.search import ROUNDS, Peak, descend, sample, start
+from gpmi.prior.unknowns import BOUNDS_NOISE, LOG_NOISE, has_free_variance
+from gpmi.prior.warp import IDENTITY, Warp
+from gpmi.types import Array, Event
+
+SAMPLES = 8  # draws of the prior over which a score is averaged; the cost of a score grows with it. Not tuned
+_RACE_ROUNDS = 6  # steps after which starts are compared: about as many as a whole descent takes from a warm start
+_RACE_POINTS = 128  # observations that they are compared on, at most: an eighth of the cost on all of them
+_RACE_TO_THE_END = 16  # up to this many observations a fit costs so little that all starts are followed to the end
+
+
+@dataclass(frozen=True)
+class Prior:
+    """f ~ GP(mean, kernel), observed with noise of variance noise_var; f and the noise are those of warp(y)."""
+
+    kernel: Kernel
+    noise_var: float
+    mean: float = 0.0
+    events: tuple[Event, ...] = ()
+    hessian: Array | None = field(default=None, repr=False, compare=False)  # where the next search starts from
+    warp: Warp = IDENTITY
+    samples: tuple[Prior, ...] = field(default=(), repr=False)  # draws of the prior given y, if they were asked for
+
+    def posterior(self) -> Posterior:
+        """The posterior given nothing."""
+        return Posterior.prior(self.kernel, self.noise_var, self.mean)
+
+
+def fit(
+    setting: Setting,
+    x: Array,  # (n, d)
+    y: Array,  # (n,)
+    *,
+    warp: Warp = IDENTITY,
+    warm: Prior | None = None,
+    wide: bool = True,
+    rng: np.random.Generator | None = None,
+) -> Prior:
+    """The most probable prior of warp(y) given y at x.
+
+    O(n^3) for each evaluation with analytic gradients, of which a descent from `warm`, an earlier fit, needs about
+    six. Short lengthscales without noise and long ones with noise can both explain rough data, so a `wide` search
+    compares three starts: the centre of the prior, the same with much noise, and `warm`. With `rng` the prior comes
+    with SAMPLES draws of what it might be as well.
+    """
+    events = _subset_event(y)
+    rows = subset(y, FIT_POINTS)
+    location, scale, z = standardised(warp(y[rows]))
+    criterion = setting.criterion(x[rows], z, scale)
+    peak = _best_peak(criterion, _starts(criterion, scale, warm, wide))
+    if peak.loss == NO_FIT and len(z):
+        failure = f"no fit on {len(z)} observations was possible; the prior's centre is used"
+        peak, events = start(criterion, criterion.unknowns.centre), (*events, Event("fit", failure))
+    events = (*events, *_unexplained(setting, criterion, peak.q))
+
+    def prior_at(q: Array, hessian: Array | None = None) -> Prior:
+        """q in the user's units."""
+        noise_var = criterion.noise(q) * scale**2 if setting.noise_var is None else setting.noise_var
+        mean = location + scale * criterion.mean(q)
+        return Prior(criterion.covariance.kernel(q), noise_var, mean, events, hessian, warp)
+
+    best = prior_at(peak.q, peak.hessian)
+    if rng is None or peak.loss == NO_FIT:
+        return best
+    return replace(best, samples=tuple(prior_at(q) for q in sample(criterion, peak, SAMPLES, rng)))
+
+
+def _starts(criterion: Criterion, scale: float, warm: Prior | None, wide: bool) -> list[Peak]:
+    """Where the search for a fit starts from."""
+    unknowns = criterion.unknowns
+    starts = [unknowns.centre, unknowns.noisy] if wide or warm is None else []
+    if warm is not None:
+        starts.append(criterion.covariance.q_of(warm.kernel, max(warm.noise_var, 1e-300) / scale**2))
+    return [start(criterion, q, None if warm is None else warm.hessian) for q in starts]
+
+
+def _best_peak(criterion: Criterion, starts: list[Peak]) -> Peak:
+    """The minimum of the loss from the best of the starts: they race for a few steps, the winner goes on."""
+    n = len(criterion.y)
+    if n == 0:
+        return starts[0]
+    if len(starts) > 1:
+        rough = criterion.on_at_most(_RACE_POINTS)
+        rounds = ROUNDS if n <= _RACE_TO_THE_END else _RACE_ROUNDS
+        starts = [min((descend(rough, begin, rounds) for begin in starts), key=lambda peak: peak.loss)]
+    return descend(criterion, starts[0], ROUNDS)
+
+
+def _unexplained(setting: Setting, criterion: Criterion, q: Array) -> tuple[Event, ...]:
+    """What is said when the parts of the kernel that were given cannot explain y.
+
+    Either y lies farther from what is predicted than the model allows: if it is true, n times the misfit is chi^2_n,
+    and 4 standard deviations above its mean is too much. Or, where the variance of f is given, y is taken for noise of
+    more than twice that variance, the limit of `fit_noise`.
+    """
+    n, template = len(criterion.y), setting.template
+    if n == 0 or not np.isfinite(template.theta).any():
+        return ()
+    limit = 2.0 * float(np.mean(criterion.covariance(q).diagonal))
+    if setting.noise_var is None and not has_free_variance(template) and criterion.noise(q) > limit:
+        how = "most of it is taken for noise"
+    elif criterion.misfit(q) > 1.0 + 4.0 * math.sqrt(2.0 / n):
+        how = "it lies too far from what is predicted"
+    else:
+        return ()
+    message = f"y varies more than the given parts of this kernel can explain, {how}; scale y or k, or leave them None"
+    return (Event("clipped", message),)
+
+
+def fit_noise(x: Array, y: Array, kernel: Kernel) -> Prior:
+    """The most probable noise_var under a kernel that is given, with mean 0. O(n^3) once."""
+    events = _subset_event(y)
+    rows = subset(y, FIT_POINTS)
+    x, y = x[rows], y[rows]
+    values, vectors = eigen(kernel(x, x))  # K = Q diag(values) Q^T, so each noise_var costs O(n)
+    rotated = (vectors.T @ y) ** 2
+    unit = float(kernel.diagonal(x).mean() if len(y) else 0.0) or 1.0
+    log_noise = np.linspace(*BOUNDS_NOISE, 400)  # steps of 5 %
+    total = np.maximum(values, 0.0)[:, None] + unit * np.exp(log_noise)  # below 0 is rounding
+    penalty = 0.5 * ((log_noise - LOG_NOISE[0]) / LOG_NOISE[1]) ** 2
+    loss = 0.5 * (rotated[:, None] / total + np.log(total)).sum(axis=0) + penalty
+    best = int(np.argmin(loss))
+    noise_var = unit * float(np.exp(log_noise[best]))
+    if best == len(log_noise) - 1 and len(y):
+        clipped = f"noise_var was limited to {noise_var:.3g}: y varies more than this kernel can explain; scale y or k"
+        events = (*events, Event("clipped", clipped))
+    return Prior(kernel, noise_var, events=events)
+
+
+def _subset_event(y: Array) -> tuple[Event, ...]:
+    """What is said when not all observations are used."""
+    if len(y) <= FIT_POINTS:
+        return ()
+    return (Event("subset", f"the prior was learned from at most {FIT_POINTS} of the observations"),)

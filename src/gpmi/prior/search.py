@@ -1,0 +1,148 @@
+"""The search over the unknowns q: starts, descent to a local minimum of the loss, and draws from exp(-loss)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from gpmi.gp.linalg import eigen, solve_definite
+from gpmi.prior.criterion import NO_FIT, Criterion
+from gpmi.types import Array, Mask
+
+ROUNDS = 60  # steps of a descent at most: a safeguard, most take about six
+_LONGEST = 2.0  # the longest step in any of the logarithms, a factor of 7; our choice, not tuned
+_ENOUGH = 2e-2  # nats: a descent ends when a full step promises less. Far below what changes a prediction
+_AT_BOUND = 1e-9  # a logarithm that is closer to a bound than this is at the bound: far above rounding
+_SLICE = 2.0  # the first width of a slice, in standard deviations; step-out and shrinkage correct it
+_STEPS_OUT = 7  # at most, so that a slice is up to 16 standard deviations wide
+_SHRINKS = 50  # at most: a safeguard, a slice shrinks by about a third each time
+
+
+class Peak(NamedTuple):
+    """Where a search has come to."""
+
+    q: Array
+    loss: float
+    hessian: Array  # of the loss, approximately
+
+
+def start(criterion: Criterion, q: Array, hessian: Array | None = None) -> Peak:
+    """Where a descent may start: q, with a Hessian known from before or a guess."""
+    unknowns = criterion.unknowns
+    if hessian is None:  # that of the prior of q, plus roughly what the observations tell
+        hessian = np.diag(unknowns.width**-2 + len(criterion.y) * unknowns.told)
+    return Peak(np.clip(q, unknowns.lo, unknowns.hi), NO_FIT, hessian)
+
+
+def descend(criterion: Criterion, begin: Peak, rounds: int) -> Peak:
+    """The local minimum of the loss that a descent finds."""
+    return minimum_in_box(criterion.loss, begin, criterion.unknowns.lo, criterion.unknowns.hi, rounds)
+
+
+def minimum_in_box(f: Callable[[Array], tuple[float, Array]], begin: Peak, lo: Array, hi: Array, rounds: int) -> Peak:
+    """A local minimum of f in a box, with the Hessian there as far as it was learned: BFGS.
+
+    Coordinates held at a bound by their gradient do not move, and a step ends at the first bound it meets. The descent
+    ends when a full step promises less than _ENOUGH. O(p^3) a step.
+
+    It is not the climb of `gpmi.search`, which moves many points together because its function costs little more for
+    eight points than for one. Here each evaluation is O(n^3), starts are few, and the Hessian is kept for the next fit
+    and for sampling.
+    """
+    q, _, hessian = begin
+    value, gradient = f(q)
+    for _ in range(rounds):
+        direction, held = _direction(q, gradient, hessian, lo, hi)
+        if direction is None:  # rounding
+            break
+        slope = float(gradient @ direction)
+        if slope > -_ENOUGH:
+            break
+        room = float((np.where(direction < 0.0, q - lo, hi - q) / np.maximum(np.abs(direction), 1e-300))[~held].min())
+        length = min(1.0, room, _LONGEST / float(np.abs(direction).max()))
+        for _ in range(8):
+            step = np.clip(q + length * direction, lo, hi) - q
+            new_value, new_gradient = f(q + step)
+            excess = new_value - value - length * slope
+            if excess <= -0.9999 * length * slope:  # Armijo's condition with 1e-4
+                break
+            length *= min(0.5, max(0.1, -0.5 * length * slope / excess))  # the minimum of the parabola, within reason
+        else:
+            break
+        rise = new_gradient - gradient
+        curvature = float(step @ rise)
+        q, value, gradient = q + step, new_value, new_gradient
+        if curvature > 1e-10:
+            along = hessian @ step
+            hessian = hessian + np.multiply.outer(rise / curvature, rise)
+            hessian -= np.multiply.outer(along / float(step @ along), along)
+    return Peak(q, value, hessian)
+
+
+def _direction(q: Array, gradient: Array, hessian: Array, lo: Array, hi: Array) -> tuple[Array | None, Mask]:
+    """The step to the minimum of the local parabola that leaves no bound, None if there is none; which are held."""
+    low, high = q <= lo + _AT_BOUND, q >= hi - _AT_BOUND
+    held = np.where(gradient > 0.0, low, high)
+    while (direction := _parabola_step(hessian, gradient, held)) is not None:
+        blocked = np.where(direction < 0.0, low, high) > held
+        if not blocked.any():
+            break
+        held |= blocked
+    return direction, held
+
+
+def _parabola_step(hessian: Array, gradient: Array, held: Mask) -> Array | None:
+    """The step to the minimum of the parabola in the coordinates that are not held, None if there is none."""
+    if held.any():
+        hessian = np.where(held | held[:, None], np.diag(held.astype(float)), hessian)
+        gradient = np.where(held, 0.0, gradient)
+    return solve_definite(hessian, -gradient)
+
+
+def sample(criterion: Criterion, peak: Peak, count: int, rng: np.random.Generator) -> list[Array]:
+    """`count` draws from the density exp(-loss), by slice sampling from the peak. Nothing is tuned.
+
+    Each slice is along a direction ~ N(0, hessian^-1): it has the scales of the density but does not depend on the
+    state, so the density stays invariant. Between two draws there are as many slices as q has entries, each of about
+    six evaluations.
+    """
+    unknowns = criterion.unknowns
+    values, vectors = eigen(peak.hessian)
+    scales = vectors / np.sqrt(np.maximum(values, unknowns.width.max() ** -2))  # no wider than the prior
+
+    def loss(q: Array) -> float:
+        return criterion.loss(q)[0] if np.all(q >= unknowns.lo) and np.all(q <= unknowns.hi) else np.inf
+
+    q, value, draws = peak.q, criterion.loss(peak.q)[0], []
+    for step in range(1, count * len(q) + 1):
+        q, value = _slice(loss, q, value, scales @ rng.standard_normal(len(q)), rng)
+        if step % len(q) == 0:
+            draws.append(q)
+    return draws
+
+
+def _slice(
+    loss: Callable[[Array], float], q: Array, value: float, direction: Array, rng: np.random.Generator
+) -> tuple[Array, float]:
+    """A new q on the line through q, and its loss: step-out and shrinkage (Neal 2003, Figures 3 and 5)."""
+    level = value + rng.exponential()  # the slice is where loss < level
+    left = -_SLICE * rng.random()
+    right = left + _SLICE
+    to_the_left = int(rng.integers(_STEPS_OUT + 1))
+    for _ in range(to_the_left):
+        if loss(q + left * direction) >= level:
+            break
+        left -= _SLICE
+    for _ in range(_STEPS_OUT - to_the_left):
+        if loss(q + right * direction) >= level:
+            break
+        right += _SLICE
+    for _ in range(_SHRINKS):
+        at = left + (right - left) * rng.random()
+        here = loss(q + at * direction)
+        if here < level:
+            return q + at * direction, here
+        left, right = (at, right) if at < 0.0 else (left, at)
+    return q, value

@@ -1,0 +1,145 @@
+"""What a user writes, taken apart: bounds and dicts into parameters, tables into columns, points into values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real as RealNumber
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpmi import checks
+from gpmi.space.parameters import LARGEST, Choice, Int, Parameter, Real, key, same
+from gpmi.types import Array, Point
+
+# Parameters
+
+
+def box_parameters(bounds: Sequence[Any]) -> tuple[Real, ...]:
+    """One Real for each pair (lo, hi)."""
+    if len(bounds) == 0:
+        raise ValueError("space is empty; give at least one pair (lo, hi)")
+    return tuple(_real(f"bounds[{i}]", pair) for i, pair in enumerate(bounds))
+
+
+def named_parameters(spec: Mapping[Any, Any]) -> dict[str, Parameter]:
+    """The parameters of a dict by their names, in the order of the dict."""
+    if len(spec) == 0:
+        raise ValueError("space is an empty dict; give at least one parameter")
+    for name in spec:
+        if not isinstance(name, str):
+            raise TypeError(f"parameter name {name!r} is not a string; name parameters by strings")
+    return {name: _parameter(name, value) for name, value in spec.items()}
+
+
+def _parameter(name: str, value: Any) -> Parameter:
+    """Real, Int and Choice stand for themselves, a tuple (lo, hi) for Real, a list for Choice."""
+    if isinstance(value, Real | Int | Choice):
+        return value
+    if isinstance(value, tuple):
+        if any(isinstance(end, str) for end in value):
+            raise TypeError(f"parameter {name!r} is {value!r}; give a list for options, a tuple (lo, hi) for a number")
+        return _real(f"parameter {name!r}", value)
+    if isinstance(value, list):
+        try:
+            return Choice(tuple(value))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"parameter {name!r}: {error}") from None
+    raise TypeError(f"parameter {name!r} is {value!r}; give Real, Int, a tuple (lo, hi), or a list of options")
+
+
+def _real(label: str, pair: Any) -> Real:
+    if isinstance(pair, Real):
+        return pair
+    pair_like = isinstance(pair, list | tuple) or (isinstance(pair, np.ndarray) and pair.ndim == 1)
+    if pair_like and len(pair) == 2:
+        try:
+            return Real(pair[0], pair[1])
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{label}: {error}") from None
+    raise TypeError(f"{label} is {pair!r}; give a pair (lo, hi), or a dict for parameters of other kinds")
+
+
+# Tables of candidates
+
+
+def array_table(array: NDArray[Any]) -> Array:
+    """The candidates (m, d) of an array, as a copy that cannot be written to."""
+    if array.ndim != 2:
+        hint = "; reshape(-1, 1) makes a column of it" if array.ndim == 1 else ""
+        raise ValueError(f"candidates have shape {array.shape}; give shape (m, d), one candidate per row{hint}")
+    if array.size == 0:
+        raise ValueError(f"candidates have shape {array.shape}; give at least one candidate and one coordinate")
+    if np.ma.isMaskedArray(array):
+        raise TypeError("candidates is a masked array; leave out what is masked and give an ordinary array")
+    if array.dtype.kind in "iu" and np.abs(array, dtype=float).max(initial=0.0) > LARGEST:
+        raise ValueError("candidates have whole numbers above 2**53, which floating point cannot tell apart")
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"candidates have dtype {array.dtype}; give numbers, or a DataFrame for mixed columns")
+    table = np.array(array, dtype=float) + 0.0  # -0.0 is 0.0
+    for j, column in enumerate(table.T):
+        _check_column(f"column {j} of the candidates", column)
+    table.flags.writeable = False
+    return table
+
+
+def frame_columns(frame: Any) -> dict[str, tuple[list[Any], Choice | None]]:
+    """Each column of a DataFrame by its name: its values, and the Choice between them unless they are numbers."""
+    names = tuple(frame.columns)
+    if len(frame) == 0 or len(names) == 0:
+        raise ValueError(f"candidates have shape {frame.shape}; give at least one row and one column")
+    for i, name in enumerate(names):
+        if not isinstance(name, str):
+            raise TypeError(f"column name {name!r} is not a string; name columns by strings")
+        if name in names[:i]:
+            raise ValueError(f"column {name!r} stands twice in the DataFrame; parameter names must differ")
+    values = {name: frame[name].tolist() for name in names}
+    return {name: (column, _column_choice(name, column)) for name, column in values.items()}
+
+
+def _column_choice(name: str, column: list[Any]) -> Choice | None:
+    """None for a column of numbers, otherwise the choice between its values."""
+    label = f"column {name!r} of the candidates"
+    if all(isinstance(v, RealNumber) and not isinstance(v, bool) for v in column):
+        try:
+            _check_column(label, np.array(column, dtype=float))
+        except OverflowError:
+            raise ValueError(f"{label} has a number too large for floating point; give it in other units") from None
+        return None
+    try:
+        options = dict.fromkeys(key(value) for value in column)
+    except TypeError:
+        raise TypeError(f"{label} has values such as {column[0]!r}; give numbers, strings or bools") from None
+    for row, value in enumerate(column):
+        if not same(value, value):
+            raise ValueError(f"{label} is {value!r} in row {row}; leave out candidates with missing values")
+    return Choice(tuple(value for _, value in options))
+
+
+def _check_column(label: str, column: Array) -> None:
+    if not np.all(np.isfinite(column)):
+        row = int(np.flatnonzero(~np.isfinite(column))[0])
+        raise ValueError(f"{label} is {column[row]} in row {row}; leave out candidates that are not finite")
+
+
+# Points
+
+
+def values_of(point: Point, names: tuple[str, ...] | None, count: int) -> list[Any]:
+    """The `count` values of a point: a dict with exactly these names, or an array of shape (count,) without names."""
+    if names is None:
+        if checks.shape(point) != (count,):
+            raise ValueError(f"x is {point!r}; a point of this space is an array of shape ({count},)")
+        return list(point)
+    if not isinstance(point, Mapping):
+        raise TypeError(f"x is {point!r}; a point of this space is a dict with the keys {list(names)}")
+    missing, extra = [k for k in names if k not in point], [k for k in point if k not in names]
+    if missing or extra:
+        raise ValueError(f"x has wrong keys (missing {missing}, unknown {extra}); it needs exactly {list(names)}")
+    return [point[name] for name in names]
+
+
+def labels_of(names: tuple[str, ...] | None, count: int) -> Sequence[str]:
+    """What messages call the values of a point: their names, or x[0], x[1], ..."""
+    return names or [f"x[{i}]" for i in range(count)]

@@ -1,0 +1,62 @@
+"""Checks that several rooms share: what they accept, and the messages of what they refuse."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gpmi import checks
+
+
+@pytest.mark.parametrize("value", [1e-300, 0.5, np.float32(0.25), np.nextafter(1.0, 0.0)])
+def test_a_probability_is_strictly_between_0_and_1(value: float) -> None:
+    assert checks.probability("level", value) == float(value)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -0.1, 1.5, math.nan, math.inf])
+def test_what_is_not_a_probability_is_refused_with_the_remedy_of_the_caller(value: float) -> None:
+    with pytest.raises(ValueError, match=r"^level is .*; it is a probability: give a number between 0 and 1$"):
+        checks.probability("level", value)
+    with pytest.raises(ValueError, match=r"^delta is .*; another$"):
+        checks.probability("delta", value, "another")
+
+
+@pytest.mark.parametrize("value", ["0.5", None, True, [0.5]])
+def test_a_probability_is_a_number(value: object) -> None:
+    with pytest.raises(TypeError, match="level is"):
+        checks.probability("level", value)
+
+
+def test_points_are_rows_and_one_point_is_one_row() -> None:
+    np.testing.assert_array_equal(checks.points("z", [1, 2], 2), [[1.0, 2.0]])
+    assert checks.points("z", np.zeros((4, 3)), None).shape == (4, 3)
+    assert checks.points("z", np.zeros((0, 3)), 3).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (np.zeros((2, 3)), r"z has shape \(2, 3\); give an array of shape \(m, 2\)"),
+        (np.zeros((1, 2, 2)), r"z has shape \(1, 2, 2\)"),
+        (3.0, r"z has shape \(\)"),
+        ([[0.0, math.nan]], "z has a coordinate that is not finite"),
+    ],
+)
+def test_what_is_not_points_is_refused(value: object, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        checks.points("z", value, 2)
+
+
+def test_a_writable_folder_is_made_and_left_empty(tmp_path: Path) -> None:
+    folder = tmp_path / "one" / "two"
+    checks.writable_folder("out", tmp_path, folder)
+    assert folder.is_dir() and not list(folder.iterdir())
+
+
+def test_a_folder_that_cannot_be_made_is_refused_with_the_argument_s_name_and_value(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match=r"^out is '.*picture.png', but '.*file.*' cannot be written to \(.*\)"):
+        checks.writable_folder("out", tmp_path / "picture.png", tmp_path / "file" / "folder")

@@ -1,0 +1,155 @@
+"""The pages say what is true: their Python runs as printed, their links lead somewhere, their names exist."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import matplotlib
+import numpy as np
+import pytest
+
+import gpmi.optimizer
+import gpmi.run
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+BLOCK = re.compile(r"^```(?:python|py)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def blocks(page: Path) -> list[str]:
+    """The Python of a page, each block at its own line so that a traceback points at it."""
+    text = page.read_text(encoding="utf-8")
+    return ["\n" * text.count("\n", 0, found.start(1)) + found[1] for found in BLOCK.finditer(text)]
+
+
+def play(page: Path) -> dict[str, Any]:
+    """All blocks of a page in one namespace, in order."""
+    names: dict[str, Any] = {}
+    for block in blocks(page):
+        exec(compile(block, name_of(page), "exec"), names)
+    return names
+
+
+def anchors(page: Path) -> set[str]:
+    """The names under which a page's headings can be linked to."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a page writes goes into a temporary folder, what it draws nowhere."""
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+
+
+# Python
+
+
+def test_readme_and_the_pages_have_python_to_run() -> None:
+    assert len(blocks(ROOT / "README.md")) >= 4
+    assert sum(len(blocks(page)) for page in PAGES) >= 8
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page) and page.name not in ("README.md", "ledger.md")], ids=name_of
+)
+def test_the_python_of_a_page_runs(page: Path) -> None:
+    play(page)
+
+
+def test_the_python_of_the_readme_runs_and_finds_the_maximum() -> None:
+    names = play(ROOT / "README.md")
+    assert names["r"].y > -0.41
+    assert len(names["opt"].trials) == 1
+
+
+def test_the_python_of_the_page_on_the_ledger_runs_and_prints_what_it_shows() -> None:
+    page = ROOT / "docs" / "ledger.md"
+    names = play(page)
+    assert names["r"].reason == "regret below 0.05"
+    assert names["known"].reason == "f is known here"
+    shown = re.search(r"^```\n(values .*?)^```$", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert shown is not None
+    assert [line[:15] for line in shown[1].splitlines()] == [line[:15] for line in str(names["r"].ledger).splitlines()]
+
+
+@pytest.mark.parametrize("module", [gpmi.optimizer, gpmi.run], ids=lambda module: module.__name__)
+def test_the_examples_in_docstrings_run(module: ModuleType) -> None:
+    results = doctest.testmod(module)
+    assert results.attempted > 0 and results.failed == 0
+
+
+# Links and names
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name_of)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if re.match(r"https?:", link):
+            continue
+        target, _, anchor = link.partition("#")
+        file = page.parent / target if target else page
+        assert file.exists(), link
+        assert not anchor or anchor in anchors(file), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_file_named_in_a_page_exists(page: Path) -> None:
+    for path in re.findall(
+        r"`((?:src|tests|benchmarks|examples|docs)/[\w/.]+\.\w+)`", page.read_text(encoding="utf-8")
+    ):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_public_name_in_a_page_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for dotted in {*re.findall(r"`(gpmi(?:\.\w+)+)", text), *re.findall(r"`((?:theory|stopping|plots)\.\w+)", text)}:
+        resolve(dotted.removeprefix("gpmi."))
+
+
+def resolve(dotted: str) -> object:
+    """An attribute of gpmi, or of a module of it."""
+    found: Any = gpmi
+    for name in dotted.split("."):
+        found = getattr(found, name) if hasattr(found, name) else import_module(f"{found.__name__}.{name}")
+    return found
+
+
+# What the pages claim
+
+
+def test_the_table_of_stopping_rules_gives_their_reasons() -> None:
+    text = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)\(.*?\)` \| .* \| (.*) \|$", text, flags=re.MULTILINE)
+    assert {rule for rule, _ in rows} == {
+        name
+        for name, rule in vars(gpmi.stopping).items()
+        if isinstance(rule, type) and issubclass(rule, gpmi.stopping.Rule) and name not in ("Rule", "Either", "Both")
+    }
+
+
+def test_the_number_of_tests_behind_a_verdict_is_the_one_in_the_code() -> None:
+    """A sum of squares is found too large at the error's share of one test, and nowhere else."""
+    from scipy.special import chdtri, ndtri
+
+    from gpmi.ledger import calibration
+
+    said = re.search(r"(\w+) tests share an error", (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8"))
+    assert said is not None
+    share = calibration.ERROR / {"Four": 4, "Five": 5, "Six": 6}[said[1]]
+    n = 400
+    z = ndtri((np.arange(n) + 0.5) / n)  # as normal as can be: no other test finds anything wrong
+    for error, verdict in ((0.99 * share, "over-confident"), (1.01 * share, "fine")):
+        assert calibration.judge(z * np.sqrt(chdtri(n, error) / (z @ z)))[0] == verdict
