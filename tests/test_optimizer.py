@@ -427,12 +427,16 @@ def test_an_exact_value_where_the_prior_knows_it_already_does_no_harm() -> None:
     assert abs(opt.recommend()[0]) == 1.0
 
 
-def test_a_pending_point_is_recognised_after_rounding_to_single_precision() -> None:
+def test_a_pending_point_is_recognised_in_spite_of_its_last_digit_and_not_of_more() -> None:
     opt = Optimizer(BOX, seed=0)
     x = opt.ask()
-    trial = opt.tell(x.astype(np.float32), 1.0)
+    trial = opt.tell(np.nextafter(x, 9.0), 1.0)
     assert trial.origin == "design" and not opt.pending
     np.testing.assert_array_equal(trial.x, x)
+    x = opt.ask()
+    trial = opt.tell(x.astype(np.float32), 1.0)
+    assert trial.origin == "user" and len(opt.pending) == 1
+    np.testing.assert_array_equal(trial.x, x.astype(np.float32))
 
 
 @pytest.mark.parametrize("space", [BOX, np.random.default_rng(3).random((25, 2))], ids=["box", "set"])

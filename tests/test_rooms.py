@@ -17,7 +17,20 @@ MAP = ROOT / "docs" / "architecture.md"
 
 # From top to bottom. A module belongs to the room with the longest name that it starts with.
 ROOMS = (
-    *("types", "text", "checks", "cube", "space", "gp", "prior", "orientation", "policies", "search", "trials"),
+    *(
+        "types",
+        "text",
+        "checks",
+        "interrupts",
+        "cube",
+        "space",
+        "gp",
+        "prior",
+        "orientation",
+        "policies",
+        "search",
+        "trials",
+    ),
     *("frame", "model", "ledger", "optimizer", "stopping", "show.progress", "run", "theory", "tasks", "show", "paper"),
 )
 DOORS = ("gpmi", "kernels", "plots")  # they re-export public names; below every room, so no room uses them

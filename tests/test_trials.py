@@ -76,10 +76,27 @@ def test_taking_over_settles_in_the_order_of_the_outcomes() -> None:
 
 def test_the_pending_point_is_found_by_its_coordinates() -> None:
     log = a_log()
-    assert log.find_pending(np.array([3.0]), np.array([10.0])) == 3
-    assert log.find_pending(np.array([2.0]), np.array([10.0])) is None  # already told
-    assert log.find_pending(np.array([3.0 + 1e-6]), np.array([10.0])) == 3
-    assert log.find_pending(np.array([3.1]), np.array([10.0])) is None
+    exact, rounded = np.zeros(1), np.array([1e-15])
+    assert log.find_pending(np.array([3.0]), exact) == 3
+    assert log.find_pending(np.array([2.0]), rounded) is None  # already told
+    assert log.find_pending(np.array([3.0 + 5e-16]), rounded) == 3
+    assert log.find_pending(np.array([3.0 + 5e-16]), exact) is None
+    assert log.find_pending(np.array([3.1]), rounded) is None
+
+
+def test_of_two_equal_pending_points_the_first_is_meant_unless_a_number_says_otherwise() -> None:
+    log = Log()
+    first, second = (log.add(X, ROW, "policy") for _ in range(2))
+    assert log.find_pending(ROW, np.zeros(1)) == first.number
+    assert log.pending_number(second) == log.pending_number(second.number) == second.number
+    log.settle(second.number, 1.0)
+    assert log.find_pending(ROW, np.zeros(1)) == first.number
+    log.forget(first.number)
+    assert log.find_pending(ROW, np.zeros(1)) is None
+    with pytest.raises(ValueError, match="x is trial 1, which is not pending: it is told"):
+        log.pending_number(second.number)
+    with pytest.raises(ValueError, match="x is trial 9, which is not pending: there is no such trial"):
+        log.pending_number(9)
 
 
 def test_coordinates_cannot_be_changed_through_the_log() -> None:

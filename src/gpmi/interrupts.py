@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -47,16 +49,15 @@ class Interrupts:
         self._pressed, self._patience = 0, None  # before the handler raises: a second key finds everything held back
         self._before(signal.SIGINT, frame)
 
-    @contextmanager
-    def released(self, patience: int = 1) -> Iterator[None]:
+    def released(self, patience: int = 1) -> Released:
         """Act at once inside the block, when the key has been pressed `patience` times."""
+        return Released(self, patience)
+
+    def wait_for(self, patience: int | None) -> None:
+        """Act when the key has been pressed `patience` times; None: hold it back."""
         self._patience = patience
-        try:
-            if self._pressed >= patience:
-                self._act(None)
-            yield
-        finally:
-            self._patience = None
+        if patience is not None and self._pressed >= patience:
+            self._act(None)
 
     def check(self) -> None:
         """Act now on a key that was held back."""
@@ -68,6 +69,20 @@ class Interrupts:
         self._pressed = 0
 
 
+@dataclass(frozen=True)
+class Released:
+    """See `Interrupts.released`. Not made by contextlib, which writes to exceptions that pass: some are frozen."""
+
+    interrupts: Interrupts
+    patience: int
+
+    def __enter__(self) -> None:
+        self.interrupts.wait_for(self.patience)
+
+    def __exit__(self, *exception: object) -> None:
+        self.interrupts.wait_for(None)
+
+
 def uninterrupted(work: Callable[[], Any]) -> Any:
     """The result of `work`, which Ctrl-C does not interrupt: it acts afterwards."""
     with Interrupts() as interrupts:
@@ -76,6 +91,9 @@ def uninterrupted(work: Callable[[], Any]) -> Any:
     return result
 
 
-def caught(f: Callable[[Any], Any], x: Any, values: list[Any]) -> None:
-    """Append f(x) to `values`. No Ctrl-C can come between the return of f and the list: both happen in C."""
-    values.extend(map(f, (x,)))
+def held(f: Callable[[Any], Any], x: Any) -> dict[int, Any]:
+    """An empty dict d in which `d[0]` calls f(x) and keeps what it returns.
+
+    Ctrl-C cannot come between the return of f and the dict, because no instruction of Python lies between them.
+    """
+    return defaultdict(partial(f, x))

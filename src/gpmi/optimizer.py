@@ -8,11 +8,12 @@ random numbers are drawn afresh from (seed, told, pending) for every suggestion.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, overload
+from functools import wraps
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -31,11 +32,27 @@ from gpmi.search.screens import design_of
 from gpmi.search.search import Search
 from gpmi.space import Space, SpaceExhausted
 from gpmi.text import Line, aligned, best_lines, tally
-from gpmi.trials import Log, Trial, checked_trial, checked_value, take_over
+from gpmi.trials import Log, Origin, Trial, checked_trial, checked_value, names_a_trial, take_over
 from gpmi.types import Array, Event, Point
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+
+
+def locked(
+    method: Callable[Concatenate[Optimizer, Arguments], Result],
+) -> Callable[Concatenate[Optimizer, Arguments], Result]:
+    """The method of an Optimizer under its lock: threads that share it wait for each other."""
+
+    @wraps(method)
+    def alone(self: Optimizer, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return alone  # type: ignore[return-value]  # mypy misses that self comes first in both
 
 
 class Optimizer:
@@ -93,6 +110,7 @@ class Optimizer:
         priors = Priors(kernel, noise_var, fit, span=self.space.span, groups=self.space.groups, seed=self.seed)
         self.n_init = self._default_n_init(priors) if n_init is None else checks.whole("n_init", n_init, 0)
 
+        self._lock = RLock()
         self._orientation = Orientation(goal)
         self._setting = Setting(self.space, priors, self.seed)
         self._log = Log()
@@ -114,41 +132,41 @@ class Optimizer:
         The list is shorter where fewer points are left (repeats=False). With n_obs observations a point costs
         O(n_obs^2) on average, plus O(n_obs m) on a finite set of m points.
         """
-        if n is None:
-            return self._ask_one()
-        points: list[Point] = []
-        for _ in range(checks.whole("n", n, 1)):
-            try:
-                points.append(self._ask_one())
-            except SpaceExhausted:
-                if not points:
-                    raise
-                break
-        return points
+        with self._lock:
+            return self._ask_one() if n is None else self._ask_several(checks.whole("n", n, 1))
 
-    def tell(self, x: Point, y: float) -> Trial:
-        """Record the value y observed at x: a pending point, or any other point of the space. Order is free."""
-        row, value = self.space.encode(x), checked_value(y)
-        number = self._log.find_pending(row, self.space.span)
-        if number is None:
-            x = self.space.canonical(x)
-            number = self._log.add(x, self.space.encode(x), "user").number
+    @locked
+    def tell(self, x: Point | Trial | int, y: float) -> Trial:
+        """Record the value y observed at x: a pending point, or any other point of the space. Order is free.
+
+        x may also be a pending trial or its number, which tells two pending trials at equal points apart; by a point
+        the one that was asked first is meant.
+        """
+        if names_a_trial(x):
+            number, value = self._log.pending_number(x), checked_value(y)
+        else:
+            row, value = self.space.encode(x), checked_value(y)
+            found = self._log.find_pending(row, self.space.rounding)
+            number = self._add(self.space.canonical(x), "user").number if found is None else found
         with one_blas_thread:
             before = self._foreseeing()
             trial = self._log.settle(number, value)
             return trial if before is None else self._compare(trial, before)
 
-    def fail(self, x: Point) -> Trial:
-        """Record that the evaluation of the pending point x failed.
+    @locked
+    def fail(self, x: Point | Trial | int) -> Trial:
+        """Record that the evaluation of a pending point, given as itself, as its trial or by its number, failed.
 
         The point is then modelled as if it had returned the worst value told, and is not asked again on a finite set.
         """
         return self._log.settle(self._pending_number(x), None)
 
-    def forget(self, x: Point) -> None:
-        """Give back the pending point x, as if it had never been asked."""
+    @locked
+    def forget(self, x: Point | Trial | int) -> None:
+        """Give back a pending point, given as itself, as its trial or by its number, as if it had never been asked."""
         self._log.forget(self._pending_number(x))
 
+    @locked
     def recommend(self) -> Point:
         """The point of the space with the best posterior mean, told or not: what to use when y is noisy.
 
@@ -160,29 +178,33 @@ class Optimizer:
         with one_blas_thread:
             return self.space.decode(model.recommended)
 
+    @locked
     def replay(self, trials: Iterable[Trial]) -> Optimizer:
         """Take over the trials of an earlier run, with their outcomes, origins and order; returns self.
 
         With the same seed and arguments the next `ask` is what that run would have asked next.
         """
         checked = [checked_trial(trial) for trial in trials]
-        placed = [replace(trial, x=self.space.canonical(trial.x)) for trial in checked]
+        placed = [replace(trial, x=self.space.frozen(self.space.canonical(trial.x))) for trial in checked]
         take_over(self._log, placed, [self.space.encode(trial.x) for trial in placed])
         return self
 
     # What the user reads
 
     @property
+    @locked
     def trials(self) -> tuple[Trial, ...]:
         """Every point asked or told so far, pending ones included, in the order in which they appeared."""
         return self._log.trials
 
     @property
+    @locked
     def pending(self) -> tuple[Trial, ...]:
         """The points asked but not yet told."""
         return tuple(self._log[number] for number in self._log.pending)
 
     @property
+    @locked
     def best(self) -> Trial | None:
         """The trial with the best observed value, the first of equals; None before the first."""
         if not self._log.told:
@@ -190,6 +212,7 @@ class Optimizer:
         return self._log[self._log.told[int(np.argmax(self._values()))]]
 
     @property
+    @locked
     def model(self) -> Model | None:
         """What is believed after everything told, oriented so that larger is better; None before the first value.
 
@@ -202,12 +225,14 @@ class Optimizer:
             return self._believe()
 
     @property
+    @locked
     def posterior(self) -> Posterior | None:
         """The posterior of `warp(y)` given everything told, in the coordinates of `space.encode`; costs as `model`."""
         model = self.model
         return None if model is None else self._orientation.posterior(model.posterior)
 
     @property
+    @locked
     def warp(self) -> Warp:
         """The transformation of y that the posterior is about, usually none; `warp.inverse` turns back to y.
 
@@ -217,11 +242,13 @@ class Optimizer:
         return IDENTITY if model is None else self._orientation.warp(model.warp)
 
     @property
+    @locked
     def events(self) -> tuple[Event, ...]:
         """Everything the library did that was not asked for: repairs, rejected fits, reduced searches."""
         return tuple(self._events)
 
     @property
+    @locked
     def ledger(self) -> Ledger:
         """What is known and how sure it is: predictions and outcomes, the regret, calibration, lock-in.
 
@@ -259,6 +286,13 @@ class Optimizer:
             ("events", tally(event.kind for event in self._events)),
         ]
 
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=RLock())
+
     # How a suggestion is made
 
     def _default_n_init(self, priors: Priors) -> int:
@@ -267,10 +301,21 @@ class Optimizer:
         n_init = min(10, len(set(self.space.groups)) + 3)
         return n_init if self.budget is None else max(1, min(n_init, self.budget // 3))
 
+    def _ask_several(self, n: int) -> list[Point]:
+        points: list[Point] = []
+        for _ in range(n):
+            try:
+                points.append(self._ask_one())
+            except SpaceExhausted:
+                if not points:
+                    raise
+                break
+        return points
+
     def _ask_one(self) -> Point:
         with one_blas_thread:
             trial = self._designed() or self._chosen()
-        return deepcopy(trial.x)  # the user may change it
+        return self.space.copy(trial.x)
 
     def _designed(self) -> Trial | None:
         """The next point of the initial design, while it is incomplete."""
@@ -282,8 +327,8 @@ class Optimizer:
         taken = {row.tobytes() for row in log.rows.values()}
         for row in design_of(self.space, self.seed, len(taken) + 1):
             x = self.space.decode(row)
-            if (at := self.space.encode(x)).tobytes() not in taken:
-                return log.add(x, at, "design")
+            if self.space.encode(x).tobytes() not in taken:
+                return self._add(x, "design")
         return None  # a finite set smaller than its design
 
     def _chosen(self) -> Trial:
@@ -299,10 +344,8 @@ class Optimizer:
         self._note(*scored.posterior.events, *found.events)
         mu, sd = model.in_units_of_y(found.mu, math.sqrt(found.var))
         below = scored.state.best_mean - found.mu  # the best mean at a told point
-        x = self.space.decode(found.row)
-        return log.add(
-            x,
-            self.space.encode(x),
+        return self._add(
+            self.space.decode(found.row),
             "policy",
             mu=self._orientation.value(mu),
             sd=sd,
@@ -310,6 +353,10 @@ class Optimizer:
             gamma_hat=scored.state.gamma_hat,
             explored=not log.told or below > math.sqrt(scored.posterior.noise_var),
         )
+
+    def _add(self, x: Point, origin: Origin, **said: Any) -> Trial:
+        """A new pending trial at x, with what the model says of it."""
+        return self._log.add(self.space.frozen(x), self.space.encode(x), origin, **said)
 
     # What is believed
 
@@ -358,8 +405,10 @@ class Optimizer:
         for event in events:
             self._events.setdefault(event, len(self._log.told))
 
-    def _pending_number(self, x: Point) -> int:
-        number = self._log.find_pending(self.space.encode(x), self.space.span)
+    def _pending_number(self, x: Point | Trial | int) -> int:
+        if names_a_trial(x):
+            return self._log.pending_number(x)
+        number = self._log.find_pending(self.space.encode(x), self.space.rounding)
         if number is None:
             raise ValueError(f"x is {x!r}, which is not pending; only points that were asked and not yet told are")
         return number

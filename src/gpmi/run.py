@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpmi.frame import frame, notebook
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
-from gpmi.interrupts import Interrupts, caught
+from gpmi.interrupts import Interrupts, held
 from gpmi.ledger import Ledger
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Policy
@@ -57,7 +57,7 @@ class Result:
         elif best is not None:
             failure = (Event("no recommendation", "it was interrupted"),)
         return Result(
-            x=None if best is None else best.x,
+            x=None if best is None else optimizer.space.copy(best.x),
             y=None if best is None else best.y,
             recommended=recommended,
             trials=tuple(trial for trial in optimizer.trials if trial.status != "pending"),
@@ -220,10 +220,10 @@ def _loop(
 
 def _evaluate(f: Callable[[Any], float], trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:
     """One evaluation; f gets a copy of the point, so that it may change it. Once f has returned, y is told."""
-    values: list[Any] = []
+    values = held(f, optimizer.space.copy(trial.x))
     try:
         with interrupts.released():
-            caught(f, optimizer.space.copy(trial.x), values)
+            values[0]
     finally:
         if values:
             told = _tell(optimizer, trial, values[0])

@@ -61,9 +61,7 @@ class Both(Rule):
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
         first = _asked(self.first, optimizer, seconds)
         second = None if first is None else _asked(self.second, optimizer, seconds)
-        if first is None or second is None:
-            return None
-        return Stop(f"{first.reason} and {second.reason}", first.events + second.events)
+        return None if first is None or second is None else Stop(f"{first.reason} and {second.reason}")
 
 
 @dataclass(frozen=True)

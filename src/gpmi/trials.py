@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
 
 import numpy as np
 
@@ -72,6 +72,7 @@ class Log:
         self._told_rows: list[Array] = []
         self._told_values: list[float] = []
         self._unchosen = 0
+        self._pending_at: dict[bytes, list[int]] = {}  # the pending trials by their coordinates
 
     # What is read
 
@@ -130,26 +131,37 @@ class Log:
         """How many trials the policy did not choose."""
         return self._unchosen
 
-    def find_pending(self, row: Array, span: Array) -> int | None:
-        """The pending trial at these coordinates, or the only one that equals them to six digits of the span."""
-        distances = {number: float(np.abs((self._rows[number] - row) / span).max()) for number in self._pending}
-        for tolerance in (0.0, 1e-6):
-            close = [number for number, distance in distances.items() if distance <= tolerance]
-            if close and (tolerance == 0.0 or len(close) == 1):
-                return close[0]
-        return None
+    def find_pending(self, row: Array, rounding: Array) -> int | None:
+        """The first pending trial at these coordinates, or else the only one within `rounding` (d,) of them."""
+        exact = self._pending_at.get(row.tobytes())
+        if exact:
+            return exact[0]
+        if not self._pending or not rounding.any():
+            return None
+        numbers = list(self._pending)
+        apart = np.abs(np.array([self._rows[number] for number in numbers]) - row)
+        close = np.flatnonzero(np.all(apart <= rounding, axis=1))
+        return numbers[int(close[0])] if len(close) == 1 else None
+
+    def pending_number(self, trial: Trial | int) -> int:
+        """The number of a pending trial; a ValueError if it is not pending in this log."""
+        number = trial.number if isinstance(trial, Trial) else int(trial)
+        if number not in self._pending:
+            known = self._trials.get(number)
+            state = "there is no such trial" if known is None else f"it is {known.status}"
+            raise ValueError(f"x is trial {number}, which is not pending: {state}; give one of {self.pending[:10]}")
+        return number
 
     # What happens
 
     def add(self, x: Point, row: Array, origin: Origin, **said: Any) -> Trial:
         """A new pending trial at x, whose coordinates are `row`, with what the model says of it."""
-        if isinstance(x, np.ndarray):
-            x.flags.writeable = False
         now = time.time()
         asked = {"asked": None if origin == "user" else now}
         trial = Trial(self._next_number, x, None, "pending", origin, **{**asked, **said})
         self._trials[trial.number], self._rows[trial.number] = trial, row
         self._pending[trial.number] = None
+        self._pending_at.setdefault(row.tobytes(), []).append(trial.number)
         self._next_number += 1
         self._unchosen += origin != "policy"
         self._entries.append(Entry("added", trial.number, now))
@@ -161,7 +173,7 @@ class Log:
         status: Literal["told", "failed"] = "failed" if y is None else "told"
         trial = replace(self._trials[number], status=status, y=y, order=order, ended=ended)
         self._trials[number] = trial
-        del self._pending[number]
+        self._no_longer_pending(number)
         if y is None:
             self._failed.append(number)
         else:
@@ -179,8 +191,21 @@ class Log:
     def forget(self, number: int) -> None:
         """Drop a pending trial, as if it had never been asked."""
         self._unchosen -= self._trials[number].origin != "policy"
-        del self._trials[number], self._rows[number], self._pending[number]
+        self._no_longer_pending(number)
+        del self._trials[number], self._rows[number]
         self._entries.append(Entry("forgotten", number, time.time()))
+
+    def _no_longer_pending(self, number: int) -> None:
+        del self._pending[number]
+        at = self._rows[number].tobytes()
+        self._pending_at[at].remove(number)
+        if not self._pending_at[at]:
+            del self._pending_at[at]
+
+
+def names_a_trial(x: Any) -> TypeGuard[Trial | int]:
+    """Whether x is a trial or the number of one, and not a point."""
+    return isinstance(x, Trial | int | np.integer) and not isinstance(x, bool)
 
 
 SAID = ("mu", "sd", "phi", "gamma_hat", "explored", "surprise", "information", "asked")  # kept when a run is replayed

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,18 @@ Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Numbers: TypeAlias = NDArray[np.intp]
 Point: TypeAlias = Any  # a point as the user writes it: an array (d,), or a dict; see gpmi.space
+
+
+class FrozenPoint(dict[str, Any]):
+    """A point of a named space in the log: a dict that cannot be changed. `dict(point)` is one that can."""
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("a point of the log cannot be changed; change a copy, dict(x)")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
+        return FrozenPoint, (dict(self),)
 
 
 @dataclass(frozen=True)

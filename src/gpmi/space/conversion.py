@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from numbers import Real as RealNumber
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpmi import checks
-from gpmi.space.parameters import LARGEST, Choice, Int, Parameter, Real, key, same
+from gpmi.space.parameters import LARGEST, MOST_OPTIONS, Choice, Int, Parameter, Real, key, same
 from gpmi.types import Array, Point
 
 # Parameters
@@ -106,6 +107,8 @@ def _column_choice(name: str, column: list[Any]) -> Choice | None:
             _check_column(label, np.array(column, dtype=float))
         except OverflowError:
             raise ValueError(f"{label} has a number too large for floating point; give it in other units") from None
+        if any(isinstance(v, Integral) and abs(int(v)) > LARGEST for v in column):
+            raise ValueError(f"{label} has whole numbers above 2**53, which floating point cannot tell apart")
         return None
     try:
         options = dict.fromkeys(key(value) for value in column)
@@ -114,6 +117,11 @@ def _column_choice(name: str, column: list[Any]) -> Choice | None:
     for row, value in enumerate(column):
         if not same(value, value):
             raise ValueError(f"{label} is {value!r} in row {row}; leave out candidates with missing values")
+    if len(options) > MOST_OPTIONS:
+        raise ValueError(
+            f"{label} has {len(options)} different words, of which a model would learn nothing; leave out the column "
+            f"if it names the candidates, or give numbers or at most {MOST_OPTIONS} words that describe them"
+        )
     return Choice(tuple(value for _, value in options))
 
 

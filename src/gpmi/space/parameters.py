@@ -32,6 +32,7 @@ LARGEST = 2**53  # the largest whole number up to which floating point tells nei
 # The logarithms of neighbours must differ, too: those of 10^12 and 10^12 + 1 are 280 floats apart. Our choice.
 _LARGEST_LOG = 10**12
 _MOST_LEVELS = 10**7  # all levels of an Int are held in one array, here of 80 MB; our choice
+MOST_OPTIONS = 1000  # each option is a coordinate of the kernel: 8,000 candidates then take 64 MB; our choice
 _NARROWEST, _WIDEST = 1e-100, 1e100  # kernels square distances; such squares do not under- or overflow
 
 
@@ -106,7 +107,7 @@ class Int:
         number = checks.number(name, value, "give a whole number")
         if number != round(number):
             raise ValueError(f"{name} is {value!r}; it must be a whole number")
-        if not self.lo <= number <= self.hi:
+        if not self.lo <= (int(value) if isinstance(value, Integral) else number) <= self.hi:
             raise ValueError(f"{name} is {value!r}, outside {self.lo}..{self.hi}; tell points of the space only")
         return (math.log(number) if self.log else number + 0.0,)
 
@@ -129,6 +130,11 @@ class Choice:
         options = tuple(self.options)
         if len(options) == 0:
             raise ValueError("options is empty; give at least one option")
+        if len(options) > MOST_OPTIONS:
+            raise ValueError(
+                f"options has {len(options)} options, of which a model would learn nothing; give at most "
+                f"{MOST_OPTIONS}, or numbers that describe them"
+            )
         for option in options:
             if not same(option, option):
                 raise ValueError(f"options has {option!r}, which does not equal itself; give another word for it")

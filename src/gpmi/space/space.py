@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from gpmi import checks
 from gpmi.space.conversion import array_table, box_parameters, frame_columns, labels_of, named_parameters, values_of
-from gpmi.space.parameters import Choice, Parameter
-from gpmi.types import Array, Numbers, Point
+from gpmi.space.parameters import Choice, Parameter, Real
+from gpmi.types import Array, FrozenPoint, Numbers, Point
 
 ENUMERATED = 20_000  # a discrete space with no more points than this is searched point by point: our choice, not tuned
 
@@ -91,6 +91,23 @@ class Space(ABC):
         near = np.flatnonzero(self.rows[:, 0] == row[0])
         return near[np.all(self.rows[near] == row, axis=1)]
 
+    def copy(self, point: Point) -> Point:
+        """A point that the user may change; an option of a Choice is the very object that was given."""
+        return np.array(point) if isinstance(point, np.ndarray) else dict(point)
+
+    def frozen(self, point: Point) -> Point:
+        """A copy that nobody can change."""
+        if not isinstance(point, np.ndarray):
+            return FrozenPoint(point)
+        copy = np.array(point)
+        copy.flags.writeable = False
+        return copy
+
+    @property
+    @abstractmethod
+    def rounding(self) -> Array:
+        """How far apart two encodings of one point may be, (d,): the last digit of a real, 0 otherwise."""
+
     @abstractmethod
     def encode(self, point: Point) -> Array:
         """The coordinates (d,) of a user's point; a ValueError or TypeError if it is not a point of the space."""
@@ -135,6 +152,17 @@ class Parameters(Space):
     def hi(self) -> Array:
         result: Array = self._ends[1]
         return result
+
+    @cached_property
+    def rounding(self) -> Array:
+        largest = np.maximum(np.abs(self.lo), np.abs(self.hi))
+        free = np.concatenate([np.full(p.width, p.levels is None) for p in self.parameters])
+        return np.where(free, 2.0 * np.spacing(np.maximum(largest, 1.0 if self._any_log else 0.0)), 0.0)
+
+    @property
+    def _any_log(self) -> bool:
+        """Whether a coordinate is a logarithm, whose error does not vanish where it is 0."""
+        return any(isinstance(p, Real) and p.log for p in self.parameters)
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
@@ -251,6 +279,10 @@ class Candidates(Space):
     @property
     def extent(self) -> tuple[int, int]:
         return len(self.encoded), 0
+
+    @property
+    def rounding(self) -> Array:
+        return np.zeros(self.dim)
 
     def encode(self, point: Point) -> Array:
         count = len(self.choices)
