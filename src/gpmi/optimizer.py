@@ -23,14 +23,15 @@ from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.ledger.account import Ledger, Memory
-from gpmi.model import Model, Setting, information_of, objective
+from gpmi.model import Model, Setting, information_of
 from gpmi.orientation import Goal, Orientation
 from gpmi.policies import Policy, Reinvest
+from gpmi.policies.policy import checked_policy
 from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import IDENTITY, Warp
-from gpmi.search.screens import design_of
 from gpmi.search.search import Search
 from gpmi.space import Space, SpaceExhausted
+from gpmi.suggestion import Suggestion, by_policy, from_design
 from gpmi.text import Line, aligned, best_lines, tally
 from gpmi.trials import Log, Origin, Trial, checked_trial, checked_value, names_a_trial, take_over
 from gpmi.types import Array, Event, Point
@@ -99,7 +100,7 @@ class Optimizer:
         goal: Goal = "max",
     ) -> None:
         self.space = Space.of(space)
-        self.policy = _checked_policy(policy)
+        self.policy = Reinvest() if policy is None else checked_policy(policy)
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
         self.seed = (
             int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else checks.whole("seed", seed, 0)
@@ -314,45 +315,15 @@ class Optimizer:
 
     def _ask_one(self) -> Point:
         with one_blas_thread:
-            trial = self._designed() or self._chosen()
-        return self.space.copy(trial.x)
+            next_one = from_design(self._setting, self._log, self.n_init) or self._chosen()
+        return self.space.copy(self._add(next_one.x, next_one.origin, **next_one.said).x)
 
-    def _designed(self) -> Trial | None:
-        """The next point of the initial design, while it is incomplete."""
-        log = self._log
-        blind = not self._setting.priors.given and not log.told
-        complete = len(log) >= self.n_init or log.unchosen < len(log)
-        if complete and not blind:
-            return None
-        taken = {row.tobytes() for row in log.rows.values()}
-        for row in design_of(self.space, self.seed, len(taken) + 1):
-            x = self.space.decode(row)
-            if self.space.encode(x).tobytes() not in taken:
-                return self._add(x, "design")
-        return None  # a finite set smaller than its design
-
-    def _chosen(self) -> Trial:
-        """The policy's choice."""
-        log = self._log
+    def _chosen(self) -> Suggestion:
         self._foresight = model = self._believe()
-        horizon = None if self.budget is None else max(1, self.budget - log.unchosen)
-        scored = objective(model, self.policy, log, horizon)
-        rng = np.random.default_rng([self.seed, model.n, len(log.failed) + len(log.pending)])
-        taken = {number: log.rows[number] for number in log.failed} if self.repeats else log.rows
-        normals = self._orientation.normals(rng)
-        found = self._search.best(scored, model.posterior, model.anchor, taken, rng, normals)
-        self._note(*scored.posterior.events, *found.events)
-        mu, sd = model.in_units_of_y(found.mu, math.sqrt(found.var))
-        below = scored.state.best_mean - found.mu  # the best mean at a told point
-        return self._add(
-            self.space.decode(found.row),
-            "policy",
-            mu=self._orientation.value(mu),
-            sd=sd,
-            phi=found.score - found.mu if self.policy.additive else None,
-            gamma_hat=scored.state.gamma_hat,
-            explored=not log.told or below > math.sqrt(scored.posterior.noise_var),
-        )
+        limits: dict[str, Any] = {"budget": self.budget, "repeats": self.repeats}
+        chosen = by_policy(model, self.policy, self._log, self._search, self._orientation, **limits)
+        self._note(*chosen.events)
+        return chosen
 
     def _add(self, x: Point, origin: Origin, **said: Any) -> Trial:
         """A new pending trial at x, with what the model says of it."""
@@ -412,13 +383,3 @@ class Optimizer:
         if number is None:
             raise ValueError(f"x is {x!r}, which is not pending; only points that were asked and not yet told are")
         return number
-
-
-def _checked_policy(policy: Any) -> Policy:
-    if policy is None:
-        return Reinvest()
-    if isinstance(policy, type) and issubclass(policy, Policy):
-        raise TypeError(f"policy is the class {policy.__name__}; give an instance, {policy.__name__}()")
-    if not isinstance(policy, Policy):
-        raise TypeError(f"policy is {policy!r}; give a policy such as gpmi.GPMI(), or None")
-    return policy

@@ -13,7 +13,7 @@ A phi of your own::
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -80,3 +80,12 @@ class Policy:
     def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
         """The score, d score / d mu and d score / d var."""
         return self.score(mu, var, state), np.ones_like(mu), self.slope(var, state)
+
+
+def checked_policy(policy: Any) -> Policy:
+    """A policy, not a class or something else."""
+    if isinstance(policy, type) and issubclass(policy, Policy):
+        raise TypeError(f"policy is the class {policy.__name__}; give an instance, {policy.__name__}()")
+    if not isinstance(policy, Policy):
+        raise TypeError(f"policy is {policy!r}; give a policy such as gpmi.GPMI(), or None")
+    return policy
