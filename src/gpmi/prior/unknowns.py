@@ -53,7 +53,7 @@ class Unknowns:
 
     @staticmethod
     def of(shares: list[float | None], parameters: int) -> Unknowns:
-        """The unknowns of a kernel on a space of so many parameters.
+        """The unknowns of a kernel on a space with this number of parameters.
 
         One entry for each: None for a lengthscale, and for a variance its share, 1 unless it is one of the factors of
         a product (see `places`).
