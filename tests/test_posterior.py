@@ -237,9 +237,8 @@ def test_a_singular_matrix_is_repaired_by_little_and_the_repair_is_recorded() ->
     p = Posterior.prior(kernels.RBF(0.5), 0.0).condition(x, y)
     assert p.events == ()
     for again in (p.condition(x[3], y[3]), p.condition(x[:3], y[:3])):
-        assert {e.kind for e in again.events} == {"jitter"}
-        assert len(again.events) == again.n - 10
-        assert np.all(again.jitter <= 1e-11)
+        assert [e.kind for e in again.events] == ["jitter"]
+        assert np.all(again.jitter == again.nugget) and again.nugget <= 1e-8
         np.testing.assert_allclose(again(x)[0], y, atol=1e-6)
         np.testing.assert_allclose(again(Z)[1], p(Z)[1], atol=1e-8)
 

@@ -110,25 +110,29 @@ class Factor:
             x[:start] -= segment.left[:rows].T @ x[at]
         return x
 
-    def append(self, column: Array, diagonal: float) -> tuple[Factor, float]:
-        """The factor of [[C, column], [column^T, diagonal + jitter]] and jitter, usually 0. O(n^2)."""
+    def append(self, column: Array, diagonal: float, unit: float | None = None) -> tuple[Factor, float]:
+        """The factor of [[C, column], [column^T, diagonal + jitter]] and jitter, usually 0. O(n^2).
+
+        `unit` is the size of the numbers that the diagonal was computed from, if that is not the diagonal's own.
+        """
         row = self.solve(column)
         pivot = diagonal - float(row @ row)
-        jitter = _repair(pivot, diagonal)
+        jitter = _repair(pivot, diagonal if unit is None else unit)
         row = np.append(row, np.sqrt(pivot + jitter))
         return Factor(self._with_row(row), self.n + 1), jitter
 
-    def append_block(self, columns: Array, block: Array) -> tuple[Factor, Array]:
+    def append_block(self, columns: Array, block: Array, units: Array | None = None) -> tuple[Factor, Array]:
         """The factor of [[C, columns], [columns^T, block + diag(jitter)]] and jitter (k,).
 
-        columns (n, k), block (k, k). One matrix factorisation, O(n^2 k + n k^2 + k^3). If a pivot needs repair, the
-        rows are appended one by one instead, and each row gets the smallest jitter that it needs.
+        columns (n, k), block (k, k), units (k,) as in `append`. One matrix factorisation, O(n^2 k + n k^2 + k^3). If a
+        pivot needs repair, the rows are appended one by one, and each gets the smallest jitter that it needs.
         """
         k = len(block)
+        units = np.diagonal(block) if units is None else units
         left = self.solve(columns)  # (n, k)
         corner, info = lapack.dpotrf((block - left.T @ left).T, lower=0, clean=0, overwrite_a=1)
         factor, jitter = self, np.zeros(k)
-        if info == 0 and np.all(np.diagonal(corner) ** 2 >= FLOOR * np.diagonal(block)):
+        if info == 0 and np.all(np.diagonal(corner) ** 2 >= FLOOR * units):
             if k >= _SEGMENT:
                 segment = _Segment(np.ascontiguousarray(left.T), corner.T, k)
                 return Factor((*self._full_segments(), segment), self.n + k), jitter
@@ -141,7 +145,8 @@ class Factor:
                 factor = Factor(factor._with_row(row), factor.n + 1)
             return factor, jitter
         for i in range(k):
-            factor, jitter[i] = factor.append(np.concatenate([columns[:, i], block[:i, i]]), block[i, i])
+            column = np.concatenate([columns[:, i], block[:i, i]])
+            factor, jitter[i] = factor.append(column, block[i, i], float(units[i]))
         return factor, jitter
 
     def _full_segments(self) -> tuple[_Segment, ...]:
@@ -184,20 +189,20 @@ def _triangular(segment: _Segment, rows: int, b: Array, transposed: bool) -> Arr
     return solution
 
 
-def _repair(pivot: float, diagonal: float) -> float:
-    """The smallest jitter that lifts a pivot to FLOOR * diagonal; pivots that rounding cannot explain are refused.
+def _repair(pivot: float, unit: float) -> float:
+    """The smallest jitter that lifts a pivot to FLOOR * unit; pivots that rounding cannot explain are refused.
 
-    If the diagonal itself is 0, f is known exactly and has no covariance with anything, so any jitter will do.
+    If the unit itself is 0, f is known exactly and has no covariance with anything, so any jitter will do.
     """
-    if diagonal == 0.0 and pivot == 0.0:
+    if unit == 0.0 and pivot == 0.0:
         return FLOOR
-    if not pivot >= -REFUSE * diagonal:  # also catches nan
+    if not pivot >= -REFUSE * unit:  # also catches nan
         raise NotPositiveDefinite(
-            f"K + noise_var I is not positive definite: a pivot is {pivot:.3g} where {diagonal:.3g} stands on the "
-            "diagonal. The kernel is not a covariance function at these points, or its values are not finite; "
-            "check the kernel, or give a larger noise_var"
+            f"K + noise_var I is not positive definite: a pivot is {pivot:.3g} where the variance is {unit:.3g}. The "
+            "kernel is not a covariance function at these points, or its values are not finite; check the kernel, or "
+            "give a larger noise_var"
         )
-    return max(0.0, FLOOR * diagonal - pivot)
+    return max(0.0, FLOOR * unit - pivot)
 
 
 class Inverted(NamedTuple):

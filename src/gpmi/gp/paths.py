@@ -48,7 +48,7 @@ class Draw:
         block = posterior.covariance(z)
         block[np.diag_indices(k)] += _BLUR_VAR * posterior.kernel.diagonal(z)
         cross = np.empty((0, k)) if self._z is None else posterior.covariance(self._z, z)
-        self._factor, _ = self._factor.append_block(cross, block)
+        self._factor, _ = self._factor.append_block(cross, block, posterior.kernel.diagonal(z))
         self._noise = np.append(self._noise, self._rng.standard_normal(k))
         self._z = z if self._z is None else np.concatenate([self._z, z])
         draw: Array = posterior.mu(z) + self._factor.rows(self._factor.n - k) @ self._noise  # ~ N(mu, L L^T)
@@ -69,9 +69,8 @@ class Frame(NamedTuple):
         """The frame of a posterior and points z (K, d). O(n^2 K + n K^2 + K^3)."""
         v = posterior.whiten(z) if posterior.n else np.empty((0, len(z)))
         blur = _BLUR * np.sqrt(posterior.kernel.diagonal(z))
-        factor, _ = Factor.empty().append_block(
-            np.empty((0, len(z))), posterior.kernel(z, z) - v.T @ v + np.diag(blur**2)
-        )
+        block = posterior.kernel(z, z) - v.T @ v + np.diag(blur**2)
+        factor, _ = Factor.empty().append_block(np.empty((0, len(z))), block, posterior.kernel.diagonal(z))
         return Frame(posterior, z, blur, factor, v)
 
     def leaves_open(self, probes: Array) -> bool:

@@ -20,11 +20,17 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.gp.kernels import Kernel
-from gpmi.gp.linalg import Factor, one_blas_thread, semidefinite_root
+from gpmi.gp.linalg import Factor, NotPositiveDefinite, one_blas_thread, semidefinite_root
 from gpmi.types import Array, Event
 
 MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
+# A pivot below SINGULAR times its diagonal entry has lost ten of sixteen digits, and C counts as singular. Then NUGGET
+# of the prior variance is added to every observation's noise, ten times as much if that is not enough, and so on up to
+# LARGEST_NUGGET: what needs more is no covariance. With 1e-9 the moments keep six digits (tests/test_exact.py).
+SINGULAR = 1e-10
+NUGGET = 1e-9
+LARGEST_NUGGET = 1e-6
 _BLOCK = 1024  # largest number of observations added together: memory besides L is O(_BLOCK n); our choice, not tuned
 
 
@@ -51,8 +57,9 @@ class Posterior:
     x: Array  # (n, d)
     y: Array  # (n,)
     whitened: Array  # (n,)
-    jitter: Array  # (n,), what was added to noise_var in each row; 0 except where C had to be repaired
+    jitter: Array  # (n,), what was added to noise_var in each row; 0 unless C was singular
     factor: Factor = field(repr=False)
+    nugget: float = 0.0  # the jitter in units of k(x, x), the same in every row; 0 unless C was singular
 
     @staticmethod
     def prior(kernel: Kernel, noise_var: float, mean: float = 0.0) -> Posterior:
@@ -100,12 +107,19 @@ class Posterior:
         if k > _BLOCK:
             first = self._extend(x[:_BLOCK], None if y is None else y[:_BLOCK])
             return first._extend(x[_BLOCK:], None if y is None else y[_BLOCK:])
-        cross = self.kernel(x, self.x).T if old else np.empty((0, k))
-        if k == 1:
-            factor, added = self.factor.append(cross[:, 0], float(self.kernel.diagonal(x)[0]) + self.noise_var)
-            jitters = np.array([added])
-        else:
-            factor, jitters = self.factor.append_block(cross, self.kernel(x, x) + self.noise_var * np.eye(k))
+        jitter = self._jitter(x)
+        try:
+            factor, added = self._factor_with(x, jitter)
+            variance = self.kernel.diagonal(x)
+            least = SINGULAR * (variance + self.noise_var) if self.nugget == 0.0 else 0.1 * self.nugget * variance
+            singular = added or bool(np.any(factor.diagonal[old:] ** 2 < least))
+        except NotPositiveDefinite:
+            if self.nugget >= LARGEST_NUGGET:
+                raise
+            singular = True
+        if singular and self.nugget < LARGEST_NUGGET:
+            more = NUGGET if self.nugget == 0.0 else min(10.0 * self.nugget, LARGEST_NUGGET)
+            return self._with_nugget(more)._extend(x, y)
         whitened = np.append(self.whitened, np.zeros(k))
         values = np.append(self.y, np.zeros(k))
         for s in range(old, old + k):  # whitened_s = (y_s - mean - L_s,<s . whitened_<s) / L_ss
@@ -116,8 +130,35 @@ class Posterior:
         points = np.concatenate([self.x.reshape(old, x.shape[1]), x])
         for array in (points, values, whitened):
             array.flags.writeable = False
-        jitter = np.append(self.jitter, jitters)
+        jitter = np.append(self.jitter, jitter)
         return replace(self, x=points, y=values, whitened=whitened, jitter=jitter, factor=factor)
+
+    def _jitter(self, x: Array) -> Array:
+        """What is added to noise_var at x (k, d). Where k(x, x) + noise_var is 0, f is known there, and 1 will do."""
+        variance = self.kernel.diagonal(x)
+        return np.where(variance + self.noise_var == 0.0, 1.0, self.nugget * variance)
+
+    def _factor_with(self, x: Array, jitter: Array) -> tuple[Factor, bool]:
+        """The factor with rows for x (k, d), and whether a pivot of it had to be lifted."""
+        cross = self.kernel(x, self.x).T if self.n else np.empty((0, len(x)))
+        if len(x) == 1:
+            own = float(self.kernel.diagonal(x)[0]) + self.noise_var + float(jitter[0])
+            factor, added = self.factor.append(cross[:, 0], own)
+            return factor, added > 0.0
+        block = self.kernel(x, x) + self.noise_var * np.eye(len(x))
+        block[np.diag_indices(len(x))] += jitter
+        factor, lifted = self.factor.append_block(cross, block)
+        return factor, bool(lifted.any())
+
+    def _with_nugget(self, nugget: float) -> Posterior:
+        """The posterior given the same values, with this much jitter in every row. O(n^3).
+
+        C was singular. To lift single pivots as far as they need would leave pivots of very different sizes, whose
+        rounding errors grow with every further row. The same jitter everywhere bounds all eigenvalues from below.
+        """
+        none = np.empty(0)
+        start = replace(self, x=self.x[:0], y=none, whitened=none, jitter=none, factor=Factor.empty(), nugget=nugget)
+        return start._extend(self.x, self.y)
 
     def mirrored(self) -> Posterior:
         """The posterior of -f given -y. Exact, O(n)."""
@@ -155,6 +196,8 @@ class Posterior:
         z = self._points("z", z)
         if self.n == 0:
             return np.full(len(z), self.mean)
+        if self.nugget > 0.0:  # the weights are so large that k . weights cancels; O(n^2 m)
+            return self.mean + self.whitened @ self.whiten(z)
         return self.mean + self.kernel(z, self.x) @ self.weights
 
     @one_blas_thread
@@ -236,14 +279,11 @@ class Posterior:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """The repairs that were needed to keep C positive definite."""
-        return tuple(
-            Event(
-                "jitter",
-                f"observation {s}: {self.jitter[s]:.2g} was added to its noise variance, because C was singular",
-            )
-            for s in np.flatnonzero(self.jitter)
-        )
+        """The repair that was needed to keep C positive definite, if any."""
+        if self.nugget == 0.0:
+            return ()
+        more = f"{self.nugget:.0e} of the prior variance was added to the noise variance of every observation"
+        return (Event("jitter", f"C was singular, as exact observations close to each other make it: {more}"),)
 
     def _points(self, name: str, points: Array) -> Array:
         """Points as a finite (m, d) array of the right d."""

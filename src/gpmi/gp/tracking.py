@@ -15,9 +15,9 @@ from gpmi.gp.posterior import Posterior
 from gpmi.types import Array, Mask, Numbers
 
 TRACKED_BYTES = 2**31  # memory that V may take, 2 GiB: 268 observations on a million points; our choice
-# Scores closer than this part of their range are a tie, so that rounding does not choose the point. Our choice, not
-# tuned: above the usual rounding errors of mu and var, and far below any difference that matters.
-TIE = 1e-10
+TIE = 4.0  # scores this many units in the last place below the best tie with it: a few roundings of one formula
+CLOSE = 1e-9  # points whose scores are this close, relatively, are compared by the direct formula, in fixed blocks
+BLOCK, MANY = 16, 1024  # points of such a block, and of a block if there are more than MANY points: our choice
 _BLOCK_ROWS = 32  # rows of V allocated together; our choice, not tuned
 _CHUNK_VALUES = 2**22  # kernel values computed at once, 32 MiB; our choice, not tuned
 _PORTION = 32  # scores that a lazy search computes first; each portion is twice the last. Our choice, not tuned
@@ -69,6 +69,7 @@ class Tracked:
             posterior.kernel is mine.kernel
             and posterior.noise_var == mine.noise_var
             and posterior.mean == mine.mean
+            and posterior.nugget == mine.nugget
             and posterior.n >= n
             and np.array_equal(posterior.x[:n].ravel(), mine.x.ravel())
             and np.array_equal(posterior.whitened[:n], mine.whitened)
@@ -148,13 +149,39 @@ def first_best(score: Array, excluded: Mask | None = None) -> int:
     best = float(score.max())
     if not np.isfinite(best):
         return int(np.argmax(score))
-    return int(np.argmax(score >= best - _rounding(score, best)))
+    return int(np.argmax(score >= best - TIE * float(np.spacing(abs(best)))))
 
 
-def _rounding(score: Array, best: float) -> float:
-    """How far below the best score counts as a tie: TIE of the range of scores, and a few units in the last place."""
-    lowest = float(np.min(score, initial=best, where=np.isfinite(score)))
-    return TIE * (best - lowest) + 4.0 * float(np.spacing(abs(best)))
+def contenders(score: Array, mu: Array, var: Array, allowed: Mask) -> Numbers:
+    """Which points may have the largest score, if scores, mu and var (m,) were computed in a way that rounds.
+
+    CLOSE times the numbers that the best score was made from is far above any rounding, and rarely reaches a second
+    point.
+    """
+    places = np.flatnonzero(allowed)
+    best = int(places[np.argmax(score[places])])
+    if not np.isfinite(score[best]):
+        return np.array([best])
+    slack = CLOSE * (abs(float(score[best])) + abs(float(mu[best])) + float(np.sqrt(var[best])))
+    return np.flatnonzero(allowed & (score >= score[best] - slack))
+
+
+def moments_in_blocks(posterior: Posterior, z: Array, numbers: Numbers) -> tuple[Array, Array]:
+    """mu and var at the points of z (m, d) with these numbers (k,): the same to the last bit whatever the others are.
+
+    What BLAS rounds depends on how many points it is given, so points are evaluated with their neighbours in z, in
+    blocks of BLOCK that are the same for every call (of MANY, if there are so many points). O(n^2) for each point of a
+    block.
+    """
+    if posterior.n == 0:  # nothing is summed
+        return posterior(z[numbers])
+    size = BLOCK if len(numbers) <= MANY else MANY
+    blocks, which = np.unique(numbers // size, return_inverse=True)
+    mu, var = np.empty((len(blocks), size)), np.empty((len(blocks), size))
+    for i, block in enumerate(blocks):
+        part = z[block * size : (block + 1) * size]
+        mu[i, : len(part)], var[i, : len(part)] = posterior(part)
+    return mu[which, numbers % size], var[which, numbers % size]
 
 
 def lazy_argmax(
@@ -180,8 +207,19 @@ def lazy_argmax(
         bound[numbers] = moments_in_chunks(posterior, z[numbers])[1]
         return index(mu[numbers], bound[numbers])
 
-    search_lazily(score, stale, refresh, lambda best: best - _rounding(score, best))
-    return first_best(score, stale | ~allowed), bound
+    def threshold(best: float) -> float:
+        at = int(np.argmax(np.where(allowed & ~stale, score, -np.inf)))
+        return best - CLOSE * (abs(best) + abs(float(mu[at])) + float(np.sqrt(bound[at])))
+
+    search_lazily(score, stale, refresh, threshold)
+    return argmax_of_contenders(posterior, z, index, contenders(score, mu, bound, allowed & ~stale)), bound
+
+
+def argmax_of_contenders(posterior: Posterior, z: Array, index: Index, numbers: Numbers) -> int:
+    """The argmax over the points of z with these numbers, the first of equals; independent of how they were found."""
+    if len(numbers) == 1:
+        return int(numbers[0])
+    return int(numbers[first_best(index(*moments_in_blocks(posterior, z, numbers)))])
 
 
 def search_lazily(
@@ -214,10 +252,10 @@ def _mean_and_bound(posterior: Posterior, z: Array) -> tuple[Array, Array]:
     if posterior.n == 0:
         return np.full(len(z), posterior.mean), prior
     k = posterior.kernel(z, posterior.x)
-    mu = posterior.mean + k @ posterior.weights
+    mu = posterior.mu(z) if posterior.nugget > 0.0 else posterior.mean + k @ posterior.weights
     noisy = posterior.kernel.diagonal(posterior.x) + posterior.noise_var + posterior.jitter
+    k /= np.sqrt(noisy)  # before it is squared: k^2 may overflow
     np.square(k, out=k)
-    k /= noisy
     # Both this and the posterior's own variance are rounded; with 1e-12 of the prior's it still is an upper bound.
     return mu, prior * (1.0 + 1e-12) - k.max(axis=1)
 

@@ -21,6 +21,7 @@ from gpmi.types import Array, Event, Numbers
 STARTS = 6  # points climbed in lockstep: six cost little more than one, see the table in docs/benchmarks/engine.md
 APART = 0.05  # starts are farther from each other than this, in diagonals of the box: our choice, not tuned
 TOLERANCE = 1e-6  # a gain smaller than this, in ranges of the screen's scores, is none
+RANGE = 100.0  # but of no more than this many ranges of the starts' scores: our choice, not tuned
 MOST_LEVELS = 512  # levels of one discrete parameter that are all tried: no more than the screen has points
 WIDTHS = (3e-2, 1e-2, 3e-3, 1e-3)  # of the neighbourhoods in which the best point of a draw is refined
 
@@ -46,9 +47,9 @@ def best_point(
     z = np.concatenate([screen, neighbours(space, known, rng), known])
     score = np.concatenate([screened, objective(z[len(screen) :])])
     order = np.argsort(-score, kind="stable")[: 20 * STARTS]
-    starts = z[far_apart((z - space.lo) / space.span, order, APART, STARTS)]
-    finite = score[np.isfinite(score)]
-    tolerance = TOLERANCE * float(np.ptp(finite)) if len(finite) else 0.0
+    chosen = far_apart((z - space.lo) / space.span, order, APART, STARTS)
+    starts = z[chosen]
+    tolerance = _tolerance(score, score[chosen])
     points, scores = _polish(objective, space, starts, tolerance)
     for _ in range(10 if space.combinations > 1 else 0):
         moved, improved = best_levels(lambda z, _: objective(z), space, points, scores, _some_levels)
@@ -131,6 +132,16 @@ def _some_levels(levels: Array, here: Array) -> Array:
     picks = np.concatenate([np.linspace(0, k - 1, 256).astype(int), [at], at + jumps, at - jumps])
     result: Array = levels[np.unique(np.clip(picks, 0, k - 1))]
     return result
+
+
+def _tolerance(screened: Array, starts: Array) -> float:
+    """The smallest gain worth a step: TOLERANCE of the range of the scores of the screen.
+
+    Where that range is more than RANGE times that of the starts, it is made by points that do not matter: log EI is
+    -1e299 at a point that is known exactly.
+    """
+    ranges = [float(np.ptp(scores[np.isfinite(scores)])) for scores in (screened, starts) if np.isfinite(scores).any()]
+    return TOLERANCE * min(ranges[0], RANGE * ranges[1]) if len(ranges) == 2 else 0.0
 
 
 def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:

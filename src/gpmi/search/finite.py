@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.tracking import Tracked, chunks, first_best, lazy_argmax, moments_in_chunks
+from gpmi.gp.tracking import (
+    Tracked,
+    argmax_of_contenders,
+    chunks,
+    contenders,
+    first_best,
+    lazy_argmax,
+    moments_in_chunks,
+)
 from gpmi.search.objective import Found, Objective
 from gpmi.types import Array, Event, Mask
 
@@ -33,7 +41,8 @@ def best_row(
         return objective.found(rows[number], number), bound
     mu, var = (tracked.mu, tracked.var) if tracked is not None else moments_in_chunks(posterior, rows)
     score = objective.index(mu, var)
-    number = first_best(score, excluded)
+    allowed = np.ones(len(rows), dtype=bool) if excluded is None else ~excluded
+    number = argmax_of_contenders(posterior, rows, objective.index, contenders(score, mu, var, allowed))
     return Found(rows[number], float(mu[number]), float(var[number]), float(score[number]), number), None
 
 

@@ -29,6 +29,7 @@ class Search:
         self._anchor: Posterior | None = None  # where the moments and bounds below start from
         self._tracked: Tracked | None = None
         self._bound: Array | None = None
+        self._nugget = 0.0  # of the posterior that the bounds belong to
         self._seen: tuple[set[int], Mask | None] = set(), None
 
     def best(
@@ -87,6 +88,8 @@ class Search:
             self._tracked = None
         elif not (objective.members or (prior_is_new and policy.grows_with_var)):
             tracked = self._follow(rows, told, posterior)
+        if posterior.nugget != self._nugget:  # with more noise variances are larger: old ones bound them no longer
+            self._bound, self._nugget = None, posterior.nugget
         found, bound = best_row(objective, rows, excluded, tracked, self._bound)
         if bound is not None and posterior is told:
             self._bound = bound
@@ -102,8 +105,10 @@ class Search:
         base = self._tracked
         if base is None or base.z is not z or not base.extends_to(told):
             base = Tracked.start(self._anchor, z)
+            if not base.extends_to(told):  # C became singular after the anchor
+                base = Tracked.start(told, z)
         self._tracked = base.follow(told)
-        return self._tracked.follow(posterior)
+        return self._tracked.follow(posterior) if self._tracked.extends_to(posterior) else Tracked.start(posterior, z)
 
     def _excluded(self, rows: Array, taken: Mapping[int, Array]) -> Mask | None:
         """Which rows have the coordinates of a trial in `taken`. O(m) for each trial that is new there."""

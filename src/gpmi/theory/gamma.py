@@ -12,11 +12,12 @@ from gpmi import checks
 from gpmi.gp.kernels import RBF, Kernel, Linear, Matern
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.tracking import TIE, moments_in_chunks, search_lazily
+from gpmi.gp.tracking import moments_in_chunks, search_lazily
 from gpmi.types import Array, Numbers
 
 GREEDY = 1.0 - 1.0 / math.e  # the share of gamma_T that greedy choices are sure to reach (Nemhauser et al. 1978)
 _ROUNDING = 1e-14  # of the prior variance: variances this close are a tie, about fifty roundings; our choice
+_TIE = 1e-10  # variances closer than this, relatively, are a tie: above their rounding errors; our choice
 _GRID = 2**20  # points of the largest grid, 8 MB for each coordinate; our choice
 
 
@@ -125,7 +126,7 @@ def _search(posterior: Posterior, z: Array, var: Array, rounding: float) -> tupl
     """
 
     def threshold(best: float) -> float:
-        return best - TIE * abs(best) - rounding
+        return best - _TIE * abs(best) - rounding
 
     if posterior.n == 0:
         best = float(var.max())
