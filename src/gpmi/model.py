@@ -125,23 +125,45 @@ class Model:
 # What a policy is asked
 
 
-def objective(model: Model, policy: Policy, log: Log, horizon: int | None) -> Objective:
-    """The policy's score given the values told, failed trials at the worst of them, and pending trials.
+class Extensions:
+    """Posteriors of the values told, extended by failed and pending trials; remembered from one query to the next.
 
-    A pending point is taken as observed at its own mean: mu stays, var falls.
+    A query that differs from the last by one more pending trial costs one extension, not as many as are pending.
     """
 
-    def of(told: Posterior) -> Objective:
-        posterior = told
-        if log.failed:
-            worst = float(told.y.min()) if told.n else told.mean
-            for number in log.failed:
-                posterior = posterior.condition(log.rows[number], np.array([worst]))
-        for number in log.pending:
-            posterior = posterior.anticipate(log.rows[number])
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[Posterior, list[tuple[int, float | None]], Posterior]] = {}
+
+    def extend(self, member: int, told: Posterior, log: Log) -> Posterior:
+        """The posterior `told`, the member-th of its model, given failed trials at its worst value and pending ones.
+
+        A pending point is taken as observed at its own mean: mu stays, var falls. O(n^2) for each trial.
+        """
+        worst = float(told.y.min()) if told.n else told.mean
+        steps: list[tuple[int, float | None]] = [(number, worst) for number in log.failed]
+        steps += [(number, None) for number in log.pending]
+        start, done, posterior = self._last.get(member, (None, [], told))
+        if start is not told or done != steps[: len(done)]:
+            done, posterior = [], told
+        for number, value in steps[len(done) :]:
+            row = log.rows[number]
+            posterior = posterior.anticipate(row) if value is None else posterior.condition(row, np.array([value]))
+        self._last[member] = told, steps, posterior
+        return posterior
+
+
+def objective(
+    model: Model, policy: Policy, log: Log, horizon: int | None, extensions: Extensions | None = None
+) -> Objective:
+    """The policy's score given the values told, failed trials at the worst of them, and pending trials."""
+    extensions = extensions or Extensions()
+
+    def of(member: int, told: Posterior) -> Objective:
+        posterior = extensions.extend(member, told, log)
         return Objective(posterior, policy, _state(model.setting.space, told, posterior, log, horizon))
 
-    return replace(of(model.posterior), members=tuple(of(member) for member in model.members))
+    members = tuple(of(i, member) for i, member in enumerate(model.members, 1))
+    return replace(of(0, model.posterior), members=members)
 
 
 def _state(space: Space, told: Posterior, posterior: Posterior, log: Log, horizon: int | None) -> State:

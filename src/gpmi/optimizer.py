@@ -23,12 +23,13 @@ from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.ledger.account import Ledger, Memory
-from gpmi.model import Model, Setting, information_of
+from gpmi.model import Extensions, Model, Setting, information_of
 from gpmi.orientation import Goal, Orientation
 from gpmi.policies import Policy, Reinvest
 from gpmi.policies.policy import checked_policy
 from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import IDENTITY, Warp
+from gpmi.search.screens import Design
 from gpmi.search.search import Search
 from gpmi.space import Space, SpaceExhausted
 from gpmi.suggestion import Suggestion, by_policy, from_design
@@ -116,6 +117,8 @@ class Optimizer:
         self._setting = Setting(self.space, priors, self.seed)
         self._log = Log()
         self._search = Search(self.space, self.seed, repeats=self.repeats)
+        self._design = Design(self.space, self.seed)
+        self._extensions = Extensions()
         self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
         self._memory = Memory({}, [])  # what was read of the ledger, for the next one
         self._model: Model | None = None  # after the values told when it was last needed
@@ -315,13 +318,13 @@ class Optimizer:
 
     def _ask_one(self) -> Point:
         with one_blas_thread:
-            next_one = from_design(self._setting, self._log, self.n_init) or self._chosen()
+            next_one = from_design(self._design, self._setting, self._log, self.n_init) or self._chosen()
         return self.space.copy(self._add(next_one.x, next_one.origin, **next_one.said).x)
 
     def _chosen(self) -> Suggestion:
         self._foresight = model = self._believe()
         limits: dict[str, Any] = {"budget": self.budget, "repeats": self.repeats}
-        chosen = by_policy(model, self.policy, self._log, self._search, self._orientation, **limits)
+        chosen = by_policy(model, self.policy, self._log, self._search, self._extensions, self._orientation, **limits)
         self._note(*chosen.events)
         return chosen
 

@@ -7,13 +7,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gpmi.model import Model, Setting, objective
+from gpmi.cube import far_apart
+from gpmi.model import Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
 from gpmi.policies import Policy
-from gpmi.search.screens import design_of
+from gpmi.search.screens import Design
 from gpmi.search.search import Search
+from gpmi.space import Space
 from gpmi.trials import Log, Origin
 from gpmi.types import Event, Point
+
+APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
 class Suggestion(NamedTuple):
@@ -25,21 +29,26 @@ class Suggestion(NamedTuple):
     events: tuple[Event, ...]
 
 
-def from_design(setting: Setting, log: Log, n_init: int) -> Suggestion | None:
+def from_design(design: Design, setting: Setting, log: Log, n_init: int) -> Suggestion | None:
     """The next point of the initial design that is not in the log; None when the design is complete.
 
-    It is complete after n_init trials, or once the policy has chosen; but a prior that is learned needs a value first.
+    It is complete with trials at n_init places, or once the policy has chosen; but a prior that is learned needs a
+    value first. Points told close to each other are one place: six penalties in one corner are no design.
     """
     blind = not setting.priors.given and not log.told
-    complete = len(log) >= n_init or log.unchosen < len(log)
+    complete = log.unchosen < len(log) or _places(setting.space, log, n_init) >= n_init
     if complete and not blind:
         return None
-    space, taken = setting.space, {row.tobytes() for row in log.rows.values()}
-    for row in design_of(space, setting.seed, len(taken) + 1):
-        x = space.decode(row)
-        if space.encode(x).tobytes() not in taken:
-            return Suggestion(x, "design", {}, ())
-    return None  # a finite set smaller than its design
+    x = design.first_outside(log.places)
+    return None if x is None else Suggestion(x, "design", {}, ())
+
+
+def _places(space: Space, log: Log, most: int) -> int:
+    """How many trials keep a distance from each other, counted up to `most`."""
+    if len(log) < most or most == 0:
+        return len(log)
+    unit = (np.array(list(log.rows.values())) - space.lo) / space.span
+    return len(far_apart(unit, np.arange(len(unit)), APART, most))
 
 
 def by_policy(
@@ -47,6 +56,7 @@ def by_policy(
     policy: Policy,
     log: Log,
     search: Search,
+    extensions: Extensions,
     orientation: Orientation,
     *,
     budget: int | None,
@@ -55,7 +65,7 @@ def by_policy(
     """The policy's choice, given the model after everything told and the failed and pending trials of the log."""
     setting = model.setting
     horizon = None if budget is None else max(1, budget - log.unchosen)
-    scored = objective(model, policy, log, horizon)
+    scored = objective(model, policy, log, horizon, extensions)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
     taken = {number: log.rows[number] for number in log.failed} if repeats else log.rows
     found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -73,6 +74,7 @@ class Log:
         self._told_values: list[float] = []
         self._unchosen = 0
         self._pending_at: dict[bytes, list[int]] = {}  # the pending trials by their coordinates
+        self._places: Counter[bytes] = Counter()  # how many trials there are at each point
 
     # What is read
 
@@ -111,6 +113,11 @@ class Log:
     def rows(self) -> Mapping[int, Array]:
         """The coordinates (d,) of each trial, by number."""
         return MappingProxyType(self._rows)
+
+    @property
+    def places(self) -> Mapping[bytes, int]:
+        """How many trials there are at each point, by the bytes of its coordinates."""
+        return self._places
 
     @property
     def told_rows(self) -> Sequence[Array]:
@@ -162,6 +169,7 @@ class Log:
         self._trials[trial.number], self._rows[trial.number] = trial, row
         self._pending[trial.number] = None
         self._pending_at.setdefault(row.tobytes(), []).append(trial.number)
+        self._places[row.tobytes()] += 1
         self._next_number += 1
         self._unchosen += origin != "policy"
         self._entries.append(Entry("added", trial.number, now))
@@ -192,6 +200,10 @@ class Log:
         """Drop a pending trial, as if it had never been asked."""
         self._unchosen -= self._trials[number].origin != "policy"
         self._no_longer_pending(number)
+        place = self._rows[number].tobytes()
+        self._places[place] -= 1
+        if not self._places[place]:
+            del self._places[place]
         del self._trials[number], self._rows[number]
         self._entries.append(Entry("forgotten", number, time.time()))
 

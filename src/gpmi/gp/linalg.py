@@ -235,6 +235,12 @@ def solve_definite(c: Array, b: Array) -> Array | None:
     return solution
 
 
+def solve_lower(lower: Array, b: Array) -> Array:
+    """L^-1 b for a lower triangular L (n, n) and b (n, m). O(n^2 m)."""
+    solution, _ = lapack.dtrtrs(lower.T, b, lower=0, trans=1)
+    return np.asarray(solution)
+
+
 def eigen(c: Array) -> tuple[Array, Array]:
     """Eigenvalues (..., n) and eigenvectors (..., n, n), in columns, of symmetric matrices (..., n, n). O(n^3) each."""
     values, vectors = np.linalg.eigh(c)

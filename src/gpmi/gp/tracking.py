@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpmi.gp.linalg import solve_lower
 from gpmi.gp.posterior import Posterior
 from gpmi.types import Array, Mask, Numbers
 
@@ -18,6 +19,7 @@ TRACKED_BYTES = 2**31  # memory that V may take, 2 GiB: 268 observations on a mi
 TIE = 4.0  # scores this many units in the last place below the best tie with it: a few roundings of one formula
 CLOSE = 1e-9  # points whose scores are this close, relatively, are compared by the direct formula, in fixed blocks
 BLOCK, MANY = 16, 1024  # points of such a block, and of a block if there are more than MANY points: our choice
+AT_ONCE = 32  # more new rows than this are computed together, by matrices; our choice, not tuned
 _BLOCK_ROWS = 32  # rows of V allocated together; our choice, not tuned
 _CHUNK_VALUES = 2**22  # kernel values computed at once, 32 MiB; our choice, not tuned
 _PORTION = 32  # scores that a lazy search computes first; each portion is twice the last. Our choice, not tuned
@@ -81,7 +83,13 @@ class Tracked:
         Row s of V is (k(x_s, z) - L_s,<s V_<s) / L_ss; it adds whitened_s V_s to mu and takes V_s^2 from var.
         """
         mu, var, blocks = self.mu.copy(), self.var.copy(), self._blocks
-        for s in range(self.posterior.n, posterior.n):
+        begin = self.posterior.n
+        if posterior.n - begin > AT_ONCE:
+            blocks, v = _with_rows(blocks, begin, posterior, self.z)
+            mu += posterior.whitened[begin:] @ v
+            var -= np.einsum("ij,ij->j", v, v)
+            begin = posterior.n
+        for s in range(begin, posterior.n):
             blocks, v = _with_row(blocks, s, posterior, self.z)
             mu += posterior.whitened[s] * v
             var -= v * v
@@ -105,6 +113,27 @@ def _with_row(blocks: tuple[_Block, ...], s: int, posterior: Posterior, z: Array
     v = next_row(posterior.kernel(posterior.x[s : s + 1], z)[0], posterior.factor.row(s), above)
     last.v[filled], last.x[filled], last.used = v, posterior.x[s], filled + 1
     return blocks, v
+
+
+def _with_rows(
+    blocks: tuple[_Block, ...], begin: int, posterior: Posterior, z: Array
+) -> tuple[tuple[_Block, ...], Array]:
+    """The blocks with all rows of V from `begin` on behind their first rows, and those rows. O(n^2 m) by matrices."""
+    own: list[_Block] = []
+    start = 0
+    for block in blocks:  # the last one is cut after our rows, so that another can follow
+        rows = min(len(block.v), begin - start)
+        own += [_Block(block.v[:rows], block.x[:rows], rows)] if rows else []
+        start += rows
+    lower, x = posterior.factor.rows(begin), posterior.x[begin:]
+    v = np.empty((len(x), len(z)))
+    for part in chunks(len(z), posterior.n):
+        right, start = posterior.kernel(x, z[part]), 0
+        for block in own:
+            right -= lower[:, start : start + len(block.v)] @ block.v[:, part]
+            start += len(block.v)
+        v[:, part] = solve_lower(lower[:, begin:], right)
+    return (*own, _Block(v, x, len(x))), v
 
 
 def next_row(covariance: Array, lower: Array, above: Iterable[Array]) -> Array:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from gpmi.cube import sobol
 from gpmi.gp.posterior import Posterior
 from gpmi.space import Parameters, Space
-from gpmi.types import Array
+from gpmi.types import Array, Point
 
 SCREEN = 512  # points of the screen, a power of 2 for Sobol: as many moments as an ask can afford at n = 1000
 NEIGHBOURS = 64  # points of the screen close to the best known ones: an eighth of it, our choice, not tuned
@@ -21,6 +23,26 @@ def design_of(space: Space, seed: int, count: int) -> Array:
         return space.rows[order]
     assert isinstance(space, Parameters)
     return space.from_unit(sobol(space.unit_dim, max(4, count.bit_length()), (seed, 0)))
+
+
+class Design:
+    """The points of the initial design, one after the other. It remembers them, because finding them takes a while."""
+
+    def __init__(self, space: Space, seed: int) -> None:
+        self._space, self._seed = space, seed
+        self._known: list[tuple[Point, bytes]] = []  # the points, each with the bytes of its coordinates
+
+    def first_outside(self, taken: Mapping[bytes, int]) -> Point | None:
+        """The first point whose coordinates are not in `taken`; None if the space has too few points."""
+        for x, place in self._known:
+            if place not in taken:
+                return x
+        for row in design_of(self._space, self._seed, len(taken) + 1)[len(self._known) :]:
+            x = self._space.decode(row)
+            self._known.append((x, self._space.encode(x).tobytes()))
+            if self._known[-1][1] not in taken:
+                return x
+        return None
 
 
 def screen_of(space: Space, seed: int) -> Array:

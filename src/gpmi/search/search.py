@@ -16,6 +16,9 @@ from gpmi.search.screens import best_observed, screen_of
 from gpmi.space import Parameters, Space, SpaceExhausted
 from gpmi.types import Array, Mask
 
+LAZY = 20  # products that a value of the kernel costs: a square root, an exponential and a few sums; measured roughly
+FEW = 256  # with no more observations than this tracking begins at once: 256^2 products a row are cheap
+
 
 class Search:
     """The argmax of a policy's score over a space, for one posterior after the other.
@@ -27,8 +30,10 @@ class Search:
     def __init__(self, space: Space, seed: int, *, repeats: bool) -> None:
         self._space, self._seed, self._repeats = space, seed, repeats
         self._anchor: Posterior | None = None  # where the moments and bounds below start from
-        self._tracked: Tracked | None = None
+        self._tracked: Tracked | None = None  # of the values told
+        self._extended: Tracked | None = None  # of the objective's posterior
         self._bound: Array | None = None
+        self._lazy_searches = 0  # since the prior changed, where tracking was possible
         self._nugget = 0.0  # of the posterior that the bounds belong to
         self._seen: tuple[set[int], Mask | None] = set(), None
 
@@ -46,7 +51,8 @@ class Search:
         O(n m) on a finite set of m points and for a screen; after a change of the prior O(n^2 m).
         """
         if anchor is not self._anchor:
-            self._anchor, self._tracked, self._bound = anchor, None, None
+            self._anchor, self._tracked, self._extended, self._bound = anchor, None, None, None
+            self._lazy_searches = 0
         if self._space.rows is None:
             return self._best_point(objective, told, taken, rng, normals)
         return self._best_row(objective, told, taken, rng, normals)
@@ -85,8 +91,8 @@ class Search:
         # Right after a fit the prior may change again soon: a lazy search is cheaper than starting to track all rows.
         prior_is_new = 0 < self._anchor.n == told.n
         if not Tracked.fits(posterior.n, len(rows)):
-            self._tracked = None
-        elif not (objective.members or (prior_is_new and policy.grows_with_var)):
+            self._tracked = self._extended = None
+        elif not (objective.members or (policy.grows_with_var and (prior_is_new or self._lazy_is_cheaper(told)))):
             tracked = self._follow(rows, told, posterior)
         if posterior.nugget != self._nugget:  # with more noise variances are larger: old ones bound them no longer
             self._bound, self._nugget = None, posterior.nugget
@@ -94,6 +100,17 @@ class Search:
         if bound is not None and posterior is told:
             self._bound = bound
         return found
+
+    def _lazy_is_cheaper(self, told: Posterior) -> bool:
+        """Whether a lazy search costs less than to begin tracking, as after many values came at once.
+
+        To begin costs O(n^2 m), a lazy search n m values of the kernel, each about as much as LAZY products. So the
+        search is lazy until that has cost as much as tracking would have.
+        """
+        if self._tracked is not None or told.n <= FEW:
+            return False
+        self._lazy_searches += 1
+        return self._lazy_searches * LAZY <= told.n
 
     @cached_property
     def _screen(self) -> Array:
@@ -108,7 +125,11 @@ class Search:
             if not base.extends_to(told):  # C became singular after the anchor
                 base = Tracked.start(told, z)
         self._tracked = base.follow(told)
-        return self._tracked.follow(posterior) if self._tracked.extends_to(posterior) else Tracked.start(posterior, z)
+        extended = self._extended  # by the failed and pending trials of the last query
+        if extended is None or extended.z is not z or not extended.extends_to(posterior):
+            extended = self._tracked if self._tracked.extends_to(posterior) else Tracked.start(posterior, z)
+        self._extended = extended.follow(posterior)
+        return self._extended
 
     def _excluded(self, rows: Array, taken: Mapping[int, Array]) -> Mask | None:
         """Which rows have the coordinates of a trial in `taken`. O(m) for each trial that is new there."""
