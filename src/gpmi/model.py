@@ -166,7 +166,7 @@ def _state(space: Space, told: Posterior, posterior: Posterior, log: Log, horizo
 def promises(posterior: Posterior, counted: Mask) -> Promises:
     """The account of promises of the observations in the mask `counted` (n,), read off the posterior. O(n).
 
-    With pivots L_ss in query order and whitened values w = L^-1 (y - m), y_s was predicted as N(y_s - L_ss w_s, L_ss^2).
+    With the pivots L_ss in query order and w = L^-1 (y - m), y_s was predicted as N(y_s - L_ss w_s, L_ss^2).
     """
     pivot, surprise = posterior.factor.diagonal, posterior.whitened
     return account(posterior.y - pivot * surprise, posterior.predictive_var, pivot, surprise, counted)
