@@ -21,8 +21,8 @@ __all__ = ["RBF", "Kernel", "Linear", "Matern", "Product", "Pullback", "Stationa
 class Stationary(Kernel):
     """k(x, z) = v kappa(r^2), r^2 = sum_k (x_k - z_k)^2 / l_k^2, with v the variance and l the lengthscale.
 
-    A number is a given value, also the default 1.0; None means that it is to be learned. `lengthscale` may be one number
-    for all coordinates, or a sequence with a number or None for each.
+    A number is a given value, and so is the default 1.0; None means that it is to be learned. `lengthscale` may be one
+    number for all coordinates, or a sequence with a number or None for each.
 
     A subclass gives `kappa_and_slope`, from which everything else follows: with h = d kappa / d r^2,
     dk/dx_k = 2 v h (x_k - z_k) / l_k^2 and dk/dlog l_k = -2 v h (x_k - z_k)^2 / l_k^2.

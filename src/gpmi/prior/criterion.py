@@ -1,6 +1,6 @@
-"""The criterion: how probable the unknowns q are given y, or how well they predict each y from the others.
+"""The criterion of a fit: the evidence log p(y | q) of the unknowns q, or how well they predict each y from the others.
 
-The loss is -(criterion + log p(q)). y is standardised, the mean of f is constant and unknown.
+The loss is -(criterion + log p(q)), without constants. y is standardised; the mean of f is constant and unknown.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from gpmi.prior.data import subset
 from gpmi.prior.unknowns import DEFAULT, Unknowns
 from gpmi.types import Array
 
-NO_FIT = 1e100  # the loss where C is not positive definite
-_MEAN_SD = 1.0  # the prior of the constant mean is N(0, 1), in standard deviations of y; our choice, not tuned
+NO_FIT = 1e100  # stands for an infinite loss, where C is not positive definite
+_MEAN_SD = 1.0  # the constant mean has the prior N(0, 1), in standard deviations of y; our choice, not tuned
 
 
 def leave_one_out(precision: Array, y: Array) -> tuple[float, Array]:
@@ -55,7 +55,7 @@ class Criterion:
         self.unknowns: Unknowns = covariance.unknowns
         n = len(y)
         self._b = np.stack([y, np.ones(n)], axis=1)
-        self._c = np.empty((n, n))  # written anew by every evaluation, see PairwiseMatern
+        self._c = np.empty((n, n))  # overwritten by every evaluation, as in PairwiseMatern
 
     def on_at_most(self, size: int) -> Criterion:
         """The same function of q for at most `size` of the observations."""
@@ -74,7 +74,7 @@ class Criterion:
         return 0.0 if solved is None else solved.mean
 
     def misfit(self, q: Array) -> float:
-        """(y - m)^T C^-1 (y - m) / n, which is 1 in the mean if the model is true."""
+        """(y - m)^T C^-1 (y - m) / n, whose expectation is 1 if the model is true."""
         solved = self._solve(q) if len(self.y) else None
         if solved is None:
             return 0.0
@@ -123,7 +123,7 @@ class Criterion:
     def _minus_loo(self, solved: _Solved) -> tuple[float, Array, Array]:
         """-sum_i log p(y_i | the other y, q) - n/2 log 2 pi, and 2 d / d C by pair and diagonal.
 
-        The mean is integrated out: y ~ N(0, C + _MEAN_SD^2 1 1^T), whose inverse is by Sherman and Morrison.
+        The mean is integrated out: y ~ N(0, C + _MEAN_SD^2 1 1^T), inverted by the Sherman-Morrison formula.
         """
         lower, solution, _ = solved.inverted
         pairs = self.covariance.pairs
@@ -141,12 +141,12 @@ class Setting:
     template: Kernel  # what is None is learned
     noise_var: float | None
     span: Array  # (d,), the width of the space
-    groups: tuple[int, ...]  # (d,), the parameter that each coordinate belongs to: it has one lengthscale
-    loo: bool = False  # the leave-one-out predictive likelihood in place of the marginal one
+    groups: tuple[int, ...]  # (d,), the parameter of each coordinate; the coordinates of one share a lengthscale
+    loo: bool = False  # the leave-one-out predictive likelihood in place of the marginal likelihood
 
     @property
     def all_unknown(self) -> bool:
-        """Whether nothing of the prior is given, so that the units of y are free."""
+        """Whether nothing of the prior is given. Only then may y be transformed."""
         return self.noise_var is None and bool(np.isnan(self.template.theta).all())
 
     def criterion(self, x: Array, y: Array, scale: float) -> Criterion:
