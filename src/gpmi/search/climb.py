@@ -26,9 +26,9 @@ Differentiable: TypeAlias = Callable[[Array, Numbers], tuple[Array, Array]]
 # Measured on six problems of the comparison (benchmarks/problems.py, 40 evaluations each) where it says so; otherwise
 # our choices, not tuned.
 ROUNDS = 60  # at most: a safeguard. Measured: the median climb takes 4 rounds, one in twenty 19 or more
+GIVE_UP = 1e-6  # a step shorter than this, in widths of the box, ends a climb
 RADIUS = 0.125  # of the first trust region, in units of reach. Measured: with 0.5 a third more points are evaluated
 DIFFERENCE = 1e-5  # step of the finite differences of gradients, in widths of the box: far above rounding
-GIVE_UP = 1e-6  # a step shorter than this, in widths of the box, ends a climb
 SAME_PEAK = 0.02  # starts closer than this, in widths of the box, climb the same peak
 _TINY = 1e-300  # keeps a quotient finite where numerator and denominator are 0
 
