@@ -57,7 +57,7 @@ def fit(
 ) -> Prior:
     """The most probable prior of warp(y) given y at x, or with setting.loo the one that predicts y best.
 
-    An evaluation of the loss, with analytic gradients, costs O(n^3); a descent takes about six. Short lengthscales
+    An evaluation of the loss, with analytic gradients, costs O(n^3); a descent takes about five. Short lengthscales
     without noise and long lengthscales with noise can both explain rough data. So a `wide` search compares three
     starts: the centre of the hyper-prior, the same with much noise, and `warm`, an earlier fit. A search that is not
     wide starts from `warm` alone. With `rng` the result also has SAMPLES draws of the prior given y.

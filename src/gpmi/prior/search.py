@@ -12,7 +12,7 @@ from gpmi.prior.criterion import NO_FIT, Criterion
 from gpmi.types import Array, Mask
 
 # Our choices, not tuned.
-ROUNDS = 60  # steps of a descent, at most: a safeguard. On problems of the comparison 5 evaluations are the median
+ROUNDS = 60  # steps of a descent, at most: a safeguard. A descent took 24 evaluations at most, see `search/climb.py`
 _LONGEST = 2.0  # the longest step in any of the logarithms: a factor of 7
 _ENOUGH = 2e-2  # nats: a descent ends when the next step is expected to gain less. One sd from the peak is 0.5 nats
 _AT_BOUND = 1e-9  # a logarithm closer to a bound than this counts as at the bound: far above rounding
