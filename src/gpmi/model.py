@@ -1,6 +1,6 @@
-"""What is believed after n values: one frozen value, made from the log and extended by one value at a time.
+"""The model after n values: the prior and the posterior, as one frozen object that is extended value by value.
 
-Values are oriented so that larger is better (`gpmi.orientation`); "units of y" means that y, before the warp.
+y is oriented so that larger is better (`gpmi.orientation`). "Units of y" are those before the warp.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gpmi.types import Array, Event, Mask
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What a model depends on besides the values: the space, the rule for the prior, the seed."""
+    """What a model depends on besides the values: the space, the schedule of priors, the seed."""
 
     space: Space
     priors: Priors
@@ -38,22 +38,23 @@ class Setting:
 class Model:
     """The prior in use with n values, and the posterior given them.
 
-    The prior is learned from the first `anchor.n` values (`Priors.point`). Those enter the posterior together, the
-    others one by one, so the same values give the same model to the last bit, however they came.
+    The prior is learned from the first `anchor.n` values (`Priors.point`). These enter the posterior together, the
+    others one by one in the order of `tell`. So the same values in the same order give the same model to the last bit,
+    whether they were told one by one or replayed.
     """
 
     setting: Setting
     prior: Prior
-    anchor: Posterior  # given the values that the prior was learned from
-    posterior: Posterior  # given all of them; that of warp(y)
-    members: tuple[Posterior, ...] = ()  # the same under draws of the prior, with fit="mcmc"
+    anchor: Posterior  # of warp(y), given the values that the prior was learned from
+    posterior: Posterior  # of warp(y), given all values
+    members: tuple[Posterior, ...] = ()  # with fit="mcmc": `posterior` under each draw of the prior
 
     @staticmethod
     def after(setting: Setting, rows: Sequence[Array], y: Array, *known: Model | None) -> Model:
         """The model after the values y (n,) at `rows`, n coordinates (d,) each.
 
-        `known` are models after the first of these values. One with the right prior is extended, at O(n^2) a value;
-        without one the prior is learned, at O(n^3).
+        `known` are models after some of the first of these values. The longest that has the right prior is extended,
+        in O(n^2) for each further value. If there is none the prior is learned, in O(n^3).
         """
         point = setting.priors.point(len(rows))
         usable = [model for model in known if model is not None and model.anchor.n == point and model.n <= len(rows)]
@@ -62,7 +63,7 @@ class Model:
 
     @staticmethod
     def _learned(setting: Setting, rows: Sequence[Array], y: Array) -> Model:
-        """The model whose prior is learned from all these values."""
+        """The model whose prior is learned from all of these values."""
         x = np.array(rows).reshape(len(rows), setting.space.dim)
         prior = setting.priors(len(rows), x, y)
         start, z = prior.posterior(), prior.warp(y)
@@ -71,7 +72,7 @@ class Model:
         return Model(setting, prior, posterior, posterior, members)
 
     def extended(self, rows: Sequence[Array], y: Array) -> Model:
-        """The model after these values, of which the first n are known, under the same prior. O(n^2) for each other."""
+        """The model after these values, the first n of which it has already, under the same prior. O(n^2) a value."""
         posterior, members = self.posterior, self.members
         for s in range(self.n, len(rows)):
             z = self.prior.warp(y[s : s + 1])
@@ -91,12 +92,12 @@ class Model:
 
     @property
     def mixture(self) -> tuple[Posterior, ...]:
-        """The posteriors that share what is believed equally: the members, or the one posterior."""
+        """The posteriors with equal weights whose mixture is the model's belief: the members, or the one posterior."""
         return self.members or (self.posterior,)
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the library did to make this model that was not asked for."""
+        """What the library did to make this model without being asked: repairs, rejected fits."""
         return (*self.prior.events, *self.posterior.events)
 
     @cached_property
@@ -108,14 +109,14 @@ class Model:
         return best_mean(self.posterior, self.members, self.setting.space, self.setting.seed)
 
     def in_units_of_y(self, mu: float, sd: float) -> tuple[float, float]:
-        """The median of N(mu, sd^2) after the inverse of the warp, and half the width of its central 68 %."""
+        """The median and half the width of the central 68 % of y, where warp(y) ~ N(mu, sd^2)."""
         if not self.warp.bends:
             return mu, sd
         low, mid, high = self.warp.inverse(np.array([mu - sd, mu, mu + sd])).tolist()
         return mid, 0.5 * (high - low)
 
     def foreseen(self) -> tuple[float, float, float]:
-        """mu_s, sigma_s^2 and the standardised residual of the last value, as predicted just before it. O(n)."""
+        """mu and var at the last point as predicted just before its value, and the standardised residual. O(n)."""
         posterior, s = self.posterior, self.n - 1
         surprise = float(posterior.whitened[s])
         mu = float(posterior.y[s]) - float(posterior.factor.diagonal[s]) * surprise
@@ -137,7 +138,8 @@ class Extensions:
     def extend(self, member: int, told: Posterior, log: Log) -> Posterior:
         """The posterior `told`, the member-th of its model, given failed trials at its worst value and pending ones.
 
-        A pending point is taken as observed at its own mean: mu stays, var falls. O(n^2) for each trial.
+        A pending point counts as observed with its posterior mean: mu stays as it is, and var falls around the point,
+        which pushes the next query away. O(n^2) for each trial.
         """
         worst = float(told.y.min()) if told.n else told.mean
         steps: list[tuple[int, float | None]] = [(number, worst) for number in log.failed]
@@ -155,7 +157,7 @@ class Extensions:
 def objective(
     model: Model, policy: Policy, log: Log, horizon: int | None, extensions: Extensions | None = None
 ) -> Objective:
-    """The policy's score given the values told, failed trials at the worst of them, and pending trials."""
+    """The policy's score, with failed and pending trials taken into account (`Extensions`)."""
     extensions = extensions or Extensions()
 
     def of(member: int, told: Posterior) -> Objective:
@@ -167,7 +169,7 @@ def objective(
 
 
 def _state(space: Space, told: Posterior, posterior: Posterior, log: Log, horizon: int | None) -> State:
-    """What a policy may know, for a posterior of the values told that is extended by failed and pending trials."""
+    """The state for a policy: `told` is given the values told, `posterior` also failed and pending trials."""
     chosen = log.chosen([*log.told, *log.failed, *log.pending])
     size, dim = space.extent
     return State(
@@ -184,14 +186,14 @@ def _state(space: Space, told: Posterior, posterior: Posterior, log: Log, horizo
 
 
 def promises(posterior: Posterior, counted: Mask) -> Promises:
-    """The promises of the observations in the mask `counted` (n,), and what was kept of them. O(n).
+    """The account of promises of the observations in the mask `counted` (n,), read off the posterior. O(n).
 
-    The pivots of the factor in query order and the whitened values hold every one-step-ahead prediction.
+    With the pivots L_ss in query order and w = L^-1 (y - m), y_s was predicted as N(y_s - L_ss w_s, L_ss^2).
     """
     pivot, surprise = posterior.factor.diagonal, posterior.whitened
     return account(posterior.y - pivot * surprise, posterior.predictive_var, pivot, surprise, counted)
 
 
 def information_of(var: float, noise_var: float) -> float:
-    """What a value with this predictive variance tells about f, log(1 + var / noise_var) / 2 nats."""
+    """What a value tells about f where f had the variance var before it: log(1 + var / noise_var) / 2 nats."""
     return 0.5 * math.log1p(var / noise_var) if noise_var > 0.0 else math.inf

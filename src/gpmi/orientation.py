@@ -1,7 +1,7 @@
-"""The door between the user's y and the model's: inside, larger is always better.
+"""Between the user's y and the model's y: in the model, larger is always better.
 
-Minimising f is maximising -f. The sign is turned once, where a value comes in, and back where a number, a posterior or
-a warp goes out; nothing in between knows the goal. Turning a sign is exact, so nothing is lost on the way.
+To minimise f is to maximise -f. The sign is changed once, where a value comes in, and changed back where a number, a
+posterior or a warp goes out. Nothing in between knows the goal. A change of sign is exact in floating point.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Goal = Literal["max", "min"]
 
 
 class MirroredNormals(np.random.Generator):
-    """The generator with the same state, whose standard normal numbers are the negatives."""
+    """A generator on the same bit generator whose standard normal numbers have the opposite sign."""
 
     def standard_normal(self, *args: Any, **kwargs: Any) -> Any:
         return -super().standard_normal(*args, **kwargs)
@@ -27,31 +27,31 @@ class MirroredNormals(np.random.Generator):
 
 @dataclass(frozen=True)
 class Orientation:
-    """How y is turned so that larger is better; turning twice changes nothing, so the same methods lead in and out."""
+    """Changes the sign of y if the goal is "min". It is its own inverse, so the same methods serve both directions."""
 
     goal: Goal
 
     @property
     def mirrors(self) -> bool:
-        """Whether the sign is turned at all."""
+        """Whether the sign is changed."""
         return self.goal == "min"
 
     def value(self, y: float) -> float:
-        """y with its sign turned, or as it is."""
+        """-y, or y."""
         return 0.0 - y if self.mirrors else y  # 0.0 - y is never -0.0
 
     def values(self, y: Array) -> Array:
-        """The same for an array."""
+        """-y, or y, for an array."""
         return 0.0 - y if self.mirrors else y  # 0.0 - y is never -0.0
 
     def posterior(self, posterior: Posterior) -> Posterior:
-        """The posterior of -f, or of f."""
+        """The posterior of -f, or that of f."""
         return posterior.mirrored() if self.mirrors else posterior
 
     def warp(self, warp: Warp) -> Warp:
-        """The transformation of -y that is the mirror image of that of y, or that of y."""
+        """The transformation y -> -W(-y), or W."""
         return warp.mirrored() if self.mirrors else warp
 
     def normals(self, rng: np.random.Generator) -> np.random.Generator:
-        """`rng` for draws of f: a draw of -f is the mirror image of what the same numbers give for f."""
+        """The generator for draws of f: with the goal "min" a draw of -f is minus what the same numbers give for f."""
         return MirroredNormals(rng.bit_generator) if self.mirrors else rng

@@ -2,7 +2,7 @@
 
     stop = RegretBelow(0.01) | Seconds(600) | (PhiBelow(0.01) & Stagnation(20))
 
-A rule is asked after every evaluation. Those that ask the model wait until the policy has chosen a point.
+A rule is asked after every evaluation. A rule about the model never stops before a point that the policy chose is told.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Both(Rule):
 
 @dataclass(frozen=True)
 class Budget(Rule):
-    """So many evaluations, failed ones included."""
+    """Stop after this number of evaluations, failed ones included."""
 
     evaluations: int
 
@@ -80,7 +80,7 @@ class Budget(Rule):
 
 @dataclass(frozen=True)
 class Seconds(Rule):
-    """So much time, by the clock on the wall. An evaluation that has begun is waited for."""
+    """Stop when this many seconds have passed since the start. An evaluation that has begun is not interrupted."""
 
     limit: float
 
@@ -93,7 +93,7 @@ class Seconds(Rule):
 
 @dataclass(frozen=True)
 class Target(Rule):
-    """A value as good as this was observed."""
+    """Stop when a value at least as good as this was observed."""
 
     value: float
 
@@ -110,7 +110,7 @@ class Target(Rule):
 
 @dataclass(frozen=True)
 class Stagnation(Rule):
-    """The best observed value has not improved in so many evaluations."""
+    """Stop when the last `evaluations` values told brought no new best value."""
 
     evaluations: int
 
@@ -125,11 +125,12 @@ class Stagnation(Rule):
 
 @dataclass(frozen=True)
 class PhiBelow(Rule):
-    """phi_t(x_t) was below a threshold at the policy's last query: the rule in the sources of the paper.
+    """Stop when phi_t(x_t) was below eps at the policy's last query: the rule in the sources of the paper.
 
-    phi is small where the policy wants to learn no more, which is no proof that there is nothing to learn: GP-MI's is
-    small once it has locked in. So the rule needs company; alone it leaves an event where the ledger says that the
-    model is over-confident or the run locked in. phi is in units of y, of `opt.warp(y)` where y is transformed.
+    A small phi says that the policy does not want to learn more, not that there is nothing to learn: GP-MI's phi is
+    small once it has locked in. So combine the rule with another one. If it stops a run whose ledger says that the
+    model is over-confident or the run locked in, the result has an event "doubtful stop". phi is in units of y, or of
+    `opt.warp(y)` where y is transformed.
     """
 
     eps: float
@@ -157,7 +158,7 @@ class PhiBelow(Rule):
 
 @dataclass(frozen=True)
 class RegretBelow(Rule):
-    """The simple regret max f - f(recommended) is at most eps, in units of y, with probability `level`."""
+    """Stop when the simple regret max f - f(recommended) is at most eps, in units of y, with probability `level`."""
 
     eps: float
     level: float = 0.95
@@ -174,7 +175,10 @@ class RegretBelow(Rule):
 
 @dataclass(frozen=True)
 class RegretBelowNoise(Rule):
-    """The simple regret is at most the sd of the noise, or 1e-4 prior sd if that is more, with probability `level`."""
+    """Stop when the simple regret is at most the sd of the noise with probability `level`.
+
+    Where the noise is below 1e-4 prior sd, which draws of the regret do not resolve, that takes its place.
+    """
 
     level: float = 0.95
 
@@ -189,7 +193,7 @@ class RegretBelowNoise(Rule):
 
 @dataclass(frozen=True)
 class ImprovementBelow(Rule):
-    """No evaluation can be expected to improve on the recommended point by as much as it costs, in units of y."""
+    """Stop when max over x of E[(f(x) - f(recommended))^+] is below the price of one evaluation, in units of y."""
 
     price: float
 
@@ -225,6 +229,6 @@ def _asked(rule: Rule, optimizer: Optimizer, seconds: float) -> Stop | None:
 
 
 def _once_chosen(optimizer: Optimizer) -> Ledger | None:
-    """The ledger, once a point that the policy chose has been told: a model of the initial design alone says little."""
+    """The ledger once a point that the policy chose was told, else None: a model of the initial design says little."""
     ledger = optimizer.ledger
     return ledger if any(trial.origin == "policy" for trial in ledger.trials) else None

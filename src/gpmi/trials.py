@@ -1,4 +1,4 @@
-"""The log of a run: which points were asked or told, what became of each, and in which order. It knows no model."""
+"""The log of a run: which points were asked or told, the outcome of each, and in which order. It knows no model."""
 
 from __future__ import annotations
 
@@ -19,36 +19,39 @@ Status: TypeAlias = Literal["pending", "told", "failed"]
 Origin: TypeAlias = Literal["design", "policy", "user"]
 Happened: TypeAlias = Literal["added", "told", "failed", "forgotten"]
 
-LARGEST = 1e100  # of |y|: its square must be a number, also after a few sums and products
+LARGEST = 1e100  # the largest |y|: y^2 = 1e200 leaves room for sums and products below the largest float, 1.8e308
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trial:
-    """One point: where it came from, what was predicted when it was chosen, and what became of it."""
+    """One point: where it came from, what was predicted for it, and its outcome."""
 
     number: int
     x: Point
     y: float | None
     status: Status
     origin: Origin  # asked as part of the initial design, asked by the policy, or told without being asked
-    order: int | None = None  # when its outcome came in, among all outcomes
-    mu: float | None = None  # the posterior mean at x when the policy chose it; the median where y was transformed
-    sd: float | None = None  # the posterior standard deviation of f there, or half the width of its central 68 %
-    phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi, in the units of the transformed y
-    gamma_hat: float | None = None  # gamma_hat_{t-1}, in the square of these units
-    explored: bool | None = None  # whether mu was more than a noise sd below the best mean at a told point
+    order: int | None = None  # the place of its outcome among all outcomes, from 0; None while it is pending
+    # f(x) as predicted when the policy chose x, or when y was told if the policy did not choose it. In units of y:
+    # where y was transformed mu is the median, and sd half the width of the central 68 %.
+    mu: float | None = None
+    sd: float | None = None
+    # Of the policy's choice, in units of the transformed y; None where the policy did not choose:
+    phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi
+    gamma_hat: float | None = None  # the gamma_hat that phi_t was computed with
+    explored: bool | None = None  # whether mu was more than one sd of the noise below the best mean at a told point
     # Under the model of the policy's last choice, extended by the values told since:
     surprise: float | None = None  # (y - mu) / sqrt(var + noise_var)
-    information: float | None = None  # what y told about f in nats, log(1 + var / noise_var) / 2
-    asked: float | None = None  # when it was asked, in seconds since 1970; None for a point that never was
-    ended: float | None = None  # when its outcome came in
+    information: float | None = None  # what y tells about f, log(1 + var / noise_var) / 2, in nats
+    asked: float | None = None  # the time when it was asked, in seconds since 1970; None if it was told without asking
+    ended: float | None = None  # the time when its outcome came in
 
     def __repr__(self) -> str:
         return trial_line(self.number, self.x, self.y, self.status, self.origin)
 
 
 class Entry(NamedTuple):
-    """One thing that happened to one trial."""
+    """One entry of the log: what happened to which trial, and when."""
 
     what: Happened
     number: int  # of the trial
@@ -58,7 +61,7 @@ class Entry(NamedTuple):
 class Log:
     """The trials of a run and what happened to them, in order.
 
-    Trials go by number. A number is never used again, also not after its point was given back.
+    A trial is identified by its number. A number is never used again, not even after its point was forgotten.
     """
 
     def __init__(self) -> None:
@@ -66,7 +69,7 @@ class Log:
         self._rows: dict[int, Array] = {}
         self._entries: list[Entry] = []
         self._next_number = 0
-        # The numbers of the trials by what became of them, each in the order in which that happened.
+        # The numbers of the trials by status, each in the order in which they got that status.
         self._pending: dict[int, None] = {}
         self._told: list[int] = []
         self._failed: list[int] = []
@@ -106,7 +109,7 @@ class Log:
 
     @property
     def failed(self) -> Sequence[int]:
-        """The numbers of the trials that failed, in the order in which they did."""
+        """The numbers of the trials that failed, in the order in which they failed."""
         return self._failed
 
     @property
@@ -176,7 +179,7 @@ class Log:
         return trial
 
     def settle(self, number: int, y: float | None, ended: float | None = None) -> Trial:
-        """Record the outcome of a pending trial: its value, or None if it failed; now, unless it `ended` earlier."""
+        """Record the outcome of a pending trial: its value y, or None if it failed; `ended` is now by default."""
         ended, order = time.time() if ended is None else ended, len(self._told) + len(self._failed)
         status: Literal["told", "failed"] = "failed" if y is None else "told"
         trial = replace(self._trials[number], status=status, y=y, order=order, ended=ended)
@@ -192,7 +195,7 @@ class Log:
         return trial
 
     def note(self, number: int, **said: Any) -> Trial:
-        """Add what the model says of a trial."""
+        """Fill further fields of a trial."""
         self._trials[number] = replace(self._trials[number], **said)
         return self._trials[number]
 
@@ -224,7 +227,7 @@ SAID = ("mu", "sd", "phi", "gamma_hat", "explored", "surprise", "information", "
 
 
 def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
-    """Add the trials of an earlier run, with their predictions, and then their outcomes in their order."""
+    """Add the trials of an earlier run with their predictions, then their outcomes in the order of that run."""
     numbers = [
         log.add(trial.x, row, trial.origin, **{name: getattr(trial, name) for name in SAID}).number
         for trial, row in zip(trials, rows, strict=True)
@@ -235,7 +238,7 @@ def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
 
 
 def checked_trial(trial: Any) -> Trial:
-    """A trial of another run, whose point is yet to be checked."""
+    """A trial of another run, with every field checked but its point."""
     if not isinstance(trial, Trial):
         raise TypeError(f"trials has {trial!r}; give the trials of a Result or an Optimizer")
     checks.one_of("status", trial.status, get_args(Status))
@@ -246,7 +249,7 @@ def checked_trial(trial: Any) -> Trial:
 
 
 def checked_value(y: Any) -> float:
-    """A finite y that can be squared."""
+    """y as a finite number that is small enough to be squared."""
     value = checks.number("y", y, "give one finite number, or call fail(x) for an evaluation that has none")
     if abs(value) > LARGEST:
         raise ValueError(f"y is {y!r}, too large to be squared; give values below {LARGEST:g}, in other units")

@@ -4,8 +4,8 @@ Derivatives are given as pullbacks: a kernel evaluates itself once and returns, 
 that contracts any weights W of the shape of K with the derivatives of K. So no (m, n, d) array is ever built,
 and sums and products of kernels need one line each.
 
-A hyper-parameter that is None is unknown: `gpmi.Optimizer` learns it. A kernel with one is a template, which has no
-values before it is filled.
+A hyper-parameter that is None is unknown, and `gpmi.Optimizer` learns it. A kernel with an unknown hyper-parameter is a
+template: it can be evaluated only after numbers are filled in.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Kernel(ABC):
     @property
     @abstractmethod
     def dim(self) -> int | None:
-        """The number of coordinates the kernel is made for; None where any will do."""
+        """The number of coordinates that the kernel needs; None if it works with any number."""
 
     @abstractmethod
     def reach(self, d: int) -> Array:
-        """The distance along each of d coordinates over which k changes much; infinite where it never does."""
+        """The distance along each of d coordinates over which k changes much, (d,); infinite for a linear kernel."""
 
     def for_dim(self, d: int) -> Kernel:
-        """The same kernel, with d lengthscales to be learned wherever lengthscale is None."""
+        """The same kernel, with one lengthscale to be learned for each of d coordinates where lengthscale is None."""
         return self
 
     def filled(self, theta: Array) -> Kernel:
@@ -73,7 +73,7 @@ class Kernel(ABC):
 
     @property
     def unknown(self) -> bool:
-        """Whether a hyper-parameter is None, so that the kernel has no values before it is learned."""
+        """Whether a hyper-parameter is None. Such a kernel cannot be evaluated before that is learned."""
         return bool(np.isnan(self.theta).any())
 
     def require_known(self) -> None:

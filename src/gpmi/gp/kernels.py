@@ -19,7 +19,10 @@ __all__ = ["RBF", "Kernel", "Linear", "Matern", "Product", "Pullback", "Stationa
 
 @dataclass(frozen=True)
 class Stationary(Kernel):
-    """v * kappa(r^2) with r^2 = sum_k (x_k - z_k)^2 / l_k^2; what is None among v and l is to be learned.
+    """k(x, z) = v kappa(r^2), r^2 = sum_k (x_k - z_k)^2 / l_k^2, with v the variance and l the lengthscale.
+
+    A number is a given value, and so is the default 1.0; None means that it is to be learned. `lengthscale` may be one
+    number for all coordinates, or a sequence with a number or None for each.
 
     A subclass gives `kappa_and_slope`, from which everything else follows: with h = d kappa / d r^2,
     dk/dx_k = 2 v h (x_k - z_k) / l_k^2 and dk/dlog l_k = -2 v h (x_k - z_k)^2 / l_k^2.
@@ -56,7 +59,7 @@ class Stationary(Kernel):
     def kappa_and_slope(self, r2: Array) -> tuple[Array, Array]:
         """kappa(r^2) with kappa(0) = 1, and its derivative by r^2.
 
-        The derivative must be finite. Where it is infinite at r = 0, give any number there: it is multiplied by 0.
+        The derivative must be finite. Where it is infinite at r = 0, return any number there: it is multiplied by 0.
         """
 
     def kappa(self, r2: Array) -> Array:
@@ -95,7 +98,7 @@ class Stationary(Kernel):
 
     @cached_property
     def known_variance(self) -> float:
-        """The variance as a number; refused where it is None."""
+        """The variance as a number; an error if a hyper-parameter is None."""
         return _known_variance(self, self.variance)
 
     @cached_property
@@ -131,7 +134,7 @@ class Stationary(Kernel):
 
         def pull(w: Array) -> Array:
             wh = w * slope
-            # sum_j wh_ij (x_i - z_j) as two products; the common shift keeps them small.
+            # sum_j wh_ij (x_i - z_j) as two products. Both are counted from z_0, so that less cancels between them.
             shift = zs[:1]
             gradient: Array = wh @ (zs - shift)
             gradient -= (xs - shift) * wh.sum(axis=1, keepdims=True)
@@ -176,8 +179,8 @@ class RBF(Stationary):
 class Matern(Stationary):
     """k(x, z) = v M_nu(s), s = sqrt(2 nu) r, M_nu(s) = 2^(1-nu) / Gamma(nu) s^nu K_nu(s).
 
-    Samples are differentiable k times for every k < nu. Elementary for nu half an odd number, by Bessel
-    functions otherwise. nu is always given: it is not among the hyper-parameters that are learned.
+    Samples are differentiable k times for every k < nu. M_nu is elementary where nu is half an odd number; otherwise it
+    takes Bessel functions, which are slower. nu is never learned.
     """
 
     nu: float = 2.5
@@ -200,7 +203,7 @@ class Matern(Stationary):
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """k(x, z) = v x . z: the functions f(x) = w . x with w ~ N(0, v I). With v None it is to be learned."""
+    """k(x, z) = v x . z: the functions f(x) = w . x with w ~ N(0, v I). If v is None it is to be learned."""
 
     variance: float | None = 1.0
 
@@ -209,7 +212,7 @@ class Linear(Kernel):
 
     @cached_property
     def known_variance(self) -> float:
-        """The variance as a number; refused where it is None."""
+        """The variance as a number; an error if it is None."""
         return _known_variance(self, self.variance)
 
     @property
@@ -249,7 +252,7 @@ class Linear(Kernel):
 
 
 def _squared_distances(x: Array, z: Array) -> Array:
-    """|x_i - z_j|^2, exactly 0 for equal points: |x|^2 + |z|^2 - 2 x.z would leave 1e-8 in r."""
+    """|x_i - z_j|^2, (m, n), exactly 0 for equal points: |x|^2 + |z|^2 - 2 x.z would leave an r of about 1e-8."""
     from scipy.spatial.distance import cdist
 
     r2: Array = cdist(x, z, "sqeuclidean")

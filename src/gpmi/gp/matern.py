@@ -10,9 +10,9 @@ from gpmi.types import Array
 def unit_matern(s: Array, nu: float) -> tuple[Array, Array]:
     """M_{nu-1}(s) and M_nu(s), with M(0) = 1; the first only for nu > 1.
 
-    From the recurrence of K_nu: M_{a+1} = M_a + s^2 / (4 a (a-1)) M_{a-1}. All terms are positive and bounded
-    by 1, so it neither cancels nor overflows for large nu. It starts at 1/2 and 3/2, which are elementary, or at
-    the Bessel functions of order a and a + 1 with 0 < a <= 1.
+    It uses the recurrence of K_nu: M_{a+1} = M_a + s^2 / (4 a (a-1)) M_{a-1}. All terms are positive and at most 1, so
+    nothing cancels or overflows for large nu. It starts from the orders 1/2 and 3/2, which are elementary, or from the
+    Bessel functions of order a and a + 1 with 0 < a <= 1.
     """
     a = nu if nu <= 1.0 else nu - np.ceil(nu) + 1.0  # in (0, 1], a whole number of steps below nu
     low = np.exp(-s) if a == 0.5 else _by_bessel(s, a)
@@ -31,7 +31,7 @@ def unit_matern(s: Array, nu: float) -> tuple[Array, Array]:
 
 
 def slope_below_one(s: Array, nu: float) -> Array:
-    """d M_nu / d r^2 with s^2 = 2 nu r^2, for nu <= 1; 0 at s = 0, where it is infinite."""
+    """d M_nu / d r^2 with s^2 = 2 nu r^2, for nu <= 1. At s = 0 it is infinite, and 0 is returned."""
     from scipy.special import gamma, kv
 
     away = s > 0.0

@@ -1,7 +1,7 @@
-"""Functions drawn from a posterior: values at chosen points, drawn jointly, and what lies between them.
+"""Functions drawn from a posterior: joint draws of their values at some points, and functions between these.
 
-`Draw` is one function whose values are drawn piece by piece, each piece given all before it. `Frame` draws many
-functions at once through the same points and gives them with gradients, as `Paths`.
+`Draw` is one function. Its values are drawn batch by batch, each batch given all before it. `Frame` draws many
+functions at once through the same points; the result, `Paths`, can be evaluated anywhere, with gradients.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from gpmi.types import Array
 # covariance of points that are almost equal would be singular. Our choice: a variance of 1e-10 is a hundred times the
 # smallest pivot that `linalg` accepts, and no regret is resolved more finely than 1e-5 prior sd.
 _BLUR, _BLUR_VAR = 1e-5, 1e-10
-_OPEN = 0.03  # prior sd of f that may stay unknown between the points of a frame: our choice, not tuned
-FEATURES = 512  # random features of a path. Monte Carlo would give k to 1 / sqrt(512) = 4 %; Sobol points do better.
-_INSIDE = 1e-12  # random numbers are kept this far from 0 and 1, where the inverse normal distribution is infinite
+_OPEN = 0.03  # the sd of f, in prior sd, that may remain between the points of a frame: our choice, not tuned
+FEATURES = 512  # random features of a path, our choice: k has an error of 1 / sqrt(512) = 4 %, less by Sobol points
+_INSIDE = 1e-12  # uniform numbers are kept this far from 0 and 1, where the normal quantile is infinite; our choice
 
 Features: TypeAlias = Callable[[Array], tuple[Array, Pullback]]  # z (m, d) -> phi (m, F), and W -> W . d phi / dz
 
 
 class Draw:
-    """One draw of f from a posterior, evaluated piece by piece: each value is drawn given all values before it."""
+    """One draw of f from a posterior, evaluated batch by batch: each value is drawn given all values before it."""
 
     def __init__(self, posterior: Posterior, rng: np.random.Generator) -> None:
         self._posterior, self._rng = posterior, rng
@@ -42,7 +42,7 @@ class Draw:
     def __call__(self, z: Array) -> Array:
         """f(z) for z (k, d), each value with an independent error of 1e-5 prior standard deviations.
 
-        O(n^2 (m + k) + m^2 k + k^3) after m points were asked before.
+        O(n^2 (m + k) + m^2 k + k^3) if m points were evaluated before.
         """
         posterior, k = self._posterior, len(z)
         block = posterior.covariance(z)
@@ -56,7 +56,7 @@ class Draw:
 
 
 class Frame(NamedTuple):
-    """Points z through which paths are drawn, and what all paths through them share."""
+    """Points z at which paths are drawn jointly, and the matrices that all these paths share."""
 
     posterior: Posterior
     z: Array  # (K, d)
@@ -74,7 +74,7 @@ class Frame(NamedTuple):
         return Frame(posterior, z, blur, factor, v)
 
     def leaves_open(self, probes: Array) -> bool:
-        """Whether f at some probe (m, d), once f is known at z, has an sd of more than _OPEN prior sd. O(K^2 m)."""
+        """Whether the sd of f at a probe, of (m, d), exceeds _OPEN prior sd even if f is known at z. O(K^2 m)."""
         if len(probes) == 0:
             return False
         var = self.posterior(probes)[1]
@@ -83,10 +83,10 @@ class Frame(NamedTuple):
         return bool(np.any(var > _OPEN**2 * self.posterior.kernel.diagonal(probes)))
 
     def paths(self, size: int, rng: np.random.Generator, *, rough: bool) -> Paths:
-        """`size` paths, O(size (n + K) (n + K + F)).
+        """Draw `size` paths. O(size (n + K) (n + K + F)).
 
-        If `rough`, random features let a path vary between the points as the prior does. Otherwise, and where the
-        kernel has no random features, it is the conditional mean there.
+        If `rough`, random features make a path vary between the points z as a draw of the posterior does. Otherwise,
+        and if the kernel has no random features, a path is the conditional mean between the points.
         """
         posterior = self.posterior
         normal = rng.standard_normal((len(self.z), size))
@@ -101,7 +101,7 @@ class Frame(NamedTuple):
             if posterior.n:
                 noise = np.sqrt(posterior.noise_var + posterior.jitter)[:, None]
                 off_x = off_x - features(posterior.x)[0] @ w - noise * rng.standard_normal(off_x.shape)
-        # Solve the covariance of (x, z) together, by elimination: cov(z, z) is the Schur complement of C in it.
+        # Solve with the joint covariance of (x, z) by block elimination: cov(z, z) is its Schur complement of C.
         whitened = posterior.factor.solve(off_x) if posterior.n else off_x
         by_z = self.factor.solve_transposed(self.factor.solve(off_z - self.v.T @ whitened))
         by_x = posterior.factor.solve_transposed(whitened - self.v @ by_z) if posterior.n else off_x
@@ -110,11 +110,11 @@ class Frame(NamedTuple):
 
 
 class Paths(NamedTuple):
-    """Draws of f, exact and joint at z, and functions in between: f_s = mean + phi . w_s + k(., centres) v_s.
+    """Draws of f that are exact and joint at z, continued to functions f_s = mean + phi . w_s + k(., centres) v_s.
 
-    The weights v_s are chosen so that f_s has the values that were drawn at z. Without features f_s is the conditional
-    mean given these values and the observations. With features phi . w_s ~ GP(0, k), up to the error of the features,
-    and at an observed point f_s is the observation minus a draw of the noise. Then f_s varies between the points as a
+    The weights v_s give f_s the values that were drawn at z. Without features, f_s is the conditional mean given these
+    values and the observations. With features, phi . w_s ~ GP(0, k) up to the error of the features, and v_s corrects
+    it: at an observed point f_s is the observation minus a draw of the noise. Then f_s varies between the points as a
     draw of the posterior does (Matheron's rule; Wilson et al. 2020).
     """
 
@@ -139,10 +139,10 @@ class Paths(NamedTuple):
 
 
 def random_features(kernel: Kernel, d: int, count: int, rng: np.random.Generator) -> Features | None:
-    """phi with E[phi(x) . phi(z)] = k(x, z), so that phi . w, w ~ N(0, I), is a path of the prior.
+    """phi with E[phi(x) . phi(z)] = k(x, z) (Rahimi and Recht 2007): phi . w with w ~ N(0, I) is a path of the prior.
 
-    Rahimi and Recht 2007. The kernel is expanded into a sum of products of RBF, Matern and Linear kernels, and each
-    product has `count` features. None if it has other kernels in it.
+    The kernel is expanded into a sum of products of RBF, Matern and Linear kernels, and each product gets `count`
+    features. None if it contains other kernels.
     """
     terms = _terms(kernel)
     if terms is None:
@@ -176,7 +176,7 @@ def _terms(kernel: Kernel) -> list[list[Kernel]] | None:
 
 
 def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) -> Features:
-    """Independent columns, each with E[phi(x) phi(z)] = k(x, z).
+    """`count` random columns phi, each with E[phi(x) phi(z)] = k(x, z).
 
     A stationary kernel of variance v and lengthscale l has the columns sqrt(2 v) cos(omega . x + b) with b uniform on
     [0, 2 pi]; omega l is standard normal for RBF, and Student's t with 2 nu degrees of freedom for Matern. Linear has
@@ -203,7 +203,7 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
 
 
 def _product(factors: list[tuple[Array, Pullback]]) -> tuple[Array, Pullback]:
-    """The products of several features, column by column, with the map that pulls weights back to the point."""
+    """The products of several features, column by column, and their pullback to the points."""
     (value, pull), *rest = factors
     for other, pull_other in rest:
         value, pull = value * other, _product_rule(value, pull, other, pull_other)

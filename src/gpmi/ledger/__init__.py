@@ -1,4 +1,4 @@
-"""What is known about a run, how sure it is, and what going on is worth."""
+"""What is known about a run, how certain it is, and what more evaluations are worth."""
 
 from gpmi.ledger.account import Ledger, LockIn, Step
 from gpmi.ledger.regret import Interval, Regret, credible_interval

@@ -1,7 +1,7 @@
-"""The law of max f under a posterior, jointly with f at points of interest: what a regret is made of.
+"""The distribution of max f under a posterior, jointly with f at some points: a regret is the difference of the two.
 
-f is drawn jointly at every point that may hold the maximum: of a finite set, or of a screen of the space. Between the
-points of a screen each draw is continued to a function, and that is climbed.
+On a finite set f is drawn jointly at every point that may hold the maximum. On a box it is drawn jointly at the points
+of a screen; each draw is then continued to a function on the whole box (a path), which is climbed.
 """
 
 from __future__ import annotations
@@ -22,13 +22,16 @@ from gpmi.search.screens import screen_of
 from gpmi.space import Parameters, Space
 from gpmi.types import Array, Mask
 
-REACH = 5.0  # sd: a point whose upper bound is below another's lower bound is the better one with P < 3e-7
-_GROUPS = 4  # sets of random features, drawn independently so that no single draw decides; our choice, not tuned
-_STARTS = 2  # points from which a path with features is climbed,
-_APART = 0.1  # no two of them closer than this, in diagonals of the space
-_ROUNDS = 12  # steps of the climb
-_LEVELS = 64  # levels of one discrete parameter that are tried at most
-_TINY = 1e-300
+REACH = 5.0  # sd above and below mu within which f is taken to lie; the error is below 3e-7, see `_most_plausible`
+
+# Our choices, not tuned. They limit the cost; the coverage that results is in docs/benchmarks/ledger.md.
+_GROUPS = 4  # independent sets of random features: the error of one set is shared by a quarter of the paths only
+_STARTS = 2  # points from which a path with random features is climbed
+_APART = 0.1  # the least distance between two starts of a path, in diagonals of the space
+_ROUNDS = 12  # steps of a climb; a rough maximum is enough
+_LEVELS = 64  # levels of one discrete parameter that are tried, at most
+
+_TINY = 1e-300  # keeps a quotient finite where its denominator is 0
 
 
 class Maxima(NamedTuple):
@@ -50,8 +53,8 @@ def draw_maxima(
 ) -> Maxima:
     """`size` joint draws of max f over the space and of f at `at`.
 
-    With K points that may hold the maximum O(n^2 m + n K^2 + K^3 + size K^2) on a finite set of m points. On a box m is
-    that of the screen, and the climb adds O(size (n + K)) a round.
+    On a finite set of m points, K of which may hold the maximum, it costs O(n^2 m + n K^2 + K^3 + size K^2). On a box
+    m and K are those of the screen, and each round of the climb adds O(size (n + K)).
     """
     if space.rows is not None:
         numbers = _most_plausible(posterior, space.rows)
@@ -78,10 +81,10 @@ def draw_maxima(
 
 
 def _most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
-    """Which of z (m, d) may hold the maximum of f over z, those most likely to beat the best mean first.
+    """The rows of z (m, d) that may hold the maximum of f over z; those most likely to exceed the largest mean first.
 
-    A point whose mu + REACH sd is below another's mu - REACH sd is left out: the difference of the two values has at
-    most the sum of their sd, so that it is the better one with P < 3e-7.
+    A point whose mu + REACH sd is below the mu - REACH sd of another one is left out. The sd of the difference of the
+    two values is at most the sum of their sd, so the first exceeds the second with a probability below 3e-7.
     """
     mu, var = moments_in_chunks(posterior, z)
     sd = np.sqrt(var)
@@ -92,19 +95,19 @@ def _most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
 
 
 def most_likely_better(posterior: Posterior, z: Array, row: Array, by: float) -> float:
-    """max over z (m, d) of P(f(z) - f(row) > by): what P(regret > by) is at least. O(n^2 m)."""
+    """max over z (m, d) of P(f(z) - f(row) > by), which is a lower bound of P(regret at row > by). O(n^2 m)."""
     from scipy.special import ndtr
 
     gap = (moments_in_chunks(posterior, z)[0] - posterior.mu(row)[0]) - by
     spread = spread_of_difference(posterior, z, row)
-    # Where the two values are the same, the means are too, up to the rounding of two ways to compute them.
+    # Where f(z) and f(row) are the same value, their means differ by rounding only: 1e-12 prior sd is more than that.
     surely = gap > 1e-12 * np.sqrt(posterior.kernel.diagonal(z))
     p = np.where(spread == 0.0, surely, ndtr(gap / np.sqrt(np.maximum(spread, _TINY))))
     return float(p.max())
 
 
 def spread_of_difference(posterior: Posterior, z: Array, row: Array) -> Array:
-    """Var[f(z_i) - f(row)] at z (m, d), 0 where it is nothing but rounding. (m,), O(n^2 m)."""
+    """Var[f(z_i) - f(row)] at z (m, d), and 0 where it is no more than rounding (1e-12 of k). (m,), O(n^2 m)."""
     spread = np.empty(len(z))
     (var_row,) = posterior(row[None])[1]
     for part in chunks(len(z), posterior.n):
@@ -117,7 +120,7 @@ def spread_of_difference(posterior: Posterior, z: Array, row: Array) -> Array:
 
 
 def _maxima(paths: Paths, space: Parameters) -> Array:
-    """The largest value found on each path: the best of climbs from its best points of z."""
+    """The largest value found on each path, by climbs from the points of z where the path is highest. (size,)"""
     values = paths.values.copy()  # (K, size)
     size = values.shape[1]
     best: Array = values.max(axis=0)
@@ -130,7 +133,7 @@ def _maxima(paths: Paths, space: Parameters) -> Array:
             moved, _ = best_levels(lambda z, which: paths(z, which)[0], space, z, value, _spread_levels)
             z, value = _climb(paths, space, moved)
         best = np.maximum(best, value)
-        for s in range(size if starts > 1 else 0):  # not the same peak again
+        for s in range(size if starts > 1 else 0):  # the next start shall not climb the same peak again
             near = ((unit - unit[first[s]]) ** 2).sum(axis=1) <= _APART**2 * unit.shape[1]
             values[near, s] = -np.inf
     return best
@@ -139,15 +142,16 @@ def _maxima(paths: Paths, space: Parameters) -> Array:
 def _climb(paths: Paths, space: Parameters, z: Array) -> tuple[Array, Array]:
     """Local maxima of the paths over the continuous coordinates, path s from z_s, all of them in lockstep.
 
-    Projected gradient steps in units of the kernel's reach, as long as the last two gradients suggest (Barzilai and
-    Borwein 1988); a step that does not improve is not taken, and the next one is a quarter as long. Not the climb of
-    `gpmi.search`, which would need d + 1 points for each of the hundreds of paths: see there.
+    Projected gradient steps in units of the kernel's reach. Their length comes from the last two gradients (Barzilai
+    and Borwein 1988). A step that does not improve is not taken, and the next one is a quarter as long. This is not
+    the climb of `gpmi.search`, which would need d + 1 points for each of the hundreds of paths; `search/climb.py`
+    compares the two.
     """
     free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
     metric = np.where(free, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
     which = np.arange(len(z))
     value, gradient = paths(z, which)
-    length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), _TINY)  # a tenth of the reach at first
+    length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), _TINY)  # the first step: a tenth of reach
     for _ in range(_ROUNDS):
         new = np.clip(z + (length[:, None] * metric) * gradient, space.lo, space.hi)
         new_value, new_gradient = paths(new, which)
@@ -164,7 +168,7 @@ def _climb(paths: Paths, space: Parameters, z: Array) -> tuple[Array, Array]:
 
 
 def _spread_levels(levels: Array, here: Array) -> Array:
-    """At most _LEVELS levels, spread evenly, both ends included."""
+    """At most _LEVELS of the levels, spread evenly, the first and the last included."""
     count = len(levels)
     picked: Array = levels[np.unique(np.linspace(0, count - 1, min(count, _LEVELS)).round().astype(int))]
     return picked

@@ -13,8 +13,10 @@ from gpmi.model import Model
 from gpmi.text import aligned, interval, regret_lines
 from gpmi.types import Array, Mask, Point
 
-DRAWS = 512  # of max f on a finite set: the sd of an estimated probability of 0.95 is then 0.01
-PATHS = 256  # the same where the points cannot be enumerated and each draw is climbed: an sd of 0.014
+# Draws of max f. With 512 a probability of 0.95 is estimated with an sd of sqrt(0.95 * 0.05 / 512) = 0.01. On a box
+# each draw is climbed, which costs more, so there are 256 and the sd is 0.014.
+DRAWS = 512  # on a finite set
+PATHS = 256  # on a box
 
 
 class Interval(NamedTuple):
@@ -31,7 +33,7 @@ class Regret:
     t: int
     recommended: Point
     simple: Array  # (DRAWS or PATHS,), max f - f(recommended)
-    cumulative: Array  # the same, sum over the policy's queries x_s of max f - f(x_s)
+    cumulative: Array  # (DRAWS or PATHS,), the sum over the policy's queries x_s of max f - f(x_s)
     how: str  # how max f was drawn, and what is approximate about it
 
     def interval(self, level: float = 0.95) -> Interval:
@@ -56,9 +58,9 @@ class Regret:
 def credible_interval(draws: Array, level: float) -> Interval:
     """The shorter of [0, q(level)] and the equal-tailed [q((1 - level) / 2), q((1 + level) / 2)], for a quantity >= 0.
 
-    Both hold the quantity with probability `level` given the data, so whichever the data choose does. The second is the
-    shorter one while the draws are far from 0, the first where 0 is possible or even likely: on a finite set the
-    recommended point may well be the best one, and an interval that cuts off 2.5 % at 0 would then be wrong.
+    Given the data, each of the two holds the quantity with probability `level`; so does the one that is shorter. The
+    second is shorter while the draws are far from 0. The first is shorter where 0 is possible: on a finite set the
+    recommended point may be the best one, and an interval that cuts off 2.5 % at 0 would then be wrong.
     """
     tail = 0.5 * (1.0 - checks.probability("level", level))
     low, one_sided, high = np.quantile(draws, [tail, level, 1.0 - tail]).tolist()
@@ -79,7 +81,7 @@ def drawn(model: Model, queries: Array, rng: np.random.Generator) -> Regret:
 
 
 def repeats(queries: Array, same: float) -> int:
-    """How many of the last queries (k, d), in widths of the space, are within `same` of the last one."""
+    """How many queries at the end of the list (k, d) are within `same` of the last one; both in widths of the space."""
     away: Mask = np.abs(queries - queries[-1:]).max(axis=1, initial=0.0) > same
     far = np.flatnonzero(away)
     return len(queries) - (int(far[-1]) + 1 if len(far) else 0)

@@ -11,7 +11,7 @@ from gpmi import checks
 from gpmi.policies.policy import TINY, Guarantee, Policy, State
 from gpmi.types import Array
 
-FAR = 1e150  # the square of a larger z would overflow
+FAR = 1e150  # |z| is limited to this: the square of a z above 1e154 would overflow
 
 
 _NO_BOUND_FOR_EI = Guarantee(

@@ -35,8 +35,8 @@ class Explore(Policy):
 class Thompson(Policy):
     """x_t = argmax of one draw of f from the posterior.
 
-    The draw is exact on finite sets of up to 2,048 rows; of larger ones it sees that many random rows (an event says
-    so), and on boxes a screen of points and ever closer neighbours of the best of them.
+    On a finite set the draw is exact and joint at all rows, or at 2,048 random ones if there are more (an event says
+    so). On a box it is made at the points of a screen, then at ever closer neighbours of the best of them.
     """
 
     guarantee: ClassVar[Guarantee] = Guarantee(

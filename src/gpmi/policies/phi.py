@@ -17,8 +17,8 @@ from gpmi.types import Array
 class GPMI(Policy):
     """phi_t = sqrt(alpha) (sqrt(var + gamma_hat) - sqrt(gamma_hat)), alpha = log(2 / delta): the paper's Algorithm 1.
 
-    alpha, if given, takes the place of log(2 / delta). gamma_hat is the sum of the variances the policy has paid for,
-    each taken before its point was observed; the more has been learned, the less is paid for exploration.
+    alpha, if given, takes the place of log(2 / delta). gamma_hat is the sum of sigma_s^2(x_s) over the policy's earlier
+    queries, each variance taken before its point was observed: the more was learned, the smaller is phi.
 
     GP-MI has no regret guarantee. The erratum withdraws Lemma 1 and with it every bound of the paper: phi at an
     unqueried point never grows, so GP-MI can settle on a wrong point for ever.
@@ -58,7 +58,7 @@ class GPMI(Policy):
 
 @dataclass(frozen=True)
 class GPUCB(Policy):
-    """phi_t = sqrt(scale beta_t var); scale = 1/5 is what Srinivas et al. used in their experiments.
+    """phi_t = sqrt(scale beta_t var); Srinivas et al. prove a bound for scale = 1, and used 1/5 in their experiments.
 
     On a finite set beta_t = 2 log(|D| t^2 pi^2 / (6 delta)). With d continuous coordinates
     beta_t = 2 log(|D| 2 pi^2 t^2 / (3 delta)) + 2 d log(d t^2 sqrt(log(4 d / delta))), their bound for compact sets in
@@ -101,7 +101,7 @@ class GPUCB(Policy):
 class VarianceBonus(Policy):
     """phi_t = sqrt(alpha) / 2 * var, alpha = log(2 / delta): the variant of Corollary 1.
 
-    Unlike the other policies it depends on the units of y, because var is y squared.
+    Unlike the other policies it depends on the units of y: var is in units of y^2, and mu in units of y.
     """
 
     delta: float = 1e-6

@@ -33,7 +33,7 @@ class State:
     noise_var: float = 0.0
     best_observed: float = 0.0  # the largest y told; the prior mean before the first
     best_mean: float = 0.0  # the largest posterior mean at a told point; the prior mean before the first
-    size: int = 1  # |D|: the number of points, or of settings of the discrete parameters (1 on a box)
+    size: int = 1  # |D|: the number of candidates; on a mixed space that of settings of the discrete parameters
     dim: int = 0  # the number of continuous coordinates, 0 on a finite set
     horizon: int | None = None  # T, the number of queries the policy may choose in all, if the user said so
     promises: Promises = NONE  # what the policy's earlier queries promised, and how much of it was kept
@@ -69,7 +69,7 @@ class Policy:
         raise NotImplementedError(f"{type(self).__name__} must define phi(self, var, state)")
 
     def slope(self, var: Array, state: State) -> Array:
-        """d phi / d var; by central differences unless a policy knows better."""
+        """d phi / d var, by central differences; a policy may override it. The step, 1e-5, is near eps^(1/3)."""
         low, high = var * (1.0 - 1e-5), var * (1.0 + 1e-5) + TINY
         return (self.phi(high, state) - self.phi(low, state)) / (high - low)
 

@@ -1,8 +1,8 @@
-"""What a run's queries promised and what they kept: arithmetic on the one-step-ahead predictions of the run.
+"""How much gain the queries of a run promised, and how much they delivered: arithmetic on one-step-ahead predictions.
 
-Before y_s was told, the model said f(x_s) ~ N(mu_s, sigma_s^2). All these predictions can be read off the posterior,
-like gamma_hat (`gpmi.model`). So nothing is stored that could go stale: after a refit the account is what it would
-have been under the new prior.
+Before y_s was told, the model predicted f(x_s) ~ N(mu_s, sigma_s^2). All these predictions can be read off the
+posterior (`gpmi.model.promises`), as gamma_hat can. So nothing is stored that could become out of date: after a refit
+the account is what it would have been under the new prior.
 """
 
 from __future__ import annotations
@@ -13,20 +13,25 @@ import numpy as np
 
 from gpmi.types import Array, Mask
 
-HOPELESS = -5.0  # a query whose mean is 5 sd below the best promises 5e-8 sd: neither side of it is counted
-SURE = 5.0  # b_s is raised to mu_s - 5 sd_s at least: a gain that is certain must not outweigh all others
+# Limits that keep E_s / V_s away from 0 / 0, in sd of m_s; our choices, not tuned.
+HOPELESS = -5.0  # a query whose mu_s is 5 sd below b_s promises 5e-8 sd; neither its promise nor its gain is counted
+SURE = 5.0  # b_s counts as at least mu_s - 5 sd: V_s of a gain that is certain is 0, and its weight would be infinite
 
 
 @dataclass(frozen=True)
 class Promises:
-    """The gains a policy's queries promised and those they delivered, both in units of one whole promise.
+    """The gains that a policy's queries promised (`made`) and delivered (`kept`), as weighted sums without units.
 
-    The gain of query s is G_s = (m_s - b_s)^+: m_s is the posterior mean at x_s just after y_s, b_s the largest such
-    mean before. Given the past, m_s ~ N(mu_s, sigma_s^4 / (sigma_s^2 + noise_var)), so that G_s has a known mean E_s
-    and variance V_s. `made` is sum a_s E_s^2 / V_s, `kept` is sum a_s G_s E_s / V_s: the quotient is a least-squares
-    estimate of the share of its promises that the model keeps. The s-th of t queries weighs
-    a_s = (s / t) sigma_s^2 / (sigma_s^2 + noise_var): old failures fade in proportion to the run, and repeats of a
-    point that is known up to noise hardly count. If the prior is right kept - made has mean 0 and variance <= E[made].
+    The gain of query s is G_s = (m_s - b_s)^+, where m_s is the posterior mean at x_s just after y_s and b_s is the
+    largest such mean before. Given the past, m_s ~ N(mu_s, sigma_s^4 / (sigma_s^2 + noise_var)), so the mean E_s and
+    the variance V_s of G_s are known. E_s is the promise.
+
+        made = sum_s a_s E_s^2 / V_s,    kept = sum_s a_s G_s E_s / V_s,
+        a_s = (s / t) sigma_s^2 / (sigma_s^2 + noise_var)
+
+    kept / made is the weighted least-squares estimate of c in E[G_s] = c E_s, the share of its promises that the model
+    keeps. The weight a_s of the s-th of t queries lets old queries fade, and makes repeats of a point that is known up
+    to noise hardly count. If the prior is right, kept - made has mean 0 and a variance of at most E[made].
     """
 
     made: float = 0.0
@@ -37,7 +42,10 @@ NONE = Promises()
 
 
 def account(mu: Array, var: Array, pivot: Array, surprise: Array, counted: Mask) -> Promises:
-    """The promises of queries predicted as N(mu_s, var_s), pivot_s^2 with noise, `surprise` (n,) pivots off. O(n)."""
+    """The promises of the queries in the mask `counted`, from the one-step-ahead predictions of all; arrays (n,). O(n).
+
+    f(x_s) was predicted as N(mu_s, var_s) and y_s as N(mu_s, pivot_s^2); `surprise` is (y_s - mu_s) / pivot_s.
+    """
     from scipy.special import ndtr
 
     if not counted[1:].any():
@@ -45,7 +53,7 @@ def account(mu: Array, var: Array, pivot: Array, surprise: Array, counted: Mask)
     sd = var / pivot  # of m_s
     after = mu + sd * surprise  # m_s
     best = np.maximum.accumulate(after)[:-1]  # b_s for s = 2..n
-    signal = (var / pivot**2)[1:]  # what is f and not noise in a query: repeats of a known point count for nothing
+    signal = (var / pivot**2)[1:]  # the share of f, not noise, in the variance of y_s: near 0 for a known point
     mu, sd, after = mu[1:], sd[1:], after[1:]
     best = np.maximum(best, mu - SURE * sd)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -13,23 +13,27 @@ from gpmi.policies.improvement import FAR, pdf
 from gpmi.policies.policy import OF_FAILURE, TINY, Guarantee, Policy, State
 from gpmi.types import Array
 
-TRUST = 0.25  # promises that count as made and kept before the first one: chosen by the ablations in docs/policy.md
+TRUST = 0.25  # the account starts with this much made and kept, so that k_1 = 1; our choice, there is no ablation of it
 
 
 @dataclass(frozen=True)
 class Reinvest(Policy):
     """phi_t = k_t min(sqrt(alpha_t) sd, c H_t EI(x; best posterior mean)), alpha_t = log(2 t^2 / delta): the default.
 
-    Exploration is an investment, and the ledger is its account.
-    - sqrt(alpha_t) sd is what GP-MI pays when its gamma_hat starts anew; it grows slowly, so nothing is given up.
-    - c H_t EI is what the investment can bring back: the gain EI promises, enjoyed by the H_t queries that are left.
-      H_t = T - t + 1 with a horizon T; without one, or beyond it, H_t = t: a run is expected to last as long again.
-    - k_t = (1/4 + kept) / (1/4 + made), between `floor` and 1, is the share of the model's promises that were kept so
-      far (`gpmi.policies.promises`). Where exploring has not paid what the model promised, the policy stops paying for
-      it, and tries again when those promises are long ago.
+    Exploration is treated as an investment.
 
-    GP-MI stops paying because it has learned much; this one because it has gained little, and it comes back.
-    docs/policy.md has the experiments, the ablations and the proof of the guarantee.
+    - sqrt(alpha_t) sd is GP-MI's phi while gamma_hat = 0. It grows slowly with t, so no point is given up for ever.
+    - c H_t EI limits the price to what exploring can bring back: the expected improvement, enjoyed in each of the H_t
+      queries that are left. H_t = T - t + 1 with a horizon T. Without one, or beyond it, H_t = t: the run is expected
+      to last as long again as it has lasted.
+    - k_t = (1/4 + kept) / (1/4 + made), between `floor` and 1, is the share of the model's promises that were kept so
+      far (`gpmi.policies.promises`). If exploring did not bring what the model promised, the policy explores less. As
+      those queries fade from the account, it explores again.
+
+    GP-MI stops exploring because it has learned much. Reinvest stops because it has gained little, and starts again.
+
+    c and delta were chosen on the tasks of docs/benchmarks/policies.md, which has their ablations (c = 1 and 100, delta
+    = 1e-6); `floor` is our choice, and the proof needs it above 0. docs/policy.md has the experiments and the proof.
     """
 
     c: float = 10.0
@@ -53,17 +57,17 @@ class Reinvest(Policy):
             raise ValueError(f"floor is {self.floor!r}; give a share between 0 and 1")
 
     def share(self, state: State) -> float:
-        """k_t."""
+        """k_t, the share of the model's promises that were kept so far."""
         promises = state.promises
         return min(1.0, max(self.floor, (TRUST + promises.kept) / (TRUST + promises.made)))
 
     def queries_left(self, state: State) -> int:
-        """H_t."""
+        """H_t, the number of queries that a gain found now could serve."""
         t, horizon = state.t, state.horizon
         return t if horizon is None or t > horizon else horizon - t + 1
 
     def phi(self, var: Array, state: State, mu: Array | None = None) -> Array:
-        """phi_t where the posterior has variance var and mean mu; as at the best mean so far if mu is left out."""
+        """phi_t where the posterior has variance var and mean mu. Without mu, at the best posterior mean so far."""
         at = np.full_like(var, state.best_mean) if mu is None else mu
         return self._parts(at, var, state)[0]
 
@@ -82,7 +86,8 @@ class Reinvest(Policy):
         weight = k * self.c * self.queries_left(state)
         z = np.clip((mu - state.best_mean) / sd, -FAR, FAR)
         cdf, density = ndtr(z), pdf(z)
-        # Next to mu no logarithm is needed: what cancels here is far below the rounding of mu.
+        # EI directly, not by its logarithm: where its digits cancel it is far below the rounding of mu, to which it is
+        # added.
         returned = weight * sd * (density + z * cdf)
         optimism = k * math.sqrt(math.log(2.0 * state.t**2 / self.delta))
         paid = optimism * sd

@@ -1,4 +1,4 @@
-"""Whether y needs a transformation, and which."""
+"""Whether y is transformed before it is modelled, and how."""
 
 from __future__ import annotations
 
@@ -14,25 +14,29 @@ from gpmi.prior.search import descend, start
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.types import Array
 
-WARP_FROM = 8  # observations: with fewer the evidence for a transformation is never clear
-_WARP_POINTS = 64  # observations looked at, at most: the gaps that count are of many nats, so these are enough
-_WARP_APART = 0.05  # observations closer than this part of the cube's diagonal are thinned out; our choice, not tuned
-_WARP_ROUNDS = 6  # steps of a descent: rough, for the same reason as _WARP_POINTS
+# Our choices, not tuned. A transformation is taken only if it is better by many nats (see _CLEARLY), so a rough fit on
+# few observations is enough to decide.
+WARP_FROM = 8  # observations that are needed: with fewer the evidence is never clear
+_WARP_POINTS = 64  # observations that are used, at most
+_WARP_APART = 0.05  # of two observations closer than this, in diagonals of the cube, only one is used
+_WARP_ROUNDS = 6  # steps of a descent
 
-# Nats by which a transformation must be better than none: in all (noise gains 1 to 4), and per observation, more where
-# it would compress the differences between the best values, which costs cumulative regret (Hartmann-6 gains 0.3 to
-# 1.4). Chosen on eight functions. With other seeds (T = 45, 8 runs each) it was taken in every run on Goldstein-Price,
-# Zakharov-4 and Beale, always to the better (R_T / T times 0.3 to 0.6), and on seven other problems in 1 run of 56.
+# The gain in log evidence, in nats, that a transformation needs over none: the larger of _CLEARLY (on pure noise the
+# gain is 1 to 4) and a number for each observation. That number is larger where the transformation compresses the
+# differences between the best values, which costs cumulative regret; on Hartmann-6, where it is not wanted, the gain
+# is 0.3 to 1.4 for each observation. Chosen on eight functions. In a check with other seeds, whose runs are not kept (T
+# = 45, 8 runs each), a transformation was taken in every run on Goldstein-Price, Zakharov-4 and Beale, where R_T / T
+# became 0.3 to 0.6 times as large, and in 1 of 56 runs on seven other problems.
 _CLEARLY, _CLEARLY_EACH, _CLEARLY_EACH_AT_BEST = 6.0, 0.5, 1.5
 
 
 def choose_warp(setting: Setting, x: Array, y: Array) -> Warp:
-    """The transformation of y under which y is clearly most probable, p(y) = p(z) dz/dy; usually none.
+    """The transformation z(y) with the largest evidence p(y) = p(z) dz/dy, if it is clearly better than none.
 
-    Large y are good. The candidates are logarithms from the lowest value upwards, from the highest
-    downwards, or beyond the quartiles: the kind is the one that makes y most normal, and of each kind there are a few
-    widths, between which the evidence decides. Four rough fits on at most _WARP_POINTS observations, each but the
-    first from where the one before has ended.
+    y is oriented so that larger is better. There are three kinds of transformation: logarithmic above the lowest value,
+    below the highest value, or beyond both quartiles. The kind that makes y most normal is a candidate, with up to
+    three widths, and the evidence decides between these and none. That takes up to four rough fits on at most
+    _WARP_POINTS observations; each but the first starts where the one before ended.
     """
     x, y = _thinned(setting, x, y)
     if len(y) < WARP_FROM:
@@ -42,7 +46,7 @@ def choose_warp(setting: Setting, x: Array, y: Array) -> Warp:
         default=(-np.inf, []),
         key=lambda pair: pair[0],
     )
-    # Where y is hardly more normal afterwards it is not clearly more probable either, and nothing need be fitted.
+    # Where y does not become much more normal it will not become clearly more probable: no fit is needed.
     if normal - _log_density(IDENTITY, y) < 0.5 * max(_CLEARLY, _CLEARLY_EACH * len(y)):
         return IDENTITY
     by_evidence = replace(setting, loo=False)
@@ -63,10 +67,10 @@ def choose_warp(setting: Setting, x: Array, y: Array) -> Warp:
 
 
 def _thinned(setting: Setting, x: Array, y: Array) -> tuple[Array, Array]:
-    """At most _WARP_POINTS observations, without those close to a more extreme one.
+    """At most _WARP_POINTS observations; of those close to each other, the one farthest from the median of y.
 
-    A search piles up observations at its optimum, and there the differences between them become ever smaller, which
-    says nothing of the shape of f. An outlier among them must be seen, though.
+    A run collects many observations near its optimum, with ever smaller differences between them. These say nothing
+    about the shape of f. The most extreme one is kept, because an outlier must be seen.
     """
     rows = subset(y, FIT_POINTS)
     x, y = x[rows], y[rows]
@@ -78,7 +82,7 @@ def _thinned(setting: Setting, x: Array, y: Array) -> tuple[Array, Array]:
 
 
 def _warps(y: Array) -> list[list[Warp]]:
-    """Candidates by kind, each with a few widths at the scale of the data."""
+    """Candidates by kind, each with up to three widths s: the median, quartile and octile of the distances."""
     low, high = float(y.min()), float(y.max())
     q1, q3 = np.quantile(y, [0.25, 0.75])
     kinds: list[list[Warp]] = []
@@ -90,12 +94,14 @@ def _warps(y: Array) -> list[list[Warp]]:
         gaps = np.sort(gaps[gaps > 1e-10 * gaps.max()])
         if len(gaps) > 1:
             ranks = sorted({len(gaps) // 2, len(gaps) // 4, len(gaps) // 8})
-            least = 0.1 * (hi - lo) if np.isfinite(hi - lo) else 0.0  # between knees digits are kept only down to s
+            # With two knees the origin, where z keeps the digits of y, is at one of them. At the other one digits are
+            # kept relative to hi - lo, so s must not be small next to that. The factor is our choice, not tuned.
+            least = 0.1 * (hi - lo) if np.isfinite(hi - lo) else 0.0
             origin = hi if hi < np.inf else lo
             kinds.append([Warp(lo, hi, max(float(gaps[k]), least), origin) for k in ranks])
     return kinds
 
 
 def _log_density(warp: Warp, y: Array) -> float:
-    """log p(y) for z normal with its own mean and variance, up to a constant."""
+    """log p(y), up to a constant, if z = warp(y) were independent and normal with the mean and variance it has."""
     return float(warp.log_slope(y).sum()) - len(y) * math.log(standardised(warp(y))[1])

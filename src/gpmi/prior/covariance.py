@@ -15,12 +15,13 @@ from gpmi.gp.kernels import Kernel, Matern
 from gpmi.prior.unknowns import Place, Unknowns, places
 from gpmi.types import Array, Numbers
 
-# (by_pair, by_diagonal, gradient): with 2 d loss / d K in the first two, adds d loss / d q to the third, the noise
-# left out. May overwrite by_pair.
+# (by_pair, by_diagonal, gradient): given 2 d loss / d K in the first two, adds d loss / d q to the third, all but the
+# entry of the noise. May overwrite by_pair.
 PairPullback: TypeAlias = Callable[[Array, Array, Array], None]
 
-# Of the variance of y, or of k(x, x): the noise that a fit assumes at least. Observations that repeat without noise
-# have a singular C; the posterior repairs it row by row, a fit by this. A pivot keeps about five digits.
+# The least noise that a fit assumes, relative to the variance of y, or to k(x, x). Repeated observations without noise
+# make C singular; the posterior repairs that row by row, a fit repairs it by this. Our choice: rounding is about 1e-15
+# of k(x, x), so a pivot of 1e-10 still has about five correct digits.
 EXACT = 1e-10
 
 
@@ -31,8 +32,8 @@ class Pairs:
         self.n = n
         self.i, self.j = np.tril_indices(n, -1)
         self.at = self.i * n + self.j  # where a pair is in a matrix
-        # For values by pair that one step writes and the next reads: one buffer for all stays in the cache, which saves
-        # a quarter of an evaluation at n = 256.
+        # A buffer for values by pair that one step writes and the next reads. One buffer for all steps stays in the
+        # cache; at n = 256 it saved a quarter of an evaluation.
         self.scratch = np.empty(len(self.at))
 
     def matrix(self, by_pair: Array, diagonal: Array) -> Array:
@@ -53,7 +54,7 @@ class Values(NamedTuple):
 
 
 class Covariance(Protocol):
-    """What a criterion needs of a kernel whose hyper-parameters are unknown, at n points."""
+    """What a criterion needs to know of a kernel with unknown hyper-parameters, at n points."""
 
     pairs: Pairs
     unknowns: Unknowns
@@ -64,7 +65,7 @@ class Covariance(Protocol):
         ...
 
     def q_of(self, kernel: Kernel, noise: float) -> Array:
-        """q of a kernel that `kernel` gave, and of a noise in units of the variance of y."""
+        """The q of a kernel that the method `kernel` returned, and of a noise in units of the variance of y."""
         ...
 
     def restricted(self, rows: Numbers) -> Covariance:
@@ -75,9 +76,9 @@ class Covariance(Protocol):
 class PairwiseMatern:
     """The default kernel, Matern-5/2 with everything unknown: q = (log variance, log lengthscales, log noise).
 
-    The squared differences of all pairs are computed once, per lengthscale; then every evaluation is one exponential
-    for each pair, and every derivative is one product with the squares. An evaluation writes over the values of the
-    one before: allocating them each time would cost as much as the exponentials.
+    The squared differences of all pairs are computed once for each lengthscale. Then an evaluation takes one
+    exponential for each pair, and a derivative one product with the squares. An evaluation overwrites the values of the
+    one before: to allocate memory for them each time would cost as much as the exponentials.
     """
 
     def __init__(self, x: Array, span: Array, groups: tuple[int, ...], scale: float) -> None:
@@ -122,7 +123,7 @@ class PairwiseMatern:
         return Matern(nu=2.5, lengthscale=lengthscale, variance=float(values[0]) * self._scale**2)
 
     def q_of(self, kernel: Kernel, noise: float) -> Array:
-        """q of such a kernel, and of a noise in units of the variance of y."""
+        """The q of such a kernel, and of a noise in units of the variance of y."""
         variance, *lengthscales = np.exp(kernel.theta)
         unit = (np.array(lengthscales) / self._span)[self._firsts]
         q: Array = np.log([variance / self._scale**2, *unit, noise])
@@ -134,20 +135,21 @@ class PairwiseMatern:
 
 
 class Filled:
-    """Any template: theta = log of the units + a 0/1 matrix times q, in the places of the template that are None."""
+    """Any template. Where it is None, theta_i = log of a unit + one entry of q (a 0/1 matrix says which)."""
 
     def __init__(self, template: Kernel, x: Array, units: list[Place], groups: tuple[int, ...], scale: float) -> None:
         self._template, self._x, self._units, self._groups, self._scale = template, x, units, groups, scale
         self.pairs = Pairs(len(x))
         self._log_units = np.array([place.log_unit for place in units])
-        # Every unknown variance is an unknown of its own; so is the lengthscale of each parameter in each kernel.
+        # q has one entry for each unknown variance, and one for each lengthscale of each parameter in each kernel: the
+        # coordinates of one parameter (the options of a choice) share a lengthscale.
         self._firsts: list[int] = []
         shares: list[float | None] = []
         columns: dict[tuple[int, int], int] = {}
         self._map = np.zeros((len(units), len(units)))
         for i in np.flatnonzero(np.isnan(template.theta)).tolist():
             coordinate, _, share = units[i]
-            leaf = i - 1 - coordinate if coordinate is not None else i  # where the kernel that it belongs to begins
+            leaf = i - 1 - coordinate if coordinate is not None else i  # where in theta its elementary kernel begins
             key = (leaf, -1 if coordinate is None else groups[coordinate])
             if key not in columns:
                 columns[key] = len(columns)
@@ -163,7 +165,7 @@ class Filled:
         unit = self._scale**2
         matrix = matrix / unit
         diagonal = matrix.diagonal()
-        # A variance that was given may be far above that of y, so EXACT of it is added as well.
+        # A given variance may be far above that of y, so EXACT is also taken relative to it.
         lifted = diagonal + EXACT * float(diagonal.mean())
 
         def pull(by_pair: Array, by_diagonal: Array, gradient: Array) -> None:
@@ -173,11 +175,11 @@ class Filled:
         return Values(matrix.reshape(-1)[self.pairs.at], lifted, pull)
 
     def kernel(self, q: Array) -> Kernel:
-        """The kernel at q, in the user's units. What was given is in it as it was given."""
+        """The kernel at q, in the user's units. Given numbers stay exactly as they were given."""
         return self._template.filled(self._log_units + self._map @ q[:-1])
 
     def q_of(self, kernel: Kernel, noise: float) -> Array:
-        """q of such a kernel, and of a noise in units of the variance of y."""
+        """The q of such a kernel, and of a noise in units of the variance of y."""
         return np.append((kernel.theta - self._log_units)[self._firsts], math.log(noise))
 
     def restricted(self, rows: Numbers) -> Filled:
@@ -186,5 +188,5 @@ class Filled:
 
 
 def filled(template: Kernel, x: Array, span: Array, groups: tuple[int, ...], scale: float) -> Filled:
-    """The covariance of a template at x (n, d), whose unknown variances are in units of scale^2."""
+    """The covariance of a template at x (n, d); its unknown variances are counted in units of scale^2."""
     return Filled(template, x, places(template, x, span, 2.0 * math.log(scale)), groups, scale)

@@ -1,6 +1,6 @@
-"""The criterion: how probable the unknowns q are given y, or how well they predict each y from the others.
+"""The criterion of a fit: the evidence log p(y | q) of the unknowns q, or how well they predict each y from the others.
 
-The loss is -(criterion + log p(q)). y is standardised, the mean of f is constant and unknown.
+The loss is -(criterion + log p(q)), without constants. y is standardised; the mean of f is constant and unknown.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from gpmi.prior.data import subset
 from gpmi.prior.unknowns import DEFAULT, Unknowns
 from gpmi.types import Array
 
-NO_FIT = 1e100  # the loss where C is not positive definite
-_MEAN_SD = 1.0  # the prior of the constant mean is N(0, 1), in standard deviations of y; our choice, not tuned
+NO_FIT = 1e100  # stands for an infinite loss, where C is not positive definite
+_MEAN_SD = 1.0  # the constant mean has the prior N(0, 1), in standard deviations of y; our choice, not tuned
 
 
 def leave_one_out(precision: Array, y: Array) -> tuple[float, Array]:
@@ -55,7 +55,7 @@ class Criterion:
         self.unknowns: Unknowns = covariance.unknowns
         n = len(y)
         self._b = np.stack([y, np.ones(n)], axis=1)
-        self._c = np.empty((n, n))  # written anew by every evaluation, see PairwiseMatern
+        self._c = np.empty((n, n))  # overwritten by every evaluation, as in PairwiseMatern
 
     def on_at_most(self, size: int) -> Criterion:
         """The same function of q for at most `size` of the observations."""
@@ -144,12 +144,12 @@ class Setting:
     template: Kernel  # what is None is learned
     noise_var: float | None
     span: Array  # (d,), the width of the space
-    groups: tuple[int, ...]  # (d,), the parameter that each coordinate belongs to: it has one lengthscale
-    loo: bool = False  # the leave-one-out predictive likelihood in place of the marginal one
+    groups: tuple[int, ...]  # (d,), the parameter of each coordinate; the coordinates of one share a lengthscale
+    loo: bool = False  # the leave-one-out predictive likelihood in place of the marginal likelihood
 
     @property
     def all_unknown(self) -> bool:
-        """Whether nothing of the prior is given, so that the units of y are free."""
+        """Whether nothing of the prior is given. Only then may y be transformed."""
         return self.noise_var is None and bool(np.isnan(self.template.theta).all())
 
     def criterion(self, x: Array, y: Array, scale: float) -> Criterion:

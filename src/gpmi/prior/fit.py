@@ -1,6 +1,6 @@
-"""One fit: the most probable prior given some observations, or the one that predicts best, or draws of it.
+"""One fit: the prior that is most probable given some observations, or predicts them best, and draws of what it may be.
 
-Everything unknown is learned in units in which the space is the unit cube and y has mean 0 and variance 1, and
+What is unknown is learned in units in which the space is the unit cube and y has mean 0 and variance 1, and is
 returned in the user's units.
 """
 
@@ -21,10 +21,11 @@ from gpmi.prior.unknowns import BOUNDS_NOISE, LOG_NOISE, has_free_variance
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.types import Array, Event
 
-SAMPLES = 8  # draws of the prior over which a score is averaged; the cost of a score grows with it. Not tuned
-_RACE_ROUNDS = 6  # steps after which starts are compared: about as many as a whole descent takes from a warm start
-_RACE_POINTS = 128  # observations that they are compared on, at most: an eighth of the cost on all of them
-_RACE_TO_THE_END = 16  # up to this many observations a fit costs so little that all starts are followed to the end
+# Our choices, not tuned.
+SAMPLES = 8  # draws of the prior over which a score is averaged; the cost of a score is proportional to it
+_RACE_ROUNDS = 6  # steps after which the starts of a fit are compared: about what a whole descent takes
+_RACE_POINTS = 128  # observations that they are compared on, at most: an eighth of the cost with FIT_POINTS
+_RACE_TO_THE_END = 16  # up to this many observations a fit is so cheap that every start is followed to its minimum
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ class Prior:
     noise_var: float
     mean: float = 0.0
     events: tuple[Event, ...] = ()
-    hessian: Array | None = field(default=None, repr=False, compare=False)  # where the next search starts from
+    hessian: Array | None = field(default=None, repr=False, compare=False)  # of the loss; warm start of the next fit
     warp: Warp = IDENTITY
-    samples: tuple[Prior, ...] = field(default=(), repr=False)  # draws of the prior given y, if they were asked for
+    samples: tuple[Prior, ...] = field(default=(), repr=False)  # draws of the prior given y, with fit="mcmc"
 
     def posterior(self) -> Posterior:
-        """The posterior given nothing."""
+        """The posterior without observations."""
         return Posterior.prior(self.kernel, self.noise_var, self.mean)
 
 
@@ -54,12 +55,12 @@ def fit(
     wide: bool = True,
     rng: np.random.Generator | None = None,
 ) -> Prior:
-    """The most probable prior of warp(y) given y at x.
+    """The most probable prior of warp(y) given y at x, or with setting.loo the one that predicts y best.
 
-    O(n^3) for each evaluation with analytic gradients, of which a descent from `warm`, an earlier fit, needs about
-    six. Short lengthscales without noise and long ones with noise can both explain rough data, so a `wide` search
-    compares three starts: the centre of the prior, the same with much noise, and `warm`. With `rng` the prior comes
-    with SAMPLES draws of what it might be as well.
+    An evaluation of the loss, with analytic gradients, costs O(n^3); a descent takes about five. Short lengthscales
+    without noise and long lengthscales with noise can both explain rough data. So a `wide` search compares three
+    starts: the centre of the hyper-prior, the same with much noise, and `warm`, an earlier fit. A search that is not
+    wide starts from `warm` alone. With `rng` the result also has SAMPLES draws of the prior given y.
     """
     events = _subset_event(y)
     rows = subset(y, FIT_POINTS)
@@ -72,7 +73,7 @@ def fit(
     events = (*events, *_unexplained(setting, criterion, peak.q))
 
     def prior_at(q: Array, hessian: Array | None = None) -> Prior:
-        """q in the user's units."""
+        """The prior at q, in the user's units."""
         noise_var = criterion.noise(q) * scale**2 if setting.noise_var is None else setting.noise_var
         mean = location + scale * criterion.mean(q)
         return Prior(criterion.covariance.kernel(q), noise_var, mean, events, hessian, warp)
@@ -84,7 +85,7 @@ def fit(
 
 
 def _starts(criterion: Criterion, scale: float, warm: Prior | None, wide: bool) -> list[Peak]:
-    """Where the search for a fit starts from."""
+    """The starts of the search."""
     unknowns = criterion.unknowns
     starts = [unknowns.centre, unknowns.noisy] if wide or warm is None else []
     if warm is not None:
@@ -93,7 +94,7 @@ def _starts(criterion: Criterion, scale: float, warm: Prior | None, wide: bool) 
 
 
 def _best_peak(criterion: Criterion, starts: list[Peak]) -> Peak:
-    """The minimum of the loss from the best of the starts: they race for a few steps, the winner goes on."""
+    """A minimum of the loss: all starts descend for a few steps, and the best of them goes on."""
     n = len(criterion.y)
     if n == 0:
         return starts[0]
@@ -105,7 +106,7 @@ def _best_peak(criterion: Criterion, starts: list[Peak]) -> Peak:
 
 
 def _unexplained(setting: Setting, criterion: Criterion, q: Array) -> tuple[Event, ...]:
-    """What is said when the parts of the kernel that were given cannot explain y.
+    """An event if the parts of the kernel that were given cannot explain y.
 
     Either y lies farther from what is predicted than the model allows: if it is true, n times the misfit is chi^2_n,
     and 4 standard deviations above its mean is too much. Or, where the variance of f is given, y is taken for noise of
@@ -126,7 +127,7 @@ def _unexplained(setting: Setting, criterion: Criterion, q: Array) -> tuple[Even
 
 
 def fit_noise(x: Array, y: Array, kernel: Kernel) -> Prior:
-    """The most probable noise_var under a kernel that is given, with mean 0. O(n^3) once."""
+    """The most probable noise_var under a given kernel, with mean 0. O(n^3): one eigendecomposition."""
     events = _subset_event(y)
     rows = subset(y, FIT_POINTS)
     x, y = x[rows], y[rows]
@@ -134,7 +135,7 @@ def fit_noise(x: Array, y: Array, kernel: Kernel) -> Prior:
     rotated = (vectors.T @ y) ** 2
     unit = float(kernel.diagonal(x).mean() if len(y) else 0.0) or 1.0
     log_noise = np.linspace(*BOUNDS_NOISE, 400)  # steps of 5 %
-    total = np.maximum(values, 0.0)[:, None] + unit * np.exp(log_noise)  # below 0 is rounding
+    total = np.maximum(values, 0.0)[:, None] + unit * np.exp(log_noise)  # an eigenvalue below 0 is rounding
     penalty = 0.5 * ((log_noise - LOG_NOISE[0]) / LOG_NOISE[1]) ** 2
     loss = 0.5 * (rotated[:, None] / total + np.log(total)).sum(axis=0) + penalty
     best = int(np.argmin(loss))
@@ -146,7 +147,7 @@ def fit_noise(x: Array, y: Array, kernel: Kernel) -> Prior:
 
 
 def _subset_event(y: Array) -> tuple[Event, ...]:
-    """What is said when not all observations are used."""
+    """An event if not all observations are used."""
     if len(y) <= FIT_POINTS:
         return ()
     return (Event("subset", f"the prior was learned from at most {FIT_POINTS} of the observations"),)

@@ -1,6 +1,6 @@
-"""Which prior is in use with n observations: given, or learned from the first few of them.
+"""Which prior is in use with n observations: a given one, or one learned from the first of them.
 
-Which observations a prior is learned from, and how, is a function of n alone, so that runs replay.
+How many of them, and where the fit starts, is a function of n alone. That is why a run replays bit for bit.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from gpmi.types import Array
 
 
 class Priors:
-    """The prior in use with n observations, for every n: given, or learned from the first `point(n)` of them and kept.
+    """The prior in use with n observations, for every n: given, or learned from the first `point(n)` and remembered.
 
-    kernel None stands for Matern(nu=2.5, lengthscale=None, variance=None); what is None is learned, by the marginal
-    likelihood ("map"), the leave-one-out one ("loo"), or the first with draws of the prior ("mcmc").
+    kernel=None stands for Matern(nu=2.5, lengthscale=None, variance=None). What is None is learned: by the marginal
+    likelihood ("map"), by the leave-one-out likelihood ("loo"), or as "map" with draws of the prior as well ("mcmc").
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Priors:
         return self._setting.noise_var is not None and not self._setting.template.unknown
 
     def point(self, n: int) -> int:
-        """How many of n observations are behind the prior in use."""
+        """How many of n observations the prior in use is learned from."""
         return 0 if self.given else fit_point(n)
 
     def __call__(self, p: int, x: Array, y: Array) -> Prior:
-        """The prior learned from the first p of the observations x (n, d), y (n,), of which large y are good."""
+        """The prior learned from the first p of the observations x (n, d), y (n,); y is oriented: larger is better."""
         kernel, noise_var = self._setting.template, self._setting.noise_var
         if not kernel.unknown and noise_var is not None:
             return Prior(kernel, noise_var)
@@ -72,7 +72,7 @@ class Priors:
         return self._learned[p]
 
     def _warp(self, x: Array, y: Array, before: Warp) -> Warp:
-        """The transformation of y: chosen at 8, 16, 32, ... observations where nothing is given, else as before."""
+        """The transformation of y: chosen anew at 8, 16, 32, ... observations if nothing is given, else as before."""
         n = len(y)
         if self._setting.all_unknown and n >= WARP_FROM and n == _octave(n):
             return choose_warp(self._setting, x, y)
@@ -80,20 +80,20 @@ class Priors:
 
 
 def fit_point(n: int) -> int:
-    """The number of observations behind the prior in use when there are n.
+    """How many of n observations the prior in use is learned from.
 
-    Every n up to 16, then 8 per doubling, from 64 on 4. A fit costs O(n^3) and serves of the order of n suggestions, so
-    the average per suggestion stays of order n^2.
+    There is a fit at every n up to 16, then 8 fits in each doubling of n, and 4 from n = 64 on. A fit costs at most
+    O(n^3) and serves at least n / 16 suggestions, so its cost per suggestion is O(n^2). The numbers are our choice.
     """
     octave = _octave(n)
     return n - n % max(1, octave // (8 if octave < 64 else 4))
 
 
 def warm_point(p: int) -> int | None:
-    """The number of observations of the earlier fit from which the one on p observations starts, if any.
+    """The earlier fit, by its number of observations, from which the fit on p observations takes its warm start.
 
-    It is p without its lowest binary digit, a recent fit with few fits behind it even if all the data came at once.
-    The first fit of a doubling starts, unless it is cheap, from the first of the doubling before.
+    It is p with its lowest 1 in binary set to 0: a recent fit, which itself needs at most log2(p) earlier fits if all
+    data came at once. A power of 2 starts from half of it, or without a warm start below 128, where a fit is cheap.
     """
     if p != _octave(p):
         return p & (p - 1)
@@ -101,9 +101,9 @@ def warm_point(p: int) -> int | None:
 
 
 def is_wide(p: int) -> bool:
-    """Whether the fit on p observations looks beyond its warm start: up to 16, at 24, 32, 48, 64, 128 and 256.
+    """Whether the fit on p observations has starts besides its warm start: up to 16, at 24, 32, 48, 64, 128 and 256.
 
-    A later fit sees no more observations than that at 256.
+    Beyond 256 a fit uses no more observations than that (FIT_POINTS), so its optimum moves little. Our choice.
     """
     return p <= 16 or (p == _octave(p) and p <= FIT_POINTS) or (p <= 64 and 2 * p == 3 * _octave(p))
 

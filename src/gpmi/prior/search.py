@@ -11,17 +11,18 @@ from gpmi.gp.linalg import eigen, solve_definite
 from gpmi.prior.criterion import NO_FIT, Criterion
 from gpmi.types import Array, Mask
 
-ROUNDS = 60  # steps of a descent at most: a safeguard, most take about six
-_LONGEST = 2.0  # the longest step in any of the logarithms, a factor of 7; our choice, not tuned
-_ENOUGH = 2e-2  # nats: a descent ends when a full step promises less. Far below what changes a prediction
-_AT_BOUND = 1e-9  # a logarithm that is closer to a bound than this is at the bound: far above rounding
+# Our choices, not tuned.
+ROUNDS = 60  # steps of a descent, at most: a safeguard. A descent took 24 evaluations at most, see `search/climb.py`
+_LONGEST = 2.0  # the longest step in any of the logarithms: a factor of 7
+_ENOUGH = 2e-2  # nats: a descent ends when the next step is expected to gain less. One sd from the peak is 0.5 nats
+_AT_BOUND = 1e-9  # a logarithm closer to a bound than this counts as at the bound: far above rounding
 _SLICE = 2.0  # the first width of a slice, in standard deviations; step-out and shrinkage correct it
-_STEPS_OUT = 7  # at most, so that a slice is up to 16 standard deviations wide
-_SHRINKS = 50  # at most: a safeguard, a slice shrinks by about a third each time
+_STEPS_OUT = 7  # steps out, at most: a slice is then up to (1 + 7) * 2 = 16 standard deviations wide
+_SHRINKS = 50  # at most: a safeguard. A slice loses about a third of its width each time
 
 
 class Peak(NamedTuple):
-    """Where a search has come to."""
+    """The point that a descent has reached, or starts from."""
 
     q: Array
     loss: float
@@ -29,9 +30,9 @@ class Peak(NamedTuple):
 
 
 def start(criterion: Criterion, q: Array, hessian: Array | None = None) -> Peak:
-    """Where a descent may start: q, with a Hessian known from before or a guess."""
+    """A start of a descent at q, with the Hessian of an earlier fit, or a guess of it."""
     unknowns = criterion.unknowns
-    if hessian is None:  # that of the prior of q, plus roughly what the observations tell
+    if hessian is None:  # that of -log p(q), plus roughly what the observations add
         hessian = np.diag(unknowns.width**-2 + len(criterion.y) * unknowns.told)
     return Peak(np.clip(q, unknowns.lo, unknowns.hi), NO_FIT, hessian)
 
@@ -42,20 +43,19 @@ def descend(criterion: Criterion, begin: Peak, rounds: int) -> Peak:
 
 
 def minimum_in_box(f: Callable[[Array], tuple[float, Array]], begin: Peak, lo: Array, hi: Array, rounds: int) -> Peak:
-    """A local minimum of f in a box, with the Hessian there as far as it was learned: BFGS.
+    """A local minimum of f in a box by BFGS, with the approximate Hessian there. O(p^3) a step.
 
-    Coordinates held at a bound by their gradient do not move, and a step ends at the first bound it meets. The descent
-    ends when a full step promises less than _ENOUGH. O(p^3) a step.
+    A coordinate at a bound whose gradient points outwards does not move, and a step ends at the first bound it meets.
+    The descent ends when a full step is expected to gain less than _ENOUGH.
 
-    It is not the climb of `gpmi.search`, which moves many points together because its function costs little more for
-    eight points than for one. Here each evaluation is O(n^3), starts are few, and the Hessian is kept for the next fit
-    and for sampling.
+    It is not the climb of `gpmi.search`: here each point costs O(n^3), so finite differences for a Hessian would be too
+    expensive, and the Hessian learned on the way serves the next fit and the sampling. `search/climb.py` compares them.
     """
     q, _, hessian = begin
     value, gradient = f(q)
     for _ in range(rounds):
         direction, held = _direction(q, gradient, hessian, lo, hi)
-        if direction is None:  # rounding
+        if direction is None:  # the Hessian is not positive definite, by rounding
             break
         slope = float(gradient @ direction)
         if slope > -_ENOUGH:
@@ -68,7 +68,8 @@ def minimum_in_box(f: Callable[[Array], tuple[float, Array]], begin: Peak, lo: A
             excess = new_value - value - length * slope
             if excess <= -0.9999 * length * slope:  # Armijo's condition with 1e-4
                 break
-            length *= min(0.5, max(0.1, -0.5 * length * slope / excess))  # the minimum of the parabola, within reason
+            # To the minimum of the parabola through both values and the slope, but to no less than a tenth.
+            length *= min(0.5, max(0.1, -0.5 * length * slope / excess))
         else:
             break
         rise = new_gradient - gradient
@@ -82,7 +83,10 @@ def minimum_in_box(f: Callable[[Array], tuple[float, Array]], begin: Peak, lo: A
 
 
 def _direction(q: Array, gradient: Array, hessian: Array, lo: Array, hi: Array) -> tuple[Array | None, Mask]:
-    """The step to the minimum of the local parabola that leaves no bound, None if there is none; which are held."""
+    """The step to the minimum of the local parabola within the bounds, and a mask of the coordinates that are held.
+
+    A coordinate is held if it is at a bound and would move outwards. The step is None if there is no minimum.
+    """
     low, high = q <= lo + _AT_BOUND, q >= hi - _AT_BOUND
     held = np.where(gradient > 0.0, low, high)
     while (direction := _parabola_step(hessian, gradient, held)) is not None:
@@ -102,11 +106,11 @@ def _parabola_step(hessian: Array, gradient: Array, held: Mask) -> Array | None:
 
 
 def sample(criterion: Criterion, peak: Peak, count: int, rng: np.random.Generator) -> list[Array]:
-    """`count` draws from the density exp(-loss), by slice sampling from the peak. Nothing is tuned.
+    """`count` draws from the density exp(-loss), by slice sampling that starts at the peak.
 
-    Each slice is along a direction ~ N(0, hessian^-1): it has the scales of the density but does not depend on the
-    state, so the density stays invariant. Between two draws there are as many slices as q has entries, each of about
-    six evaluations.
+    Each slice is along a random direction ~ N(0, hessian^-1). It has the scales of the density, and its distribution
+    does not depend on the present q, so the density stays invariant. Between two draws there are as many slices as q
+    has entries, each of about six evaluations.
     """
     unknowns = criterion.unknowns
     values, vectors = eigen(peak.hessian)
@@ -126,7 +130,7 @@ def sample(criterion: Criterion, peak: Peak, count: int, rng: np.random.Generato
 def _slice(
     loss: Callable[[Array], float], q: Array, value: float, direction: Array, rng: np.random.Generator
 ) -> tuple[Array, float]:
-    """A new q on the line through q, and its loss: step-out and shrinkage (Neal 2003, Figures 3 and 5)."""
+    """A new q on the line through q along `direction`, and its loss: step-out and shrinkage (Neal 2003, Figs. 3, 5)."""
     level = value + rng.exponential()  # the slice is where loss < level
     left = -_SLICE * rng.random()
     right = left + _SLICE

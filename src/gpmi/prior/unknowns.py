@@ -1,7 +1,7 @@
-"""What of a kernel is unknown, in which units it is counted, and its prior.
+"""The unknowns of a kernel: what they are, in which units they are counted, and their prior.
 
-The unknowns are q = (one logarithm for each hyper-parameter that is None, the logarithm of the noise), in units of
-the space and of the standard deviation of y. Each has a normal prior and stays in a box.
+The unknowns are q = (one logarithm for each hyper-parameter that is None, the logarithm of the noise variance), in
+units of the space and of the standard deviation of y. Each has a normal prior and is limited to an interval.
 """
 
 from __future__ import annotations
@@ -17,46 +17,48 @@ from gpmi.types import Array
 
 DEFAULT = Matern(nu=2.5, lengthscale=None, variance=None)  # what kernel=None stands for
 
-# Normal priors on the logarithms, (mean, sd).
-# The mean of a lengthscale's grows with sqrt(number of parameters): then the distance between two typical points stays
-# a few lengthscales in every dimension. It is the mode of LogNormal(sqrt 2 + log(p) / 2, sqrt 3) of Hvarfner et al.
-# 2024; sd 1 in place of their sqrt 3 is our choice: with ten observations single lengthscales do not run away.
+# Normal priors of the logarithms, (mean, sd).
+# For p parameters log(p) / 2 is added to the mean of a lengthscale. So lengthscales grow with sqrt(p), as the distance
+# between two typical points of the cube does. The mean is the mode of LogNormal(sqrt 2 + log(p) / 2, sqrt 3) of
+# Hvarfner et al. 2024. Their sd is sqrt 3; 1 is our choice, not tuned: with ten observations a single lengthscale then
+# does not move far from the others.
 _LOG_LENGTHSCALE = (np.sqrt(2.0) - 3.0, 1.0)
-# The variance is around that of y, up to a factor of about e. Our choice, not tuned.
+# The variance of f is that of y, up to a factor of about e. Our choice, not tuned.
 _LOG_VARIANCE = (0.0, 1.0)
-# The noise may be anything from rounding (1e-8 is two sd below the centre) to all there is. Our choice, not tuned.
+# The noise may be anything from rounding (1e-8 is 2.3 sd below the mean) to all of y. Our choice, not tuned.
 LOG_NOISE = (np.log(1e-5), 3.0)
 
-# Boxes. Our choice, not tuned: so wide that the priors and the data decide, so narrow that C stays invertible.
+# Bounds of the logarithms. Our choice, not tuned: wide enough to leave the decision to the priors and the data, narrow
+# enough to keep C invertible.
 _BOUNDS_VARIANCE = (-6.0, 6.0)
 _BOUNDS_LENGTHSCALE = (np.log(5e-3), np.log(1e3))
 BOUNDS_NOISE = (np.log(1e-8), np.log(2.0))
 
-# What an observation adds to the second derivative of the loss by the logarithms of the variance, of the lengthscales
-# (in all) and of the noise. Rough: it is the first guess of a Hessian that the search then corrects.
+# What one observation adds to the second derivatives of the loss by the logarithms of the variances, of the
+# lengthscales (all together) and of the noise. Our guess: the search starts with this Hessian and corrects it.
 _TOLD = (0.3, 0.3, 0.03)
 
-_NOISY = math.log(0.05)  # the second start explains y with 5 % of noise; our choice, not tuned
+_NOISY = math.log(0.05)  # the second start of a fit has a noise variance of 5 % of that of y; our choice, not tuned
 
-_LARGEST_LOG_UNIT = 600.0  # exp of this, and of its negative, are normal numbers with room for six more
+_LARGEST_LOG_UNIT = 600.0  # exp(600) and exp(-600) are normal floats, also times exp(6), the bound of a variance
 
 
 @dataclass(frozen=True, eq=False)
 class Unknowns:
-    """q, of length p + 1, the noise last: its prior N(centre, diag(width^2)), its box, and a guess of the curvature."""
+    """q (p + 1,), the noise last: its prior N(centre, diag(width^2)), its bounds, and a guess of the curvature."""
 
     centre: Array
     width: Array
     lo: Array
     hi: Array
-    told: Array  # what an observation adds to the second derivatives of the loss, roughly
+    told: Array  # roughly what one observation adds to the second derivatives of the loss
 
     @staticmethod
     def of(shares: list[float | None], parameters: int) -> Unknowns:
         """The unknowns of a kernel on a space with this number of parameters.
 
-        One entry for each: None for a lengthscale, and for a variance its share, 1 unless it is one of the factors of
-        a product (see `places`).
+        `shares` has an entry for each unknown: None for a lengthscale, and for a variance its share, which is 1 unless
+        it is that of a factor of a product (see `places`).
         """
         lengthscales = max(1, shares.count(None))
         variances = max(1, len(shares) - shares.count(None))
@@ -78,7 +80,7 @@ class Unknowns:
 
     @property
     def noisy(self) -> Array:
-        """The centre of the prior, with much noise."""
+        """The centre of the prior, but with much noise."""
         q = self.centre.copy()
         q[-1] = _NOISY
         return q
@@ -89,16 +91,17 @@ class Place(NamedTuple):
 
     coordinate: int | None  # whose lengthscale it is; None for a variance
     log_unit: float
-    share: float  # a variance's prior and box are narrower by this factor
+    share: float  # the prior and the bounds of a variance are narrower by this factor
 
 
 def places(kernel: Kernel, x: Array, span: Array, log_target: float, share: float = 1.0) -> list[Place]:
-    """The units of theta for a kernel that shall have about the variance exp(log_target) at the points x (n, d).
+    """The units of theta for a kernel whose variance at the points x (n, d) is expected to be about exp(log_target).
 
-    A lengthscale is counted in units of the space. A variance is counted such that at 1 the kernel has the variance
-    wanted, in the mean over x. Each term of a sum is asked for that variance. Of a product, a factor whose variance is
-    given is divided out; two factors with unknown variances are asked for the root of it each, and each gets
-    1 / sqrt(2) of the prior's width, so that the logarithm of their product has the prior of a single variance.
+    The unit of a lengthscale is the width of the space. The unit of a variance is the value at which the kernel has
+    the target variance, in the mean over x. In a sum, each term has the same target. In a product with one unknown
+    variance, the target of its factor is divided by the variance of the other factor. In a product of two unknown
+    variances, the target of each factor is the root, and the width of its prior is multiplied by 1 / sqrt(2): then the
+    logarithm of the product has the same prior as that of a single variance.
     """
     if isinstance(kernel, Sum | Product):
         targets = [(log_target, share)] * 2
@@ -118,7 +121,7 @@ def places(kernel: Kernel, x: Array, span: Array, log_target: float, share: floa
         return [variance, *lengths]
     if isinstance(kernel, Linear):
         return [Place(None, _clipped(log_target - _log_mean_variance(Linear(), x)), share)]
-    return [variance] * len(kernel.theta)  # a kernel of the user's, with nothing to learn
+    return [variance] * len(kernel.theta)  # a kernel class of the user's, in which nothing is learned
 
 
 def has_free_variance(kernel: Kernel) -> bool:
@@ -129,7 +132,7 @@ def has_free_variance(kernel: Kernel) -> bool:
 
 
 def _log_mean_variance(kernel: Kernel, x: Array) -> float:
-    """log of the mean of k(x_i, x_i), which no lengthscale changes; 0 where it is no positive number."""
+    """log of the mean of k(x_i, x_i), which depends on no lengthscale; 0 where the mean is not a positive number."""
     mean = float(kernel.filled(np.zeros(len(kernel.theta))).diagonal(x).mean()) if len(x) else 0.0
     return math.log(mean) if 0.0 < mean < math.inf else 0.0
 

@@ -1,4 +1,4 @@
-"""A transformation of y that the model may need: strictly increasing and invertible, so that it moves no maximum."""
+"""A transformation of y before it is modelled: strictly increasing, so the maximum of f stays in its place."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 
 from gpmi.types import Array
 
-_FAR = 450.0  # the largest exponent of the inverse: what lies beyond is no value of y
+_FAR = 450.0  # the largest exponent of the inverse: exp(450) = 1e195 is far above any y (LARGEST in `gpmi.trials`)
 
 
 @dataclass(frozen=True)
 class Warp:
-    """z = y - o between `lo` and `hi`, and logarithmic beyond: z = hi - o + s log(1 + (y - hi) / s) above hi.
+    """z = y - o between the knees lo and hi; above hi z = hi - o + s log(1 + (y - hi) / s), and likewise below lo.
 
-    Mirrored below lo. The slope is continuous and positive, 1 between lo and hi and s / distance far from them. With
-    the origin o at one of lo and hi, which are the knees, z keeps the digits of y close to it. Without knees z = y.
+    The slope is continuous and positive: 1 between the knees, and s / (s + distance) outside. The origin o is at one of
+    the knees, where z then keeps all digits of y. Without knees z = y.
     """
 
     lo: float = -np.inf
@@ -34,7 +34,7 @@ class Warp:
         return self.lo > -np.inf or self.hi < np.inf
 
     def mirrored(self) -> Warp:
-        """W' with W'(y) = -W(-y), exactly: the same transformation, seen from the other side of y."""
+        """The transformation y -> -W(-y), exactly: the same one for -y."""
         return Warp(-self.hi, -self.lo, self.s, 0.0 - self.o) if self.bends else self
 
     def __call__(self, y: Array) -> Array:
@@ -45,7 +45,7 @@ class Warp:
         return inner + self.s * (np.log1p(above / self.s) - np.log1p(below / self.s))
 
     def inverse(self, z: Array) -> Array:
-        """y at z: of the mean of z the median of y, of a quantile of z the same quantile of y."""
+        """y at z. A quantile of z becomes the same quantile of y; so the mean of a normal z becomes the median of y."""
         if not self.bends:
             return z
         above, below, inner = self._split(z)
@@ -60,7 +60,7 @@ class Warp:
         return -np.log1p(above / self.s) - np.log1p(below / self.s)
 
     def _split(self, y: Array) -> tuple[Array, Array, Array]:
-        """How far y, counted from o, is above hi and below lo, and y cut at them."""
+        """How far y, counted from o, is above hi; how far below lo; and y clipped to [lo, hi]."""
         lo, hi = self.lo - self.o, self.hi - self.o
         return np.maximum(y - hi, 0.0), np.maximum(lo - y, 0.0), np.clip(y, lo, hi)
 

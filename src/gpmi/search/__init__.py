@@ -1,1 +1,1 @@
-"""The best point of a space under a policy: exact on finite sets, screen and climb on the rest."""
+"""The best point of a space under a policy: exact on a finite set, by a screen and a multi-start climb elsewhere."""

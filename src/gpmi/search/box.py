@@ -1,4 +1,4 @@
-"""The best point of a space that cannot be enumerated: screen it, then climb from the best points of the screen."""
+"""The best point of a space that cannot be enumerated: score a screen of points, then climb from the best of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RANGE = 100.0  # but of no more than this many ranges of the starts' scores: our
 MOST_LEVELS = 512  # levels of one discrete parameter that are all tried: no more than the screen has points
 WIDTHS = (3e-2, 1e-2, 3e-3, 1e-3)  # of the neighbourhoods in which the best point of a draw is refined
 
-# Points (k, d) and the numbers (k,) of those they come from -> values (k,)
+# Points (k, d) and, for each, the number (k,) of the point it was made from -> values (k,)
 Values: TypeAlias = Callable[[Array, Numbers], Array]
 Levels: TypeAlias = Callable[[Array, Array], Array]  # all levels (k, w) and the present one (w,) -> those to try
 
@@ -41,8 +41,8 @@ def best_point(
 ) -> Found:
     """The best point found by a multi-start climb from the best points of a screen.
 
-    Integers and choices are searched exactly: with the reals held, every level of one parameter after the other is
-    scored, and the reals are climbed again, until nothing improves.
+    Integers and choices are searched by coordinate ascent: one parameter after the other is set to its best level with
+    everything else fixed, then the reals are climbed again, until nothing improves.
     """
     z = np.concatenate([screen, neighbours(space, known, rng), known])
     score = np.concatenate([screened, objective(z[len(screen) :])])
@@ -69,7 +69,7 @@ def drawn_point(
     normals: np.random.Generator,  # for the draw of f
     visited: Array | None = None,  # (k, d)
 ) -> Found:
-    """The argmax of one draw of f, evaluated at the screen, then in ever smaller neighbourhoods of its best point."""
+    """The argmax of one draw of f, found at the screen and then in ever smaller neighbourhoods of its best point."""
     objective = objective.any_member(rng)
     draw = Draw(objective.posterior, normals)
     z = np.concatenate([screen, neighbours(space, known, rng)])
@@ -86,7 +86,7 @@ def best_mean(
     space: Space,
     seed: int,
 ) -> Array:
-    """The point (d,) with the largest posterior mean, observed or not; of equals the first on a finite set."""
+    """The point (d,) with the largest posterior mean, observed or not. On a finite set a tie goes to the lowest row."""
     if space.rows is not None:
         means = mean([mean_in_chunks(member, space.rows) for member in members or (posterior,)])
         row: Array = space.rows[first_best(means)]
@@ -106,7 +106,7 @@ def best_levels(
     values: Array,  # (s,), f there
     levels: Levels,
 ) -> tuple[Array, Array]:
-    """Each point with each discrete parameter in turn at its best level, the rest held; and f there."""
+    """The points with one discrete parameter after the other set to its best level, the rest fixed; and f there."""
     points, values = points.copy(), values.copy()
     for parameter, column in zip(space.parameters, space.columns, strict=True):
         if parameter.levels is None:
@@ -123,7 +123,7 @@ def best_levels(
 
 
 def _some_levels(levels: Array, here: Array) -> Array:
-    """All levels; of very many levels of a whole number 256 spread evenly, and those 1, 2, 4, ... steps from here."""
+    """All levels up to MOST_LEVELS. Of more: 256 spread evenly, `here`, and those 1, 2, 4, ... steps away from it."""
     k = len(levels)
     if k <= MOST_LEVELS:
         return levels
@@ -145,7 +145,7 @@ def _tolerance(screened: Array, starts: Array) -> float:
 
 
 def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
-    """Climb from every start over the continuous coordinates, the others held."""
+    """Climb from every start over the continuous coordinates, the others fixed."""
     is_free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
     if not is_free.any():
         return starts.copy(), objective(starts)
@@ -166,7 +166,7 @@ def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: f
 
 
 def _best_of(objective: Objective, points: Array, scores: Array, visited: Array | None) -> Found:
-    """The best of the points that were looked at; points that were visited only if there are no others."""
+    """The best of the points that were scored; one that was visited before only if there are no others."""
     if visited is None or len(visited) == 0:
         return objective.found(points[first_best(scores)])
     seen = (points[:, None] == visited).all(axis=2).any(axis=1)

@@ -1,4 +1,4 @@
-"""The best of finitely many points: the exact argmax, a tie going to the lowest row."""
+"""The best of finitely many points: the exact argmax. A tie goes to the lowest row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpmi.gp.tracking import (
 from gpmi.search.objective import Found, Objective
 from gpmi.types import Array, Event, Mask
 
-JOINT = 2048  # points at which one joint draw is made. It costs O(JOINT^3): about half a second, our limit for an ask
+JOINT = 2048  # points of one joint draw, at most. It costs O(JOINT^3), about half a second: our limit for one ask
 
 
 def best_row(
@@ -27,9 +27,10 @@ def best_row(
     tracked: Tracked | None,
     bound: Array | None,
 ) -> tuple[Found, Array | None]:
-    """The exact argmax on a finite set, and bounds of the variances for the next lazy search.
+    """The exact argmax on a finite set, and upper bounds of the variances for the next lazy search, if it was lazy.
 
-    `tracked` holds the moments if they are kept up to date. Otherwise variances are lazy if the policy allows it.
+    `tracked` has the moments at all rows, if they are kept up to date. Otherwise variances are computed only where an
+    old one, which is an upper bound, leaves open whether the row is the best; that needs a score that grows with var.
     """
     posterior, policy = objective.posterior, objective.policy
     if objective.members:

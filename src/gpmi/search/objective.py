@@ -29,7 +29,8 @@ class Found:
 class Objective:
     """A policy's score as a function of the point.
 
-    Where there are `members`, models of the same observations under other priors, it is the mean of their scores.
+    If there are `members`, objectives of the same observations under draws of the prior, it is the mean of their
+    scores.
     """
 
     posterior: Posterior
@@ -68,7 +69,7 @@ class Objective:
         return score, pull(by_mu, by_var)
 
     def found(self, row: Array, number: int | None = None, events: tuple[Event, ...] = ()) -> Found:
-        """What is known of the point with coordinates `row`."""
+        """The moments and the score at the point with coordinates `row`."""
         mu, var = self.posterior(row[None])
         if self.members:  # the moments of the mixture
             moments = [member.posterior(row[None]) for member in self.members]
@@ -81,7 +82,7 @@ class Objective:
         return Found(row, float(mu[0]), float(var[0]), score, number, events)
 
     def any_member(self, rng: np.random.Generator) -> Objective:
-        """The objective of one member at random: a joint draw of f begins with a draw of its prior."""
+        """The objective of a random member: to draw f from a mixture, first draw the prior, then f."""
         return self.members[int(rng.integers(len(self.members)))] if self.members else self
 
 

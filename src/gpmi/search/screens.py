@@ -1,4 +1,4 @@
-"""Points to look at before anything is known: the initial design, the screen of a space, neighbours of good points."""
+"""Points at which a search begins: the initial design, the screen of a space, neighbours of good points."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from gpmi.gp.posterior import Posterior
 from gpmi.space import Parameters, Space
 from gpmi.types import Array, Point
 
-SCREEN = 512  # points of the screen, a power of 2 for Sobol: as many moments as an ask can afford at n = 1000
-NEIGHBOURS = 64  # points of the screen close to the best known ones: an eighth of it, our choice, not tuned
-KNOWN = 3  # how many of the best observed points get neighbours: the top one may be a lucky value
+# Our choices, not tuned.
+SCREEN = 512  # points of the screen, a power of 2 for Sobol. After a new prior they cost about 20 ms at n = 1,000
+NEIGHBOURS = 64  # further points, close to the best known ones
+KNOWN = 3  # how many of the best observed points get neighbours: more than one, because a value may be lucky
 
 
 def design_of(space: Space, seed: int, count: int) -> Array:
-    """Rows of the initial design, at least `count` if the space has that many: the same first rows for any count."""
+    """At least `count` rows for the initial design, or all of a smaller set. A larger count only appends rows."""
     if space.rows is not None:
         order = np.random.default_rng(seed).permutation(len(space.rows))
         return space.rows[order]
@@ -59,9 +60,10 @@ def best_observed(posterior: Posterior) -> Array:
 
 
 def neighbours(space: Parameters, known: Array, rng: np.random.Generator, width: float | None = None) -> Array:
-    """Points around the known ones (k, d), often moved in few coordinates only.
+    """NEIGHBOURS points around the known ones (k, d), each moved in a random subset of the coordinates.
 
-    Their distances are about `width` of the box, or anything from a tenth to a thousandth of it.
+    The sd of a move is `width`, in widths of the box; if it is None, a random number between 0.001 and 0.1. A discrete
+    parameter that moves takes a random level with probability 0.3. These numbers are our choice, not tuned.
     """
     if len(known) == 0:
         return np.empty((0, space.dim))

@@ -1,4 +1,4 @@
-"""The search of a run: it remembers, from query to query, what makes the next one cheaper."""
+"""The search of a run. It keeps, from query to query, what makes the next query cheaper."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ FEW = 256  # with no more observations than this tracking begins at once: 256^2 
 
 
 class Search:
-    """The argmax of a policy's score over a space, for one posterior after the other.
+    """The argmax of a policy's score over a space, for the posteriors of a run, one after the other.
 
-    What it remembers never changes a result, only the cost: moments at the candidates or at the screen, which are
-    extended by one observation; bounds of variances; and the rows that may not be asked.
+    Its memory changes the cost, never the result. It holds the moments at the candidates or at the screen, which one
+    more observation extends; upper bounds of variances; and the rows that may not be asked.
     """
 
     def __init__(self, space: Space, seed: int, *, repeats: bool) -> None:
@@ -40,15 +40,15 @@ class Search:
     def best(
         self,
         objective: Objective,
-        told: Posterior,  # given the values told; the objective's extends it by failed and pending points
+        told: Posterior,  # given the values told; the objective's posterior extends it by failed and pending points
         anchor: Posterior,  # given the values that the prior was learned from; `told` extends it
-        taken: Mapping[int, Array],  # the coordinates of the trials, by number, that may not be asked again
+        taken: Mapping[int, Array],  # the trials whose points may not be asked again: number -> coordinates
         rng: np.random.Generator,
         normals: np.random.Generator,  # for draws of f
     ) -> Found:
-        """The best point under the objective. Exact on finite sets, where a tie goes to the lowest row.
+        """The best point under the objective. Exact on a finite set, where a tie goes to the lowest row.
 
-        O(n m) on a finite set of m points and for a screen; after a change of the prior O(n^2 m).
+        O(n m) for m candidates, or for m points of the screen; O(n^2 m) after a change of the prior.
         """
         if anchor is not self._anchor:
             self._anchor, self._tracked, self._extended, self._bound = anchor, None, None, None
@@ -88,7 +88,7 @@ class Search:
         if policy.joint:
             return drawn_row(objective, rows, excluded, rng, normals)
         tracked = None
-        # Right after a fit the prior may change again soon: a lazy search is cheaper than starting to track all rows.
+        # Right after a fit no row is tracked yet, and the prior may change again soon: a lazy search is cheaper.
         prior_is_new = 0 < self._anchor.n == told.n
         if not Tracked.fits(posterior.n, len(rows)):
             self._tracked = self._extended = None
@@ -117,7 +117,7 @@ class Search:
         return screen_of(self._space, self._seed)
 
     def _follow(self, z: Array, told: Posterior, posterior: Posterior) -> Tracked:
-        """The moments of `posterior` at z, from those remembered for the values told."""
+        """The moments of `posterior` at z, computed from the remembered moments given the values told."""
         assert self._anchor is not None
         base = self._tracked
         if base is None or base.z is not z or not base.extends_to(told):
@@ -132,7 +132,7 @@ class Search:
         return self._extended
 
     def _excluded(self, rows: Array, taken: Mapping[int, Array]) -> Mask | None:
-        """Which rows have the coordinates of a trial in `taken`. O(m) for each trial that is new there."""
+        """Which rows are at the point of a trial in `taken`. O(m) for each trial that is new there."""
         if not taken:
             return None
         gone = set(taken)

@@ -13,9 +13,9 @@ from gpmi.theory.gamma import c1
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound on the cumulative regret R_T that somebody published, and whether it may be believed.
+    """A published bound on the cumulative regret R_T, and whether it still stands.
 
-    Print it, not `value` alone: the status belongs to the number.
+    Print the whole object, not `value` alone: the number means nothing without its status.
     """
 
     name: str
@@ -57,9 +57,9 @@ def theorem_1(
 ) -> Bound:
     """sum_t (phi_t(x_t) - phi_t(x*)) + 4 sqrt(alpha (C_1 gamma_T + v)) + sqrt(alpha)/2 V / sqrt(C_1 gamma_T + v).
 
-    The generic scheme, x_t = argmax mu_t + phi_t. `gamma` is gamma_T or an upper bound of it, phi_gap the first sum,
-    var_star is V = sum_t sigma_t^2(x*), alpha = log(2 / delta). The paper has v = 1; other v follow from its own by
-    the change of units f -> f / sqrt(v). Withdrawn.
+    For the generic scheme x_t = argmax mu_t + phi_t. `gamma` is gamma_T or an upper bound of it, phi_gap is the first
+    sum, var_star is V = sum_t sigma_t^2(x*), and alpha = log(2 / delta). The paper has v = 1; other v follow from that
+    by the change of units f -> f / sqrt(v). Withdrawn.
     """
     alpha, total = _alpha(delta), c1(noise_var, variance) * _gamma(gamma) + variance
     first = checks.number("phi_gap", phi_gap) + 4.0 * math.sqrt(alpha * total)
@@ -91,8 +91,8 @@ def theorem_2(gamma: float, *, noise_var: float, delta: float, variance: float =
 def corollary_1(gamma: float, *, noise_var: float, delta: float) -> Bound:
     """sqrt(alpha)/2 C_1 gamma_T + 4 sqrt(alpha (C_1 gamma_T + 1)): phi_t = sqrt(alpha)/2 sigma_t^2. Withdrawn.
 
-    The corollary says R_T = O(gamma_T); this is the inequality its proof prints. k(x, x) <= 1: the policy
-    (`gpmi.VarianceBonus`) depends on the units of f, so there is no other v.
+    The corollary says R_T = O(gamma_T); this is the inequality in its proof. It needs k(x, x) <= 1, because the policy
+    (`gpmi.VarianceBonus`) depends on the units of f.
     """
     alpha, total = _alpha(delta), c1(noise_var) * _gamma(gamma)
     value = 0.5 * math.sqrt(alpha) * total + 4.0 * math.sqrt(alpha * (total + 1.0))
@@ -127,8 +127,8 @@ def corollary_2(horizon: int, d: int) -> Bound:
 def gp_ucb(gamma: float, horizon: int, *, noise_var: float, delta: float, size: int, variance: float = 1.0) -> Bound:
     """sqrt(4 C_1 T beta_T gamma_T), beta_T = 2 log(|D| T^2 pi^2 / (6 delta)): GP-UCB on |D| = `size` points. Stands.
 
-    Theorem 1 of Srinivas et al., whose own C_1 is 8 / log(1 + 1 / noise_var): four times the paper's, because
-    r_t <= 2 sqrt(beta_t) sigma_t(x_t) is squared. It holds with the run's own I_T in the place of gamma_T too.
+    Theorem 1 of Srinivas et al. Their C_1 is 8 / log(1 + 1 / noise_var), four times the one here, because
+    r_t <= 2 sqrt(beta_t) sigma_t(x_t) is squared. The bound also holds with the run's own I_T in place of gamma_T.
     """
     horizon, size = checks.whole("horizon", horizon, 1), checks.whole("size", size, 1)
     state = State(

@@ -58,19 +58,19 @@ def observe_regret(
 ) -> RegretRun:
     """x_t = argmax mu_t + phi_t on candidates (m, d), where r_t = f(x*) - f(x_t) is observed exactly. O(T^2 m).
 
-    The erratum's setting has mu_t(x) = E[f(x) | r_1, ..., r_{t-1}] and sigma_t^2(x) = Var[f(x) | r_1, ..., r_{t-1}].
-    There is no noise in it: with noisy regrets M_T would again not be determined by what is observed. A regret is about
-    two points, so the moments depend on what the learner knows of x*:
+    In the erratum's setting mu_t(x) = E[f(x) | r_1, ..., r_{t-1}] and sigma_t^2(x) = Var[f(x) | r_1, ..., r_{t-1}].
+    It has no noise: noisy regrets would again not determine M_T. A regret is about two points, so the moments depend on
+    what the learner knows of x*:
 
-    - knows="place", the erratum to the letter: x* is fixed, and the model knows where it is, because it needs
-      cov[r_t, f(x)] = k(x*, x) - k(x_t, x). If x* was chosen before f is drawn, M_T is a martingale with
-      Gaussian increments. If x* is the maximiser of f it is not, as its mean is not 0; and a learner that
+    - knows="place", the erratum taken literally: x* is fixed, and the model knows where it is, because it needs
+      cov[r_t, f(x)] = k(x*, x) - k(x_t, x). If x* was chosen before f is drawn, M_T is a martingale with Gaussian
+      increments. If x* is the maximiser of f, M_T is not a martingale, because its mean is not 0. And a learner that
       knows the place could query it at once.
-    - knows="value": the learner knows f(x*) but not x*, so r_t tells it f(x_t) exactly. The place is not given away,
-      and Lemma 1 does not hold: mu_t(x*) is not the mean of f(x*) given that x* is the maximiser.
+    - knows="value": the learner knows f(x*) but not x*, so r_t tells it f(x_t) exactly. Lemma 1 does not hold:
+      mu_t(x*) is not the mean of f(x*) given that x* is the maximiser.
 
-    f (m,) holds the true values. star is the row of x*, the first maximiser unless given. The rows in `initial` are
-    observed first; they count neither as queries nor in gamma_hat. policy is `GPMI()` unless given; its phi may depend
+    f (m,) has the true values. star is the row of x*, by default the first maximiser. The rows in `initial` are
+    observed first; they count neither as queries nor in gamma_hat. policy is `GPMI()` by default; its phi may depend
     on var, t, gamma_hat and |D|. A tie goes to the lowest row. Nothing is random.
     """
     Posterior.prior(kernel, 0.0)  # refuses what is not a kernel
@@ -112,7 +112,7 @@ class _Query(NamedTuple):
 
 
 def _state(t: int, gamma_hat: float, size: int, horizon: int) -> State:
-    """What a policy is told here. The best values are nan: a phi that depends on them is refused as not finite."""
+    """The state for a policy. The best values are nan, so a phi that depends on them is not finite and is refused."""
     return State(
         t=t,
         gamma_hat=gamma_hat,
@@ -147,7 +147,8 @@ def _next_query(model: _Exact, policy: Policy, state: State, values: Array, star
 class _Exact:
     """mu and var of f at z (m, d) given exact observations of f(x_s), or of f(x*) - f(x_s) where star is a row.
 
-    V (n, m) = L^-1 cov[observations, f(z)] as in `tracking`. A repeated query adds no information and is left out.
+    V (n, m) = L^-1 cov[observations, f(z)] as in `gpmi.gp.tracking`. A repeated query adds no information: it is
+    ignored.
     """
 
     def __init__(self, kernel: Kernel, z: Array, star: int | None) -> None:

@@ -48,7 +48,7 @@ def gamma_hat(posterior: Posterior, n0: int = 0) -> Array:
 
 
 def c1(noise_var: float, variance: float = 1.0) -> float:
-    """C_1 = 2 v / log(1 + v / noise_var), with which gamma_hat_T <= C_1 I_T <= C_1 gamma_T wherever k(x, x) <= v.
+    """C_1 = 2 v / log(1 + v / noise_var); if k(x, x) <= v then gamma_hat_T <= C_1 I_T <= C_1 gamma_T.
 
     s / log(1 + s) grows with s = sigma_t^2 / noise_var, and sigma_t^2 <= v (Lemma 5.4 of Srinivas et al. 2012; the
     paper's Eq. 3 is v = 1). As noise_var tends to 0 so does C_1, while gamma_T grows without bound.
@@ -61,9 +61,9 @@ def c1(noise_var: float, variance: float = 1.0) -> float:
 class Greedy:
     """A greedy choice of T points and the bracket around gamma_t that it proves, for every t = 1..T.
 
-    information_t <= gamma_t <= certificate_t <= information_t / (1 - 1/e), where gamma_t is over the `size` candidates.
-    With `between` > 0 the certificate holds for gamma_t over all points within that distance of a candidate. Then it
-    may be above `upper`, which is about the candidates alone.
+    information_t <= gamma_t <= certificate_t <= information_t / (1 - 1/e), where gamma_t is that of the `size`
+    candidates. With `between` > 0 the certificate holds for gamma_t of all points within that distance of a candidate.
+    It may then exceed `upper`, which is about the candidates alone.
     """
 
     rows: Numbers  # (T,), which candidates, in order; repeats are allowed
@@ -76,7 +76,7 @@ class Greedy:
 
     @property
     def upper(self) -> Array:
-        """I_t / (1 - 1/e), the upper bound of gamma_t on the candidates that is known before anything is run. (T,)"""
+        """I_t / (1 - 1/e), the general upper bound of gamma_t on the candidates (Nemhauser et al. 1978). (T,)"""
         return self.information / GREEDY
 
 
