@@ -367,3 +367,13 @@ def test_an_optimizer_in_a_notebook_shows_its_best_trials_and_gives_a_frame():
     table = opt.to_dataframe()
     assert list(table["status"]) == ["told"] * 4 + ["pending"]
     assert list(table["a"][:4]) == list(table["y"][:4])
+
+
+def test_a_model_and_a_posterior_are_short_too():
+    opt = gpmi.Optimizer([(0.0, 1.0)] * 30, seed=0, fit="mcmc")
+    for i in range(4):
+        opt.tell(opt.ask(), float(i))
+    assert "draws" in repr(opt.model)
+    for shown in (opt.model, opt.posterior):
+        lines = repr(shown).splitlines()
+        assert 1 <= len(lines) <= 8 and max(map(len, lines)) <= 120, shown

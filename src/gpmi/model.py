@@ -21,6 +21,7 @@ from gpmi.prior.warp import Warp
 from gpmi.search.box import best_mean
 from gpmi.search.objective import Objective
 from gpmi.space import Space
+from gpmi.text import aligned, rounded
 from gpmi.trials import Log
 from gpmi.types import Array, Event, Mask
 
@@ -34,7 +35,7 @@ class Setting:
     seed: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """The prior in use with n values, and the posterior given them.
 
@@ -79,6 +80,16 @@ class Model:
             posterior = posterior.condition(rows[s], z)
             members = tuple(member.condition(rows[s], z) for member in members)
         return self if posterior is self.posterior else replace(self, posterior=posterior, members=members)
+
+    def __repr__(self) -> str:
+        lines = [
+            ("values", f"{self.n}, the prior learned from {self.anchor.n}" if self.anchor.n else f"{self.n}"),
+            ("kernel", repr(self.prior.kernel)),
+            ("noise_var", rounded(self.prior.noise_var)),
+            ("mean", rounded(self.prior.mean)),
+            ("of", str(self.warp)),
+        ]
+        return aligned([*lines, ("draws", f"{len(self.members)} of the prior")] if self.members else lines)
 
     @property
     def n(self) -> int:

@@ -12,7 +12,7 @@ Notation, with n observations, m query points and d coordinates:
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -21,6 +21,7 @@ import numpy as np
 from gpmi import checks
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import Factor, NotPositiveDefinite, one_blas_thread, semidefinite_root
+from gpmi.text import shortened
 from gpmi.types import Array, Event
 
 MomentPullback: TypeAlias = Callable[[Array, Array], Array]
@@ -43,7 +44,7 @@ class Moments(NamedTuple):
     var_gradient: Array  # (m, d)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
     """f | y for f ~ GP(mean, kernel) and y_i = f(x_i) + N(0, noise_var). Immutable: conditioning gives a new one.
 
@@ -58,7 +59,7 @@ class Posterior:
     y: Array  # (n,)
     whitened: Array  # (n,)
     jitter: Array  # (n,), what was added to noise_var in each row; 0 unless C was singular
-    factor: Factor = field(repr=False)
+    factor: Factor
     nugget: float = 0.0  # the jitter in units of k(x, x), the same in every row; 0 unless C was singular
 
     @staticmethod
@@ -159,6 +160,10 @@ class Posterior:
         none = np.empty(0)
         start = replace(self, x=self.x[:0], y=none, whitened=none, jitter=none, factor=Factor.empty(), nugget=nugget)
         return start._extend(self.x, self.y)
+
+    def __repr__(self) -> str:
+        what = f"kernel={self.kernel!r}, noise_var={self.noise_var:.6g}, mean={self.mean:.6g}"
+        return f"<Posterior given {self.n} observations, {shortened(what, 90)}>"
 
     def mirrored(self) -> Posterior:
         """The posterior of -f given -y. Exact, O(n)."""

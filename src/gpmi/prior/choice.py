@@ -16,6 +16,7 @@ from gpmi.types import Array
 
 # Our choices, not tuned. A transformation is taken only if it is better by many nats (see _CLEARLY), so a rough fit on
 # few observations is enough to decide.
+WARP_PLACES = 4  # places at which they were observed, at least: penalties told at one place are seen among few others
 WARP_FROM = 8  # observations that are needed: with fewer the evidence is never clear
 _WARP_POINTS = 64  # observations that are used, at most
 _WARP_APART = 0.05  # of two observations closer than this, in diagonals of the cube, only one is used
@@ -39,7 +40,7 @@ def choose_warp(setting: Setting, x: Array, y: Array) -> Warp:
     _WARP_POINTS observations; each but the first starts where the one before ended.
     """
     x, y = _thinned(setting, x, y)
-    if len(y) < WARP_FROM:
+    if len(y) < WARP_PLACES:
         return IDENTITY
     normal, kind = max(
         ((max(_log_density(warp, y) for warp in kind), kind) for kind in _warps(y)),
