@@ -163,7 +163,7 @@ class Posterior:
 
     def __repr__(self) -> str:
         what = f"kernel={self.kernel!r}, noise_var={self.noise_var:.6g}, mean={self.mean:.6g}"
-        return f"<Posterior given {self.n} observations, {shortened(what, 90)}>"
+        return f"<Posterior given {self.n} observations, {shortened(what, 80)}>"
 
     def mirrored(self) -> Posterior:
         """The posterior of -f given -y. Exact, O(n)."""
