@@ -52,6 +52,7 @@ bench-engine: .venv-bench/.ready  ## measure the engine, next to Optuna and to w
 
 bench-limits: .venv/.dev  ## measure 10,000 observations, a million candidates, and the growth of the cost
 	.venv/bin/python benchmarks/limits.py
+	.venv/bin/python benchmarks/spikes.py
 
 bench-ledger: .venv/.dev  ## measure whether the ledger can be believed (half an hour; goes on where it stopped)
 	.venv/bin/python benchmarks/ledger.py --cores $(CORES)

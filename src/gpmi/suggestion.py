@@ -36,8 +36,7 @@ def from_design(design: Design, setting: Setting, log: Log, n_init: int) -> Sugg
     value first. Points told close to each other are one place: six penalties in one corner are no design.
     """
     blind = not setting.priors.given and not log.told
-    complete = log.unchosen < len(log) or _places(setting.space, log, n_init) >= n_init
-    if complete and not blind:
+    if not blind and (log.unchosen < len(log) or _places(setting.space, log, n_init) >= n_init):
         return None
     x = design.first_outside(log.places)
     return None if x is None else Suggestion(x, "design", {}, ())
