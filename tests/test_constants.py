@@ -8,8 +8,8 @@ miss. The limits in the tests leave room on both sides, because they are about b
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,9 +24,19 @@ from gpmi.gp.paths import Draw, Frame
 from gpmi.gp.tracking import Tracked, chunks, first_best
 from gpmi.ledger.calibration import judge
 from gpmi.ledger.maxima import draw_maxima
-from gpmi.policies import State
+from gpmi.policies import Mean, State
 from gpmi.policies.promises import Promises, account
-from gpmi.space import Space
+from gpmi.prior.choice import choose_warp
+from gpmi.prior.criterion import Setting
+from gpmi.prior.fit import fit, fit_noise
+from gpmi.prior.search import Peak, sample
+from gpmi.prior.unknowns import DEFAULT
+from gpmi.prior.warp import Warp
+from gpmi.search.box import best_point, drawn_point
+from gpmi.search.climb import climb
+from gpmi.search.objective import Objective
+from gpmi.search.screens import best_observed, screen_of
+from gpmi.space import Parameters, Space
 
 Array = NDArray[np.float64]
 
@@ -161,6 +171,12 @@ def test_max_f_is_drawn_at_all_candidates_that_may_hold_the_maximum_and_at_no_ot
     assert "the 201 candidates" in drawn.how
 
 
+def grid(side: int) -> Array:
+    """Points of the unit square."""
+    coordinates = np.linspace(0.0, 1.0, side)
+    return np.stack(np.meshgrid(coordinates, coordinates), -1).reshape(-1, 2)
+
+
 class Rough(NamedTuple):
     """A posterior on a cube that 512 points do not resolve."""
 
@@ -182,19 +198,39 @@ def test_the_regret_of_a_rough_function_is_not_smaller_than_on_a_finer_set_of_po
     posterior, space, at = rough_function()
     drawn = draw_maxima(posterior, space, at, 256, np.random.default_rng(1))
     assert "random features" in drawn.how
-    side = np.linspace(0.0, 1.0, 40)
-    fine = np.stack(np.meshgrid(side, side), -1).reshape(-1, 2)
-    finer = posterior.sample(fine, np.random.default_rng(2), 1000).max(axis=1)
+    finer = posterior.sample(grid(40), np.random.default_rng(2), 1000).max(axis=1)
     assert np.median(drawn.best) > np.median(finer) - 0.07
 
 
 @guards("gpmi.ledger.maxima._ROUNDS", 0, 1)
 def test_where_f_is_known_the_draws_of_its_maximum_are_its_maximum() -> None:
-    x = np.linspace(0.0, 1.0, 12)[:, None]
-    posterior = Posterior.prior(kernels.RBF(0.3), 1e-8).condition(x, np.sin(7.0 * x[:, 0]))
-    drawn = draw_maxima(posterior, Space.of([(0.0, 1.0)]), x[:1], 64, np.random.default_rng(0))
-    top = posterior.mu(np.linspace(0.0, 1.0, 20_001)[:, None]).max()
-    assert abs(np.median(drawn.best) - top) < 2e-4
+    x = grid(9)
+    posterior = Posterior.prior(kernels.RBF(0.4), 1e-8).condition(x, np.sin(7.0 * x).sum(axis=1))
+    drawn = draw_maxima(posterior, Space.of([(0.0, 1.0)] * 2), x[:1], 64, np.random.default_rng(0))
+    assert abs(np.median(drawn.best) - 2.0) < 1e-3
+
+
+def spread_of_probabilities(space: Any, x: Array) -> float:
+    """The sd, over runs that differ in their seeds alone, of an estimated probability of 0.5."""
+    draws = []
+    for seed in range(16):
+        opt = Optimizer(space, GPMI(), seed=seed, kernel=kernels.RBF(0.1), noise_var=1e-2)
+        for row in x:
+            opt.tell(row, float(np.sin(9.0 * row[0])))
+        draws.append(opt.ledger.regret().simple)
+    median = np.median(np.concatenate(draws))
+    return float(np.std([np.mean(draw <= median) for draw in draws]))
+
+
+@guards("gpmi.ledger.regret.DRAWS", 5, 51)
+def test_on_a_finite_set_a_probability_is_estimated_to_a_few_percent() -> None:
+    space = np.linspace(0.0, 1.0, 61)[:, None]
+    assert spread_of_probabilities(space, space[::12]) < 0.04
+
+
+@guards("gpmi.ledger.regret.PATHS", 5, 25)
+def test_on_a_box_a_probability_is_estimated_to_a_few_percent() -> None:
+    assert spread_of_probabilities([(0.0, 1.0)], np.linspace(0.0, 1.0, 6)[:, None]) < 0.06
 
 
 # ledger: the account
@@ -323,7 +359,308 @@ def test_a_gain_that_is_certain_does_not_outweigh_all_others() -> None:
     assert likely.made > 5.0
 
 
-# space
+@guards("gpmi.policies.improvement.FAR", 3.0, 1e160)
+def test_log_ei_is_finite_and_right_however_far_below_the_incumbent_a_point_is() -> None:
+    near, far = gpmi.LogEI().score(np.array([-20.0, -1e200]), np.ones(2), State())
+    assert near == pytest.approx(stats.norm.logpdf(20.0) - 2.0 * np.log(20.0), abs=0.02)
+    assert np.isfinite(far)
+
+
+# search
+
+
+def two_peaks() -> tuple[Objective, Array]:
+    """A score with a broad peak of 0.93 and, a third of the box away, a narrow one of 1.5; the two tops."""
+    tops = np.array([[0.25, 0.5], [0.25 + 0.3 * np.sqrt(2.0), 0.5]])
+    around = np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1], [2, 0], [-2, 0], [0, 2], [0, -2]])
+    x = np.concatenate([grid(8), tops[1] + 0.03 * around])
+    square = ((x[:, None] - tops) ** 2).sum(axis=2)
+    y = np.exp(-0.5 * square[:, 0] / 0.2**2) + 1.4 * np.exp(-0.5 * square[:, 1] / 0.03**2)
+    posterior = Posterior.prior(kernels.RBF(0.2) + kernels.RBF(0.03), 1e-6).condition(x, y)
+    return Objective(posterior, Mean(), State()), tops
+
+
+SQUARE = Parameters.box([(0.0, 1.0)] * 2)
+NOTHING = np.empty((0, 2))  # no good point is known
+
+
+@guards("gpmi.search.box.STARTS", 1)
+@guards("gpmi.search.box.APART", 0.0, 0.005, 0.5)
+@guards("gpmi.search.climb.SAME_PEAK", 1.0)
+@guards("gpmi.search.climb.RADIUS", 1e-3, 0.0125)
+def test_a_narrow_peak_is_climbed_although_many_points_on_a_broad_one_score_higher() -> None:
+    objective, (broad, narrow) = two_peaks()
+    rng = np.random.default_rng(0)
+    screen = np.concatenate([broad + rng.uniform(-0.02, 0.02, (40, 2)), [narrow + np.array([0.0, 0.0365])]])
+    score = objective(screen)
+    assert score[-1] < np.sort(score[:-1])[-20]
+    assert best_point(objective, SQUARE, screen, score, NOTHING, rng).score > 1.5
+
+
+@guards("gpmi.search.screens.SCREEN", 8, 64)
+def test_a_screen_sees_peaks_of_a_twentieth_of_the_box() -> None:
+    objective, _ = two_peaks()
+    found = 0
+    for seed in range(12):
+        screen = screen_of(SQUARE, seed)
+        best = best_point(objective, SQUARE, screen, objective(screen), NOTHING, np.random.default_rng(seed))
+        found += best.score > 1.5
+    assert found >= 8
+
+
+@guards("gpmi.search.box.TOLERANCE", 1e-3, 0.1)
+def test_a_climb_of_a_score_ends_within_a_millionth_of_its_range() -> None:
+    x = grid(7)
+    posterior = Posterior.prior(kernels.RBF(0.5), 1e-6).condition(x, -np.square(x - 0.47).sum(axis=1))
+    objective, rng = Objective(posterior, Mean(), State()), np.random.default_rng(0)
+    scores = []
+    for start in rng.random((12, 2)):
+        screen = np.array([[1.0, 1.0], start])
+        scores.append(best_point(objective, SQUARE, screen, objective(screen), NOTHING, rng).score)
+    assert np.ptp(scores) < 5e-6
+
+
+@guards("gpmi.search.climb.ROUNDS", 1, 6)
+@guards("gpmi.search.climb.GIVE_UP", 0.0, 1e-3, 1e-2)
+@guards("gpmi.search.climb.RADIUS", 0.0, 1e-3)
+@guards("gpmi.search.climb.DIFFERENCE", 0.1)
+def test_climbs_end_at_local_maxima_after_few_evaluations() -> None:
+    rng, counted = np.random.default_rng(0), 0
+    centres, weights = rng.random((12, 3)), rng.standard_normal(12)
+
+    def f(u: Array, _: Any) -> tuple[Array, Array]:
+        nonlocal counted
+        counted += len(u)
+        away = u[:, None] - centres
+        bumps = weights * np.exp(-0.5 * (away**2).sum(axis=2) / 0.15**2)
+        return bumps.sum(axis=1), -(bumps[:, :, None] * away).sum(axis=1) / 0.15**2
+
+    ends = np.concatenate([climb(f, start, np.full(3, 0.15))[0] for start in rng.random((30, 1, 3))])
+    assert counted < 1400  # 4 points a round, so that it is 12 rounds a climb
+    inside = (ends > 0.0) & (ends < 1.0)
+    assert np.abs(f(ends, None)[1][inside]).max() < 2e-3
+
+
+@guards("gpmi.search.box.MOST_LEVELS", 1, 51)
+def test_every_one_of_five_hundred_levels_of_a_whole_number_is_tried() -> None:
+    space = Parameters.named({"n": Int(0, 499), "x": (0.0, 1.0), "z": (0.0, 1.0)})
+    x = np.array([[202.0, 0.5, 0.5], [302.0, 0.5, 0.5]])  # 202 is the only level that is better than the others
+    kernel = kernels.RBF([1e4, 0.3, 0.3]) + kernels.RBF([0.1, 0.2, 0.2])
+    posterior = Posterior.prior(kernel, 1e-4).condition(x, np.array([3.0, 1.0]))
+    objective = Objective(posterior, Mean(), State())
+    for seed in range(6):
+        screen, rng = screen_of(space, seed), np.random.default_rng(seed)
+        assert best_point(objective, space, screen, objective(screen), np.empty((0, 3)), rng).score > 2.5
+
+
+def drawn_points(posterior: Posterior, space: Parameters, count: int) -> Array:
+    """The argmax of each of `count` draws of f."""
+    objective = Objective(posterior, gpmi.Thompson(), State())
+    rows = []
+    for seed in range(count):
+        rng, normals = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
+        rows.append(drawn_point(objective, space, screen_of(space, seed), best_observed(posterior), rng, normals).row)
+    return np.array(rows)
+
+
+@guards("gpmi.search.box.WIDTHS", (), (3e-2,))
+@guards("gpmi.search.screens.NEIGHBOURS", 1, 6)
+def test_where_f_is_known_the_maximum_of_a_draw_is_found_to_a_thousandth_of_the_box() -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.clip(0.3 + 0.1 * rng.standard_normal((120, 2)), 0.0, 1.0), rng.random((60, 2))])
+    prior = Posterior.prior(kernels.RBF(0.3, variance=4.0), 1e-6)
+    rows = drawn_points(prior.condition(x, -20.0 * np.square(x - 0.31).sum(axis=1)), SQUARE, 12)
+    assert np.median(np.linalg.norm(rows - 0.31, axis=1)) < 0.0018
+
+
+@guards("gpmi.search.screens.KNOWN", 0, 1)
+def test_draws_of_f_are_maximised_around_all_of_the_best_observed_points() -> None:
+    tops = np.array([[0.3] * 6, [0.7] * 6])
+    posterior = Posterior.prior(kernels.RBF(0.3), 1e-2).condition(tops, np.array([8.0, 8.0]))
+    rows = drawn_points(posterior, Parameters.box([(0.0, 1.0)] * 6), 16)
+    near = np.abs(rows[:, None] - tops).max(axis=2) < 0.15
+    assert near.any(axis=1).all()
+    assert near.sum(axis=0).min() >= 3
+
+
+@guards("gpmi.search.finite.JOINT", 204, 20_480)
+def test_one_joint_draw_is_made_of_all_rows_up_to_what_can_be_waited_for() -> None:
+    for m, kinds in ((1_200, []), (2_600, ["reduced search"])):
+        opt = Optimizer(np.linspace(0.0, 1.0, m)[:, None], gpmi.Thompson(), seed=0, **GIVEN)
+        opt.tell(np.array([0.0]), 1.0)
+        opt.ask()
+        assert [event.kind for event in opt.events] == kinds
+
+
+# prior: what is learned
+
+
+UNIT = Setting(DEFAULT, None, np.ones(2), (0, 1))
+CENTRE = -1.5857864376269049  # of the logarithm of a lengthscale of one parameter: that of 0.2
+
+
+def drawn_data(n: int, lengthscale: float, noise_var: float, seed: int) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, 2))
+    f = Posterior.prior(kernels.Matern(nu=2.5, lengthscale=lengthscale), 0.0).sample(x, rng)[0]
+    return x, f + np.sqrt(noise_var) * rng.standard_normal(n)
+
+
+class Learned(NamedTuple):
+    """A fit, the variance and the noise in units of the variance of y."""
+
+    variance: float
+    lengthscales: Array
+    noise: float
+
+
+def learned(x: Array, y: Array) -> Learned:
+    prior = fit(UNIT, x, y)
+    variance, *lengthscales = np.exp(prior.kernel.theta)
+    return Learned(float(variance) / np.var(y), np.array(lengthscales), prior.noise_var / float(np.var(y)))
+
+
+@guards("gpmi.prior.unknowns._LOG_LENGTHSCALE", (CENTRE, 10.0), (CENTRE - 3.0, 1.0), (CENTRE + 3.0, 1.0))
+@guards("gpmi.prior.unknowns._LOG_VARIANCE", (-3.0, 1.0), (3.0, 1.0))
+@guards("gpmi.prior.unknowns.LOG_NOISE", (0.0, 3.0))
+def test_five_observations_do_not_make_the_hyper_parameters_run_away() -> None:
+    for seed in range(10):
+        variance, lengthscales, noise = learned(*drawn_data(5, 0.5, 1e-6, seed))
+        assert np.all((lengthscales > 0.07) & (lengthscales < 1.5))
+        assert 0.62 < variance < 1.8
+        assert noise < 1e-3
+
+
+@guards("gpmi.prior.unknowns._LOG_LENGTHSCALE", (CENTRE, 0.1))
+@guards("gpmi.prior.unknowns._LOG_VARIANCE", (0.0, 0.1))
+@guards("gpmi.prior.unknowns.LOG_NOISE", (-11.5, 0.3))
+@guards("gpmi.prior.unknowns._BOUNDS_LENGTHSCALE", (-0.53, 0.69), (-5.3, -0.7))
+@guards("gpmi.prior.unknowns._BOUNDS_VARIANCE", (-0.6, 0.6))
+@guards("gpmi.prior.unknowns.BOUNDS_NOISE", (-1.84, 0.07), (-18.4, -4.6))
+@guards("gpmi.prior.unknowns._NOISY", -11.5)
+@guards("gpmi.prior.fit._RACE_POINTS", 12)
+@guards("gpmi.prior.search.ROUNDS", 1)
+@guards("gpmi.prior.search._LONGEST", 0.02)
+@guards("gpmi.prior.search._ENOUGH", 20.0)
+def test_a_hundred_observations_decide_what_the_hyper_parameters_are() -> None:
+    rough, smooth, noisy = (
+        learned(*drawn_data(120, lengthscale, noise_var, 1))
+        for lengthscale, noise_var in ((0.1, 1e-6), (1.0, 1e-6), (0.3, 0.3))
+    )
+    assert np.all(np.abs(np.log(rough.lengthscales / 0.1)) < 0.3)
+    assert rough.noise < 1e-3
+    assert np.all(smooth.lengthscales > 0.65)
+    assert smooth.variance > 1.9
+    assert 0.1 < noisy.noise < 0.3
+    assert np.all(noisy.lengthscales > 0.2)
+
+
+@guards("gpmi.prior.covariance.EXACT", 0.0, 1e-3)
+def test_exact_values_can_be_learned_from_also_where_they_repeat() -> None:
+    setting = Setting(kernels.RBF(lengthscale=None, variance=None), 0.0, np.ones(1), (0,))
+    x = np.repeat(np.linspace(0.0, 1.0, 6), 3)[:, None]
+    assert fit(setting, x, np.sin(5.0 * x[:, 0])).events == ()
+    x = np.random.default_rng(0).random((40, 1))
+    assert fit(setting, x, np.sin(5.0 * x[:, 0])).kernel.theta[1] > np.log(0.33)  # the noise hides nothing
+
+
+@guards("gpmi.prior.data.FIT_POINTS", 25, 2_560)
+def test_a_fit_looks_at_a_few_hundred_observations_and_says_so_when_there_are_more() -> None:
+    x, y = drawn_data(400, 0.3, 0.1, 0)
+    kernel = kernels.Matern(nu=2.5, lengthscale=0.3)
+    assert fit_noise(x[:200], y[:200], kernel).events == ()
+    assert [event.kind for event in fit_noise(x, y, kernel).events] == ["subset"]
+
+
+@guards("gpmi.prior.fit.SAMPLES", 0, 1)
+def test_draws_of_the_prior_show_how_uncertain_it_is() -> None:
+    x, y = drawn_data(8, 0.3, 1e-4, 0)
+    samples = fit(UNIT, x, y, rng=np.random.default_rng(0)).samples
+    thetas = np.array([prior.kernel.theta for prior in samples])
+    assert 4 <= len(np.unique(thetas, axis=0)) <= 20
+    assert thetas.std(axis=0).min() > 0.1
+
+
+@guards("gpmi.prior.search._SLICE", 0.02, 0.2)
+@guards("gpmi.prior.search._STEPS_OUT", 0, 1)
+@guards("gpmi.prior.search._SHRINKS", 1)
+def test_slices_find_the_scale_of_the_density_where_the_guess_is_wrong_by_a_factor_of_five() -> None:
+    sd = np.array([1.0, 2.0, 0.5])
+
+    def loss(q: Array) -> tuple[float, Array]:
+        return 0.5 * float((q**2 / sd**2).sum()), q / sd**2
+
+    unknowns = SimpleNamespace(width=np.full(3, 10.0), lo=np.full(3, -50.0), hi=np.full(3, 50.0))
+    criterion: Any = SimpleNamespace(unknowns=unknowns, loss=loss)
+    for wrong in (0.2, 1.0, 5.0):
+        peak = Peak(np.zeros(3), 0.0, np.diag((wrong / sd) ** 2))
+        draws = np.array(sample(criterion, peak, 300, np.random.default_rng(0))) / sd
+        np.testing.assert_allclose(draws.std(axis=0), 1.0, atol=0.3)
+        assert len(np.unique(draws[:, 0])) == 300
+        assert np.mean([np.corrcoef(draws[1:, i], draws[:-1, i])[0, 1] for i in range(3)]) < 0.75
+
+
+# prior: whether y is transformed
+
+
+def transformed(n: int, of: Callable[[Array], Array], *, noise_var: float = 1e-4, count: int = 20) -> int:
+    """For how many of some draws of f the values of(f) are transformed."""
+    data = (drawn_data(n, 0.5, noise_var, seed) for seed in range(count))
+    return sum(choose_warp(UNIT, x, of(f)).bends for x, f in data)
+
+
+@guards("gpmi.prior.choice.WARP_FROM", 16, 80)
+@guards("gpmi.prior.choice._CLEARLY", 60.0)
+@guards("gpmi.prior.choice._CLEARLY_EACH", 5.0)
+@guards("gpmi.prior.choice._WARP_POINTS", 6)
+@guards("gpmi.prior.choice._WARP_APART", 0.5)
+def test_sixteen_values_of_many_orders_of_magnitude_are_transformed() -> None:
+    assert transformed(16, lambda f: -np.exp(3.0 * f)) >= 14
+
+
+@guards("gpmi.prior.choice.WARP_FROM", 0, 4)
+def test_seven_values_are_never_transformed() -> None:
+    assert transformed(7, lambda f: -np.exp(6.0 * f)) == 0
+
+
+@guards("gpmi.prior.choice._CLEARLY_EACH", 0.0, 0.05)
+def test_values_that_are_a_little_skewed_are_left_as_they_are() -> None:
+    assert transformed(64, lambda f: -np.exp(0.7 * f), noise_var=0.1) <= 3
+
+
+@guards("gpmi.prior.choice._CLEARLY_EACH_AT_BEST", 0.0, 0.15, 15.0)
+def test_to_compress_the_best_values_takes_a_clearer_case_than_to_compress_the_worst() -> None:
+    assert 3 <= transformed(16, lambda f: np.exp(3.0 * f)) <= 12
+
+
+@guards("gpmi.prior.warp._FAR", 4.5, 4500.0)
+def test_a_transformation_can_be_undone_and_gives_numbers_however_far_away() -> None:
+    warp = Warp(hi=0.0)
+    assert warp.inverse(warp(np.array([1e5]))) == pytest.approx(1e5)
+    assert np.isfinite(warp.inverse(np.array([1e4])))
+
+
+# space and values
+
+
+@guards("gpmi.trials.LARGEST", 1e10, 1e160)
+def test_a_value_is_accepted_if_the_model_can_square_it() -> None:
+    opt = Optimizer([(0.0, 1.0)], seed=0)
+    for y in (1e99, -1e99, 5e98, 0.0, 1e98):
+        opt.tell(opt.ask(), y)
+    assert np.isfinite(opt.ask())
+    with pytest.raises(ValueError, match="too large"):
+        opt.tell(np.array([0.5]), 1e155)
+
+
+@guards("gpmi.space.parameters._WIDEST", 1e10, 1e160)
+@guards("gpmi.space.parameters._NARROWEST", 1e-10, 1e-170)
+def test_a_box_is_accepted_if_a_kernel_can_square_its_width() -> None:
+    for width in (1e-95, 1e95):
+        assert np.square(Parameters.box([(0.0, width)]).span).item() > 0.0
+    for width in (1e-165, 1e155):
+        with pytest.raises(ValueError, match="too wide or too narrow"):
+            Parameters.box([(0.0, width)])
 
 
 @guards("gpmi.space.space.ENUMERATED", 0, 2_000, 200_000)
