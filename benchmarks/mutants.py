@@ -85,7 +85,8 @@ def run_mutant(constant: str, value: str, tests: list[str]) -> int:
     sys.meta_path.insert(0, MutantFinder(constant, value))  # type: ignore[arg-type]
     import pytest
 
-    return int(pytest.main(["-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", *tests]))
+    quick = ["--noconftest", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"]  # the guards need none of these
+    return int(pytest.main(["-x", "--tb=no", *quick, *tests]))
 
 
 # All of them
