@@ -1,0 +1,696 @@
+"""What the constants of the library are there for: each test fails when the constants it names have wrong values.
+
+`guards` lists the constants, by their full names, and wrong values. `make mutants` changes each constant to each of
+them and checks that the test then fails. So no test here reads a constant: it states what a user or a caller would
+miss. The limits in the tests leave room on both sides, because they are about behaviour and not about the value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+import gpmi
+from gpmi import GPMI, Int, Optimizer, Posterior, Trial, kernels
+from gpmi.gp.linalg import Factor, NotPositiveDefinite
+from gpmi.gp.paths import Draw, Frame
+from gpmi.gp.tracking import Tracked, chunks, first_best
+from gpmi.ledger.calibration import judge
+from gpmi.ledger.maxima import draw_maxima
+from gpmi.policies import Mean, State
+from gpmi.policies.promises import Promises, account
+from gpmi.prior.choice import choose_warp
+from gpmi.prior.criterion import Setting
+from gpmi.prior.fit import fit, fit_noise
+from gpmi.prior.search import Peak, sample
+from gpmi.prior.unknowns import DEFAULT
+from gpmi.prior.warp import Warp
+from gpmi.search.box import best_point, drawn_point
+from gpmi.search.climb import climb
+from gpmi.search.objective import Objective
+from gpmi.search.screens import best_observed, screen_of
+from gpmi.space import Parameters, Space
+
+Array = NDArray[np.float64]
+
+
+class Guard(NamedTuple):
+    """A test, a constant that it guards, and values of the constant with which it must fail."""
+
+    test: str
+    constant: str
+    wrong: tuple[Any, ...]
+
+
+GUARDS: list[Guard] = []
+
+
+def guards(constant: str, *wrong: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The test fails if the constant has one of the wrong values, which are Python literals."""
+
+    def noted(test: Callable[..., None]) -> Callable[..., None]:
+        GUARDS.append(Guard(test.__name__, constant, wrong))
+        return test
+
+    return noted
+
+
+def test_at_least_sixteen_constants_are_guarded_and_every_wrong_value_is_another_one() -> None:
+    assert len({guard.constant for guard in GUARDS}) >= 16
+    for guard in GUARDS:
+        module, _, name = guard.constant.rpartition(".")
+        assert guard.wrong and getattr(import_module(module), name) not in guard.wrong, guard
+        assert callable(globals()[guard.test])
+
+
+# gp: factors and moments
+
+
+@guards("gpmi.gp.linalg.FLOOR", 0.0, 1e-13, 1e-11, 1e-6)
+def test_a_pivot_that_has_a_correct_digit_is_kept_and_one_that_rounding_has_spoiled_is_lifted() -> None:
+    def jitter(pivot: float) -> float:
+        factor, _ = Factor.empty().append(np.empty(0), 1.0)
+        return factor.append(np.array([np.sqrt(1.0 - pivot)]), 1.0)[1]
+
+    assert jitter(4e-12) == 0.0
+    assert jitter(3e-13) > 1e-13
+    once = Posterior.prior(kernels.RBF(0.3), 0.0).condition(np.array([[0.2], [0.6]]), np.array([1.0, -1.0]))
+    twice = once.condition(np.array([0.2]), 1.0)  # the same exact value again: C is singular
+    np.testing.assert_allclose(twice(np.array([[0.2], [0.4]])), once(np.array([[0.2], [0.4]])), atol=1e-6)
+    assert [event.kind for event in twice.events] == ["jitter"]
+
+
+@guards("gpmi.gp.linalg.REFUSE", 0.0, 1e-7, 1e-5, 1.0)
+def test_a_slightly_negative_pivot_is_repaired_and_a_clearly_negative_one_is_refused() -> None:
+    factor, _ = Factor.empty().append(np.empty(0), 1.0)
+    assert factor.append(np.array([1.0 + 1.5e-7]), 1.0)[1] > 0.0  # a pivot of -3e-7
+    with pytest.raises(NotPositiveDefinite, match="not a covariance function"):
+        factor.append(np.array([1.0 + 1.5e-6]), 1.0)
+
+
+@guards("gpmi.gp.tracking.TIE", 0.0, 1e-11, 1e-9, 1e-3)
+def test_scores_that_differ_by_rounding_are_a_tie_and_others_are_not() -> None:
+    assert first_best(np.array([0.0, 1.0, 1.0 + 5e-11])) == 1
+    assert first_best(np.array([0.0, 1.0, 1.0 + 4e-10])) == 2
+
+
+@guards("gpmi.gp.tracking.TRACKED_BYTES", 0, 2**28, 2**34)
+def test_moments_are_tracked_as_long_as_that_takes_about_two_gigabytes() -> None:
+    assert Tracked.fits(200, 10**6)
+    assert not Tracked.fits(400, 10**6)
+
+
+@guards("gpmi.gp.tracking._CHUNK_VALUES", 2**19, 2**25)
+def test_kernel_values_are_computed_in_few_pieces_of_moderate_size() -> None:
+    sizes = [part.stop - part.start for part in chunks(10**6, 1000)]
+    assert sum(sizes) == 10**6
+    assert len(sizes) < 500
+    assert 8 * 1000 * max(sizes) < 1e8  # bytes
+
+
+# gp and ledger: draws of f
+
+
+@guards("gpmi.gp.paths._OPEN", 0.0, 0.003, 0.3, 10.0)
+def test_a_frame_leaves_f_open_where_it_stays_uncertain_between_the_points() -> None:
+    prior = Posterior.prior(kernels.RBF(1.0), 0.0)
+    ends, middle = np.array([[0.0], [1.0]]), np.array([[0.5]])
+
+    def unknown(width: float) -> float:
+        return float(np.sqrt(prior.condition(width * ends, np.zeros(2))(width * middle)[1][0]))
+
+    assert 0.05 < unknown(0.9) < 0.15
+    assert Frame.of(prior, 0.9 * ends).leaves_open(0.9 * middle)
+    assert 0.005 < unknown(0.25) < 0.015
+    assert not Frame.of(prior, 0.25 * ends).leaves_open(0.25 * middle)
+
+
+@guards("gpmi.gp.paths.FEATURES", 1, 51)
+def test_the_random_features_of_a_path_have_the_covariance_of_the_kernel() -> None:
+    kernel = kernels.Matern(nu=2.5, lengthscale=0.3)
+    rng = np.random.default_rng(0)
+    z = rng.random((60, 2))
+    errors = []
+    for _ in range(4):
+        features = Frame.of(Posterior.prior(kernel, 1e-4), z[:1]).paths(1, rng, rough=True).features
+        assert features is not None
+        phi, _ = features(z)
+        errors.append(phi @ phi.T - kernel(z, z))
+    assert np.sqrt(np.mean(np.square(errors))) < 0.04
+
+
+def spread_of_equal_points(values: Array) -> float:
+    """The root mean square of the differences of two rows."""
+    return float(np.sqrt(np.mean((values[0] - values[1]) ** 2)))
+
+
+@guards("gpmi.gp.paths._BLUR", 1e-4, 1e-3)
+@guards("gpmi.gp.paths._BLUR_VAR", 1e-8, 1e-6)
+def test_two_values_of_one_draw_at_the_same_point_differ_by_much_less_than_a_regret_that_counts() -> None:
+    posterior, z = Posterior.prior(kernels.RBF(0.3), 1e-4), np.array([[0.4], [0.4]])
+    paths = Frame.of(posterior, z).paths(500, np.random.default_rng(0), rough=False)
+    assert spread_of_equal_points(paths.values) < 5e-5
+    draws = [Draw(posterior, np.random.default_rng(seed))(z) for seed in range(100)]
+    assert spread_of_equal_points(np.array(draws).T) < 5e-5
+
+
+@guards("gpmi.ledger.maxima.REACH", 0.5, 50.0)
+def test_max_f_is_drawn_at_all_candidates_that_may_hold_the_maximum_and_at_no_others() -> None:
+    """200 points of mean 0 and sd 1 against one that is known to be 2, and one known to be 20 of its sd below that."""
+    x = np.linspace(0.0, 1000.0, 202)[:, None]
+    posterior = Posterior.prior(kernels.RBF(0.1), 1e-4).condition(x[[0, -1]], np.array([2.0, 1.8]))
+    drawn = draw_maxima(posterior, Space.of(x), x[:1], 400, np.random.default_rng(0))
+    assert np.median(drawn.best - drawn.at[:, 0]) > 0.5
+    assert "the 201 candidates" in drawn.how
+
+
+def grid(side: int) -> Array:
+    """Points of the unit square."""
+    coordinates = np.linspace(0.0, 1.0, side)
+    return np.stack(np.meshgrid(coordinates, coordinates), -1).reshape(-1, 2)
+
+
+class Rough(NamedTuple):
+    """A posterior on a cube that 512 points do not resolve."""
+
+    posterior: Posterior
+    space: Space
+    at: Array
+
+
+def rough_function() -> Rough:
+    x = np.random.default_rng(0).random((10, 2))
+    posterior = Posterior.prior(kernels.RBF(0.025), 1e-4).condition(x, np.zeros(10))
+    return Rough(posterior, Space.of([(0.0, 1.0)] * 2), x[:1])
+
+
+@guards("gpmi.gp.paths._OPEN", 10.0)
+@guards("gpmi.ledger.maxima._GROUPS", 1)
+@guards("gpmi.ledger.maxima._STARTS", 0)
+def test_the_regret_of_a_rough_function_is_not_smaller_than_on_a_finer_set_of_points() -> None:
+    posterior, space, at = rough_function()
+    drawn = draw_maxima(posterior, space, at, 256, np.random.default_rng(1))
+    assert "random features" in drawn.how
+    finer = posterior.sample(grid(40), np.random.default_rng(2), 1000).max(axis=1)
+    assert np.median(drawn.best) > np.median(finer) - 0.07
+
+
+@guards("gpmi.ledger.maxima._ROUNDS", 0, 1)
+def test_where_f_is_known_the_draws_of_its_maximum_are_its_maximum() -> None:
+    x = grid(9)
+    posterior = Posterior.prior(kernels.RBF(0.4), 1e-8).condition(x, np.sin(7.0 * x).sum(axis=1))
+    drawn = draw_maxima(posterior, Space.of([(0.0, 1.0)] * 2), x[:1], 64, np.random.default_rng(0))
+    assert abs(np.median(drawn.best) - 2.0) < 1e-3
+
+
+def spread_of_probabilities(space: Any, x: Array) -> float:
+    """The sd, over runs that differ in their seeds alone, of an estimated probability of 0.5."""
+    draws = []
+    for seed in range(16):
+        opt = Optimizer(space, GPMI(), seed=seed, kernel=kernels.RBF(0.1), noise_var=1e-2)
+        for row in x:
+            opt.tell(row, float(np.sin(9.0 * row[0])))
+        draws.append(opt.ledger.regret().simple)
+    median = np.median(np.concatenate(draws))
+    return float(np.std([np.mean(draw <= median) for draw in draws]))
+
+
+@guards("gpmi.ledger.regret.DRAWS", 5, 51)
+def test_on_a_finite_set_a_probability_is_estimated_to_a_few_percent() -> None:
+    space = np.linspace(0.0, 1.0, 61)[:, None]
+    assert spread_of_probabilities(space, space[::12]) < 0.04
+
+
+@guards("gpmi.ledger.regret.PATHS", 5, 25)
+def test_on_a_box_a_probability_is_estimated_to_a_few_percent() -> None:
+    assert spread_of_probabilities([(0.0, 1.0)], np.linspace(0.0, 1.0, 6)[:, None]) < 0.06
+
+
+# ledger: the account
+
+
+def told(x: Any, y: float, number: int, **said: Any) -> Trial:
+    return Trial(number, x, y, "told", "policy", number, **said)
+
+
+def replayed(space: Any, queries: list[tuple[Any, float]], *, said: list[float] | None = None, **arguments: Any) -> Any:
+    """The ledger after these queries of a policy; `said` are their surprises."""
+    surprises = [0.0] * len(queries) if said is None else said
+    trials = [told(x, y, i, surprise=z) for i, ((x, y), z) in enumerate(zip(queries, surprises, strict=True))]
+    return Optimizer(space, GPMI(), seed=0, **arguments).replay(trials).ledger
+
+
+TWO = np.array([[0.0], [100.0]])  # far apart: what is known of one says nothing of the other
+GIVEN = {"kernel": kernels.RBF(1.0), "noise_var": 1e-4}
+
+
+def lock_in_at(value: float, count: int, surprises: list[float] | None = None) -> Any:
+    """The alarm after `count` queries at the first of two points, of which the other is N(0, 1)."""
+    return replayed(TWO, [(TWO[0], value)] * count, said=surprises, **GIVEN).lock_in
+
+
+@guards("gpmi.ledger.account.REPEATS", 1, 9, 11, 100)
+def test_a_run_is_locked_in_when_it_asks_for_the_tenth_time_at_one_place() -> None:
+    assert lock_in_at(0.1, 9) is None
+    alarm = lock_in_at(0.1, 10)
+    assert alarm is not None and alarm.since == 1
+
+
+@guards("gpmi.ledger.account.SAME", 0.0, 1e-4, 1e-2)
+def test_queries_within_a_thousandth_of_the_space_are_at_one_place() -> None:
+    def queries(width: float) -> list[tuple[Any, float]]:
+        return [(np.array([5.0 + 10.0 * width * (i % 2)]), 0.1) for i in range(12)]
+
+    prior = {"kernel": kernels.RBF(0.3), "noise_var": 1e-2}
+    assert replayed([(0.0, 10.0)], queries(5e-4), **prior).lock_in is not None
+    assert replayed([(0.0, 10.0)], queries(4e-3), **prior).lock_in is None
+
+
+@guards("gpmi.ledger.account.MISSED", 0.0, 0.025, 0.5, 1.0)
+def test_a_repetition_is_a_lock_in_if_more_may_be_had_with_a_probability_of_a_quarter() -> None:
+    assert stats.norm.sf(0.4) == pytest.approx(0.34, abs=0.01)
+    alarm = lock_in_at(0.4, 12)
+    assert alarm is not None and 0.27 < alarm.probability < 0.41
+    assert stats.norm.sf(1.0) == pytest.approx(0.16, abs=0.01)
+    assert lock_in_at(1.0, 12) is None
+
+
+@guards("gpmi.ledger.account.CERTAIN", 0.0, 2e-4, 0.02, 0.2)
+def test_a_repetition_is_a_lock_in_if_the_model_is_over_confident_beyond_doubt() -> None:
+    """The alarm is looked at after every query, so that it needs a clearer case than the verdict of the calibration."""
+
+    def surprises(p: float) -> list[float]:
+        return [float(np.sqrt(stats.chi2.isf(p, 30) / 30))] * 30  # residuals of which the chi-square test has this p
+
+    assert lock_in_at(3.0, 30) is None
+    assert lock_in_at(3.0, 30, surprises(2e-3)) is None
+    assert judge(np.array(surprises(2e-3)))[0] == "over-confident"
+    alarm = lock_in_at(3.0, 30, surprises(1e-4))
+    assert alarm is not None and "over-confident" in alarm.reason
+
+
+@guards("gpmi.ledger.account.RESOLVED", 0.0, 1e-5, 1e-3, 0.1)
+def test_without_noise_a_regret_counts_if_it_is_more_than_the_error_of_the_draws() -> None:
+    x = np.linspace(0.0, 1.0, 12)[:, None]
+    prior = {"kernel": kernels.RBF(0.3, variance=4.0), "noise_var": 1e-14}
+    ledger = replayed([(0.0, 1.0)], [(row, float(np.sin(7.0 * row[0]))) for row in x], **prior)
+    assert ledger.is_below(ledger.floor)  # so that a run without noise ends when f is known
+    assert ledger.floor < 5e-4 * 2.0
+
+
+@guards("gpmi.ledger.calibration.ERROR", 0.0, 0.005, 0.5)
+def test_a_model_that_is_right_is_blamed_in_about_one_case_of_twenty() -> None:
+    z = np.random.default_rng(0).standard_normal((3000, 25))
+    blamed = np.mean([judge(row)[0] != "fine" for row in z])
+    assert 0.02 < blamed < 0.07
+
+
+@guards("gpmi.ledger.calibration.ENOUGH", 1, 7, 140)
+def test_a_model_is_called_fine_when_an_sd_wrong_by_a_factor_of_two_would_have_been_found() -> None:
+    ordinary = np.array([0.3, -0.8, 1.2, -1.6] * 50)
+    first = next(n for n in range(4, 200) if judge(ordinary[:n])[0] == "fine")
+    z = np.random.default_rng(0).standard_normal((1000, first))
+    found = [np.mean([judge(factor * row)[0] == verdict for row in z]) for factor, verdict in WRONG_BY_TWO]
+    assert 0.75 < min(found) < 0.95
+
+
+WRONG_BY_TWO = ((2.0, "over-confident"), (0.5, "under-confident"))
+
+
+# policies
+
+
+@guards("gpmi.policies.reinvest.TRUST", 0.0, 0.025, 2.5)
+def test_one_broken_promise_lowers_exploration_and_three_end_it() -> None:
+    policy = gpmi.Reinvest()
+    shares = [policy.share(State(promises=Promises(made, 0.0))) for made in (0.0, 1.0, 3.0)]
+    assert shares[0] == 1.0
+    assert 2.0 * policy.floor > shares[1] > 1.5 * policy.floor or shares[1] == pytest.approx(2.0 * policy.floor)
+    assert shares[2] == policy.floor
+
+
+def promises_of_last(z: float, gain: float) -> Promises:
+    """The account of one query whose mean was z sd from the best mean, and that raised it by `gain` sd.
+
+    Its sd is 1, and the noise so small that the value told is the posterior mean.
+    """
+    mu, var, pivot = np.array([0.0, z]), np.array([1.0, 1.0]), np.ones(2)
+    return account(mu, var, pivot, np.array([0.0, gain - z]), np.array([False, True]))
+
+
+@guards("gpmi.policies.promises.HOPELESS", -50.0, -0.5, 0.0)
+def test_a_query_from_which_nothing_was_to_be_expected_is_not_counted() -> None:
+    assert promises_of_last(-7.0, 1.0) == Promises()
+    assert promises_of_last(-3.0, 1.0).kept > 0.0
+
+
+@guards("gpmi.policies.promises.SURE", 0.0, 0.5, 50.0)
+def test_a_gain_that_is_certain_does_not_outweigh_all_others() -> None:
+    certain, likely = promises_of_last(1000.0, 1000.0), promises_of_last(3.0, 3.0)
+    assert 20.0 < certain.made < 30.0
+    assert certain.kept == pytest.approx(certain.made, rel=0.1)
+    assert likely.made > 5.0
+
+
+@guards("gpmi.policies.improvement.FAR", 3.0, 1e160)
+def test_log_ei_is_finite_and_right_however_far_below_the_incumbent_a_point_is() -> None:
+    near, far = gpmi.LogEI().score(np.array([-20.0, -1e200]), np.ones(2), State())
+    assert near == pytest.approx(stats.norm.logpdf(20.0) - 2.0 * np.log(20.0), abs=0.02)
+    assert np.isfinite(far)
+
+
+# search
+
+
+def two_peaks() -> tuple[Objective, Array]:
+    """A score with a broad peak of 0.93 and, a third of the box away, a narrow one of 1.5; the two tops."""
+    tops = np.array([[0.25, 0.5], [0.25 + 0.3 * np.sqrt(2.0), 0.5]])
+    around = np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1], [2, 0], [-2, 0], [0, 2], [0, -2]])
+    x = np.concatenate([grid(8), tops[1] + 0.03 * around])
+    square = ((x[:, None] - tops) ** 2).sum(axis=2)
+    y = np.exp(-0.5 * square[:, 0] / 0.2**2) + 1.4 * np.exp(-0.5 * square[:, 1] / 0.03**2)
+    posterior = Posterior.prior(kernels.RBF(0.2) + kernels.RBF(0.03), 1e-6).condition(x, y)
+    return Objective(posterior, Mean(), State()), tops
+
+
+SQUARE = Parameters.box([(0.0, 1.0)] * 2)
+NOTHING = np.empty((0, 2))  # no good point is known
+
+
+@guards("gpmi.search.box.STARTS", 1)
+@guards("gpmi.search.box.APART", 0.0, 0.005, 0.5)
+@guards("gpmi.search.climb.SAME_PEAK", 1.0)
+@guards("gpmi.search.climb.RADIUS", 1e-3, 0.0125)
+def test_a_narrow_peak_is_climbed_although_many_points_on_a_broad_one_score_higher() -> None:
+    objective, (broad, narrow) = two_peaks()
+    rng = np.random.default_rng(0)
+    screen = np.concatenate([broad + rng.uniform(-0.02, 0.02, (40, 2)), [narrow + np.array([0.0, 0.0365])]])
+    score = objective(screen)
+    assert score[-1] < np.sort(score[:-1])[-20]
+    assert best_point(objective, SQUARE, screen, score, NOTHING, rng).score > 1.5
+
+
+@guards("gpmi.search.screens.SCREEN", 8, 64)
+def test_a_screen_sees_peaks_of_a_twentieth_of_the_box() -> None:
+    objective, _ = two_peaks()
+    found = 0
+    for seed in range(12):
+        screen = screen_of(SQUARE, seed)
+        best = best_point(objective, SQUARE, screen, objective(screen), NOTHING, np.random.default_rng(seed))
+        found += best.score > 1.5
+    assert found >= 8
+
+
+@guards("gpmi.search.box.TOLERANCE", 1e-3, 0.1)
+def test_a_climb_of_a_score_ends_within_a_millionth_of_its_range() -> None:
+    x = grid(7)
+    posterior = Posterior.prior(kernels.RBF(0.5), 1e-6).condition(x, -np.square(x - 0.47).sum(axis=1))
+    objective, rng = Objective(posterior, Mean(), State()), np.random.default_rng(0)
+    scores = []
+    for start in rng.random((12, 2)):
+        screen = np.array([[1.0, 1.0], start])
+        scores.append(best_point(objective, SQUARE, screen, objective(screen), NOTHING, rng).score)
+    assert np.ptp(scores) < 5e-6
+
+
+@guards("gpmi.search.climb.ROUNDS", 1, 6)
+@guards("gpmi.search.climb.GIVE_UP", 0.0, 1e-3, 1e-2)
+@guards("gpmi.search.climb.RADIUS", 0.0, 1e-3)
+@guards("gpmi.search.climb.DIFFERENCE", 0.1)
+def test_climbs_end_at_local_maxima_after_few_evaluations() -> None:
+    rng, counted = np.random.default_rng(0), 0
+    centres, weights = rng.random((12, 3)), rng.standard_normal(12)
+
+    def f(u: Array, _: Any) -> tuple[Array, Array]:
+        nonlocal counted
+        counted += len(u)
+        away = u[:, None] - centres
+        bumps = weights * np.exp(-0.5 * (away**2).sum(axis=2) / 0.15**2)
+        return bumps.sum(axis=1), -(bumps[:, :, None] * away).sum(axis=1) / 0.15**2
+
+    ends = np.concatenate([climb(f, start, np.full(3, 0.15))[0] for start in rng.random((30, 1, 3))])
+    assert counted < 1400  # 4 points a round, so that it is 12 rounds a climb
+    inside = (ends > 0.0) & (ends < 1.0)
+    assert np.abs(f(ends, None)[1][inside]).max() < 2e-3
+
+
+@guards("gpmi.search.box.MOST_LEVELS", 1, 51)
+def test_every_one_of_five_hundred_levels_of_a_whole_number_is_tried() -> None:
+    space = Parameters.named({"n": Int(0, 499), "x": (0.0, 1.0), "z": (0.0, 1.0)})
+    x = np.array([[202.0, 0.5, 0.5], [302.0, 0.5, 0.5]])  # 202 is the only level that is better than the others
+    kernel = kernels.RBF([1e4, 0.3, 0.3]) + kernels.RBF([0.1, 0.2, 0.2])
+    posterior = Posterior.prior(kernel, 1e-4).condition(x, np.array([3.0, 1.0]))
+    objective = Objective(posterior, Mean(), State())
+    for seed in range(6):
+        screen, rng = screen_of(space, seed), np.random.default_rng(seed)
+        assert best_point(objective, space, screen, objective(screen), np.empty((0, 3)), rng).score > 2.5
+
+
+def drawn_points(posterior: Posterior, space: Parameters, count: int) -> Array:
+    """The argmax of each of `count` draws of f."""
+    objective = Objective(posterior, gpmi.Thompson(), State())
+    rows = []
+    for seed in range(count):
+        rng, normals = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
+        rows.append(drawn_point(objective, space, screen_of(space, seed), best_observed(posterior), rng, normals).row)
+    return np.array(rows)
+
+
+@guards("gpmi.search.box.WIDTHS", (), (3e-2,))
+@guards("gpmi.search.screens.NEIGHBOURS", 1, 6)
+def test_where_f_is_known_the_maximum_of_a_draw_is_found_to_a_thousandth_of_the_box() -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([np.clip(0.3 + 0.1 * rng.standard_normal((120, 2)), 0.0, 1.0), rng.random((60, 2))])
+    prior = Posterior.prior(kernels.RBF(0.3, variance=4.0), 1e-6)
+    rows = drawn_points(prior.condition(x, -20.0 * np.square(x - 0.31).sum(axis=1)), SQUARE, 12)
+    assert np.median(np.linalg.norm(rows - 0.31, axis=1)) < 0.0018
+
+
+@guards("gpmi.search.screens.KNOWN", 0, 1)
+def test_draws_of_f_are_maximised_around_all_of_the_best_observed_points() -> None:
+    tops = np.array([[0.3] * 6, [0.7] * 6])
+    posterior = Posterior.prior(kernels.RBF(0.3), 1e-2).condition(tops, np.array([8.0, 8.0]))
+    rows = drawn_points(posterior, Parameters.box([(0.0, 1.0)] * 6), 16)
+    near = np.abs(rows[:, None] - tops).max(axis=2) < 0.15
+    assert near.any(axis=1).all()
+    assert near.sum(axis=0).min() >= 3
+
+
+@guards("gpmi.search.finite.JOINT", 204, 20_480)
+def test_one_joint_draw_is_made_of_all_rows_up_to_what_can_be_waited_for() -> None:
+    for m, kinds in ((1_200, []), (2_600, ["reduced search"])):
+        opt = Optimizer(np.linspace(0.0, 1.0, m)[:, None], gpmi.Thompson(), seed=0, **GIVEN)
+        opt.tell(np.array([0.0]), 1.0)
+        opt.ask()
+        assert [event.kind for event in opt.events] == kinds
+
+
+# prior: what is learned
+
+
+UNIT = Setting(DEFAULT, None, np.ones(2), (0, 1))
+CENTRE = -1.5857864376269049  # of the logarithm of a lengthscale of one parameter: that of 0.2
+
+
+def drawn_data(n: int, lengthscale: float, noise_var: float, seed: int) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    x = rng.random((n, 2))
+    f = Posterior.prior(kernels.Matern(nu=2.5, lengthscale=lengthscale), 0.0).sample(x, rng)[0]
+    return x, f + np.sqrt(noise_var) * rng.standard_normal(n)
+
+
+class Learned(NamedTuple):
+    """A fit, the variance and the noise in units of the variance of y."""
+
+    variance: float
+    lengthscales: Array
+    noise: float
+
+
+def learned(x: Array, y: Array) -> Learned:
+    prior = fit(UNIT, x, y)
+    variance, *lengthscales = np.exp(prior.kernel.theta)
+    return Learned(float(variance) / np.var(y), np.array(lengthscales), prior.noise_var / float(np.var(y)))
+
+
+@guards("gpmi.prior.unknowns._LOG_LENGTHSCALE", (CENTRE, 10.0), (CENTRE - 3.0, 1.0), (CENTRE + 3.0, 1.0))
+@guards("gpmi.prior.unknowns._LOG_VARIANCE", (-3.0, 1.0), (3.0, 1.0))
+@guards("gpmi.prior.unknowns.LOG_NOISE", (0.0, 3.0))
+def test_five_observations_do_not_make_the_hyper_parameters_run_away() -> None:
+    for seed in range(10):
+        variance, lengthscales, noise = learned(*drawn_data(5, 0.5, 1e-6, seed))
+        assert np.all((lengthscales > 0.07) & (lengthscales < 1.5))
+        assert 0.62 < variance < 1.8
+        assert noise < 1e-3
+
+
+@guards("gpmi.prior.unknowns._LOG_LENGTHSCALE", (CENTRE, 0.1))
+@guards("gpmi.prior.unknowns._LOG_VARIANCE", (0.0, 0.1))
+@guards("gpmi.prior.unknowns.LOG_NOISE", (-11.5, 0.3))
+@guards("gpmi.prior.unknowns._BOUNDS_LENGTHSCALE", (-0.53, 0.69), (-5.3, -0.7))
+@guards("gpmi.prior.unknowns._BOUNDS_VARIANCE", (-0.6, 0.6))
+@guards("gpmi.prior.unknowns.BOUNDS_NOISE", (-1.84, 0.07), (-18.4, -4.6))
+@guards("gpmi.prior.search.ROUNDS", 1)
+@guards("gpmi.prior.search._LONGEST", 0.02)
+@guards("gpmi.prior.search._ENOUGH", 20.0)
+def test_a_hundred_observations_decide_what_the_hyper_parameters_are() -> None:
+    rough, smooth, noisy = (
+        learned(*drawn_data(120, lengthscale, noise_var, 1))
+        for lengthscale, noise_var in ((0.1, 1e-6), (1.0, 1e-6), (0.3, 0.3))
+    )
+    assert np.all(np.abs(np.log(rough.lengthscales / 0.1)) < 0.3)
+    assert rough.noise < 1e-3
+    assert np.all(smooth.lengthscales > 0.65)
+    assert smooth.variance > 1.9
+    assert 0.1 < noisy.noise < 0.3
+    assert np.all(noisy.lengthscales > 0.2)
+
+
+@guards("gpmi.prior.unknowns._NOISY", -11.5, -8.0)
+@guards("gpmi.prior.fit._RACE_POINTS", 12)
+def test_noise_is_told_from_a_rough_function() -> None:
+    """Short lengthscales without noise are another local maximum, where a descent from little noise ends."""
+    for seed in range(12):
+        assert learned(*drawn_data(60, 0.3, 0.3, seed)).noise > 0.08
+
+
+@guards("gpmi.prior.covariance.EXACT", 0.0, 1e-3)
+def test_exact_values_can_be_learned_from_also_where_they_repeat() -> None:
+    setting = Setting(kernels.RBF(lengthscale=None, variance=None), 0.0, np.ones(1), (0,))
+    x = np.repeat(np.linspace(0.0, 1.0, 6), 3)[:, None]
+    assert fit(setting, x, np.sin(5.0 * x[:, 0])).events == ()
+    x = np.random.default_rng(0).random((40, 1))
+    assert fit(setting, x, np.sin(5.0 * x[:, 0])).kernel.theta[1] > np.log(0.33)  # the noise hides nothing
+
+
+@guards("gpmi.prior.data.FIT_POINTS", 25, 2_560)
+def test_a_fit_looks_at_a_few_hundred_observations_and_says_so_when_there_are_more() -> None:
+    x, y = drawn_data(400, 0.3, 0.1, 0)
+    kernel = kernels.Matern(nu=2.5, lengthscale=0.3)
+    assert fit_noise(x[:200], y[:200], kernel).events == ()
+    assert [event.kind for event in fit_noise(x, y, kernel).events] == ["subset"]
+
+
+@guards("gpmi.prior.fit.SAMPLES", 0, 1)
+def test_draws_of_the_prior_show_how_uncertain_it_is() -> None:
+    x, y = drawn_data(8, 0.3, 1e-4, 0)
+    samples = fit(UNIT, x, y, rng=np.random.default_rng(0)).samples
+    thetas = np.array([prior.kernel.theta for prior in samples])
+    assert 4 <= len(np.unique(thetas, axis=0)) <= 20
+    assert thetas.std(axis=0).min() > 0.1
+
+
+@guards("gpmi.prior.search._SLICE", 0.02, 0.2)
+@guards("gpmi.prior.search._STEPS_OUT", 0, 1)
+@guards("gpmi.prior.search._SHRINKS", 1)
+def test_slices_find_the_scale_of_the_density_where_the_guess_is_wrong_by_a_factor_of_five() -> None:
+    sd = np.array([1.0, 2.0, 0.5])
+
+    def loss(q: Array) -> tuple[float, Array]:
+        return 0.5 * float((q**2 / sd**2).sum()), q / sd**2
+
+    unknowns = SimpleNamespace(width=np.full(3, 10.0), lo=np.full(3, -50.0), hi=np.full(3, 50.0))
+    criterion: Any = SimpleNamespace(unknowns=unknowns, loss=loss)
+    for wrong in (0.2, 1.0, 5.0):
+        peak = Peak(np.zeros(3), 0.0, np.diag((wrong / sd) ** 2))
+        draws = np.array(sample(criterion, peak, 300, np.random.default_rng(0))) / sd
+        np.testing.assert_allclose(draws.std(axis=0), 1.0, atol=0.3)
+        assert len(np.unique(draws[:, 0])) == 300
+        assert np.mean([np.corrcoef(draws[1:, i], draws[:-1, i])[0, 1] for i in range(3)]) < 0.75
+
+
+# prior: whether y is transformed
+
+
+def transformed(n: int, of: Callable[[Array], Array], *, noise_var: float = 1e-4, count: int = 20) -> int:
+    """For how many of some draws of f the values of(f) are transformed."""
+    data = (drawn_data(n, 0.5, noise_var, seed) for seed in range(count))
+    return sum(choose_warp(UNIT, x, of(f)).bends for x, f in data)
+
+
+@guards("gpmi.prior.choice.WARP_FROM", 16, 80)
+@guards("gpmi.prior.choice._CLEARLY", 60.0)
+@guards("gpmi.prior.choice._CLEARLY_EACH", 5.0)
+@guards("gpmi.prior.choice._WARP_POINTS", 6)
+@guards("gpmi.prior.choice._WARP_APART", 0.5)
+def test_sixteen_values_of_many_orders_of_magnitude_are_transformed() -> None:
+    assert transformed(16, lambda f: -np.exp(3.0 * f)) >= 14
+
+
+@guards("gpmi.prior.choice.WARP_FROM", 0, 4)
+def test_seven_values_are_never_transformed() -> None:
+    assert transformed(7, lambda f: -np.exp(6.0 * f)) == 0
+
+
+@guards("gpmi.prior.choice._CLEARLY_EACH", 0.0, 0.05)
+def test_values_that_are_a_little_skewed_are_left_as_they_are() -> None:
+    assert transformed(64, lambda f: -np.exp(0.7 * f), noise_var=0.1) <= 3
+
+
+@guards("gpmi.prior.choice._CLEARLY_EACH_AT_BEST", 0.0, 0.15, 15.0)
+def test_to_compress_the_best_values_takes_a_clearer_case_than_to_compress_the_worst() -> None:
+    assert 3 <= transformed(16, lambda f: np.exp(3.0 * f)) <= 12
+
+
+@guards("gpmi.prior.warp._FAR", 4.5, 4500.0)
+def test_a_transformation_can_be_undone_and_gives_numbers_however_far_away() -> None:
+    warp = Warp(hi=0.0)
+    assert warp.inverse(warp(np.array([1e5]))) == pytest.approx(1e5)
+    assert np.isfinite(warp.inverse(np.array([1e4])))
+
+
+# space and values
+
+
+@guards("gpmi.trials.LARGEST", 1e10, 1e160)
+def test_a_value_is_accepted_if_the_model_can_square_it() -> None:
+    opt = Optimizer([(0.0, 1.0)], seed=0)
+    for y in (1e99, -1e99, 5e98, 0.0, 1e98):
+        opt.tell(opt.ask(), y)
+    assert np.isfinite(opt.ask())
+    with pytest.raises(ValueError, match="too large"):
+        opt.tell(np.array([0.5]), 1e155)
+
+
+@guards("gpmi.space.parameters._WIDEST", 1e10, 1e160)
+@guards("gpmi.space.parameters._NARROWEST", 1e-10, 1e-170)
+def test_a_box_is_accepted_if_a_kernel_can_square_its_width() -> None:
+    for width in (1e-95, 1e95):
+        assert np.square(Parameters.box([(0.0, width)]).span).item() > 0.0
+    for width in (1e-165, 1e155):
+        with pytest.raises(ValueError, match="too wide or too narrow"):
+            Parameters.box([(0.0, width)])
+
+
+@guards("gpmi.space.space.ENUMERATED", 0, 2_000, 200_000)
+def test_a_discrete_space_of_ten_thousand_points_is_searched_point_by_point_and_one_of_a_hundred_thousand_is_not() -> (
+    None
+):
+    small = Space.of({"a": Int(1, 100), "b": Int(1, 100)}).rows
+    assert small is not None and len(small) == 10_000
+    assert Space.of({"a": Int(1, 100), "b": Int(1, 1000)}).rows is None
+
+
+@guards("gpmi.space.parameters._MOST_LEVELS", 10**6, 10**8)
+def test_a_whole_number_may_have_millions_of_values_but_not_so_many_that_they_fill_the_memory() -> None:
+    assert Int(1, 4 * 10**6).levels.nbytes < 5e7
+    with pytest.raises(ValueError, match="too many"):
+        Int(1, 3 * 10**7)
+
+
+@guards("gpmi.space.parameters.LARGEST", 2**50, 2**56)
+@guards("gpmi.space.parameters._LARGEST_LOG", 10**11, 10**17)
+def test_every_whole_number_that_is_allowed_has_coordinates_of_its_own() -> None:
+    for log, largest in ((False, 2**52), (True, 5 * 10**11)):
+        numbers = Int(largest - 3, largest, log=log)
+        assert len({numbers.encode("x", n) for n in range(largest - 3, largest + 1)}) == 4
+    for log, too_large in ((False, 2**54), (True, 10**16)):
+        with pytest.raises(ValueError, match="too large"):
+            Int(too_large - 2, too_large, log=log)
