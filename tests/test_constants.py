@@ -21,7 +21,7 @@ import gpmi
 from gpmi import GPMI, Int, Optimizer, Posterior, Trial, kernels
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
 from gpmi.gp.paths import Draw, Frame
-from gpmi.gp.tracking import Tracked, chunks, first_best
+from gpmi.gp.tracking import Tracked, chunks, contenders, first_best
 from gpmi.ledger.calibration import judge
 from gpmi.ledger.maxima import draw_maxima
 from gpmi.policies import Mean, State
@@ -29,6 +29,7 @@ from gpmi.policies.promises import Promises, account
 from gpmi.prior.choice import choose_warp
 from gpmi.prior.criterion import Setting
 from gpmi.prior.fit import fit, fit_noise
+from gpmi.prior.schedule import Priors
 from gpmi.prior.search import Peak, sample
 from gpmi.prior.unknowns import DEFAULT
 from gpmi.prior.warp import Warp
@@ -95,10 +96,27 @@ def test_a_slightly_negative_pivot_is_repaired_and_a_clearly_negative_one_is_ref
         factor.append(np.array([1.0 + 1.5e-6]), 1.0)
 
 
-@guards("gpmi.gp.tracking.TIE", 0.0, 1e-11, 1e-9, 1e-3)
-def test_scores_that_differ_by_rounding_are_a_tie_and_others_are_not() -> None:
-    assert first_best(np.array([0.0, 1.0, 1.0 + 5e-11])) == 1
-    assert first_best(np.array([0.0, 1.0, 1.0 + 4e-10])) == 2
+@guards("gpmi.gp.tracking.TIE", 0.0, 1e3, 1e6)
+def test_scores_that_differ_in_the_last_digits_are_a_tie_and_others_are_not() -> None:
+    assert first_best(np.array([-1e299, 1.0, 1.0 + 4e-16])) == 1
+    assert first_best(np.array([-1e299, 1.0, 1.0 + 1e-14])) == 2
+
+
+@guards("gpmi.gp.tracking.CLOSE", 0.0, 1e-3)
+def test_points_with_scores_close_to_the_best_are_compared_again() -> None:
+    score, var = np.array([0.0, 1.0, 1.0 - 1e-12, 1.0 - 1e-6]), np.zeros(4)
+    assert contenders(score, score, var, np.ones(4, dtype=bool)).tolist() == [1, 2]
+
+
+@guards("gpmi.gp.posterior.NUGGET", 1e-6, 1e-4)
+def test_exact_observations_of_a_smooth_function_keep_their_digits() -> None:
+    x = np.linspace(0.0, 1.0, 40)[:, None]
+    posterior = Posterior.prior(kernels.RBF(0.5), 0.0)
+    for s in range(40):
+        posterior = posterior.condition(x[s], np.sin(5.0 * x[s]))
+    z = np.linspace(0.01, 0.99, 9)[:, None]
+    np.testing.assert_allclose(posterior.mu(z), np.sin(5.0 * z[:, 0]), atol=3e-5)
+    assert posterior.nugget > 0.0
 
 
 @guards("gpmi.gp.tracking.TRACKED_BYTES", 0, 2**28, 2**34)
@@ -615,7 +633,23 @@ def transformed(n: int, of: Callable[[Array], Array], *, noise_var: float = 1e-4
     return sum(choose_warp(UNIT, x, of(f)).bends for x, f in data)
 
 
-@guards("gpmi.prior.choice.WARP_FROM", 16, 80)
+def learned_with_warp(n: int, of: Callable[[Array], Array]) -> int:
+    """For how many of some draws of f the prior learned from n values of(f) has a transformation."""
+    priors = [Priors(None, None, "map", span=UNIT.span, groups=UNIT.groups, seed=0) for _ in range(8)]
+    data = [drawn_data(n, 0.5, 1e-4, seed) for seed in range(len(priors))]
+    return sum(prior(n, x, of(f)).warp.bends for prior, (x, f) in zip(priors, data, strict=True))
+
+
+@guards("gpmi.prior.choice.WARP_FROM", 32, 80)
+def test_sixteen_values_of_many_orders_of_magnitude_are_learned_with_a_transformation() -> None:
+    assert learned_with_warp(16, lambda f: -np.exp(3.0 * f)) >= 4
+
+
+@guards("gpmi.prior.choice.WARP_FROM", 0, 4)
+def test_four_values_are_never_learned_with_a_transformation() -> None:
+    assert learned_with_warp(4, lambda f: -np.exp(12.0 * f)) == 0
+
+
 @guards("gpmi.prior.choice._CLEARLY", 60.0)
 @guards("gpmi.prior.choice._CLEARLY_EACH", 5.0)
 @guards("gpmi.prior.choice._WARP_POINTS", 6)
@@ -624,9 +658,14 @@ def test_sixteen_values_of_many_orders_of_magnitude_are_transformed() -> None:
     assert transformed(16, lambda f: -np.exp(3.0 * f)) >= 14
 
 
-@guards("gpmi.prior.choice.WARP_FROM", 0, 4)
-def test_seven_values_are_never_transformed() -> None:
-    assert transformed(7, lambda f: -np.exp(6.0 * f)) == 0
+@guards("gpmi.prior.choice.WARP_PLACES", 0, 2)
+def test_values_at_three_places_are_never_transformed() -> None:
+    assert transformed(3, lambda f: -np.exp(12.0 * f)) == 0
+
+
+@guards("gpmi.prior.choice.WARP_PLACES", 8, 16)
+def test_values_at_seven_places_of_many_orders_of_magnitude_are_transformed() -> None:
+    assert transformed(7, lambda f: -np.exp(6.0 * f)) >= 10
 
 
 @guards("gpmi.prior.choice._CLEARLY_EACH", 0.0, 0.05)
