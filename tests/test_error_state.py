@@ -1,4 +1,4 @@
-"""The library's arithmetic is the same whatever the user has set by numpy.seterr, in every thread, and gives it back."""
+"""The library computes the same whatever the user has set by numpy.seterr, in every thread, and gives it back."""
 
 from __future__ import annotations
 
