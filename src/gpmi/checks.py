@@ -13,20 +13,34 @@ import numpy as np
 
 from gpmi.types import Array
 
+# A whole number beyond this is no count of anything, and overflows NumPy's integers: 2^63 - 1.
+LARGEST_COUNT = 2**63 - 1
+LARGEST_SEED = 10**100  # NumPy's own seeds have 39 digits; a longer one than this nobody can copy. Our choice
+_SHOWN = 500  # characters of a value in a message, at most; our choice, not tuned
+
+
+def shown(value: Any) -> str:
+    """A value in a message: its repr, cut short where it is very long, whatever the value is."""
+    try:
+        text = repr(value)
+    except Exception:  # a whole number of more than 4,300 digits, or an object of the user
+        return f"a value of type {type(value).__name__} that cannot be printed"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
 
 def number(name: str, value: Any, remedy: str = "give one finite number") -> float:
     """A finite float from a real number of any type, not from a bool, a string or an array."""
     plain = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(plain, bool | np.bool_) or not isinstance(plain, Real) or hasattr(value, "mask"):
-        raise TypeError(f"{name} is {value!r}; {remedy}")
+        raise TypeError(f"{name} is {shown(value)}; {remedy}")
     try:
         result = float(plain)
     except OverflowError:
         result = math.inf
     except (TypeError, ValueError):  # a timedelta64 calls itself a whole number
-        raise TypeError(f"{name} is {value!r}; {remedy}") from None
+        raise TypeError(f"{name} is {shown(value)}; {remedy}") from None
     if not math.isfinite(result):
-        raise ValueError(f"{name} is {value!r}; {remedy}")
+        raise ValueError(f"{name} is {shown(value)}; {remedy}")
     return result
 
 
@@ -34,7 +48,7 @@ def positive(name: str, value: Any) -> float:
     """A finite number above 0."""
     result = number(name, value, remedy := "give one positive, finite number")
     if result <= 0.0:
-        raise ValueError(f"{name} is {value!r}; {remedy}")
+        raise ValueError(f"{name} is {shown(value)}; {remedy}")
     return result
 
 
@@ -42,7 +56,7 @@ def variance(name: str, value: Any) -> float:
     """A finite number, 0 or larger."""
     result = number(name, value, remedy := "it is a variance: give one finite number, 0 or larger")
     if result < 0.0:
-        raise ValueError(f"{name} is {value!r}; {remedy}")
+        raise ValueError(f"{name} is {shown(value)}; {remedy}")
     return result
 
 
@@ -50,30 +64,32 @@ def probability(name: str, value: Any, remedy: str = "it is a probability: give 
     """A number above 0 and below 1."""
     result = number(name, value, remedy)
     if not 0.0 < result < 1.0:
-        raise ValueError(f"{name} is {value!r}; {remedy}")
+        raise ValueError(f"{name} is {shown(value)}; {remedy}")
     return result
 
 
-def whole(name: str, value: Any, least: int) -> int:
-    """A whole number of at least `least`."""
+def whole(name: str, value: Any, least: int, most: int = LARGEST_COUNT) -> int:
+    """A whole number from `least` to `most`."""
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} is {value!r}; give a whole number")
+        raise TypeError(f"{name} is {shown(value)}; give a whole number")
     if value < least:
-        raise ValueError(f"{name} is {value}; give a whole number of at least {least}")
+        raise ValueError(f"{name} is {shown(int(value))}; give a whole number of at least {least}")
+    if value > most:
+        raise ValueError(f"{name} is {shown(int(value))}; give a whole number of at most {most}")
     return int(value)
 
 
 def flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} is {value!r}; give True or False")
+        raise TypeError(f"{name} is {shown(value)}; give True or False")
     return bool(value)
 
 
 def one_of(name: str, value: Any, words: Sequence[str]) -> str:
     """One of several words."""
     if not isinstance(value, str) or value not in words:
-        raise ValueError(f"{name} is {value!r}; give one of {', '.join(map(repr, words))}")
+        raise ValueError(f"{name} is {shown(value)}; give one of {', '.join(map(repr, words))}")
     return value
 
 

@@ -104,7 +104,9 @@ class Optimizer:
         self.policy = Reinvest() if policy is None else checked_policy(policy)
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
         self.seed = (
-            int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else checks.whole("seed", seed, 0)
+            int(np.random.SeedSequence().generate_state(1)[0])
+            if seed is None
+            else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
         )
         checks.one_of("goal", goal, ("max", "min"))
         self.goal = goal

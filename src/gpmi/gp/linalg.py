@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ContextDecorator
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, local
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -258,31 +258,56 @@ def semidefinite_root(c: Array) -> Array:
     return root
 
 
-class _OneBlasThread(ContextDecorator):
-    """Run BLAS on one thread inside, then restore the setting: at our sizes threads make it slower.
+class _Here(local):
+    """What one thread keeps: how often it has entered, and its error state while it is inside."""
 
-    The setting belongs to the process, so it is changed by the first to enter and restored by the last to leave.
+    depth = 0
+    errors: Any = None
+
+
+class _OneBlasThread(ContextDecorator):
+    """The library's own arithmetic: BLAS on one thread and NumPy's default error state, whatever the user has set.
+
+    At our sizes more threads of BLAS make it slower. That setting belongs to the process: it is changed by the first
+    thread to enter and restored by the last to leave. The error state (`numpy.seterr`) belongs to each thread; with
+    under="raise" a kernel could not be evaluated at two points far apart, where it vanishes. A thread that is inside
+    already changes nothing, so an `errstate` inside the library holds also in what it calls.
     """
 
     def __init__(self) -> None:
-        self._lock, self._inside = Lock(), 0
+        self._lock, self._threads, self._here = Lock(), 0, _Here()
         self._controller: Any = None
         self._limit: Any = None
 
     def __enter__(self) -> None:
+        here = self._here
+        if here.depth == 0:
+            self._limit_blas()
+            here.errors = np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
+            here.errors.__enter__()
+        here.depth += 1
+
+    def __exit__(self, *exception: object) -> None:
+        here = self._here
+        here.depth -= 1
+        if here.depth == 0:
+            here.errors.__exit__(None, None, None)
+            self._restore_blas()
+
+    def _limit_blas(self) -> None:
         with self._lock:
-            self._inside += 1
-            if self._inside == 1:
+            self._threads += 1
+            if self._threads == 1:
                 if self._controller is None:  # it searches the loaded libraries, which is slow: once is enough
                     from threadpoolctl import ThreadpoolController
 
                     self._controller = ThreadpoolController()
                 self._limit = self._controller.limit(limits=1, user_api="blas")
 
-    def __exit__(self, *exception: object) -> None:
+    def _restore_blas(self) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            self._threads -= 1
+            if self._threads == 0:
                 self._limit.restore_original_limits()
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from numbers import Real as RealNumber
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpmi import checks
-from gpmi.space.parameters import LARGEST, MOST_OPTIONS, Choice, Int, Parameter, Real, key, same
-from gpmi.types import Array, Point
+from gpmi.space.parameters import LARGEST, MOST_OPTIONS, Choice, Int, Parameter, Real, equal, key
+from gpmi.types import Array, Numbers, Point
 
 # Parameters
 
@@ -30,7 +31,7 @@ def named_parameters(spec: Mapping[Any, Any]) -> dict[str, Parameter]:
         raise ValueError("space is an empty dict; give at least one parameter")
     for name in spec:
         if not isinstance(name, str):
-            raise TypeError(f"parameter name {name!r} is not a string; name parameters by strings")
+            raise TypeError(f"parameter name {checks.shown(name)} is not a string; name parameters by strings")
     return {name: _parameter(name, value) for name, value in spec.items()}
 
 
@@ -40,14 +41,16 @@ def _parameter(name: str, value: Any) -> Parameter:
         return value
     if isinstance(value, tuple):
         if any(isinstance(end, str) for end in value):
-            raise TypeError(f"parameter {name!r} is {value!r}; give a list for options, a tuple (lo, hi) for a number")
+            told = checks.shown(value)
+            raise TypeError(f"parameter {name!r} is {told}; give a list for options, a tuple (lo, hi) for a number")
         return _real(f"parameter {name!r}", value)
     if isinstance(value, list):
         try:
             return Choice(tuple(value))
         except (TypeError, ValueError) as error:
             raise type(error)(f"parameter {name!r}: {error}") from None
-    raise TypeError(f"parameter {name!r} is {value!r}; give Real, Int, a tuple (lo, hi), or a list of options")
+    told = checks.shown(value)
+    raise TypeError(f"parameter {name!r} is {told}; give Real, Int, a tuple (lo, hi), or a list of options")
 
 
 def _real(label: str, pair: Any) -> Real:
@@ -59,7 +62,7 @@ def _real(label: str, pair: Any) -> Real:
             return Real(pair[0], pair[1])
         except (TypeError, ValueError) as error:
             raise type(error)(f"{label}: {error}") from None
-    raise TypeError(f"{label} is {pair!r}; give a pair (lo, hi), or a dict for parameters of other kinds")
+    raise TypeError(f"{label} is {checks.shown(pair)}; give a pair (lo, hi), or a dict for parameters of other kinds")
 
 
 # Tables of candidates
@@ -85,44 +88,62 @@ def array_table(array: NDArray[Any]) -> Array:
     return table
 
 
-def frame_columns(frame: Any) -> dict[str, tuple[list[Any], Choice | None]]:
-    """Each column of a DataFrame by its name: its values, and the Choice between them unless they are numbers."""
+class Column(NamedTuple):
+    """One column of a DataFrame."""
+
+    values: list[Any]  # as plain Python values, (m,)
+    choice: Choice | None  # between the values; None for a column of numbers
+    numbers: Array | Numbers  # the numbers, or the position of each value among the options of the choice, (m,)
+
+
+def frame_columns(frame: Any) -> dict[str, Column]:
+    """Each column of a DataFrame by its name."""
     names = tuple(frame.columns)
     if len(frame) == 0 or len(names) == 0:
         raise ValueError(f"candidates have shape {frame.shape}; give at least one row and one column")
-    for i, name in enumerate(names):
+    for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"column name {name!r} is not a string; name columns by strings")
-        if name in names[:i]:
+            raise TypeError(f"column name {checks.shown(name)} is not a string; name columns by strings")
+    for name, times in Counter(names).items():
+        if times > 1:
             raise ValueError(f"column {name!r} stands twice in the DataFrame; parameter names must differ")
-    values = {name: frame[name].tolist() for name in names}
-    return {name: (column, _column_choice(name, column)) for name, column in values.items()}
+    return {name: _column(f"column {name!r} of the candidates", frame[name].tolist()) for name in names}
 
 
-def _column_choice(name: str, column: list[Any]) -> Choice | None:
-    """None for a column of numbers, otherwise the choice between its values."""
-    label = f"column {name!r} of the candidates"
-    if all(isinstance(v, RealNumber) and not isinstance(v, bool) for v in column):
-        try:
-            _check_column(label, np.array(column, dtype=float))
-        except OverflowError:
-            raise ValueError(f"{label} has a number too large for floating point; give it in other units") from None
-        if any(isinstance(v, Integral) and abs(int(v)) > LARGEST for v in column):
-            raise ValueError(f"{label} has whole numbers above 2**53, which floating point cannot tell apart")
-        return None
+def _column(label: str, values: list[Any]) -> Column:
+    """Numbers if all values are, otherwise a choice between them. O(m)."""
+    kinds = set(map(type, values))
+    if all(issubclass(kind, RealNumber) and not issubclass(kind, bool | np.timedelta64) for kind in kinds):
+        return Column(values, None, _numbers(label, values))
+    position: dict[tuple[bool, Any], int] = {}
     try:
-        options = dict.fromkeys(key(value) for value in column)
+        positions = np.array([position.setdefault(key(value), len(position)) for value in values], dtype=np.intp)
     except TypeError:
-        raise TypeError(f"{label} has values such as {column[0]!r}; give numbers, strings or bools") from None
-    for row, value in enumerate(column):
-        if not same(value, value):
+        raise TypeError(
+            f"{label} has values such as {checks.shown(values[0])}; give numbers, strings or bools"
+        ) from None
+    for _, value in position:
+        if not equal(value, value):
+            row = next(row for row, other in enumerate(values) if other is value)
             raise ValueError(f"{label} is {value!r} in row {row}; leave out candidates with missing values")
-    if len(options) > MOST_OPTIONS:
+    if len(position) > MOST_OPTIONS:
         raise ValueError(
-            f"{label} has {len(options)} different words, of which a model would learn nothing; leave out the column "
+            f"{label} has {len(position)} different words, of which a model would learn nothing; leave out the column "
             f"if it names the candidates, or give numbers or at most {MOST_OPTIONS} words that describe them"
         )
-    return Choice(tuple(value for _, value in options))
+    return Column(values, Choice(tuple(value for _, value in position)), positions)
+
+
+def _numbers(label: str, values: list[Any]) -> Array:
+    try:
+        numbers = np.array(values, dtype=float) + 0.0  # -0.0 is 0.0
+    except OverflowError:
+        raise ValueError(f"{label} has a number too large for floating point; give it in other units") from None
+    _check_column(label, numbers)
+    large = np.flatnonzero(np.abs(numbers) >= LARGEST)
+    if any(isinstance(values[row], Integral) and abs(int(values[row])) > LARGEST for row in large):
+        raise ValueError(f"{label} has whole numbers above 2**53, which floating point cannot tell apart")
+    return numbers
 
 
 def _check_column(label: str, column: Array) -> None:
@@ -138,10 +159,10 @@ def values_of(point: Point, names: tuple[str, ...] | None, count: int) -> list[A
     """The `count` values of a point: a dict with exactly these names, or an array of shape (count,) without names."""
     if names is None:
         if checks.shape(point) != (count,):
-            raise ValueError(f"x is {point!r}; a point of this space is an array of shape ({count},)")
+            raise ValueError(f"x is {checks.shown(point)}; a point of this space is an array of shape ({count},)")
         return list(point)
     if not isinstance(point, Mapping):
-        raise TypeError(f"x is {point!r}; a point of this space is a dict with the keys {list(names)}")
+        raise TypeError(f"x is {checks.shown(point)}; a point of this space is a dict with the keys {list(names)}")
     missing, extra = [k for k in names if k not in point], [k for k in point if k not in names]
     if missing or extra:
         raise ValueError(f"x has wrong keys (missing {missing}, unknown {extra}); it needs exactly {list(names)}")

@@ -16,9 +16,8 @@ Every parameter offers the same:
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -36,8 +35,20 @@ MOST_OPTIONS = 1000  # each option is a coordinate of the kernel: 8,000 candidat
 _NARROWEST, _WIDEST = 1e-100, 1e100  # kernels square distances; such squares do not under- or overflow
 
 
+class _Stored:
+    """A pickle or a copy holds the fields alone: what is cached can be large, and is made again when it is needed."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        assert isinstance(self, Real | Int | Choice)
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+# Logarithms are those of `math`: the last digit of numpy.log depends on the processor and on how an array lies in
+# memory, so the end of an interval would not always be the coordinate of its value.
+
+
 @dataclass(frozen=True)
-class Real:
+class Real(_Stored):
     """A number in [lo, hi]; with log=True its order of magnitude matters rather than its value."""
 
     lo: float
@@ -54,13 +65,14 @@ class Real:
 
     @property
     def ends(self) -> Array:
-        ends = np.array([[self.lo], [self.hi]])
-        return np.log(ends) if self.log else ends
+        ends = (self.lo, self.hi)
+        return np.array([[math.log(end) if self.log else end] for end in ends])
 
     def encode(self, name: str, value: Any) -> tuple[float, ...]:
         number = checks.number(name, value)
         if not self.lo <= number <= self.hi:
-            raise ValueError(f"{name} is {value!r}, outside [{self.lo}, {self.hi}]; tell points of the space only")
+            told = checks.shown(value)
+            raise ValueError(f"{name} is {told}, outside [{self.lo}, {self.hi}]; tell points of the space only")
         return (math.log(number) if self.log else number + 0.0,)
 
     def decode(self, row: Array) -> float:
@@ -75,7 +87,7 @@ class Real:
 
 
 @dataclass(frozen=True)
-class Int:
+class Int(_Stored):
     """A whole number in lo, lo + 1, ..., hi."""
 
     lo: int
@@ -85,7 +97,7 @@ class Int:
     def __post_init__(self) -> None:
         for end in ("lo", "hi"):
             if not isinstance(getattr(self, end), Integral):
-                raise TypeError(f"{end} of Int is {getattr(self, end)!r}; give a whole number")
+                raise TypeError(f"{end} of Int is {checks.shown(getattr(self, end))}; give a whole number")
         _check_interval(self, "a whole number")
         object.__setattr__(self, "lo", int(self.lo))
         object.__setattr__(self, "hi", int(self.hi))
@@ -96,8 +108,11 @@ class Int:
 
     @cached_property
     def levels(self) -> Array:
-        values = np.arange(self.lo, self.hi + 1, dtype=float)[:, None]
-        return np.log(values) if self.log else values
+        levels = np.arange(self.lo, self.hi + 1, dtype=float)
+        if self.log:
+            levels = np.fromiter(map(math.log, range(self.lo, self.hi + 1)), float, len(levels))
+        levels.flags.writeable = False
+        return levels[:, None]
 
     @property
     def ends(self) -> Array:
@@ -106,9 +121,10 @@ class Int:
     def encode(self, name: str, value: Any) -> tuple[float, ...]:
         number = checks.number(name, value, "give a whole number")
         if number != round(number):
-            raise ValueError(f"{name} is {value!r}; it must be a whole number")
+            raise ValueError(f"{name} is {checks.shown(value)}; it must be a whole number")
         if not self.lo <= (int(value) if isinstance(value, Integral) else number) <= self.hi:
-            raise ValueError(f"{name} is {value!r}, outside {self.lo}..{self.hi}; tell points of the space only")
+            told = checks.shown(value)
+            raise ValueError(f"{name} is {told}, outside {self.lo}..{self.hi}; tell points of the space only")
         return (math.log(number) if self.log else number + 0.0,)
 
     def decode(self, row: Array) -> int:
@@ -119,14 +135,19 @@ class Int:
 
 
 @dataclass(frozen=True)
-class Choice:
-    """One of several options without order."""
+class Choice(_Stored):
+    """One of several options without order: words, numbers or any objects, such as functions or estimators.
+
+    Options go by their position and come back as the very objects. A user's value stands for the option that it is, or
+    else for the one that it equals. No option may be given twice. Values that can be hashed, lists, dicts, sets and
+    arrays are given twice if they are equal; other objects may be equal, because they are told apart by what they are.
+    """
 
     options: tuple[Any, ...]
 
     def __post_init__(self) -> None:
         if not isinstance(self.options, list | tuple):
-            raise TypeError(f"options is {self.options!r}; give a list of options")
+            raise TypeError(f"options is {checks.shown(self.options)}; give a list of options")
         options = tuple(self.options)
         if len(options) == 0:
             raise ValueError("options is empty; give at least one option")
@@ -135,39 +156,60 @@ class Choice:
                 f"options has {len(options)} options, of which a model would learn nothing; give at most "
                 f"{MOST_OPTIONS}, or numbers that describe them"
             )
-        for option in options:
-            if not same(option, option):
-                raise ValueError(f"options has {option!r}, which does not equal itself; give another word for it")
-        for i, option in enumerate(options):
-            if self.find(option) != i:
-                raise ValueError(f"options has {option!r} twice; give each option once")
         object.__setattr__(self, "options", options)
+        for i, option in enumerate(options):
+            if self._repeats(i):
+                raise ValueError(f"options has {checks.shown(option)} twice; give each option once")
 
     @cached_property
     def _numbers(self) -> dict[tuple[bool, Any], int]:
         """The number of each option that can be hashed, for a fast `find`."""
         numbers: dict[tuple[bool, Any], int] = {}
         for i, option in enumerate(self.options):
-            if isinstance(option, Hashable):
-                with suppress(TypeError):  # a tuple that holds a list
-                    numbers.setdefault(key(option), i)
+            with suppress(Exception):  # a list, a tuple that holds one, an object of the user
+                numbers.setdefault(key(option), i)
         return numbers
 
-    def find(self, value: Any) -> int | None:
-        """The number of the first option equal to value (`same`); None if there is none."""
-        with suppress(TypeError):
+    def _by_hash(self, value: Any) -> int | None:
+        """The number of the option that equals a value; None if there is none, or the value cannot be hashed."""
+        with suppress(Exception):
             number = self._numbers.get(key(value))
             if number is not None and same(self.options[number], value):
                 return number
-        return next((i for i, option in enumerate(self.options) if same(option, value)), None)
+        return None
+
+    def _repeats(self, i: int) -> bool:
+        """Whether option i was given before."""
+        option = self.options[i]
+        number = self._by_hash(option)
+        if number is not None and equal(option, option):
+            return number < i
+        by_value = number is not None or isinstance(option, list | dict | set | np.ndarray)
+        return any(other is option or (by_value and same(other, option)) for other in self.options[:i])
+
+    def find(self, value: Any) -> int | None:
+        """The number of the option that is this very object, or else of the only one that equals it."""
+        for i, option in enumerate(self.options):
+            if option is value:
+                return i
+        number = self._by_hash(value)
+        if number is not None:
+            return number
+        numbers = self._equal(value)
+        return numbers[0] if len(numbers) == 1 else None
+
+    def _equal(self, value: Any) -> list[int]:
+        return [i for i, option in enumerate(self.options) if same(option, value)]
 
     @property
     def width(self) -> int:
         return len(self.options)
 
-    @property
+    @cached_property
     def levels(self) -> Array:
-        return np.eye(self.width)
+        levels = np.eye(self.width)
+        levels.flags.writeable = False
+        return levels
 
     @property
     def ends(self) -> Array:
@@ -176,8 +218,11 @@ class Choice:
     def encode(self, name: str, value: Any) -> tuple[float, ...]:
         number = self.find(value)
         if number is not None:
-            return tuple(float(number == j) for j in range(self.width))
-        raise ValueError(f"{name} is {value!r}; it must be one of {list(self.options)!r}")
+            return tuple(self.levels[number].tolist())
+        remedy = f"it must be one of {checks.shown(list(self.options))}"
+        if several := self._equal(value):
+            remedy = f"it equals the options {several}: give the very object that is meant"
+        raise ValueError(f"{name} is {checks.shown(value)}; {remedy}")
 
     def decode(self, row: Array) -> Any:
         return self.options[int(np.argmax(row))]
@@ -211,11 +256,18 @@ def key(option: Any) -> tuple[bool, Any]:
 
 
 def same(a: Any, b: Any) -> bool:
+    """Whether two options are one: the same object, two NaN, or `equal`."""
+    if a is b:
+        return True
+    return equal(a, b) or (isinstance(a, float) and isinstance(b, float) and a != a and b != b)
+
+
+def equal(a: Any, b: Any) -> bool:
     """Equality of options: True is not 1, arrays are equal as a whole, and what cannot be compared is not equal."""
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return type(a) is type(b) and np.array_equal(a, b)
     try:
+        if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+            return type(a) is type(b) and np.array_equal(a, b)
         with np.errstate(all="ignore"):  # comparing numbers of different precision may warn
             return isinstance(a, bool | np.bool_) == isinstance(b, bool | np.bool_) and bool(a == b)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # objects of the user may raise what they like
         return False

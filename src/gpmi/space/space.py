@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from gpmi import checks
 from gpmi.space.conversion import array_table, box_parameters, frame_columns, labels_of, named_parameters, values_of
+from gpmi.space.index import RowIndex
 from gpmi.space.parameters import Choice, Parameter, Real
 from gpmi.types import Array, FrozenPoint, Numbers, Point
 
@@ -45,7 +46,8 @@ class Space(ABC):
         if isinstance(spec, Sequence) and not isinstance(spec, str):
             return Parameters.box(spec)
         raise TypeError(
-            f"space is {spec!r}; give a list of (lo, hi), a dict of parameters, or candidates as an array or DataFrame"
+            f"space is {checks.shown(spec)}; give a list of (lo, hi), a dict of parameters, "
+            "or candidates as an array or DataFrame"
         )
 
     @property
@@ -85,11 +87,12 @@ class Space(ABC):
         """The number of points, or of settings of the discrete parameters; and the number of continuous coordinates."""
 
     def numbers(self, row: Array) -> Numbers:
-        """Which of `rows` have these coordinates; none where there are no `rows`. O(m)."""
-        if self.rows is None:
-            return np.empty(0, dtype=np.intp)
-        near = np.flatnonzero(self.rows[:, 0] == row[0])
-        return near[np.all(self.rows[near] == row, axis=1)]
+        """Which of `rows` have these coordinates, ascending. O(d log m) after the first call, O(m d)."""
+        return np.empty(0, dtype=np.intp) if self._index is None else self._index.find(row)
+
+    @cached_property
+    def _index(self) -> RowIndex | None:
+        return None if self.rows is None else RowIndex.of(self.rows)
 
     def copy(self, point: Point) -> Point:
         """A point that the user may change; an option of a Choice is the very object that was given."""
@@ -253,10 +256,19 @@ class Candidates(Space):
     def from_frame(frame: Any) -> Candidates:
         """The rows of a pandas DataFrame, whose columns may hold numbers, strings or bools."""
         columns = frame_columns(frame)
-        names, choices = tuple(columns), tuple(choice for _, choice in columns.values())
-        rows = list(zip(*(values for values, _ in columns.values()), strict=True))
-        encoded = np.array([_coordinates(names, choices, row) for row in rows])
-        return Candidates(tuple(dict(zip(names, row, strict=True)) for row in rows), encoded, choices, names)
+        names, choices = tuple(columns), tuple(column.choice for column in columns.values())
+        rows = zip(*(column.values for column in columns.values()), strict=True)
+        table = tuple(dict(zip(names, row, strict=True)) for row in rows)
+        encoded = np.zeros((len(table), sum(map(_width, choices))))
+        at = 0  # the first coordinate of a column
+        for _, choice, numbers in columns.values():
+            if choice is None:
+                encoded[:, at] = numbers
+            else:
+                encoded[np.arange(len(table)), at + numbers] = 1.0
+            at += _width(choice)
+        encoded.flags.writeable = False
+        return Candidates(table, encoded, choices, names)
 
     @property
     def rows(self) -> Array:
@@ -274,7 +286,7 @@ class Candidates(Space):
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
-        return tuple(j for j, choice in enumerate(self.choices) for _ in range(1 if choice is None else choice.width))
+        return tuple(j for j, choice in enumerate(self.choices) for _ in range(_width(choice)))
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -288,7 +300,8 @@ class Candidates(Space):
         count = len(self.choices)
         row = _coordinates(labels_of(self.names, count), self.choices, values_of(point, self.names, count))
         if len(self.numbers(row)) == 0:
-            raise ValueError(f"x is {point!r}, which is not among the candidates; tell rows of the candidates only")
+            told = checks.shown(point)
+            raise ValueError(f"x is {told}, which is not among the candidates; tell rows of the candidates only")
         return row
 
     def canonical(self, point: Point) -> Point:
@@ -299,12 +312,17 @@ class Candidates(Space):
         return np.array(self.table[number]) if self.names is None else dict(self.table[number])
 
 
+def _width(choice: Choice | None) -> int:
+    """The number of coordinates of a column."""
+    return 1 if choice is None else choice.width
+
+
 def _coordinates(labels: Iterable[str], choices: Iterable[Choice | None], values: Iterable[Any]) -> Array:
     """The coordinates (d,) of one row of a table; a choice of None stands for a number."""
     coordinates: list[float] = []
     for label, choice, value in zip(labels, choices, values, strict=True):
         if choice is None:
-            coordinates.append(checks.number(label, value))
+            coordinates.append(checks.number(label, value) + 0.0)  # -0.0 is 0.0
         else:
             coordinates.extend(choice.encode(label, value))
     return np.array(coordinates)

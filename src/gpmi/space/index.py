@@ -1,0 +1,52 @@
+"""Which rows of a table equal a given one, without reading the table each time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpmi.types import Array, Numbers
+
+_CHUNK = 2**20  # numbers of the table that are hashed together, 8 MB; our choice, not tuned
+
+
+@dataclass(frozen=True, eq=False)
+class RowIndex:
+    """The rows of a table (m, d), sorted by a hash of their bits. 16 bytes for each row."""
+
+    rows: Array  # (m, d)
+    hashes: NDArray[np.uint64]  # (m,), in ascending order
+    order: Numbers  # (m,), the row that each hash is of; equal hashes in the order of their rows
+
+    @staticmethod
+    def of(rows: Array) -> RowIndex:
+        """O(m d + m log m)."""
+        step = max(1, _CHUNK // rows.shape[1])
+        hashes = np.concatenate([_hashes(rows[i : i + step]) for i in range(0, len(rows), step)])
+        order = np.argsort(hashes, kind="stable")
+        return RowIndex(rows, hashes[order], order)
+
+    def find(self, row: Array) -> Numbers:
+        """The numbers of the rows equal to this one, ascending. O(d log m) if they are few."""
+        (key,) = _hashes(row[None])
+        first, last = np.searchsorted(self.hashes, key, "left"), np.searchsorted(self.hashes, key, "right")
+        found = self.order[first:last]
+        return found[np.all(self.rows[found] == row, axis=1)]  # other rows may have the same hash
+
+
+def _hashes(rows: Array) -> NDArray[np.uint64]:
+    """A linear hash of the bits of each row, modulo 2^64: rows that are equal have equal hashes."""
+    bits = (rows + 0.0).view(np.uint64)  # -0.0 is 0.0
+    bits ^= bits >> np.uint64(32)  # a round number differs from others in its first bits, of which a product keeps few
+    bits *= _factors(rows.shape[1])
+    hashes: NDArray[np.uint64] = bits.sum(axis=1, dtype=np.uint64)
+    return hashes
+
+
+@lru_cache(maxsize=16)
+def _factors(d: int) -> NDArray[np.uint64]:
+    """An odd number for each coordinate, always the same."""
+    return np.random.default_rng(0).integers(2**63, size=d, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
