@@ -115,7 +115,7 @@ def no_time_is_spent(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--budget", "0"], "budget is 0; give at least 1"),
+        (["--budget", "0"], "budget is 0; give a whole number of at least 1"),
         (["--budget", "-3"], "budget is -3"),
         (["--seed", "-1"], "seed is -1"),
         (["--out", "picture.xyz"], "ends in .pdf, .png, .svg"),

@@ -53,13 +53,17 @@ def _one_line(*expected: type[Exception]) -> Iterator[None]:
     try:
         yield
     except expected as error:
-        typer.echo(f"gpmi: {error}", err=True)
+        words = str(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            words = f"{error.filename!r} cannot be used ({error.strerror}); mend that, or give another --out"
+        typer.echo(f"gpmi: {words}", err=True)
         raise typer.Exit(1) from None
 
 
 def _add_demo(commands: "typer.Typer") -> None:
-    import rich.console
     import typer
+
+    from gpmi.show.progress import lasting_console
 
     @commands.command("demo")
     def run_demo(
@@ -77,12 +81,13 @@ def _add_demo(commands: "typer.Typer") -> None:
         with _one_line(ValueError, ImportError):
             check(budget=evaluations, seed=seed, out=out, tsunami=tsunami)
         with _one_line(OSError):
-            demo(budget=evaluations, seed=seed, out=out, console=rich.console.Console(), tsunami=tsunami)
+            demo(budget=evaluations, seed=seed, out=out, console=lasting_console(), tsunami=tsunami)
 
 
 def _add_paper(commands: "typer.Typer") -> None:
-    import rich.console
     import typer
+
+    from gpmi.show.progress import lasting_console
 
     @commands.command("paper")
     def run_paper(
@@ -104,7 +109,7 @@ def _add_paper(commands: "typer.Typer") -> None:
         chosen = {} if cores is None else {"cores": cores}
         with _one_line(ValueError, ImportError):
             plan = paper.Plan(out, tuple(task or ()), runs, horizon, seed, **chosen)
-        console = rich.console.Console()
+        console = lasting_console()
         with _one_line(OSError, ValueError):
             try:
                 written = paper.reproduce(plan, console)

@@ -23,6 +23,8 @@ __all__ = ["Plan", "claimed_bound", "reproduce"]
 if TYPE_CHECKING:
     from rich.console import Console
 
+MOST = 10_000  # runs, queries in a run, processes: beyond it the list of runs does not fit into memory; our choice
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -39,9 +41,10 @@ class Plan:
         for name in self.tasks:
             if name not in SOURCES:
                 raise ValueError(f"task is {name!r}; give one of {', '.join(SOURCES)}")
-        for argument, least in (("runs", 1), ("horizon", 1), ("seed", 0), ("cores", 1)):
-            if (value := getattr(self, argument)) < least:
-                raise ValueError(f"{argument} is {value}; give a whole number of at least {least}")
+        checks.whole("runs", self.runs, 1, MOST)
+        checks.whole("horizon", self.horizon, 1, MOST)
+        checks.whole("seed", self.seed, 0, checks.LARGEST_SEED)
+        checks.whole("cores", self.cores, 1, MOST)
         try:
             import matplotlib  # noqa: F401
         except ImportError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
@@ -59,16 +60,16 @@ _HEAD = (",".join(COLUMNS) + "\n").encode()
 def open_table(path: Path, packed: Path) -> list[Row]:
     """The rows of the growing table at path. If there is none it is made, from the packed table if that exists.
 
-    An incomplete last line, from a process that was killed, is removed.
+    An incomplete last line, from a process that was killed, is removed. A file that is no table is refused.
     """
     if not path.exists():
-        path.write_bytes(gzip.decompress(packed.read_bytes()) if packed.exists() else _HEAD)
+        _write(path, _unpacked(packed) if packed.exists() else _HEAD)
     text = path.read_bytes()
     if not text.startswith(_HEAD) and not _HEAD.startswith(text):
         raise ValueError(f"{path} is not a table of runs: its first line is not {','.join(COLUMNS)}; move it away")
-    whole = text[: text.rfind(b"\n") + 1]
-    if len(whole) < len(text):
-        path.write_bytes(whole or _HEAD)
+    whole = text[: text.rfind(b"\n") + 1] or _HEAD
+    if whole != text:
+        _write(path, whole)
     return read(path)
 
 
@@ -79,9 +80,34 @@ def append(path: Path, rows: Iterable[Row]) -> None:
 
 
 def read(path: Path) -> list[Row]:
-    """The rows of a table, plain or with a name that ends in .gz."""
-    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    return [_row(line) for line in list(csv.reader(io.StringIO(text.decode(), newline="")))[1:]]
+    """The rows of a table, plain or with a name that ends in .gz. A line that is damaged is refused by its number."""
+    text = _unpacked(path) if path.suffix == ".gz" else path.read_bytes()
+    rows = []
+    for number, line in enumerate(text.decode(errors="replace").removesuffix("\n").split("\n"), 1):
+        try:
+            rows += [_row(texts) for texts in csv.reader([line]) if number > 1]
+        except (ValueError, csv.Error):
+            remedy = "delete this line, and its run is made again"
+            raise ValueError(f"line {number} of {path} is damaged; {remedy}") from None
+    return rows
+
+
+def _unpacked(path: Path) -> bytes:
+    """The text of a packed table, which begins with the names of the columns."""
+    try:
+        text = gzip.decompress(path.read_bytes())
+    except (gzip.BadGzipFile, zlib.error, EOFError):  # not packed, corrupt, cut short
+        text = b""
+    if not text.startswith(_HEAD):
+        raise ValueError(f"{path} is damaged or not a packed table of runs; delete it, and its runs are made again")
+    return text
+
+
+def _write(path: Path, text: bytes) -> None:
+    """Write a file that is never seen half written."""
+    half_written = path.with_suffix(".part")
+    half_written.write_bytes(text)
+    half_written.replace(path)
 
 
 def pack(rows: Iterable[Row], path: Path) -> None:
@@ -90,9 +116,7 @@ def pack(rows: Iterable[Row], path: Path) -> None:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     writer.writerows(map(_texts, sorted(rows, key=lambda row: row.key)))
-    half_written = path.with_suffix(".part")
-    half_written.write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
-    half_written.replace(path)
+    _write(path, gzip.compress(text.getvalue().encode(), mtime=0))
 
 
 def _texts(row: Row) -> Sequence[str]:
@@ -102,8 +126,9 @@ def _texts(row: Row) -> Sequence[str]:
 
 
 def _row(line: Sequence[str]) -> Row:
+    """The row of a line; a ValueError if it is not complete."""
     task, algorithm, repetition, seed, horizon, cpu, queries, regrets = line
-    return Row(
+    row = Row(
         task,
         algorithm,
         int(repetition),
@@ -113,6 +138,9 @@ def _row(line: Sequence[str]) -> Row:
         tuple(map(int, _spread(queries))),
         tuple(map(float, _spread(regrets))),
     )
+    if not len(row.queries) == len(row.regrets) == row.horizon:
+        raise ValueError(f"{len(row.queries)} queries and {len(row.regrets)} regrets in a run of {row.horizon}")
+    return row
 
 
 def _squeeze(words: Iterable[str]) -> str:

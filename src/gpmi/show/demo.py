@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +37,10 @@ def demo(*, budget: int, seed: int, out: Path, console: Console, tsunami: bool =
     if result.posterior is None:
         console.print("Interrupted before the first evaluation: there is nothing to show.")
         return result
-    report(result, elapsed, cpu, console)
-    plots.run(result, None if tsunami else HIMMELBLAU.f).savefig(out, dpi=150)
+    try:  # first, because the report may find its pipe closed or its disk full
+        plots.run(result, None if tsunami else HIMMELBLAU.f).savefig(out, dpi=150)
+    finally:
+        report(result, elapsed, cpu, console)
     console.print(f"picture: {out}", soft_wrap=True, highlight=False, markup=False)
     return result
 
@@ -49,16 +52,20 @@ def amplification(point: Mapping[str, float]) -> float:
 
 def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
     """Refuse what cannot work before any time is spent: a ValueError, or an ImportError that says what to install."""
-    if budget < 1:
-        raise ValueError(f"budget is {budget}; give at least 1 evaluation")
-    if seed < 0:
-        raise ValueError(f"seed is {seed}; give a whole number of at least 0")
+    checks.whole("budget", budget, 1)
+    checks.whole("seed", seed, 0, checks.LARGEST_SEED)
+    named = f"out is {checks.shown(str(out))}"
     if out.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"out is {str(out)!r}; give a file that ends in {', '.join(SUFFIXES)}")
-    if not out.parent.is_dir():
-        raise ValueError(f"out is {str(out)!r}, but there is no folder {str(out.parent)!r}; make it first")
-    if out.is_dir() or (out.exists() and not os.access(out, os.W_OK)):
-        raise ValueError(f"out is {str(out)!r}, which cannot be overwritten; give another file")
+        raise ValueError(f"{named}; give a file that ends in {', '.join(SUFFIXES)}")
+    try:
+        if not os.path.isdir(out.parent):
+            raise ValueError(f"{named}, but there is no folder {checks.shown(str(out.parent))}; make it first")
+        with suppress(FileNotFoundError):  # a name that is too long is another error
+            out.stat()
+            if out.is_dir() or not os.access(out, os.W_OK):
+                raise ValueError(f"{named}, which cannot be overwritten; give another file")
+    except OSError as error:
+        raise ValueError(f"{named}, which cannot be written to ({error.strerror}); give another file") from error
     checks.writable_folder("out", out, out.parent)
     try:
         import matplotlib  # noqa: F401
