@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
+from gpmi.interrupts import uninterrupted
 from gpmi.types import Array, Numbers
 
 
@@ -15,6 +16,11 @@ def sobol(p: int, log2: int, seed: tuple[int, ...]) -> Array:
 
     With the same seed a smaller log2 gives the first of the same points.
     """
+    return uninterrupted(partial(_sobol, p, log2, seed))
+
+
+def _sobol(p: int, log2: int, seed: tuple[int, ...]) -> Array:
+    """The same. An interrupt in the first draw of a process would leave SciPy's table of directions half filled."""
     from scipy.stats.qmc import Sobol  # slow to import: not before it is needed
 
     return np.asarray(Sobol(p, scramble=True, rng=np.random.default_rng(seed)).random_base2(log2))

@@ -1,7 +1,11 @@
 """Ctrl-C at a moment at which nothing is lost.
 
-Python raises KeyboardInterrupt between any two instructions: between the return of f and the log, in the middle of a
+Python handles a signal when a function begins, at the end of a loop's body, and after a call of a function written in
+C; a KeyboardInterrupt can come up at any of these places: between the return of f and the log, in the middle of a
 repair, inside a library that is filling a table. Here the key is noticed at once, and acted on where that is safe.
+
+Nothing is handled between storing an attribute and the instruction before or after it, nor while an item of a dict is
+looked up. What must not be torn apart is therefore written as one of these, not as a call.
 """
 
 from __future__ import annotations
@@ -10,90 +14,80 @@ import signal
 import threading
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from types import FrameType, TracebackType
-from typing import Any
+from types import FrameType
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
 
 
 class Interrupts:
-    """While the block runs, Ctrl-C is held back, except inside `released` and at `check`.
+    """The key while `holding` runs. What was to happen before decides what happens: usually a KeyboardInterrupt."""
 
-    Where Python runs signal handlers, that is in the main thread, and where SIGINT has a Python handler. The handler
-    that was there before decides what happens in the end, by default a KeyboardInterrupt.
-    """
-
-    def __init__(self) -> None:
-        self._before: Any = None
-        self._patience: int | None = None  # how many times the key must be pressed for it to act at once
+    def __init__(self, before: Callable[[int, FrameType | None], Any]) -> None:
+        self.patience: int | None = None  # how often the key must be pressed to act at once; None: it is held back
+        self._before = before
         self._pressed = 0  # times that were not acted on
 
-    def __enter__(self) -> Interrupts:
-        if threading.current_thread() is threading.main_thread():
-            before = signal.getsignal(signal.SIGINT)
-            if callable(before):
-                self._before = before
-                signal.signal(signal.SIGINT, self._press)
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
-
-    def _press(self, number: int, frame: FrameType | None) -> None:
+    def press(self, number: int, frame: FrameType | None) -> None:
+        """The handler of the signal."""
         self._pressed += 1
-        if self._patience is not None and self._pressed >= self._patience:
-            self._act(frame)
+        if self.patience is not None:
+            self.act(self.patience, frame)
 
-    def _act(self, frame: FrameType | None) -> None:
-        self._pressed, self._patience = 0, None  # before the handler raises: a second key finds everything held back
-        self._before(signal.SIGINT, frame)
-
-    def released(self, patience: int = 1) -> Released:
-        """Act at once inside the block, when the key has been pressed `patience` times."""
-        return Released(self, patience)
-
-    def wait_for(self, patience: int | None) -> None:
-        """Act when the key has been pressed `patience` times; None: hold it back."""
-        self._patience = patience
-        if patience is not None and self._pressed >= patience:
-            self._act(None)
-
-    def check(self) -> None:
-        """Act now on a key that was held back."""
-        if self._pressed:
-            self._act(None)
+    def act(self, patience: int = 1, frame: FrameType | None = None) -> None:
+        """Act now on a key that was held back, if it was pressed `patience` times."""
+        if self._pressed >= patience:
+            times, self._pressed = self._pressed, 0
+            for _ in range(times):  # a handler of the user's may count them
+                self._before(signal.SIGINT, frame)
 
     def drop(self) -> None:
-        """Forget the keys that were held back: the run is ending anyway."""
+        """Forget the keys that were held back."""
         self._pressed = 0
 
 
-@dataclass(frozen=True)
-class Released:
-    """See `Interrupts.released`. Not made by contextlib, which writes to exceptions that pass: some are frozen."""
+def holding(work: Callable[[Interrupts], Value]) -> Value:
+    """work(interrupts), during which Ctrl-C is held back, except as `interrupts.patience` and `act` say.
 
-    interrupts: Interrupts
-    patience: int
+    That is where Python handles signals, in the main thread, and where SIGINT has a handler in Python; elsewhere the
+    work is done as it is. Keys that are still held back in the end are forgotten.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    interrupts = Interrupts(before if callable(before) else _nothing)
+    if not (callable(before) and threading.current_thread() is threading.main_thread()):
+        return work(interrupts)
+    restore = held(partial(signal.signal, signal.SIGINT), before)
+    try:
+        signal.signal(signal.SIGINT, interrupts.press)
+    except ValueError:  # the main thread of another interpreter than the first
+        return work(interrupts)
+    try:
+        return work(interrupts)
+    finally:
+        if signal.getsignal(signal.SIGINT) == interrupts.press:  # unless the work has put its own in place
+            restore[0]  # no signal is handled from here to the caller's next call: the result cannot be lost
+        interrupts.patience = 1  # a handler that the work has left behind may still pass the key on to this one
 
-    def __enter__(self) -> None:
-        self.interrupts.wait_for(self.patience)
 
-    def __exit__(self, *exception: object) -> None:
-        self.interrupts.wait_for(None)
-
-
-def uninterrupted(work: Callable[[], Any]) -> Any:
+def uninterrupted(work: Callable[[], Value]) -> Value:
     """The result of `work`, which Ctrl-C does not interrupt: it acts afterwards."""
-    with Interrupts() as interrupts:
+
+    def then_act(interrupts: Interrupts) -> Value:
         result = work()
-    interrupts.check()
-    return result
+        interrupts.act()
+        return result
+
+    return holding(then_act)
 
 
 def held(f: Callable[[Any], Any], x: Any) -> dict[int, Any]:
     """An empty dict d in which `d[0]` calls f(x) and keeps what it returns.
 
-    Ctrl-C cannot come between the return of f and the dict, because no instruction of Python lies between them.
+    No signal is handled between the return of f and the dict, because no instruction of Python lies between them.
     """
     return defaultdict(partial(f, x))
+
+
+def _nothing(number: int, frame: FrameType | None) -> None:
+    pass

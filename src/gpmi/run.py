@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpmi.frame import frame, notebook
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
-from gpmi.interrupts import Interrupts, held
+from gpmi.interrupts import Interrupts, held, holding
 from gpmi.ledger import Ledger
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Policy
@@ -116,7 +117,8 @@ def maximize(
     `Optimizer`; `progress=True` shows a live display (needs the extra `cli`).
 
     If f raises, or returns something that is not a finite number, the exception is raised on with everything
-    evaluated so far in its attribute `result`. Ctrl-C ends the run and returns the result so far.
+    evaluated so far in its attribute `result`. Ctrl-C ends the run and returns the result so far; while a point is
+    being chosen it must be pressed twice to act at once.
 
     Examples
     --------
@@ -166,30 +168,40 @@ def _run(f: Callable[[Any], float], optimizer: Optimizer, stop: Rule | None, pro
     """The run and what it found, whatever happens: an exception that leaves here carries the result so far."""
     if not callable(f):
         raise TypeError(f"f is {f!r}; give a function of one point")
-    result = None
-    try:
-        with Interrupts() as interrupts:
-            result = _guarded(f, optimizer, stop, progress, interrupts)
-        return result
-    except KeyboardInterrupt as error:  # in the last moment
-        if result is not None:
-            _attach(error, result)
-        raise
+    return holding(partial(_guarded, f, optimizer, stop, progress))
 
 
 def _guarded(
     f: Callable[[Any], float], optimizer: Optimizer, stop: Rule | None, progress: bool, interrupts: Interrupts
 ) -> Result:
-    """The same while Ctrl-C is held back except in f and, if it is pressed twice, while a point is chosen."""
+    """The same, while Ctrl-C acts in f, elsewhere if it is pressed twice, and never between f and the log."""
     try:
-        with _display(optimizer) if progress else nullcontext(_ignore) as report:
-            end = _loop(f, optimizer, stop, report, interrupts)
+        try:
+            interrupts.patience = 2
+            end = _shown(f, optimizer, stop, progress, interrupts)
+        finally:
+            interrupts.patience = None
     except KeyboardInterrupt:
         end = Stop("interrupted")
     except BaseException as error:
         _attach(error, _closed(optimizer, Stop(f"error: {_words(error)}"), interrupts))
         raise
     return _closed(optimizer, end, interrupts)
+
+
+def _shown(
+    f: Callable[[Any], float], optimizer: Optimizer, stop: Rule | None, progress: bool, interrupts: Interrupts
+) -> Stop:
+    """The loop with a display, or without. No exception passes through the display, which might write to it."""
+    if not progress:
+        return _loop(f, optimizer, stop, _ignore, interrupts)
+    display = _display(optimizer)
+    report = display.__enter__()
+    try:
+        return _loop(f, optimizer, stop, report, interrupts)
+    finally:
+        interrupts.patience = 2  # a terminal may refuse to be written to for ever
+        display.__exit__(None, None, None)
 
 
 def _loop(
@@ -202,17 +214,15 @@ def _loop(
     """Ask, evaluate, tell, until there is a reason to stop."""
     begin = time.perf_counter()
     for _ in count() if optimizer.budget is None else range(optimizer.budget):
+        interrupts.act()
         try:
-            with interrupts.released(patience=2):
-                optimizer.ask()
+            optimizer.ask()
         except SpaceExhausted:
             return Stop("space exhausted")
-        interrupts.check()
         report(_evaluate(f, optimizer.pending[-1], optimizer, interrupts))
-        interrupts.check()
         if stop is not None:
-            with interrupts.released(patience=2):
-                end = checked_stop(stop, stop.stop(optimizer, time.perf_counter() - begin))
+            interrupts.act()
+            end = checked_stop(stop, stop.stop(optimizer, time.perf_counter() - begin))
             if end is not None:
                 return end
     return Stop("budget")
@@ -222,11 +232,14 @@ def _evaluate(f: Callable[[Any], float], trial: Trial, optimizer: Optimizer, int
     """One evaluation; f gets a copy of the point, so that it may change it. Once f has returned, y is told."""
     values = held(f, optimizer.space.copy(trial.x))
     try:
-        with interrupts.released():
-            values[0]
+        interrupts.patience = 1
+        interrupts.act()
+        values[0]
     finally:
+        interrupts.patience = None  # stored before any key can act again; see `gpmi.interrupts`
         if values:
             told = _tell(optimizer, trial, values[0])
+    interrupts.patience = 2
     return told
 
 
@@ -234,35 +247,46 @@ def _tell(optimizer: Optimizer, trial: Trial, y: Any) -> Trial:
     try:
         return optimizer.tell(trial, y)
     except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may want other arguments
         where = f"f returned {y!r} at x = {trial.x!r}"
-        raise type(error)(f"{where}; it must return one finite number ({error})") from error
+        raise kind(f"{where}; it must return one finite number ({error})") from error
 
 
 def _closed(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
     """The result of a run; Ctrl-C leaves out what the model would have to say."""
     interrupts.drop()
     try:
-        with interrupts.released():
+        try:
+            interrupts.patience = 1
             result = Result.of(optimizer, end.reason)
-    except KeyboardInterrupt:
+        finally:
+            interrupts.patience = None
+    except BaseException as error:
         result = Result.of(optimizer, end.reason, model=False)
-    interrupts.drop()
+        if not isinstance(error, KeyboardInterrupt):
+            _attach(error, result)
+            raise
     return replace(result, events=result.events + end.events)
 
 
 def _attach(error: BaseException, result: Result) -> None:
     """Let the exception carry the result, past any rule of its class about attributes."""
-    error.__dict__["result"] = result
-    notes = error.__dict__.get("__notes__")
-    note = f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`"
-    error.__dict__["__notes__"] = [*notes, note] if isinstance(notes, list) else [note]
+    own: dict[str, Any] = vars(BaseException)["__dict__"].__get__(error)  # the class may hide its instances' dict
+    own["result"] = result
+    with suppress(Exception):  # a slot or a property of the class hides what is in the dict
+        if error.result is not result:  # type: ignore[attr-defined]
+            object.__setattr__(error, "result", result)
+    notes = own.get("__notes__")
+    if notes is None or type(notes) is list:  # what else somebody has put there is left alone
+        note = f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`"
+        own["__notes__"] = [*(notes or ()), note]
 
 
 def _words(error: BaseException) -> str:
     """What an exception says, if it can say it."""
     try:
         return str(error)
-    except Exception:
+    except BaseException:
         return type(error).__name__
 
 

@@ -1,0 +1,638 @@
+"""Random histories of an optimizer: ask, tell, fail, forget, replay and read in any order, on any space.
+
+A list kept by the machine says what must be in the log. On finite sets brute force says which row must be asked. The
+number of histories is set by GPMI_HISTORIES (`make fuzz`: 20,000 random ones; `make test`: 500, always the same).
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Optimizer, Real, SpaceExhausted, Thompson, VarianceBonus, kernels
+from gpmi.gp.posterior import Posterior
+from gpmi.gp.tracking import Tracked
+from gpmi.model import Model, objective
+from gpmi.policies import Policy
+from gpmi.search.objective import Objective
+from gpmi.trials import Log, Trial, take_over
+from gpmi.types import FrozenPoint
+
+HISTORIES = int(os.environ.get("GPMI_HISTORIES", "500"))
+STEPS = 25  # the most that happens in one history
+
+# How far mu and var may be off by rounding, in units of what they are sums of: |whitened| sqrt(k(z, z)) and k(z, z).
+ROUNDING = 1e-9
+
+
+# Spaces
+
+
+class Estimator:
+    """An option that equals only itself."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+class Optimism(Policy):
+    """A policy of a user, with phi alone."""
+
+    def phi(self, var: Any, state: Any) -> Any:
+        return 2.0 * np.sqrt(var)
+
+    def __repr__(self) -> str:
+        return "Optimism()"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A space as a user writes it, points of it, and a test of whether something is one of them."""
+
+    spec: Any
+    points: st.SearchStrategy[Any] = field(repr=False)
+    holds: Callable[[Any], bool] = field(repr=False)
+    copies: bool = True  # False: an option equals only itself, so that a copy of the space has other points
+
+
+BOUNDS = ((0.0, 1.0), (-5.0, 10.0), (-1e6, 1e6), (1e-8, 3e-8), (1e5, 1e5 + 1.0))
+OPTIONS = (
+    ["relu", "tanh", "elu"],
+    [True, 1, None, "1", 1.5],
+    [[1, 2], [3], {"a": 1}],
+    [(1, [2]), (1, [3])],
+    [np.array([1.0]), np.array([1.0, 2.0])],
+    [Estimator("a"), Estimator("b"), Estimator("c")],
+    ["only"],
+)
+PARAMETERS = (
+    (0.0, 1.0),
+    Real(1e-5, 1e-1, log=True),
+    Real(-3.0, 7.0),
+    Int(0, 4),
+    Int(-3, 9_999_995),
+    Int(1, 1000, log=True),
+    *OPTIONS,
+)
+
+
+def between(lo: float, hi: float) -> st.SearchStrategy[float]:
+    return st.one_of(st.sampled_from([lo, hi, lo + 0.25 * (hi - lo)]), st.floats(lo, hi))
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> Place:
+    bounds = draw(st.lists(st.sampled_from(BOUNDS), min_size=1, max_size=3))
+    lo, hi = np.array(bounds).T
+
+    def holds(x: Any) -> bool:
+        return (
+            type(x) is np.ndarray and x.dtype == float and x.shape == lo.shape and bool(np.all((lo <= x) & (x <= hi)))
+        )
+
+    return Place(bounds, st.tuples(*(between(*pair) for pair in bounds)).map(np.array), holds)
+
+
+def values_of(parameter: Any) -> tuple[st.SearchStrategy[Any], Callable[[Any], bool]]:
+    """Values of a parameter of a named space, and the test of whether something is one."""
+    if isinstance(parameter, list):
+        return st.sampled_from(parameter), lambda v: any(type(v) is type(o) and equal(v, o) for o in parameter)
+    if isinstance(parameter, Int):
+        near = st.integers(parameter.lo, min(parameter.lo + 3, parameter.hi))
+        return st.one_of(
+            near, st.integers(parameter.lo, parameter.hi)
+        ), lambda v: type(v) is int and parameter.lo <= v <= parameter.hi
+    lo, hi = parameter if isinstance(parameter, tuple) else (parameter.lo, parameter.hi)
+    return between(lo, hi), lambda v: type(v) is float and lo <= v <= hi
+
+
+@st.composite
+def named(draw: st.DrawFn) -> Place:
+    parameters = draw(st.lists(st.sampled_from(PARAMETERS), min_size=1, max_size=3))
+    spec = {f"p{i}": parameter for i, parameter in enumerate(parameters)}
+    parts = {name: values_of(parameter) for name, parameter in spec.items()}
+
+    def holds(x: Any) -> bool:
+        return type(x) is dict and list(x) == list(spec) and all(parts[name][1](value) for name, value in x.items())
+
+    points = st.fixed_dictionaries({name: values for name, (values, _) in parts.items()})
+    own = any(isinstance(option, Estimator) for p in parameters if isinstance(p, list) for option in p)
+    return Place(spec, points, holds, copies=not own)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> Place:
+    """Candidates on a coarse grid, so that rows are equal now and then."""
+    m, d = draw(st.integers(1, 40)), draw(st.integers(1, 2))
+    grid = st.integers(0, draw(st.sampled_from([1, 5, 50])))
+    cells = draw(st.lists(st.tuples(*[grid] * d), min_size=m, max_size=m))
+    table = np.array(cells) * draw(st.sampled_from([0.1, 1e-6, 1e6]))
+    rows = {row.tobytes() for row in table + 0.0}
+
+    def holds(x: Any) -> bool:
+        return type(x) is np.ndarray and x.dtype == float and x.tobytes() in rows
+
+    return Place(table, st.sampled_from(range(m)).map(lambda i: table[i].copy()), holds)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> Place:
+    m = draw(st.integers(1, 30))
+    columns = {
+        "x": st.integers(0, 20).map(lambda i: i / 20),
+        "n": st.integers(0, 5),
+        "word": st.sampled_from(["a", "b", "c"]),
+        "flag": st.booleans(),
+    }
+    names = draw(st.lists(st.sampled_from(sorted(columns)), min_size=1, max_size=3, unique=True))
+    rows = [{name: draw(columns[name]) for name in names} for _ in range(m)]
+    return Place(pd.DataFrame(rows), st.sampled_from(rows).map(dict), lambda x: type(x) is dict and x in rows)
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> Place:
+    """Evenly spaced candidates in one or two dimensions: ties by symmetry."""
+    side, d = draw(st.sampled_from([2, 5, 11])), draw(st.integers(1, 2))
+    axes = np.meshgrid(*[np.linspace(0.0, 1.0, side)] * d)
+    table = np.stack([axis.ravel() for axis in axes], axis=1)
+    rows = {row.tobytes() for row in table}
+    return Place(
+        table,
+        st.sampled_from(range(len(table))).map(lambda i: table[i].copy()),
+        lambda x: type(x) is np.ndarray and x.tobytes() in rows,
+    )
+
+
+PLACES = st.one_of(boxes(), named(), tables(), frames(), grids())
+
+
+# Arguments
+
+POLICIES = (
+    None, GPMI(), GPMI(alpha=0.01), GPUCB(), GPUCB(scale=0.2), VarianceBonus(), EI(), EI("mean"), LogEI(),
+    LogEI("mean"), Explore(), Thompson(), Optimism(),
+)  # fmt: skip
+KERNELS = (
+    None,
+    kernels.RBF(0.3),
+    kernels.RBF(3.0, variance=100.0),
+    kernels.Matern(nu=0.5, lengthscale=0.5),
+    kernels.Matern(nu=1.5, lengthscale=1.0, variance=1e-6),
+    kernels.Matern(nu=2.5, lengthscale=0.4) + kernels.Linear(0.3),
+    kernels.RBF(1.0) * kernels.Linear(2.0),
+    kernels.RBF(lengthscale=None),
+    kernels.Matern(nu=1.5, lengthscale=None, variance=1.0),
+    kernels.RBF(lengthscale=None, variance=None) + kernels.Linear(variance=None),
+)
+NOISE = (None, 0.0, 1e-16, 1e-9, 1e-4, 1.0, 1e4)
+
+
+@st.composite
+def arguments(draw: st.DrawFn) -> dict[str, Any]:
+    kernel = draw(st.sampled_from(KERNELS))
+    fits = ["map"] * 8 + ["loo", "mcmc"] if kernel is None or kernel.unknown else ["map"]
+    return {
+        "policy": draw(st.sampled_from(POLICIES)),
+        "kernel": kernel,
+        "noise_var": draw(st.sampled_from(NOISE)),
+        "fit": draw(st.sampled_from(fits)),
+        "n_init": draw(st.sampled_from([None, None, 0, 1, 3])),
+        "budget": draw(st.sampled_from([None, 1, 20])),
+        "repeats": draw(st.sampled_from([True, True, False])),
+        "goal": draw(st.sampled_from(["max", "min"])),
+        "seed": draw(st.integers(0, 3)),
+    }
+
+
+UNITS = st.floats(-1.0, 1.0, allow_subnormal=False)
+SIZES = st.sampled_from([1.0, 1.0, 1.0, 1e-30, 1e-6, 1e3, 1e12, 1e40, 1e90])
+ODD = st.sampled_from([0.0, -0.0, 1.0, 1.0, -1000.0, -1e12, 1e90, -1e90, 5e-324, 3, np.float32(0.5), np.int64(-2)])
+BAD = st.sampled_from([float("nan"), float("inf"), 1e101, None, "1", [1.0], 1j, np.array([1.0]), 10**400])
+NOT_POINTS = (None, "x", 1.5, True, [], {}, {"p0": object()}, np.array([np.nan]), np.zeros((2, 2)), np.full(3, 1e300))
+
+
+# The machine
+
+
+@dataclass
+class Kept:
+    """What the machine knows of a trial."""
+
+    number: int
+    x: Any
+    y: float | None = None
+    status: str = "pending"
+    asked: bool = True
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two points are the same, options being the very objects or equal copies of them."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and a.shape == b.shape and bool(np.all(a == b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return set(a) == set(b) and all(equal(a[name], b[name]) for name in a)
+    return a is b or (isinstance(a, bool) == isinstance(b, bool) and bool(a == b))
+
+
+class Histories(RuleBasedStateMachine):
+    """One optimizer, and beside it a list of what was done."""
+
+    place: Place
+    options: dict[str, Any]
+    opt: Optimizer
+
+    @initialize(place=PLACES, options=arguments(), size=SIZES)
+    def start(self, place: Place, options: dict[str, Any], size: float) -> None:
+        self.place, self.options, self.size = place, options, size
+        self.opt = self.fresh()
+        self.kept: list[Kept] = []
+        self.outcomes: list[int] = []
+
+    def fresh(self) -> Optimizer:
+        return Optimizer(self.place.spec, **self.options)
+
+    def pending(self) -> list[Kept]:
+        return [kept for kept in self.kept if kept.status == "pending"]
+
+    def next_number(self) -> int:
+        return len([entry for entry in self.opt._log.entries if entry.what == "added"])
+
+    def row(self, x: Any) -> bytes:
+        return self.opt.space.encode(x).tobytes()
+
+    # What happens
+
+    @rule(n=st.sampled_from([None, None, None, 1, 2, 3]))
+    def ask(self, n: int | None) -> None:
+        before = self.opt.trials
+        try:
+            points = [self.opt.ask()] if n is None else self.opt.ask(n)
+        except SpaceExhausted:
+            assert self.exhausted(before)
+            assert self.opt.trials == before
+            return
+        assert 1 <= len(points) <= (n or 1)
+        if len(points) < (n or 1):
+            assert self.exhausted(self.opt.trials)
+        for x in points:
+            self.add(x)
+        for i, trial in enumerate(self.opt.trials[len(before) :]):
+            self.check_choice(trial, self.opt.trials[: len(before) + i])
+
+    def add(self, x: Any) -> None:
+        assert self.place.holds(x), f"{x!r} is not in {self.place.spec!r}"
+        self.kept.append(Kept(self.opt.trials[len(self.kept)].number, x))
+
+    @precondition(lambda self: self.pending())
+    @rule(data=st.data(), by=st.sampled_from(["point", "trial", "number", "numpy number"]))
+    def tell(self, data: st.DataObject, by: str) -> None:
+        kept, name = self.named(data, by)
+        self.settle(kept, self.opt.tell(name, y := self.value(data)), y)
+
+    @precondition(lambda self: self.pending())
+    @rule(data=st.data(), by=st.sampled_from(["point", "trial", "number"]))
+    def fail(self, data: st.DataObject, by: str) -> None:
+        kept, name = self.named(data, by)
+        self.settle(kept, self.opt.fail(name), None)
+
+    @precondition(lambda self: self.pending())
+    @rule(data=st.data(), by=st.sampled_from(["point", "trial", "number"]))
+    def forget(self, data: st.DataObject, by: str) -> None:
+        kept, name = self.named(data, by)
+        self.opt.forget(name)
+        self.kept.remove(kept)
+
+    @rule(data=st.data())
+    def tell_own_point(self, data: st.DataObject) -> None:
+        x, y = data.draw(self.place.points), self.value(data)
+        self.tell_point(x, y)
+
+    @precondition(lambda self: self.pending())
+    @rule(data=st.data(), step=st.sampled_from([-1, 1]))
+    def tell_beside(self, data: st.DataObject, step: int) -> None:
+        """A whole number next to a pending one is another point; a real number off by a rounding is the same one."""
+        kept, y = data.draw(st.sampled_from(self.pending())), self.value(data)
+        if isinstance(self.place.spec, dict):
+            moved = {
+                name: value + step if isinstance(self.place.spec[name], Int) else value
+                for name, value in kept.x.items()
+            }
+            if self.place.holds(moved):
+                self.tell_point(moved, y)
+        elif isinstance(self.place.spec, list):
+            rounded = np.nextafter(kept.x, step * np.inf)
+            if self.place.holds(rounded) and len(self.pending()) == 1:
+                self.settle(kept, self.opt.tell(rounded, y), y)
+
+    def tell_point(self, x: Any, y: Any) -> None:
+        same = [kept for kept in self.pending() if self.row(kept.x) == self.row(x)]
+        near = [] if same else [kept for kept in self.pending() if self.rounds_to(kept.x, x)]
+        trial = self.opt.tell(x, y)
+        if same or len(near) == 1:
+            kept = (same or near)[0]
+        else:
+            kept = Kept(trial.number, x, asked=False)
+            assert all(trial.number > other.number for other in self.kept)
+            self.kept.append(kept)
+        self.settle(kept, trial, y)
+
+    def rounds_to(self, a: Any, b: Any) -> bool:
+        space = self.opt.space
+        return bool(np.all(np.abs(space.encode(a) - space.encode(b)) <= space.rounding))
+
+    def named(self, data: st.DataObject, by: str) -> tuple[Kept, Any]:
+        """A pending trial and a name for it. By a point the first of equals is meant."""
+        kept = data.draw(st.sampled_from(self.pending()))
+        if by == "point":
+            return next(other for other in self.pending() if self.row(other.x) == self.row(kept.x)), kept.x
+        if by == "trial":
+            return kept, next(trial for trial in self.opt.pending if trial.number == kept.number)
+        return kept, kept.number if by == "number" else np.int64(kept.number)
+
+    def value(self, data: st.DataObject) -> Any:
+        return data.draw(st.one_of(UNITS.map(lambda u: u * self.size), UNITS.map(lambda u: u * self.size), ODD))
+
+    def settle(self, kept: Kept, trial: Trial, y: Any) -> None:
+        kept.y, kept.status = (None, "failed") if y is None else (float(y), "told")
+        self.outcomes.append(kept.number)
+        assert (trial.number, trial.status) == (kept.number, kept.status)
+
+    # What is refused
+
+    @rule(data=st.data(), bad=BAD)
+    def tell_a_bad_value(self, data: st.DataObject, bad: Any) -> None:
+        self.refused(lambda: self.opt.tell(data.draw(self.place.points), bad))
+        if self.pending():
+            self.refused(lambda: self.opt.tell(self.pending()[0].number, bad))
+
+    @rule(x=st.sampled_from(NOT_POINTS))
+    def no_point(self, x: Any) -> None:
+        for call in (self.opt.fail, self.opt.forget, lambda x: self.opt.tell(x, 1.0)):
+            self.refused(lambda call=call: call(x))
+
+    @rule(data=st.data())
+    def not_pending(self, data: st.DataObject) -> None:
+        x = data.draw(self.place.points)
+        if not any(self.rounds_to(kept.x, x) for kept in self.pending()):
+            self.refused(lambda: self.opt.fail(x))
+            self.refused(lambda: self.opt.forget(x))
+        for number in (-1, self.next_number(), *(kept.number for kept in self.kept if kept.status != "pending")):
+            for call in (self.opt.fail, self.opt.forget, lambda number: self.opt.tell(number, 1.0)):
+                self.refused(lambda call=call, number=number: call(number))
+
+    @rule(trials=st.sampled_from([None, 3, [None], ["x"], [1.0]]), n=st.sampled_from([0, -1, 1.5, "2", True]))
+    def nonsense(self, trials: Any, n: Any) -> None:
+        self.refused(lambda: self.opt.replay(trials))
+        self.refused(lambda: self.opt.ask(n))
+
+    @precondition(lambda self: len(self.kept) > 0)
+    @rule(data=st.data())
+    def replay_with_a_bad_trial(self, data: st.DataObject) -> None:
+        trials = list(self.opt.trials)
+        i = data.draw(st.integers(0, len(trials) - 1))
+        odd = [{"x": "x"}, {"status": "lost"}, {"origin": None}, {"y": float("nan"), "status": "told"}, {"order": -1}]
+        trials[i] = replace(trials[i], **data.draw(st.sampled_from(odd)))
+        self.refused(lambda: self.opt.replay(trials))
+
+    def refused(self, call: Callable[[], Any]) -> None:
+        """The call raises a ValueError or TypeError and changes nothing."""
+        before = self.everything()
+        with pytest.raises((ValueError, TypeError)):
+            call()
+        after = self.everything()
+        assert all(a is b for a, b in zip(before[0], after[0], strict=True)) and before[1:] == after[1:]
+
+    def everything(self) -> tuple[Any, ...]:
+        opt = self.opt
+        return opt.trials, opt._log.entries, [trial.number for trial in opt.pending], opt.events
+
+    # What is read
+
+    @precondition(lambda self: self.told())
+    @rule()
+    def recommend(self) -> None:
+        x = self.opt.recommend()
+        assert self.place.holds(x)
+        rows = self.opt.space.rows
+        if rows is not None:
+            model = self.model(self.log_of(self.opt.trials))
+            means = np.array([posterior.mu(rows) for posterior in model.mixture])
+            slack = np.mean([mu_rounding(posterior, rows) for posterior in model.mixture], axis=0)
+            mean, number = means.mean(axis=0), int(self.opt.space.numbers(self.opt.space.encode(x))[0])
+            assert mean[number] + slack[number] >= np.max(mean - slack), (number, mean, slack)
+            if mean[number] == mean.max():
+                assert not np.any(np.all(means[:, :number] == means[:, [number]], axis=0)), (number, means)
+
+    @precondition(lambda self: not self.told())
+    @rule()
+    def nothing_to_recommend(self) -> None:
+        self.refused(self.opt.recommend)
+        assert self.opt.best is None and self.opt.posterior is None and self.opt.model is None
+
+    @rule()
+    def read_the_model(self) -> None:
+        posterior, told = self.opt.posterior, self.told()
+        if posterior is None:
+            assert not told
+            return
+        np.testing.assert_array_equal(posterior.x, [self.opt.space.encode(kept.x) for kept in told])
+        y = np.array([kept.y for kept in told])
+        warp = self.opt.warp
+        np.testing.assert_array_equal(posterior.y, warp(y) + 0.0)
+        best = self.opt.best
+        assert best is not None
+        assert best.y == (y.max() if self.options["goal"] == "max" else y.min())
+        assert best.number == next(kept.number for kept in told if kept.y == best.y)
+        mu, var = posterior(posterior.x)
+        assert np.all(np.isfinite(mu)) and np.all(np.isfinite(var))
+        np.testing.assert_array_less(
+            np.abs(mu - posterior.mu(posterior.x)), 1e-300 + mu_rounding(posterior, posterior.x)
+        )
+
+    @rule()
+    def read_the_texts(self) -> None:
+        assert repr(self.opt) and self.opt._repr_html_()
+        assert all(repr(trial) for trial in self.opt.trials) and repr(self.opt.space)
+        table = self.opt.to_dataframe()
+        assert len(table) == len(self.kept)
+        assert table["status"].tolist() == [kept.status for kept in self.kept]
+
+    @rule(draws=st.sampled_from([False, False, False, True]))
+    def read_the_ledger(self, draws: bool) -> None:
+        ledger = self.opt.ledger
+        assert ledger.n == len(self.told()) and repr(ledger)
+        assert [step.y for step in ledger.steps] == [kept.y for kept in self.told()]
+        if ledger.n:
+            assert ledger.improvement >= 0.0 and ledger.noise_sd >= 0.0 and ledger.floor > 0.0
+        if draws:
+            assert str(ledger)
+
+    # What begins again
+
+    @rule(go_on=st.booleans())
+    def replay(self, go_on: bool) -> None:
+        again = self.fresh()
+        assert again.replay(self.opt.trials) is again
+        self.asks_the_same(again)
+        if go_on:  # numbers are given anew: those of forgotten trials are closed up
+            new = {kept.number: trial.number for kept, trial in zip(self.kept, again.trials, strict=True)}
+            for kept in self.kept:
+                kept.number = new[kept.number]
+            self.outcomes = [new[number] for number in self.outcomes]
+            self.opt = again
+
+    @rule(go_on=st.booleans())
+    def pickle(self, go_on: bool) -> None:
+        again = pickle.loads(pickle.dumps(self.opt))
+        self.asks_the_same(again)
+        if go_on and self.place.copies:
+            self.opt = again
+
+    def asks_the_same(self, again: Optimizer) -> None:
+        before = self.opt.trials
+        try:
+            x = self.opt.ask()
+        except SpaceExhausted:
+            assert self.exhausted(before)
+            with pytest.raises(SpaceExhausted):
+                again.ask()
+            return
+        assert self.opt.space.encode(x).tobytes() == again.space.encode(again.ask()).tobytes()
+        self.add(x)
+        self.check_choice(self.opt.trials[-1], before)
+
+    # What must hold
+
+    @invariant()
+    def the_log_is_what_was_done(self) -> None:
+        trials = self.opt.trials
+        assert [t.number for t in trials] == [kept.number for kept in self.kept]
+        assert [t.status for t in trials] == [kept.status for kept in self.kept]
+        assert [t.y for t in trials] == [kept.y for kept in self.kept]
+        assert all(type(t.y) is float for t in trials if t.y is not None)
+        assert [t.origin != "user" for t in trials] == [kept.asked for kept in self.kept]
+        for trial, kept in zip(trials, self.kept, strict=True):
+            if kept.status == "told" and kept.asked and not equal(trial.x, kept.x):
+                raise AssertionError(f"asked {kept.x!r}, recorded {trial.x!r}")
+            assert equal(dict(trial.x) if isinstance(trial.x, FrozenPoint) else trial.x, kept.x)
+        assert [t.number for t in sorted((t for t in trials if t.order is not None), key=order)] == self.outcomes
+        assert [t.number for t in self.opt.pending] == [kept.number for kept in self.pending()]
+
+    def told(self) -> list[Kept]:
+        by_number = {kept.number: kept for kept in self.kept}
+        return [by_number[number] for number in self.outcomes if by_number[number].status == "told"]
+
+    # Brute force
+
+    def log_of(self, trials: tuple[Trial, ...]) -> Log:
+        log = Log()
+        take_over(log, trials, [self.opt.space.encode(trial.x) for trial in trials])
+        return log
+
+    def model(self, log: Log) -> Model:
+        return Model.after(self.opt._setting, log.told_rows, self.opt._orientation.values(log.told_values))
+
+    def excluded(self, trials: tuple[Trial, ...]) -> Any:
+        rows = self.opt.space.rows
+        assert rows is not None
+        gone = {self.row(t.x) for t in trials if t.status == "failed" or not self.options["repeats"]}
+        return np.array([row.tobytes() in gone for row in rows])
+
+    def exhausted(self, trials: tuple[Trial, ...]) -> bool:
+        return self.opt.space.rows is not None and bool(self.excluded(trials).all())
+
+    def check_choice(self, trial: Trial, before: tuple[Trial, ...]) -> None:
+        """On a finite set, the row has the largest score of all that may be asked; of equals it is the lowest."""
+        rows, policy = self.opt.space.rows, self.opt.policy
+        if rows is None:
+            return
+        number = int(self.opt.space.numbers(self.opt.space.encode(trial.x))[0])
+        excluded = self.excluded(before)
+        if trial.origin == "design":
+            return
+        assert not excluded[number]
+        if policy.joint:
+            return
+        log, budget = self.log_of(before), self.options["budget"]
+        horizon = None if budget is None else max(1, budget - log.unchosen)
+        scored = objective(self.model(log), policy, log, horizon)
+        parts = scored.members or (scored,)
+        low = np.mean([score(part, rows, -ROUNDING) for part in parts], axis=0)
+        high = np.mean([score(part, rows, ROUNDING) for part in parts], axis=0)
+        assert high[number] >= low[~excluded].max(), (number, low, high)
+        moments = np.concatenate([m for part in parts for m in (part.posterior(rows), tracked(part.posterior, rows))])
+        equals = np.flatnonzero(~excluded & np.all(moments == moments[:, [number]], axis=0))
+        assert number == equals[0], (number, equals)
+
+
+def order(trial: Trial) -> int:
+    assert trial.order is not None
+    return trial.order
+
+
+def mu_rounding(posterior: Posterior, z: Any) -> Any:
+    """How far mu(z) = mean + whitened . v may be off; |v|^2 <= k(z, z)."""
+    norm = np.sqrt(posterior.n) * np.max(np.abs(posterior.whitened), initial=0.0)  # squares could underflow
+    return ROUNDING * (abs(posterior.mean) + norm * np.sqrt(posterior.kernel.diagonal(z)))
+
+
+def score(part: Objective, z: Any, off: float) -> Any:
+    """The scores at z if mu and var are off by their rounding, in the direction of `off`: they grow with both."""
+    mu, var = part.posterior(z)
+    sign = np.sign(off)
+    mu = mu + sign * mu_rounding(part.posterior, z)
+    return part.policy.score(mu, np.maximum(var + off * part.posterior.kernel.diagonal(z), 0.0), part.state)
+
+
+def tracked(posterior: Posterior, z: Any) -> tuple[Any, Any]:
+    """mu and var at z, one observation after the other."""
+    prior = Posterior.prior(posterior.kernel, posterior.noise_var, posterior.mean)
+    moments = Tracked.start(prior, z).follow(posterior)
+    return moments.mu, moments.var
+
+
+def play(histories: int, *, random: bool) -> None:
+    """So many histories, always the same ones unless they are to be random."""
+    checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+    run_state_machine_as_test(
+        Histories,
+        settings=settings(
+            max_examples=histories,
+            stateful_step_count=STEPS,
+            derandomize=not random,
+            database=None,
+            deadline=None,
+            suppress_health_check=checks,
+            phases=[Phase.generate, Phase.shrink] if "GPMI_NOSHRINK" not in os.environ else [Phase.generate],
+            report_multiple_bugs=False,
+        ),
+    )
+
+
+def test_a_few_histories() -> None:
+    play(15, random=False)
+
+
+@pytest.mark.slow
+def test_many_histories() -> None:
+    play(HISTORIES, random=HISTORIES > 500)
