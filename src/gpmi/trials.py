@@ -220,7 +220,7 @@ class Log:
 
 def names_a_trial(x: Any) -> TypeGuard[Trial | int]:
     """Whether x is a trial or the number of one, and not a point."""
-    return isinstance(x, Trial | int | np.integer) and not isinstance(x, bool)
+    return isinstance(x, Trial | int | np.integer) and not isinstance(x, bool | np.timedelta64)
 
 
 SAID = ("mu", "sd", "phi", "gamma_hat", "explored", "surprise", "information", "asked")  # kept when a run is replayed
