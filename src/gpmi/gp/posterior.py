@@ -259,7 +259,8 @@ class Posterior:
     @property
     def predictive_var(self) -> Array:
         """sigma_s^2(x_s) for s = 1..n: the variance of f at each observed point just before it was observed. O(n)."""
-        return np.maximum(self.factor.diagonal**2 - self.noise_var - self.jitter, 0.0)
+        var = np.maximum(self.factor.diagonal**2 - self.noise_var - self.jitter, 0.0)
+        return var if self.nugget == 0.0 else np.where(var <= 2.0 * self.jitter, 0.0, var)  # what the jitter left open
 
     def gamma_hat(self, n0: int = 0) -> float:
         """sum of sigma_t^2(x_t) over t > n0, the paper's gamma_hat when the first n0 points are given. O(n)."""
