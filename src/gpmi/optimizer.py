@@ -76,6 +76,8 @@ class Optimizer:
     repeats : whether a point of a finite set may be asked again.
     seed : a non-negative whole number; None draws one, kept in `seed`.
 
+    Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls.
+
     Examples
     --------
     >>> opt = Optimizer([(0.0, 1.0)], seed=0)
