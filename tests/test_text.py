@@ -377,3 +377,9 @@ def test_a_model_and_a_posterior_are_short_too():
     for shown in (opt.model, opt.posterior):
         lines = repr(shown).splitlines()
         assert 1 <= len(lines) <= 8 and max(map(len, lines)) <= 120, shown
+
+
+def test_a_space_is_one_line():
+    for space in ([(0.0, 1.0)] * 80, {"a": (0.0, 1.0), "c": ["x", "y"]}, np.random.default_rng(0).random((500, 3))):
+        shown = repr(gpmi.Space.of(space))
+        assert shown.startswith("<Space of ") and len(shown) <= 120

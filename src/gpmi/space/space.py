@@ -20,6 +20,7 @@ from gpmi import checks
 from gpmi.space.conversion import array_table, box_parameters, frame_columns, labels_of, named_parameters, values_of
 from gpmi.space.index import RowIndex
 from gpmi.space.parameters import Choice, Parameter, Real
+from gpmi.text import shortened
 from gpmi.types import Array, FrozenPoint, Numbers, Point
 
 ENUMERATED = 20_000  # a discrete space with no more points than this is searched point by point: our choice, not tuned
@@ -124,7 +125,7 @@ class Space(ABC):
         """The user's point at these coordinates."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Parameters(Space):
     """A product of parameters: a box (names is None, a point is an array) or a named space (a point is a dict)."""
 
@@ -141,6 +142,11 @@ class Parameters(Space):
         """The product of the parameters of a dict."""
         parameters = named_parameters(spec)
         return Parameters(tuple(parameters.values()), tuple(parameters))
+
+    def __repr__(self) -> str:
+        names = self.names or [f"x[{i}]" for i in range(len(self.parameters))]
+        parts = [f"{name}: {parameter!r}" for name, parameter in zip(names, self.parameters, strict=True)]
+        return shortened(f"<Space of {len(parts)} parameters, {', '.join(parts)}>")
 
     @cached_property
     def _ends(self) -> Array:
@@ -234,7 +240,7 @@ class Parameters(Space):
         return np.array(values) if self.names is None else dict(zip(self.names, values, strict=True))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Candidates(Space):
     """A finite set of points: the rows of an array (a point is an array) or of a DataFrame (a point is a dict).
 
@@ -269,6 +275,10 @@ class Candidates(Space):
             at += _width(choice)
         encoded.flags.writeable = False
         return Candidates(table, encoded, choices, names)
+
+    def __repr__(self) -> str:
+        names = "" if self.names is None else ", " + ", ".join(self.names)
+        return shortened(f"<Space of {len(self.encoded)} candidates, {len(self.choices)} columns{names}>")
 
     @property
     def rows(self) -> Array:
