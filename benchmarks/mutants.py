@@ -82,7 +82,7 @@ def run_mutant(constant: str, value: str, tests: list[str]) -> int:
     """Run the tests in this process with the constant changed; the exit code is pytest's."""
     if any(module.split(".")[0] == "gpmi" for module in sys.modules):
         raise RuntimeError("gpmi is imported already, so that its constants cannot be changed any more")
-    sys.meta_path.insert(0, MutantFinder(constant, value))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, MutantFinder(constant, value))
     import pytest
 
     quick = ["--noconftest", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"]  # the guards need none of these

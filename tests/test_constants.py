@@ -215,9 +215,8 @@ def rough_function() -> Rough:
 def test_the_regret_of_a_rough_function_is_not_smaller_than_on_a_finer_set_of_points() -> None:
     posterior, space, at = rough_function()
     drawn = draw_maxima(posterior, space, at, 256, np.random.default_rng(1))
-    assert "random features" in drawn.how
     finer = posterior.sample(grid(40), np.random.default_rng(2), 1000).max(axis=1)
-    assert np.median(drawn.best) > np.median(finer) - 0.07
+    assert np.median(drawn.best) > np.median(finer) - 0.07  # without features or climbs it is 0.16 below, or more
 
 
 @guards("gpmi.ledger.maxima._ROUNDS", 0, 1)
@@ -348,10 +347,10 @@ WRONG_BY_TWO = ((2.0, "over-confident"), (0.5, "under-confident"))
 @guards("gpmi.policies.reinvest.TRUST", 0.0, 0.025, 2.5)
 def test_one_broken_promise_lowers_exploration_and_three_end_it() -> None:
     policy = gpmi.Reinvest()
-    shares = [policy.share(State(promises=Promises(made, 0.0))) for made in (0.0, 1.0, 3.0)]
-    assert shares[0] == 1.0
-    assert 2.0 * policy.floor > shares[1] > 1.5 * policy.floor or shares[1] == pytest.approx(2.0 * policy.floor)
-    assert shares[2] == policy.floor
+    none, one, three = (policy.share(State(promises=Promises(made, 0.0))) for made in (0.0, 1.0, 3.0))
+    assert none == 1.0
+    assert 0.15 < one < 0.5
+    assert three == policy.floor
 
 
 def promises_of_last(z: float, gain: float) -> Promises:
@@ -435,7 +434,7 @@ def test_a_climb_of_a_score_ends_within_a_millionth_of_its_range() -> None:
     for start in rng.random((12, 2)):
         screen = np.array([[1.0, 1.0], start])
         scores.append(best_point(objective, SQUARE, screen, objective(screen), NOTHING, rng).score)
-    assert np.ptp(scores) < 5e-6
+    assert np.ptp(scores) < 1e-6
 
 
 @guards("gpmi.search.climb.ROUNDS", 1, 6)
@@ -709,9 +708,7 @@ def test_a_box_is_accepted_if_a_kernel_can_square_its_width() -> None:
 
 
 @guards("gpmi.space.space.ENUMERATED", 0, 2_000, 200_000)
-def test_a_discrete_space_of_ten_thousand_points_is_searched_point_by_point_and_one_of_a_hundred_thousand_is_not() -> (
-    None
-):
+def test_ten_thousand_discrete_points_are_searched_one_by_one_and_a_hundred_thousand_are_not() -> None:
     small = Space.of({"a": Int(1, 100), "b": Int(1, 100)}).rows
     assert small is not None and len(small) == 10_000
     assert Space.of({"a": Int(1, 100), "b": Int(1, 1000)}).rows is None
