@@ -21,7 +21,7 @@ import gpmi
 from gpmi import GPMI, Int, Optimizer, Posterior, Trial, kernels
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
 from gpmi.gp.paths import Draw, Frame
-from gpmi.gp.tracking import Tracked, chunks, contenders, first_best
+from gpmi.gp.tracking import Blur, Tracked, chunks, contenders, first_best
 from gpmi.ledger.calibration import judge
 from gpmi.ledger.maxima import draw_maxima
 from gpmi.policies import Mean, State
@@ -104,8 +104,10 @@ def test_scores_that_differ_in_the_last_digits_are_a_tie_and_others_are_not() ->
 
 @guards("gpmi.gp.tracking.CLOSE", 0.0, 1e-3)
 def test_points_with_scores_close_to_the_best_are_compared_again() -> None:
-    score, var = np.array([0.0, 1.0, 1.0 - 1e-12, 1.0 - 1e-6]), np.zeros(4)
-    assert contenders(score, score, var, np.ones(4, dtype=bool)).tolist() == [1, 2]
+    x = np.linspace(0.0, 1.0, 4)[:, None]
+    blur = Blur.of(Posterior.prior(kernels.RBF(0.5), 0.1).condition(x[:1], np.array([1.0])), x)
+    mu, var = np.array([0.0, 1.0, 1.0 - 1e-12, 1.0 - 1e-5]), np.ones(4)
+    assert contenders(lambda mu, var: mu, mu, var, blur, np.ones(4, dtype=bool), True).tolist() == [1, 2]
 
 
 @guards("gpmi.gp.posterior.NUGGET", 1e-6, 1e-4)

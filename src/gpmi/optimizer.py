@@ -22,6 +22,7 @@ from gpmi.frame import frame, notebook
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
+from gpmi.interrupts import uninterrupted
 from gpmi.ledger.account import Ledger, Memory
 from gpmi.model import Extensions, Model, Setting, information_of
 from gpmi.orientation import Goal, Orientation
@@ -124,7 +125,7 @@ class Optimizer:
         self._design = Design(self.space, self.seed)
         self._extensions = Extensions()
         self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
-        self._memory = Memory({}, [])  # what was read of the ledger, for the next one
+        self._memory = Memory({}, {})  # what was read of the ledger, for the next one
         self._model: Model | None = None  # after the values told when it was last needed
         self._foresight: Model | None = None  # that of the policy's last choice, extended by the values told since
 
@@ -150,15 +151,20 @@ class Optimizer:
         x may also be a pending trial or its number, which tells two pending trials at equal points apart; by a point
         the one that was asked first is meant.
         """
+        number: int | None
         if names_a_trial(x):
             number, value = self._log.pending_number(x), checked_value(y)
         else:
             row, value = self.space.encode(x), checked_value(y)
-            found = self._log.find_pending(row, self.space.rounding)
-            number = self._add(self.space.canonical(x), "user").number if found is None else found
+            number = self._log.find_pending(row, self.space.rounding)
+
+        def record() -> Trial:
+            told = self._add(self.space.canonical(x), "user").number if number is None else number
+            return self._log.settle(told, value)
+
         with one_blas_thread:
             before = self._foreseeing()
-            trial = self._log.settle(number, value)
+            trial: Trial = uninterrupted(record)
             return trial if before is None else self._compare(trial, before)
 
     @locked

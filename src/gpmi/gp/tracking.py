@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from gpmi.types import Array, Mask, Numbers
 
 TRACKED_BYTES = 2**31  # memory that V may take, 2 GiB: 268 observations on a million points; our choice
 TIE = 4.0  # scores this many units in the last place below the best tie with it: a few roundings of one formula
-CLOSE = 1e-9  # points whose scores are this close, relatively, are compared by the direct formula, in fixed blocks
+CLOSE = 1e-9  # mu and var are trusted up to this part of their size; where that leaves a choice, `moments_in_blocks`
 BLOCK, MANY = 16, 1024  # points of such a block, and of a block if there are more than MANY points: our choice
 AT_ONCE = 32  # more new rows than this are computed together, by matrices; our choice, not tuned
 _BLOCK_ROWS = 32  # rows of V allocated together; our choice, not tuned
@@ -181,18 +182,41 @@ def first_best(score: Array, excluded: Mask | None = None) -> int:
     return int(np.argmax(score >= best - TIE * float(np.spacing(abs(best)))))
 
 
-def contenders(score: Array, mu: Array, var: Array, allowed: Mask) -> Numbers:
-    """Which points may have the largest score, if scores, mu and var (m,) were computed in a way that rounds.
+class Blur(NamedTuple):
+    """How far mu and var at m points may be from what another way of computing them gives, (m,) each.
 
-    CLOSE times the numbers that the best score was made from is far above any rounding, and rarely reaches a second
-    point.
+    var = k(z, z) - v . v is rounded relative to k(z, z), however small it is, and mu = mean + v . whitened relative to
+    the size of the whitened values.
     """
+
+    mu: Array
+    var: Array
+
+    @staticmethod
+    def of(posterior: Posterior, z: Array) -> Blur:
+        """CLOSE of these sizes: far above any rounding."""
+        prior = posterior.kernel.diagonal(z)
+        largest = float(np.abs(posterior.whitened).max(initial=0.0)) * np.sqrt(posterior.n)
+        return Blur(CLOSE * largest * np.sqrt(prior), CLOSE * prior)
+
+    def upper(self, index: Index, mu: Array, var: Array, grows: bool = True) -> Array:
+        """The largest scores (m,) that mu and var may stand for; `grows` says that the index grows with var."""
+        high = index(mu + self.mu, var + self.var)
+        return high if grows else np.maximum(high, index(mu + self.mu, np.maximum(var - self.var, 0.0)))
+
+    def lower(self, index: Index, mu: Array, var: Array, at: int) -> float:
+        """The smallest score of the point with number `at`."""
+        one = slice(at, at + 1)
+        less, low, high = mu[one] - self.mu[one], np.maximum(var[one] - self.var[one], 0.0), var[one] + self.var[one]
+        return float(min(index(less, low)[0], index(less, high)[0]))
+
+
+def contenders(index: Index, mu: Array, var: Array, blur: Blur, allowed: Mask, grows: bool) -> Numbers:
+    """Which of the allowed points may have the largest score, given that mu and var (m,) are rounded."""
     places = np.flatnonzero(allowed)
-    best = int(places[np.argmax(score[places])])
-    if not np.isfinite(score[best]):
-        return np.array([best])
-    slack = CLOSE * (abs(float(score[best])) + abs(float(mu[best])) + float(np.sqrt(var[best])))
-    return np.flatnonzero(allowed & (score >= score[best] - slack))
+    upper = blur.upper(index, mu, var, grows)
+    best = int(places[np.argmax(upper[places])])
+    return places[upper[places] >= min(blur.lower(index, mu, var, best), float(upper[best]))]
 
 
 def moments_in_blocks(posterior: Posterior, z: Array, numbers: Numbers) -> tuple[Array, Array]:
@@ -228,20 +252,22 @@ def lazy_argmax(
     for part in chunks(m, posterior.n):
         mu[part], one = _mean_and_bound(posterior, z[part])
         bound[part] = np.minimum(bound[part], one)
-    score = index(mu, bound)
+    blur = Blur.of(posterior, z)
+    upper = blur.upper(index, mu, bound)
     allowed = np.ones(m, dtype=bool) if excluded is None else ~excluded
     stale = allowed.copy()
 
     def refresh(numbers: Numbers) -> Array:
         bound[numbers] = moments_in_chunks(posterior, z[numbers])[1]
-        return index(mu[numbers], bound[numbers])
+        return index(mu[numbers] + blur.mu[numbers], bound[numbers] + blur.var[numbers])
 
     def threshold(best: float) -> float:
-        at = int(np.argmax(np.where(allowed & ~stale, score, -np.inf)))
-        return best - CLOSE * (abs(best) + abs(float(mu[at])) + float(np.sqrt(bound[at])))
+        fresh = np.flatnonzero(allowed & ~stale)
+        return blur.lower(index, mu, bound, int(fresh[np.argmax(upper[fresh])]))
 
-    search_lazily(score, stale, refresh, threshold)
-    return argmax_of_contenders(posterior, z, index, contenders(score, mu, bound, allowed & ~stale)), bound
+    search_lazily(upper, stale, refresh, threshold)
+    numbers = contenders(index, mu, bound, blur, allowed & ~stale, True)
+    return argmax_of_contenders(posterior, z, index, numbers), bound
 
 
 def argmax_of_contenders(posterior: Posterior, z: Array, index: Index, numbers: Numbers) -> int:

@@ -86,7 +86,7 @@ class Memory:
     """Results that the ledgers of one run share, so that the next ledger does not compute them again."""
 
     regrets: dict[int, Regret]  # by the number of values
-    past: list[Step]  # the steps before the last
+    past: dict[int, Step]  # the steps before the last, by t: threads may fill it at the same time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,9 +130,10 @@ class Ledger:
     def steps(self) -> tuple[Step, ...]:
         """One step for each value told. O(1) for each that was not read before."""
         past = self.memory.past
-        for t in range(len(past) + 1, self.n):
-            past.append(self._step(t))
-        return (*past[: self.n - 1], self._step(self.n)) if self.n else ()
+        for t in range(1, self.n):
+            if t not in past:
+                past[t] = self._step(t)
+        return (*(past[t] for t in range(1, self.n)), self._step(self.n)) if self.n else ()
 
     def _step(self, t: int) -> Step:
         return Step.of(t, self.trials[t - 1], tuple(event for told, event in self.noted if max(1, told) == t))

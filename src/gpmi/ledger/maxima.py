@@ -90,7 +90,8 @@ def _most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
     sd = np.sqrt(var)
     may: Mask = mu + REACH * sd >= np.max(mu - REACH * sd)
     numbers = np.flatnonzero(may)
-    chance = (mu[numbers] - mu.max()) / np.maximum(sd[numbers], _TINY)
+    with np.errstate(over="ignore"):  # a point that is known and not the best has no chance
+        chance = (mu[numbers] - mu.max()) / np.maximum(sd[numbers], _TINY)
     return numbers[np.argsort(-chance, kind="stable")]
 
 
@@ -153,7 +154,8 @@ def _climb(paths: Paths, space: Parameters, z: Array) -> tuple[Array, Array]:
     value, gradient = paths(z, which)
     length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), _TINY)  # the first step: a tenth of reach
     for _ in range(_ROUNDS):
-        new = np.clip(z + (length[:, None] * metric) * gradient, space.lo, space.hi)
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows ends at the bounds
+            new = np.clip(z + (length[:, None] * metric) * gradient, space.lo, space.hi)
         new_value, new_gradient = paths(new, which)
         better = new_value > value
         step = new - z

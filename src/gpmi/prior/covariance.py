@@ -25,6 +25,9 @@ PairPullback: TypeAlias = Callable[[Array, Array, Array], None]
 EXACT = 1e-10
 
 
+_LEAST = 1e-300  # the noise of exact observations of large y may underflow to 0, which has no logarithm
+
+
 class Pairs:
     """The pairs (i, j), i > j, of n observations."""
 
@@ -126,7 +129,7 @@ class PairwiseMatern:
         """The q of such a kernel, and of a noise in units of the variance of y."""
         variance, *lengthscales = np.exp(kernel.theta)
         unit = (np.array(lengthscales) / self._span)[self._firsts]
-        q: Array = np.log([variance / self._scale**2, *unit, noise])
+        q: Array = np.log([variance / self._scale**2, *unit, max(noise, _LEAST)])
         return q
 
     def restricted(self, rows: Numbers) -> PairwiseMatern:
@@ -180,7 +183,7 @@ class Filled:
 
     def q_of(self, kernel: Kernel, noise: float) -> Array:
         """The q of such a kernel, and of a noise in units of the variance of y."""
-        return np.append((kernel.theta - self._log_units)[self._firsts], math.log(noise))
+        return np.append((kernel.theta - self._log_units)[self._firsts], math.log(max(noise, _LEAST)))
 
     def restricted(self, rows: Numbers) -> Filled:
         """The same function of q at some of the points."""

@@ -89,7 +89,7 @@ def _starts(criterion: Criterion, scale: float, warm: Prior | None, wide: bool) 
     unknowns = criterion.unknowns
     starts = [unknowns.centre, unknowns.noisy] if wide or warm is None else []
     if warm is not None:
-        starts.append(criterion.covariance.q_of(warm.kernel, max(warm.noise_var, 1e-300) / scale**2))
+        starts.append(criterion.covariance.q_of(warm.kernel, warm.noise_var / scale**2))
     return [start(criterion, q, None if warm is None else warm.hessian) for q in starts]
 
 

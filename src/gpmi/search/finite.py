@@ -6,12 +6,14 @@ import numpy as np
 
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import (
+    Blur,
     Tracked,
     argmax_of_contenders,
     chunks,
     contenders,
     first_best,
     lazy_argmax,
+    moments_in_blocks,
     moments_in_chunks,
 )
 from gpmi.search.objective import Found, Objective
@@ -39,12 +41,18 @@ def best_row(
         return objective.found(rows[number], number), None
     if tracked is None and policy.grows_with_var:
         number, bound = lazy_argmax(posterior, rows, objective.index, bound, excluded)
-        return objective.found(rows[number], number), bound
+        return _found_row(objective, rows, number), bound
     mu, var = (tracked.mu, tracked.var) if tracked is not None else moments_in_chunks(posterior, rows)
-    score = objective.index(mu, var)
     allowed = np.ones(len(rows), dtype=bool) if excluded is None else ~excluded
-    number = argmax_of_contenders(posterior, rows, objective.index, contenders(score, mu, var, allowed))
-    return Found(rows[number], float(mu[number]), float(var[number]), float(score[number]), number), None
+    blur = Blur.of(posterior, rows)
+    numbers = contenders(objective.index, mu, var, blur, allowed, policy.grows_with_var)
+    return _found_row(objective, rows, argmax_of_contenders(posterior, rows, objective.index, numbers)), None
+
+
+def _found_row(objective: Objective, rows: Array, number: int) -> Found:
+    """What is known of a row: the same to the last bit, whichever way it was found."""
+    mu, var = moments_in_blocks(objective.posterior, rows, np.array([number]))
+    return Found(rows[number], float(mu[0]), float(var[0]), float(objective.index(mu, var)[0]), number)
 
 
 def drawn_row(

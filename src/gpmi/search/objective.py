@@ -66,7 +66,8 @@ class Objective:
             return mean(scores), mean(gradients)
         mu, var, pull = self.posterior.with_pullback(z)
         score, by_mu, by_var = self.policy.with_derivatives(mu, var, self.state)
-        return score, pull(by_mu, by_var)
+        with np.errstate(over="ignore", invalid="ignore"):  # log EI has derivatives of 1e299 at points that are known
+            return score, pull(by_mu, by_var)
 
     def found(self, row: Array, number: int | None = None, events: tuple[Event, ...] = ()) -> Found:
         """The moments and the score at the point with coordinates `row`."""
