@@ -31,6 +31,7 @@ from gpmi import (
     maximize,
     minimize,
 )
+from gpmi.checks import shown
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**400
 RAGGED = [[1.0], [1.0, 2.0]]
@@ -535,13 +536,18 @@ BAD_ARGUMENTS = [
     *[("budget", v, ["budget is", repr(v)]) for v in (0, -1, 1.5, 3.0, "3", NAN, True, [3], np.timedelta64(3))],
     *[("n_init", v, ["n_init is", repr(v)]) for v in (-1, 1.5, "3", True, [], np.timedelta64("NaT"))],
     *[("seed", v, ["seed is", repr(v)]) for v in (-1, 0.5, "0", True, [1, 2])],
+    *[
+        (name, 10**digits, [f"{name} is", "1000" if digits < 4000 else "int", "at most"])
+        for name in ("budget", "n_init", "seed")
+        for digits in (101, 400, 5000)
+    ],
     *[("fit", v, ["fit is", repr(v), "mcmc"]) for v in (None, "MAP", 1, ["map"], True)],
     *[("repeats", v, ["repeats is", repr(v)]) for v in (1, 0, None, "no", [])],
 ]
 
 
 def label(value):
-    return " ".join(str(value).split())[:30]
+    return " ".join(shown(value).split())[:30]
 
 
 @pytest.mark.parametrize(("name", "value", "words"), BAD_ARGUMENTS, ids=label)
@@ -553,6 +559,31 @@ def test_a_bad_argument_is_refused_before_anything_is_evaluated(name, value, wor
         arguments = {"budget": 3, name: value}
         assert_names(refusal(lambda run=run, a=arguments: run(lambda x: calls.append(x) or 0.0, box, **a)), *words)
     assert calls == []
+
+
+@pytest.mark.parametrize("digits", [20, 400, 5000])
+def test_a_whole_number_that_is_no_count_is_refused(digits):
+    large = 10**digits
+    opt = Optimizer(np.arange(4.0)[:, None], repeats=False, seed=0)
+    opt.tell(opt.ask(), 1.0)
+    for name, call in {
+        "n": lambda: opt.ask(large),
+        "evaluations": lambda: gpmi.stopping.Budget(large),
+        "evaluations ": lambda: gpmi.stopping.Stagnation(large),
+        "budget": lambda: maximize(len, [(0, 1)], budget=large, stop=gpmi.stopping.Target(1.0)),
+        "t": lambda: opt.ledger.regret(large),
+    }.items():
+        assert_names(refusal(call), f"{name.strip()} is", "at most 9223372036854775807")
+    assert len(opt.trials) == 1
+
+
+def test_the_largest_counts_and_seeds_work():
+    opt = Optimizer([(0, 1)], budget=2**63 - 1, n_init=2**63 - 1, seed=10**100)
+    for policy in (None, GPMI()):
+        opt = Optimizer([(0, 1)], policy, budget=2**63 - 1, seed=10**100)
+        for t in range(6):
+            opt.tell(opt.ask(), float(t))
+        assert str(10**100) in repr(opt)
 
 
 @pytest.mark.parametrize(

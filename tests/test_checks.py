@@ -60,3 +60,27 @@ def test_a_folder_that_cannot_be_made_is_refused_with_the_argument_s_name_and_va
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"^out is '.*picture.png', but '.*file.*' cannot be written to \(.*\)"):
         checks.writable_folder("out", tmp_path / "picture.png", tmp_path / "file" / "folder")
+
+
+def test_a_value_in_a_message_is_its_repr_cut_short() -> None:
+    class Silent:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    assert checks.shown("a\nb") == "'a\\nb'"
+    assert checks.shown(10**400) == str(10**400)
+    assert checks.shown(list(range(1000))).endswith("...") and len(checks.shown(list(range(1000)))) == 500
+    for value in (10**5000, Silent()):
+        assert checks.shown(value) == f"a value of type {type(value).__name__} that cannot be printed"
+
+
+def test_a_whole_number_has_a_least_and_a_most() -> None:
+    assert checks.whole("n", np.int64(3), 3, 3) == 3
+    for value, words in (
+        (2, "n is 2; give a whole number of at least 3"),
+        (5, "n is 5; give a whole number of at most 4"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            checks.whole("n", value, 3, 4)
+    with pytest.raises(ValueError, match="at most 9223372036854775807"):
+        checks.whole("n", 2**63, 0)

@@ -1,7 +1,10 @@
 """The command line, its demonstration, the progress display, and the function the demonstration maximises."""
 
+import os
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -74,6 +77,29 @@ def test_the_demo_says_what_it_found_and_writes_the_picture(tmp_path, suffix, ma
     assert out.stat().st_size > 10_000
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+@pytest.mark.parametrize("reader", ["| head -1", "| true", "2>&1 | true", "2> >(true)", ">/dev/full"])
+def test_whoever_reads_the_demo_the_picture_is_written_and_there_is_no_traceback(tmp_path, reader):
+    if "/dev/full" in reader and not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full")
+    command = f"{shlex.quote(sys.executable)} -c 'from gpmi.cli import main; main()' demo --budget 4 {reader}"
+    ended = "; echo code ${PIPESTATUS[0]}"
+    done = subprocess.run(["bash", "-c", command + ended], capture_output=True, text=True, cwd=tmp_path)
+    assert (tmp_path / "gpmi-demo.png").read_bytes().startswith(b"\x89PNG")
+    assert "Traceback" not in done.stderr and "Aborted" not in done.stderr and "Exception" not in done.stderr
+    assert done.stdout.endswith("code 1\n" if "full" in reader else "code 0\n")
+
+
+def test_the_report_of_the_demo_is_printed_if_the_picture_fails(tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise OSError(28, "No space left on device", "a.png")
+
+    monkeypatch.setattr(demo.plots, "run", fail)
+    result = invoke("demo", "--budget", 4, "--out", tmp_path / "a.png")
+    assert result.exit_code == 1 and "best point" in result.stdout and "Traceback" not in result.output
+    assert "gpmi: 'a.png' cannot be used (No space left on device); mend that, or give another --out" in result.stderr
+
+
 @pytest.mark.slow
 def test_the_demo_draws_and_reports_the_same_run_as_maximize(tmp_path):
     result = invoke("demo", "--budget", 8, "--seed", 1, "--out", tmp_path / "a.png")
@@ -118,6 +144,10 @@ def no_time_is_spent(monkeypatch):
         (["--budget", "0"], "budget is 0; give a whole number of at least 1"),
         (["--budget", "-3"], "budget is -3"),
         (["--seed", "-1"], "seed is -1"),
+        (["--budget", "1" + 30 * "0"], "at most 9223372036854775807"),
+        (["--seed", "1" + 120 * "0"], "seed is 1000"),
+        (["--out", 300 * "a" + ".png"], "cannot be written to (File name too long); give another file"),
+        (["--out", 3000 * "a/" + "a.png"], "give another file"),
         (["--out", "picture.xyz"], "ends in .pdf, .png, .svg"),
         (["--out", "picture"], "ends in .pdf, .png, .svg"),
         (["--out", "nowhere/picture.png"], "there is no folder 'nowhere'"),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController, threadpool_info, threadpool_limits
 
 import gpmi
 from gpmi import kernels
@@ -94,3 +97,33 @@ def test_every_thread_has_its_own_error_state() -> None:
     with ThreadPoolExecutor(4) as pool:
         stories = list(pool.map(work, range(8)))
     assert all(told == stories[0] for told in stories)
+
+
+def test_ctrl_c_while_it_is_entered_or_left_never_leaves_the_library_without_its_own_setting() -> None:
+    def blas_threads() -> set[int]:
+        return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+    for moment in range(1, 40):  # a key at each of the first calls of functions inside
+        calls = 0
+
+        def press(frame: Any, event: str, argument: Any, moment: int = moment) -> None:
+            nonlocal calls
+            if event in ("call", "c_call"):
+                calls += 1
+                if calls == moment:
+                    signal.raise_signal(signal.SIGINT)
+
+        with np.errstate(under="raise"), threadpool_limits(2, user_api="blas"):
+            fresh = type(one_blas_thread)()
+            fresh._controller = ThreadpoolController()  # it reads files, which Ctrl-C would leave open
+            try:
+                sys.setprofile(press)
+                with fresh:
+                    pass
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.setprofile(None)
+        with np.errstate(under="raise"), threadpool_limits(2, user_api="blas"), fresh:
+            if fresh._here.depth == 1:  # else it was not given back, and the user changed it since
+                assert np.geterr() == DEFAULT and blas_threads() == {1}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -239,6 +241,72 @@ def test_a_file_that_is_no_table_is_left_alone(tmp_path: Path) -> None:
         assert path.read_text() == text
 
 
+def packed_table() -> bytes:
+    lines = "himmelblau,GP-MI,0,0,2,0.1,1 2,0.5 0.25\n"
+    return gzip.compress((",".join(COLUMNS) + "\n" + 50 * lines).encode())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda whole: b"",
+        lambda whole: whole[:5],
+        lambda whole: whole[: len(whole) // 2],
+        lambda whole: whole[:-3],
+        lambda whole: whole[:20] + bytes(len(whole) - 20),
+        lambda whole: whole[:-8] + b"\0\0\0\0" + whole[-4:],
+        lambda whole: b"no gzip at all",
+        lambda whole: gzip.compress(b""),
+        lambda whole: gzip.compress(b"my,own\n1,2\n"),
+    ],
+)
+def test_a_damaged_packed_table_gets_one_line(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    (tmp_path / "paper").mkdir()
+    packed = tmp_path / "paper" / "runs.csv.gz"
+    packed.write_bytes(damage(packed_table()))
+    before = packed.read_bytes()
+    code, said = run("--task", "himmelblau", "--runs", 1, "--horizon", 2, "--out", tmp_path)
+    assert code == 1 and said == f"gpmi: {packed} is damaged or not a packed table of runs; " + (
+        "delete it, and its runs are made again\n"
+    )
+    assert packed.read_bytes() == before and [path.name for path in packed.parent.iterdir()] == ["runs.csv.gz"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"himmelblau,GP-MI,0,0,2",
+        b"himmelblau,GP-MI,0,0,2,0.1,1 2,0.5himmelblau,GP-MI,0,0,2,0.1,1 2,0.5 0.25",
+        b"himmelblau,GP-MI,0,0,2,0.1,1,0.5",
+        b"himmelblau,GP-MI,0,0,2,0.1,1 2,\xff\xfe",
+        bytes(40),
+        b'"himmelblau,GP-MI,0,0,2,0.1,1 2,0.5 0.25',
+    ],
+)
+def test_a_damaged_line_in_the_table_gets_one_line_with_its_number(line: bytes, tmp_path: Path) -> None:
+    (tmp_path / "paper").mkdir()
+    path = tmp_path / "paper" / "runs.csv"
+    whole = b"himmelblau,GP-MI,0,0,2,0.1,1 2,0.5 0.25\n"
+    path.write_bytes(",".join(COLUMNS).encode() + b"\n" + whole + line + b"\n" + whole)
+    code, said = run("--task", "himmelblau", "--runs", 1, "--horizon", 2, "--out", tmp_path)
+    assert code == 1 and said == f"gpmi: line 3 of {path} is damaged; delete this line, and its run is made again\n"
+
+
+def test_an_empty_table_gets_its_first_line(tmp_path: Path) -> None:
+    path = tmp_path / "runs.csv"
+    path.write_bytes(b"")
+    assert open_table(path, tmp_path / "none") == []
+    append(path, ROWS)
+    assert open_table(path, tmp_path / "none") == ROWS
+
+
+def test_a_table_that_cannot_be_read_gets_one_line(tmp_path: Path) -> None:
+    (tmp_path / "paper" / "runs.csv").mkdir(parents=True)
+    code, said = run("--task", "himmelblau", "--runs", 1, "--horizon", 2, "--out", tmp_path)
+    assert code == 1 and said.count("\n") == 1 and said.startswith(f"gpmi: '{tmp_path / 'paper' / 'runs.csv'}' cannot")
+
+
 # The numbers
 
 
@@ -316,6 +384,7 @@ def test_the_command_writes_the_page_and_goes_on_where_it_was(tmp_path: Path) ->
         (("--horizon", -3), "horizon is -3;"),
         (("--cores", 0), "cores is 0;"),
         (("--seed", -1), "seed is -1; give a whole number of at least 0"),
+        (("--runs", 10**30), "give a whole number of at most 10000"),
     ],
 )
 def test_a_mistake_gets_one_line(arguments: tuple[object, ...], words: str, tmp_path: Path) -> None:

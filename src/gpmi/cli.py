@@ -63,8 +63,6 @@ def _one_line(*expected: type[Exception]) -> Iterator[None]:
 def _add_demo(commands: "typer.Typer") -> None:
     import typer
 
-    from gpmi.show.progress import lasting_console
-
     @commands.command("demo")
     def run_demo(
         budget: Annotated[int | None, typer.Option(help="How many evaluations: 60, or 20 simulations.")] = None,
@@ -75,7 +73,7 @@ def _add_demo(commands: "typer.Typer") -> None:
         ] = False,
     ) -> None:
         """Maximise the tilted Himmelblau function, or a simulator, and draw how it went."""
-        from gpmi.show.demo import check, demo
+        from gpmi.show.demo import check, demo, lasting_console
 
         evaluations = (20 if tsunami else 60) if budget is None else budget
         with _one_line(ValueError, ImportError):
@@ -86,8 +84,6 @@ def _add_demo(commands: "typer.Typer") -> None:
 
 def _add_paper(commands: "typer.Typer") -> None:
     import typer
-
-    from gpmi.show.progress import lasting_console
 
     @commands.command("paper")
     def run_paper(
@@ -105,6 +101,7 @@ def _add_paper(commands: "typer.Typer") -> None:
         It can be stopped at any time: the same command goes on where it was.
         """
         from gpmi import paper
+        from gpmi.show.demo import lasting_console
 
         chosen = {} if cores is None else {"cores": cores}
         with _one_line(ValueError, ImportError):

@@ -279,6 +279,9 @@ class _OneBlasThread(ContextDecorator):
         self._controller: Any = None
         self._limit: Any = None
 
+    # Ctrl-C may come between any two lines. Each change is counted only after it was made, and undone only after it is
+    # no longer counted: at worst the user's setting is not given back, but never is the library without its own.
+
     def __enter__(self) -> None:
         here = self._here
         if here.depth == 0:
@@ -296,13 +299,13 @@ class _OneBlasThread(ContextDecorator):
 
     def _limit_blas(self) -> None:
         with self._lock:
-            self._threads += 1
-            if self._threads == 1:
+            if self._threads == 0:
                 if self._controller is None:  # it searches the loaded libraries, which is slow: once is enough
                     from threadpoolctl import ThreadpoolController
 
                     self._controller = ThreadpoolController()
                 self._limit = self._controller.limit(limits=1, user_api="blas")
+            self._threads += 1
 
     def _restore_blas(self) -> None:
         with self._lock:

@@ -29,10 +29,13 @@ def demo(*, budget: int, seed: int, out: Path, console: Console, tsunami: bool =
     Call `check` first: it refuses bad arguments before any time is spent.
     """
     started, cpu = time.perf_counter(), time.process_time()
-    if tsunami:
-        result = maximize(amplification, dict(SPACE), budget=budget, seed=seed, progress=True)
-    else:
-        result = maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=budget, seed=seed, progress=True)
+    try:
+        if tsunami:
+            result = maximize(amplification, dict(SPACE), budget=budget, seed=seed, progress=True)
+        else:
+            result = maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=budget, seed=seed, progress=True)
+    except SystemExit as ended:  # of rich, if nobody reads the progress any more: `gpmi demo 2>&1 | head -1`
+        result = vars(ended)["result"]
     elapsed, cpu = time.perf_counter() - started, time.process_time() - cpu
     if result.posterior is None:
         console.print("Interrupted before the first evaluation: there is nothing to show.")
@@ -43,6 +46,19 @@ def demo(*, budget: int, seed: int, out: Path, console: Console, tsunami: bool =
         report(result, elapsed, cpu, console)
     console.print(f"picture: {out}", soft_wrap=True, highlight=False, markup=False)
     return result
+
+
+def lasting_console() -> Console:
+    """A console that falls silent when its pipe is closed (`gpmi demo | head -1`), where rich would end the program."""
+    from rich.console import Console
+
+    class Lasting(Console):
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            with suppress(OSError):  # what is left in the buffer must not fail when the program ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+    return Lasting()
 
 
 def amplification(point: Mapping[str, float]) -> float:
@@ -58,14 +74,14 @@ def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
     if out.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{named}; give a file that ends in {', '.join(SUFFIXES)}")
     try:
-        if not os.path.isdir(out.parent):
-            raise ValueError(f"{named}, but there is no folder {checks.shown(str(out.parent))}; make it first")
         with suppress(FileNotFoundError):  # a name that is too long is another error
             out.stat()
             if out.is_dir() or not os.access(out, os.W_OK):
                 raise ValueError(f"{named}, which cannot be overwritten; give another file")
     except OSError as error:
         raise ValueError(f"{named}, which cannot be written to ({error.strerror}); give another file") from error
+    if not out.parent.is_dir():
+        raise ValueError(f"{named}, but there is no folder {checks.shown(str(out.parent))}; make it first")
     checks.writable_folder("out", out, out.parent)
     try:
         import matplotlib  # noqa: F401

@@ -77,7 +77,7 @@ def array_table(array: NDArray[Any]) -> Array:
         raise ValueError(f"candidates have shape {array.shape}; give at least one candidate and one coordinate")
     if np.ma.isMaskedArray(array):
         raise TypeError("candidates is a masked array; leave out what is masked and give an ordinary array")
-    if array.dtype.kind in "iu" and np.abs(array, dtype=float).max(initial=0.0) > LARGEST:
+    if array.dtype.kind in "iu" and not -LARGEST <= int(array.min()) <= int(array.max()) <= LARGEST:
         raise ValueError("candidates have whole numbers above 2**53, which floating point cannot tell apart")
     if array.dtype.kind not in "fiu":
         raise TypeError(f"candidates have dtype {array.dtype}; give numbers, or a DataFrame for mixed columns")
