@@ -1,10 +1,11 @@
 PYTHON ?= python3
 CORES ?= 1
+HISTORIES ?= 20000
 CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test coverage lint types bench-setup bench bench-cost bench-report bench-engine bench-limits bench-ledger bench-paper bench-tsunami mutants tsunamis clean
+.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-ledger bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -17,6 +18,9 @@ check: lint types  ## the quick loop: lint, types, and the tests that a person w
 
 test: .venv/.dev  ## run all tests (some minutes)
 	.venv/bin/python -m pytest
+
+fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (two hours); HISTORIES=1000 plays fewer
+	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/test_fuzz.py -k many
 
 coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and branches were executed
 	.venv/bin/python -m coverage erase
@@ -53,6 +57,9 @@ bench-engine: .venv-bench/.ready  ## measure the engine, next to Optuna and to w
 bench-limits: .venv/.dev  ## measure 10,000 observations, a million candidates, and the growth of the cost
 	.venv/bin/python benchmarks/limits.py
 	.venv/bin/python benchmarks/spikes.py
+
+bench-interrupt: .venv/.dev  ## press Ctrl-C at 1,000 random moments, check that nothing is lost (some minutes)
+	.venv/bin/python benchmarks/interrupt.py
 
 bench-ledger: .venv/.dev  ## measure whether the ledger can be believed (half an hour; goes on where it stopped)
 	.venv/bin/python benchmarks/ledger.py --cores $(CORES)

@@ -224,7 +224,7 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-UNITS = st.floats(-1.0, 1.0, allow_subnormal=False)
+UNITS = st.floats(-1.0, 1.0).map(lambda u: u if abs(u) > 1e-6 else 0.0)
 SIZES = st.sampled_from([1.0, 1.0, 1.0, 1e-30, 1e-6, 1e3, 1e12, 1e40, 1e90])
 ODD = st.sampled_from([0.0, -0.0, 1.0, 1.0, -1000.0, -1e12, 1e90, -1e90, 5e-324, 3, np.float32(0.5), np.int64(-2)])
 BAD = st.sampled_from([float("nan"), float("inf"), 1e101, None, "1", [1.0], 1j, np.array([1.0]), 10**400])
@@ -465,9 +465,7 @@ class Histories(RuleBasedStateMachine):
         assert best.number == next(kept.number for kept in told if kept.y == best.y)
         mu, var = posterior(posterior.x)
         assert np.all(np.isfinite(mu)) and np.all(np.isfinite(var))
-        np.testing.assert_array_less(
-            np.abs(mu - posterior.mu(posterior.x)), 1e-300 + mu_rounding(posterior, posterior.x)
-        )
+        np.testing.assert_array_less(np.abs(mu - posterior.mu(posterior.x)), mu_rounding(posterior, posterior.x))
 
     @rule()
     def read_the_texts(self) -> None:
@@ -483,7 +481,7 @@ class Histories(RuleBasedStateMachine):
         assert ledger.n == len(self.told()) and repr(ledger)
         assert [step.y for step in ledger.steps] == [kept.y for kept in self.told()]
         if ledger.n:
-            assert ledger.improvement >= 0.0 and ledger.noise_sd >= 0.0 and ledger.floor > 0.0
+            assert ledger.improvement >= 0.0 and ledger.noise_sd >= 0.0 and ledger.floor >= 0.0
         if draws:
             assert str(ledger)
 
@@ -593,7 +591,7 @@ def order(trial: Trial) -> int:
 def mu_rounding(posterior: Posterior, z: Any) -> Any:
     """How far mu(z) = mean + whitened . v may be off; |v|^2 <= k(z, z)."""
     norm = np.sqrt(posterior.n) * np.max(np.abs(posterior.whitened), initial=0.0)  # squares could underflow
-    return ROUNDING * (abs(posterior.mean) + norm * np.sqrt(posterior.kernel.diagonal(z)))
+    return 1e-300 + ROUNDING * (abs(posterior.mean) + norm * np.sqrt(posterior.kernel.diagonal(z)))
 
 
 def score(part: Objective, z: Any, off: float) -> Any:

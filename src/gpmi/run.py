@@ -232,11 +232,13 @@ def _evaluate(f: Callable[[Any], float], trial: Trial, optimizer: Optimizer, int
     """One evaluation; f gets a copy of the point, so that it may change it. Once f has returned, y is told."""
     values = held(f, optimizer.space.copy(trial.x))
     try:
-        interrupts.patience = 1
-        interrupts.act()
-        values[0]
+        try:
+            interrupts.patience = 1
+            interrupts.act()
+            values[0]
+        finally:
+            interrupts.patience = None  # stored before any key can act again; see `gpmi.interrupts`
     finally:
-        interrupts.patience = None  # stored before any key can act again; see `gpmi.interrupts`
         if values:
             told = _tell(optimizer, trial, values[0])
     interrupts.patience = 2
@@ -273,9 +275,8 @@ def _attach(error: BaseException, result: Result) -> None:
     """Let the exception carry the result, past any rule of its class about attributes."""
     own: dict[str, Any] = vars(BaseException)["__dict__"].__get__(error)  # the class may hide its instances' dict
     own["result"] = result
-    with suppress(Exception):  # a slot or a property of the class hides what is in the dict
-        if error.result is not result:  # type: ignore[attr-defined]
-            object.__setattr__(error, "result", result)
+    with suppress(Exception):
+        object.__setattr__(error, "result", result)  # a slot of that name in its class hides what is in the dict
     notes = own.get("__notes__")
     if notes is None or type(notes) is list:  # what else somebody has put there is left alone
         note = f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`"

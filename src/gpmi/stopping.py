@@ -215,13 +215,17 @@ def checked_rule(rule: object) -> Rule:
 
 def checked_stop(rule: Rule, said: object) -> Stop | None:
     """What a rule said: a Stop, or in short True or a reason in words; None or False to go on."""
-    if said is None or said is False:
+    if said is None or (isinstance(said, bool | np.bool_) and not said):
         return None
-    if said is True or isinstance(said, str):
+    if isinstance(said, bool | np.bool_ | str):
         return Stop(said if isinstance(said, str) and said else type(rule).__name__)
     if not isinstance(said, Stop):
         raise TypeError(f"stop() of {rule!r} returned {said!r}; it must return a gpmi.stopping.Stop, or None to go on")
-    return said
+    if not isinstance(said.reason, str):
+        raise TypeError(f"stop() of {rule!r} gave the reason {said.reason!r}; give it in words")
+    if not (isinstance(said.events, list | tuple) and all(isinstance(event, Event) for event in said.events)):
+        raise TypeError(f"stop() of {rule!r} gave the events {said.events!r}; give a tuple of gpmi.Event")
+    return Stop(said.reason, tuple(said.events))
 
 
 def _asked(rule: Rule, optimizer: Optimizer, seconds: float) -> Stop | None:
