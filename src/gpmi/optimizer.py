@@ -25,7 +25,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.ledger.account import Ledger, Memory
 from gpmi.model import Extensions, Model, Setting, information_of
 from gpmi.orientation import Goal, Orientation
-from gpmi.policies import Policy, Reinvest
+from gpmi.policies import Aim, Policy, of_aim
 from gpmi.policies.policy import checked_policy
 from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import IDENTITY, Warp
@@ -63,7 +63,9 @@ class Optimizer:
     Parameters
     ----------
     space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
-    policy : how the next point is chosen; None for the library's own choice.
+    policy : how the next point is chosen; None for that of `aim`.
+    aim : what counts: the best point when the budget ends ("find"), or every evaluation ("earn"). A policy that is
+        given overrides it.
     kernel, noise_var : the prior. With both given the model is exactly the paper's: mean 0, coordinates and y as they
         are, nothing learned. What is None is learned from what is told: kernel=None, noise_var=None, or a
         hyper-parameter of a kernel, as in `kernels.Matern(nu=1.5, lengthscale=None)`.
@@ -91,6 +93,7 @@ class Optimizer:
         space: Any,
         policy: Policy | None = None,
         *,
+        aim: Aim = "find",
         kernel: Kernel | None = None,
         noise_var: float | None = None,
         fit: Literal["map", "loo", "mcmc"] = "map",
@@ -101,7 +104,7 @@ class Optimizer:
         goal: Goal = "max",
     ) -> None:
         self.space = Space.of(space)
-        self.policy = Reinvest() if policy is None else checked_policy(policy)
+        self.policy = of_aim(aim) if policy is None else checked_policy(policy)
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
         self.seed = (
             int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else checks.whole("seed", seed, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,13 +11,15 @@ import numpy as np
 from gpmi.cube import far_apart
 from gpmi.model import Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
-from gpmi.policies import Policy
+from gpmi.policies import Find, Policy
+from gpmi.search.objective import Found, Objective
 from gpmi.search.screens import Design
 from gpmi.search.search import Search
-from gpmi.space import Space
+from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin
-from gpmi.types import Event, Point
+from gpmi.types import Array, Event, Point
 
+SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths of the box: that of the lock-in alarm
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
@@ -61,20 +64,64 @@ def by_policy(
     budget: int | None,
     repeats: bool,
 ) -> Suggestion:
-    """The policy's choice, given the model after everything told and the failed and pending trials of the log."""
+    """The policy's choice, given the model after everything told and the failed and pending trials of the log.
+
+    Under `Find` a point that is known gives way to that of the second policy. Without noise no point is asked twice
+    under it, as long as there is another.
+    """
     setting = model.setting
     horizon = None if budget is None else max(1, budget - log.unchosen)
-    scored = objective(model, policy, log, horizon, extensions)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
-    taken = {number: log.rows[number] for number in log.failed} if repeats else log.rows
-    found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng))
+    failed = {number: log.rows[number] for number in log.failed} if setting.space.rows is not None else {}
+
+    def best(policy: Policy, taken: Mapping[int, Array]) -> tuple[Objective, Found]:
+        scored = objective(model, policy, log, horizon, extensions)
+        return scored, search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng))
+
+    used = policy.first if isinstance(policy, Find) else policy
+    scored, found = best(used, failed if repeats else log.rows)
+    if isinstance(policy, Find) and _is_known(found.row, setting.space, log):
+        used, taken = policy.then, failed if repeats and _is_noisy(setting, log) else log.rows
+        try:
+            scored, found = best(used, taken)
+        except SpaceExhausted:
+            if not repeats:
+                raise
+            scored, found = best(used, failed)
     mu, sd = model.in_units_of_y(found.mu, math.sqrt(found.var))
     below = scored.state.best_mean - found.mu  # the best mean at a told point
     said = {
         "mu": orientation.value(mu),
         "sd": sd,
-        "phi": found.score - found.mu if policy.additive else None,
+        "phi": found.score - found.mu if used.additive else None,
         "gamma_hat": scored.state.gamma_hat,
         "explored": not log.told or below > math.sqrt(scored.posterior.noise_var),
     }
     return Suggestion(setting.space.decode(found.row), "policy", said, (*scored.posterior.events, *found.events))
+
+
+def _is_known(row: Array, space: Space, log: Log) -> bool:
+    """Whether there is a trial at these coordinates (d,), or within SAME of them in every one. O(n d)."""
+    if row.tobytes() in log.places:
+        return True
+    if space.rows is not None:
+        return False
+    apart = np.abs(np.array(list(log.rows.values())) - row) / space.span
+    return bool(np.any(np.all(apart <= SAME, axis=1)))
+
+
+def _is_noisy(setting: Setting, log: Log) -> bool:
+    """Whether another value at the same point may differ: noise_var says so, or two values told do. O(n).
+
+    A learned noise_var does not count: where f is rough, the fit takes a part of it for noise.
+    """
+    given = setting.priors.noise_var
+    if given is not None:
+        return given > 0.0
+    if len(log.places) == len(log):
+        return False
+    first: dict[bytes, float] = {}
+    return any(
+        first.setdefault(row.tobytes(), value) != value
+        for row, value in zip(log.told_rows, log.told_values.tolist(), strict=True)
+    )
