@@ -169,6 +169,7 @@ ARMS = {
     "last third LogEI": Arm({}, lambda t, budget: EI_ONCE if 3 * t >= 2 * budget else None),
     "every second LogEI": Arm({}, lambda t, budget: EI_ONCE if t % 2 else None),
     "every fourth LogEI": Arm({}, lambda t, budget: EI_ONCE if t % 4 == 3 else None),
+    "design as drawn": Arm({"policy": FIND}),
     "n_init 3": Arm({"n_init": 3}),
     "n_init 10": Arm({"n_init": 10}),
     "n_init 15": Arm({"n_init": 15}),
@@ -231,10 +232,11 @@ def runs() -> Iterable[Run]:
         for name in (*REPORTED, *TABLES):
             for seed in range(100 if name == "himmelblau" and arm in ("find", "random") else 40):
                 yield "reported", name, seed, arm
-    for arm in ARMS:
-        for name in (*DEVELOPED, *TABLES):
-            for seed in range(1000, 1040):
-                yield "development", name, seed, arm
+    for first in range(1000, 1040, 10):
+        for arm in ARMS:
+            for name in (*DEVELOPED, *TABLES):
+                for seed in range(first, first + 10):
+                    yield "development", name, seed, arm
 
 
 def known() -> list[dict[str, str]]:

@@ -120,7 +120,7 @@ class Optimizer:
         self._setting = Setting(self.space, priors, self.seed)
         self._log = Log()
         self._search = Search(self.space, self.seed, repeats=self.repeats)
-        self._design = Design(self.space, self.seed)
+        self._design = Design(self.space, self.seed, cover=policy is None and aim == "find")
         self._extensions = Extensions()
         self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
         self._memory = Memory({}, [])  # what was read of the ledger, for the next one

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal, TypeAlias
 
 from gpmi import checks
@@ -21,13 +21,13 @@ class Find(Policy):
     point at the end counts, such a repeat is wasted; LogEI, the second, then looks where the most improvement is
     expected, whatever it costs.
 
-    A point is known if there is a trial at it: within `near` of it in each coordinate, in widths of the box; on a
+    A point is known if there is a trial at it: within a thousandth of the box in each coordinate; on a
     finite set in the same row. `gpmi.suggestion` applies the rule, because a policy does not see points. The score,
     phi and derivatives below are those of `first`. docs/policy.md has the experiments.
     """
 
-    first: Policy = Reinvest()
-    then: Policy = LogEI("mean")
+    first: Policy = field(default_factory=Reinvest)
+    then: Policy = field(default_factory=lambda: LogEI("mean"))
 
     guarantee: ClassVar[Guarantee] = Guarantee(
         False,
