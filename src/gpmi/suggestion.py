@@ -104,7 +104,7 @@ def _is_known(row: Array, space: Space, log: Log) -> bool:
     """Whether there is a trial at these coordinates (d,), or within SAME of them in every one. O(n d)."""
     if row.tobytes() in log.places:
         return True
-    if space.rows is not None:
+    if space.rows is not None or not len(log):
         return False
     apart = np.abs(np.array(list(log.rows.values())) - row) / space.span
     return bool(np.any(np.all(apart <= SAME, axis=1)))
