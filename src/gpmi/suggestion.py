@@ -32,6 +32,14 @@ class Suggestion(NamedTuple):
     events: tuple[Event, ...]
 
 
+class Choice(NamedTuple):
+    """The point that a policy chose, with the objective it is best for."""
+
+    policy: Policy
+    scored: Objective
+    found: Found
+
+
 def from_design(design: Design, setting: Setting, log: Log, n_init: int) -> Suggestion | None:
     """The next point of the initial design that is not in the log; None when the design is complete.
 
@@ -64,30 +72,35 @@ def by_policy(
     budget: int | None,
     repeats: bool,
 ) -> Suggestion:
-    """The policy's choice, given the model after everything told and the failed and pending trials of the log.
-
-    Under `Find` a point that is known gives way to that of the second policy. Without noise no point is asked twice
-    under it, as long as there is another.
-    """
+    """The policy's choice, given the model after everything told and the failed and pending trials of the log."""
     setting = model.setting
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
     failed = {number: log.rows[number] for number in log.failed} if setting.space.rows is not None else {}
 
-    def best(policy: Policy, taken: Mapping[int, Array]) -> tuple[Objective, Found]:
+    def best(policy: Policy, taken: Mapping[int, Array]) -> Choice:
         scored = objective(model, policy, log, horizon, extensions)
-        return scored, search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng))
+        found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng))
+        return Choice(policy, scored, found)
 
-    used = policy.first if isinstance(policy, Find) else policy
-    scored, found = best(used, failed if repeats else log.rows)
-    if isinstance(policy, Find) and _is_known(found.row, setting.space, log):
-        used, taken = policy.then, failed if repeats and _is_noisy(setting, log) else log.rows
+    def unknown(policy: Policy) -> Choice:
+        """The best point; without noise, the best of those without a trial as long as there are any."""
         try:
-            scored, found = best(used, taken)
+            return best(policy, failed if repeats and _is_noisy(setting, log) else log.rows)
         except SpaceExhausted:
             if not repeats:
                 raise
-            scored, found = best(used, failed)
+            return best(policy, failed)
+
+    allowed = failed if repeats else log.rows
+    if isinstance(policy, Find):
+        used, scored, found = best(policy.first, allowed)
+        if _is_known(found.row, setting.space, log):
+            used, scored, found = unknown(policy.then)
+            if _is_known(found.row, setting.space, log) and _is_repetition(setting.space, log):
+                used, scored, found = unknown(policy.last)
+    else:
+        used, scored, found = best(policy, allowed)
     mu, sd = model.in_units_of_y(found.mu, math.sqrt(found.var))
     below = scored.state.best_mean - found.mu  # the best mean at a told point
     said = {
@@ -100,14 +113,19 @@ def by_policy(
     return Suggestion(setting.space.decode(found.row), "policy", said, (*scored.posterior.events, *found.events))
 
 
-def _is_known(row: Array, space: Space, log: Log) -> bool:
-    """Whether there is a trial at these coordinates (d,), or within SAME of them in every one. O(n d)."""
-    if row.tobytes() in log.places:
-        return True
-    if space.rows is not None or not len(log):
+def _is_known(row: Array, space: Space, log: Log, count: int | None = None) -> bool:
+    """Whether one of the first `count` trials is at these coordinates (d,), or on a box within SAME of them. O(n d)."""
+    rows = list(log.rows.values())[:count]
+    if not rows:
         return False
-    apart = np.abs(np.array(list(log.rows.values())) - row) / space.span
-    return bool(np.any(np.all(apart <= SAME, axis=1)))
+    near = 0.0 if space.rows is not None else SAME * space.span
+    return bool(np.any(np.all(np.abs(np.array(rows) - row) <= near, axis=1)))
+
+
+def _is_repetition(space: Space, log: Log) -> bool:
+    """Whether the last trial is at a point that was known before."""
+    last = len(log) - 1
+    return last > 0 and _is_known(list(log.rows.values())[last], space, log, last)
 
 
 def _is_noisy(setting: Setting, log: Log) -> bool:
