@@ -75,7 +75,8 @@ class Optimizer:
     n_init : the size of the initial design, counting points told before the first `ask`. By default 0 with a given
         prior, and otherwise a few points more than there are parameters.
     budget : how many evaluations there will be in all; a hint to the policy, not a limit.
-    repeats : whether a point of a finite set may be asked again.
+    repeats : whether a point of a finite set may be asked again. Under aim="find" it is only where f is noisy, or where
+        no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
 
     Examples
