@@ -73,7 +73,7 @@ def drawn(name: str, seed: int) -> Iterator[Row]:
     f = gpmi.Posterior.prior(setting.kernel, 0.0).sample(z, rng)[0]
     number = {row.tobytes(): i for i, row in enumerate(z)}
     opt = gpmi.Optimizer(
-        z, setting.policy, kernel=setting.kernel, noise_var=NOISE_SD**2, budget=setting.budget, seed=seed
+        z, setting.policy, aim="earn", kernel=setting.kernel, noise_var=NOISE_SD**2, budget=setting.budget, seed=seed
     )
     waiting = {"regret", "phi"} if setting.budget == BUDGET else set()
     for t in range(1, setting.budget + 1):
@@ -117,7 +117,9 @@ def box(name: str, seed: int) -> Iterator[Row]:
     problem, rng = problems.make(name, seed), np.random.default_rng([seed, 6])
     assert problem.maximum is not None
     kernel = kernels.Matern(nu=2.5, lengthscale=BOXES[name])
-    opt = gpmi.Optimizer(problem.space, kernel=kernel, noise_var=NOISE_SD**2, n_init=5, budget=BUDGET, seed=seed)
+    opt = gpmi.Optimizer(
+        problem.space, aim="earn", kernel=kernel, noise_var=NOISE_SD**2, n_init=5, budget=BUDGET, seed=seed
+    )
     for t in range(1, max(BOX_LOOKS) + 1):
         x = opt.ask()
         opt.tell(x, problem.f(x) + NOISE_SD * rng.standard_normal())
@@ -136,7 +138,7 @@ def learned(name: str, seed: int) -> Iterator[Row]:
     problem = problems.make(name, seed)
     assert problem.maximum is not None
     scale = spread(name, seed)
-    opt = gpmi.Optimizer(problem.space, budget=max(BOX_LOOKS), seed=seed)
+    opt = gpmi.Optimizer(problem.space, aim="earn", budget=max(BOX_LOOKS), seed=seed)
     for t in range(1, max(BOX_LOOKS) + 1):
         x = opt.ask()
         opt.tell(x, problem.observe(x, seed, t))
@@ -195,11 +197,11 @@ def cost(name: str, seed: int) -> Iterator[Row]:
         rng = np.random.default_rng([seed, n])
         if name == "1000 candidates, prior given":
             z = rng.random((CANDIDATES, 2))
-            opt = gpmi.Optimizer(z, kernel=ROUGH, noise_var=NOISE_SD**2, seed=seed)
+            opt = gpmi.Optimizer(z, aim="earn", kernel=ROUGH, noise_var=NOISE_SD**2, seed=seed)
             f: Callable[[Array], float] = lambda x: float(np.sin(9 * x[0]) + np.cos(7 * x[1]))  # noqa: E731
         else:
             z = np.array([-5.0, 0.0]) + 15.0 * rng.random((n, 2))
-            opt = gpmi.Optimizer(problems.BRANIN, seed=seed)
+            opt = gpmi.Optimizer(problems.BRANIN, aim="earn", seed=seed)
             f = problems.branin
         for x in z[: n - 6]:
             opt.tell(x, f(x))

@@ -114,7 +114,7 @@ class Recipe:
     forgets: int = 0  # every so many suggestions are given back
     told_first: int = 0  # points told before the first is asked
     ledger: bool = True
-    options: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)  # aim="earn" where they do not say another
 
 
 def recipes() -> Iterator[Recipe]:
@@ -160,6 +160,13 @@ def recipes() -> Iterator[Recipe]:
         yield Recipe(f"given back, {goal}", bumps, UNIT_2, steps=16, forgets=3, options=options)
         yield Recipe(f"told first, {goal}", branin, BRANIN, steps=12, told_first=12, options=options)
         yield Recipe(f"long, {goal}", bumps, UNIT_2, steps=70, noise=0.05, options={**options, "budget": 70})
+        options = {"goal": goal, "seed": 2, "aim": "find"}
+        yield Recipe(f"find, box, {goal}", branin, BRANIN, steps=40, options={**options, "budget": 40})
+        yield Recipe(f"find, noise, {goal}", bumps, UNIT_2, steps=30, noise=0.05, options=options)
+        yield Recipe(f"find, mixed, {goal}", mixed, MIXED, steps=30, options=options)
+        yield Recipe(f"find, a frame, {goal}", mixed, frame, steps=30, options=options)
+        yield Recipe(f"find, whole numbers, {goal}", whole, WHOLE, steps=30, batch=3, options=options)
+        yield Recipe(f"find, rows, given, {goal}", bumps, ROWS, steps=30, noise=0.02, options={**options, **RBF})
 
 
 class Digest:
@@ -186,7 +193,7 @@ def play(recipe: Recipe) -> dict[str, Any]:
     """What a run asked, what the trials say of it, and what the ledger says at its end."""
     space = recipe.space() if callable(recipe.space) else recipe.space
     sign = 1.0 if recipe.options["goal"] == "max" else -1.0
-    optimizer, rng = gpmi.Optimizer(space, **recipe.options), np.random.default_rng(0)
+    optimizer, rng = gpmi.Optimizer(space, **{"aim": "earn", **recipe.options}), np.random.default_rng(0)
     asked, first = Digest(), []
 
     def value(x: Any) -> float:

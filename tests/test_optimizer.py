@@ -11,7 +11,7 @@ from conftest import direct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Optimizer, Real, SpaceExhausted, Thompson, kernels
+from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Optimizer, Real, Reinvest, SpaceExhausted, Thompson, kernels
 from gpmi.gp import tracking
 from gpmi.model import objective
 from gpmi.policies import Policy, State
@@ -73,7 +73,7 @@ def test_gpmi_makes_the_choices_of_algorithm_1(
     assert opt.posterior.gamma_hat(n0=10) == pytest.approx(gamma_hat * scale**2, rel=1e-8)
 
 
-@pytest.mark.parametrize("policy", [GPMI(), GPUCB(), EI(), LogEI(), Explore(), None], ids=repr)
+@pytest.mark.parametrize("policy", [GPMI(), GPUCB(), EI(), LogEI(), Explore(), Reinvest()], ids=repr)
 @pytest.mark.parametrize("memory", [2**31, 0])
 def test_with_everything_learned_the_choice_on_a_finite_set_is_the_direct_argmax(
     policy: Policy | None, memory: int, monkeypatch: pytest.MonkeyPatch

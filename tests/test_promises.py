@@ -80,12 +80,11 @@ def test_nothing_is_promised_without_a_past_or_by_exact_repeats() -> None:
     assert account.made == pytest.approx(0.0, abs=1e-9) and account.kept == pytest.approx(0.0, abs=1e-9)
 
 
-def test_the_default_trusts_a_model_less_whose_promises_fail() -> None:
+def test_reinvest_trusts_a_model_less_whose_promises_fail() -> None:
     """A prior far too wide promises gains everywhere; on a flat function none is kept."""
     rows = np.linspace(0.0, 1.0, 60)[:, None]
-    opt = Optimizer(rows, kernel=kernels.RBF(lengthscale=0.02), noise_var=1e-4, n_init=2, seed=0)
-    policy = opt.policy
-    assert isinstance(policy, Reinvest)
+    policy = Reinvest()
+    opt = Optimizer(rows, policy, kernel=kernels.RBF(lengthscale=0.02), noise_var=1e-4, n_init=2, seed=0)
     for _ in range(20):
         opt.tell(opt.ask(), 0.0)
     told = opt.posterior
@@ -97,10 +96,10 @@ def test_the_default_trusts_a_model_less_whose_promises_fail() -> None:
 
 
 @pytest.mark.slow
-def test_the_default_does_not_lock_in_where_gpmi_does() -> None:
+def test_reinvest_does_not_lock_in_where_gpmi_does() -> None:
     """Independent arms, noise sd 0.1: the mean regret of the last 50 of 300 queries is below 0.1, in every run."""
 
-    def is_stuck(policy: GPMI | None, seed: int) -> bool:
+    def is_stuck(policy: GPMI | Reinvest, seed: int) -> bool:
         rng = np.random.default_rng([seed, 11])
         f, arms = rng.standard_normal(30), np.arange(30.0)[:, None]
         opt = Optimizer(arms, policy, kernel=kernels.RBF(lengthscale=1e-3), noise_var=0.01, n_init=1, seed=seed)
@@ -112,5 +111,5 @@ def test_the_default_does_not_lock_in_where_gpmi_does() -> None:
             opt.tell(x, f[i] + 0.1 * rng.standard_normal())
         return float(np.mean(regrets[-50:])) > 0.1
 
-    assert not any(is_stuck(None, seed) for seed in range(6))
+    assert not any(is_stuck(Reinvest(), seed) for seed in range(6))
     assert any(is_stuck(GPMI(), seed) for seed in range(6))

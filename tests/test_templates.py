@@ -271,10 +271,11 @@ def bowl(p: Any) -> float:
     ids=["matern-3/2", "sum", "own"],
 )
 def test_a_small_function_is_optimised_with_a_template(kernel: kernels.Kernel, space: Any, method: Any) -> None:
-    r = gpmi.maximize(bowl, space, budget=16 if method == "mcmc" else 20, kernel=kernel, fit=method, seed=1)
+    budget = 16 if method == "mcmc" else 20
+    r = gpmi.maximize(bowl, space, budget=budget, aim="earn", kernel=kernel, fit=method, seed=1)
     assert bowl(r.recommended) > -0.02
     assert not [event for event in r.events if event.kind in ("fit", "clipped")]
     assert r.posterior is not None and not r.posterior.kernel.unknown
-    again = gpmi.Optimizer(space, kernel=kernel, fit=method, seed=1, budget=16 if method == "mcmc" else 20)
+    again = gpmi.Optimizer(space, aim="earn", kernel=kernel, fit=method, seed=1, budget=budget)
     again.replay(r.trials[:-1])
     np.testing.assert_array_equal(again.space.encode(again.ask()), again.space.encode(r.trials[-1].x))

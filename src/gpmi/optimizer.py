@@ -26,7 +26,7 @@ from gpmi.interrupts import uninterrupted
 from gpmi.ledger.account import Ledger, Memory
 from gpmi.model import Extensions, Model, Setting, information_of
 from gpmi.orientation import Goal, Orientation
-from gpmi.policies import Policy, Reinvest
+from gpmi.policies import Aim, Policy, of_aim
 from gpmi.policies.policy import checked_policy
 from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import IDENTITY, Warp
@@ -64,7 +64,9 @@ class Optimizer:
     Parameters
     ----------
     space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
-    policy : how the next point is chosen; None for the library's own choice.
+    policy : how the next point is chosen; None for that of `aim`.
+    aim : what counts: the best point when the budget ends ("find"), or every evaluation ("earn"). A policy that is
+        given overrides it.
     kernel, noise_var : the prior. With both given the model is exactly the paper's: mean 0, coordinates and y as they
         are, nothing learned. What is None is learned from what is told: kernel=None, noise_var=None, or a
         hyper-parameter of a kernel, as in `kernels.Matern(nu=1.5, lengthscale=None)`.
@@ -74,7 +76,8 @@ class Optimizer:
     n_init : the size of the initial design, counting points told before the first `ask`. By default 0 with a given
         prior, and otherwise a few points more than there are parameters.
     budget : how many evaluations there will be in all; a hint to the policy, not a limit.
-    repeats : whether a point of a finite set may be asked again.
+    repeats : whether a point of a finite set may be asked again. Under aim="find" it is only where f is noisy, or where
+        no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
 
     Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls.
@@ -94,6 +97,7 @@ class Optimizer:
         space: Any,
         policy: Policy | None = None,
         *,
+        aim: Aim = "find",
         kernel: Kernel | None = None,
         noise_var: float | None = None,
         fit: Literal["map", "loo", "mcmc"] = "map",
@@ -104,7 +108,7 @@ class Optimizer:
         goal: Goal = "max",
     ) -> None:
         self.space = Space.of(space)
-        self.policy = Reinvest() if policy is None else checked_policy(policy)
+        self.policy = of_aim(aim) if policy is None else checked_policy(policy)
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
         self.seed = (
             int(np.random.SeedSequence().generate_state(1)[0])
@@ -122,7 +126,7 @@ class Optimizer:
         self._setting = Setting(self.space, priors, self.seed)
         self._log = Log()
         self._search = Search(self.space, self.seed, repeats=self.repeats)
-        self._design = Design(self.space, self.seed)
+        self._design = Design(self.space, self.seed, cover=policy is None and aim == "find")
         self._extensions = Extensions()
         self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
         self._memory = Memory({}, {})  # what was read of the ledger, for the next one

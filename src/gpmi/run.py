@@ -16,7 +16,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.interrupts import Interrupts, held, holding
 from gpmi.ledger import Ledger
 from gpmi.optimizer import Optimizer
-from gpmi.policies import Policy
+from gpmi.policies import Aim, Policy
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.space import Space, SpaceExhausted
 from gpmi.stopping import Rule, Stop, checked_rule, checked_stop
@@ -101,6 +101,7 @@ def maximize(
     *,
     budget: int | None = None,
     stop: Rule | None = None,
+    aim: Aim = "find",
     policy: Policy | None = None,
     kernel: Kernel | None = None,
     noise_var: float | None = None,
@@ -112,7 +113,8 @@ def maximize(
 ) -> Result:
     """Evaluate f at `budget` points of the space, chosen one after the other, to find its maximum.
 
-    f takes one point in the form of the space and returns a number. `stop` is a rule of `gpmi.stopping` that may end
+    f takes one point in the form of the space and returns a number. What counts is the best point at the end
+    (aim="find") or every evaluation (aim="earn"). `stop` is a rule of `gpmi.stopping` that may end
     the run earlier, or at all if there is no budget; `reason` then says which. The other arguments are those of
     `Optimizer`; `progress=True` shows a live display (needs the extra `cli`).
 
@@ -127,8 +129,8 @@ def maximize(
     (True, 'budget')
     """
     optimizer = Optimizer(
-        space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init, budget=_needed(budget, stop),
-        repeats=repeats, seed=seed, goal="max",
+        space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
+        budget=_needed(budget, stop), repeats=repeats, seed=seed, goal="max",
     )  # fmt: skip
     return _run(f, optimizer, stop, progress)
 
@@ -139,6 +141,7 @@ def minimize(
     *,
     budget: int | None = None,
     stop: Rule | None = None,
+    aim: Aim = "find",
     policy: Policy | None = None,
     kernel: Kernel | None = None,
     noise_var: float | None = None,
@@ -150,8 +153,8 @@ def minimize(
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
     optimizer = Optimizer(
-        space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init, budget=_needed(budget, stop),
-        repeats=repeats, seed=seed, goal="min",
+        space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
+        budget=_needed(budget, stop), repeats=repeats, seed=seed, goal="min",
     )  # fmt: skip
     return _run(f, optimizer, stop, progress)
 

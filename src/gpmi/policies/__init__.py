@@ -1,5 +1,6 @@
 """How the next query is chosen: x_t = argmax mu_t + phi_t, and rules of other forms with the same interface."""
 
+from gpmi.policies.find import Aim, Find, of_aim
 from gpmi.policies.improvement import EI, LogEI
 from gpmi.policies.others import Explore, Thompson
 from gpmi.policies.phi import GPMI, GPUCB, Mean, VarianceBonus
@@ -10,7 +11,9 @@ __all__ = [
     "EI",
     "GPMI",
     "GPUCB",
+    "Aim",
     "Explore",
+    "Find",
     "Guarantee",
     "LogEI",
     "Mean",
@@ -19,4 +22,5 @@ __all__ = [
     "State",
     "Thompson",
     "VarianceBonus",
+    "of_aim",
 ]

@@ -1,4 +1,4 @@
-"""The default policy: exploration as an investment."""
+"""The policy of aim="earn": exploration as an investment."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRUST = 0.25  # the account starts with this much made and kept, so that k_1 = 1
 
 @dataclass(frozen=True)
 class Reinvest(Policy):
-    """phi_t = k_t min(sqrt(alpha_t) sd, c H_t EI(x; best posterior mean)), alpha_t = log(2 t^2 / delta): the default.
+    """phi_t = k_t min(sqrt(alpha_t) sd, c H_t EI(x; best posterior mean)), alpha_t = log(2 t^2 / delta): aim="earn".
 
     Exploration is treated as an investment.
 

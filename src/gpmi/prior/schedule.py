@@ -51,6 +51,11 @@ class Priors:
         """Whether nothing is learned."""
         return self._setting.noise_var is not None and not self._setting.template.unknown
 
+    @property
+    def noise_var(self) -> float | None:
+        """The given noise variance; None if it is learned."""
+        return self._setting.noise_var
+
     def point(self, n: int) -> int:
         """How many of n observations the prior in use is learned from."""
         return 0 if self.given else fit_point(n)

@@ -15,6 +15,8 @@ from gpmi.types import Array, Point
 SCREEN = 512  # points of the screen, a power of 2 for Sobol. After a new prior they cost about 20 ms at n = 1,000
 NEIGHBOURS = 64  # further points, close to the best known ones
 KNOWN = 3  # how many of the best observed points get neighbours: more than one, because a value may be lucky
+OPTIONS = 5  # a choice with no more options than this is small: a design of a few points can show them all
+AMONG = 1000  # rows among which those are looked for that show new options
 
 
 def design_of(space: Space, seed: int, count: int) -> Array:
@@ -26,11 +28,30 @@ def design_of(space: Space, seed: int, count: int) -> Array:
     return space.from_unit(sobol(space.unit_dim, max(4, count.bit_length()), (seed, 0)))
 
 
-class Design:
-    """The points of the initial design, one after the other. It remembers them, because finding them takes a while."""
+def covering(rows: Array, groups: tuple[int, ...]) -> Array:
+    """The rows (m, d), those in front that show an option of a small choice for the first time.
 
-    def __init__(self, space: Space, seed: int) -> None:
-        self._space, self._seed = space, seed
+    Again and again the row comes next that shows the most options not seen so far, the first of equals. It is taken
+    from the first AMONG rows; when these have no option to add, the others follow in their order.
+    """
+    widths = np.bincount(groups)[list(groups)]
+    shown = rows[:AMONG, (widths > 1) & (widths <= OPTIONS)] > 0.0
+    front: list[int] = []
+    while shown.any():
+        front.append(int(np.argmax(shown.sum(axis=1))))
+        shown = shown & ~shown[front[-1]]
+    return np.concatenate([rows[front], np.delete(rows, front, axis=0)])
+
+
+class Design:
+    """The points of the initial design, one after the other. It remembers them, because finding them takes a while.
+
+    With `cover` the options of small choices come first on a finite set. Elsewhere the points are those of a Sobol
+    sequence, which has that property already.
+    """
+
+    def __init__(self, space: Space, seed: int, *, cover: bool = False) -> None:
+        self._space, self._seed, self._cover = space, seed, cover
         self._known: list[tuple[Point, bytes]] = []  # the points, each with the bytes of its coordinates
 
     def first_outside(self, taken: Mapping[bytes, int]) -> Point | None:
@@ -38,7 +59,10 @@ class Design:
         for x, place in self._known:
             if place not in taken:
                 return x
-        for row in design_of(self._space, self._seed, len(taken) + 1)[len(self._known) :]:
+        rows = design_of(self._space, self._seed, len(taken) + 1)
+        if self._cover and self._space.rows is not None:
+            rows = covering(rows, self._space.groups)
+        for row in rows[len(self._known) :]:
             x = self._space.decode(row)
             self._known.append((x, self._space.encode(x).tobytes()))
             if self._known[-1][1] not in taken:

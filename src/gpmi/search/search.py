@@ -14,7 +14,7 @@ from gpmi.search.finite import best_row, drawn_row
 from gpmi.search.objective import Found, Objective
 from gpmi.search.screens import best_observed, screen_of
 from gpmi.space import Parameters, Space, SpaceExhausted
-from gpmi.types import Array, Mask
+from gpmi.types import Array, Mask, Numbers
 
 LAZY = 20  # products that a value of the kernel costs: a square root, an exponential and a few sums; measured roughly
 FEW = 256  # with no more observations than this tracking begins at once: 256^2 products a row are cheap
@@ -35,7 +35,7 @@ class Search:
         self._bound: Array | None = None
         self._lazy_searches = 0  # since the prior changed, where tracking was possible
         self._nugget = 0.0  # of the posterior that the bounds belong to
-        self._seen: tuple[set[int], Mask | None] = set(), None
+        self._numbers: dict[int, Numbers] = {}  # of the rows at the point of a trial
 
     def best(
         self,
@@ -67,7 +67,7 @@ class Search:
     ) -> Found:
         space = self._space
         assert isinstance(space, Parameters)
-        visited = None if self._repeats else np.array(list(taken.values()))
+        visited = np.array(list(taken.values())) if taken else None
         known = best_observed(told).reshape(-1, space.dim)
         if objective.policy.joint:
             return drawn_point(objective, space, self._screen, known, rng, normals, visited)
@@ -132,16 +132,14 @@ class Search:
         return self._extended
 
     def _excluded(self, rows: Array, taken: Mapping[int, Array]) -> Mask | None:
-        """Which rows are at the point of a trial in `taken`. O(m) for each trial that is new there."""
+        """Which rows are at the point of a trial in `taken`. O(m), and again for each trial that is new there."""
         if not taken:
             return None
-        gone = set(taken)
-        seen, excluded = self._seen
-        if excluded is None or not seen <= gone:  # a point was given back
-            seen, excluded = set(), np.zeros(len(rows), dtype=bool)
-        for number in gone - seen:
-            excluded[self._space.numbers(taken[number])] = True
-        self._seen = gone, excluded
+        excluded = np.zeros(len(rows), dtype=bool)
+        for number, row in taken.items():
+            if number not in self._numbers:
+                self._numbers[number] = self._space.numbers(row)
+            excluded[self._numbers[number]] = True
         if excluded.all():
             raise SpaceExhausted(
                 f"all {len(rows)} candidates have been asked, told or failed; there is none left to offer"
