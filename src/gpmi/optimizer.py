@@ -33,7 +33,7 @@ from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.search.screens import Design
 from gpmi.search.search import Search
 from gpmi.space import Space, SpaceExhausted
-from gpmi.suggestion import Suggestion, by_policy, from_design
+from gpmi.suggestion import Suggestion, by_policy, default_n_init, from_design
 from gpmi.text import Line, aligned, best_lines, tally
 from gpmi.trials import Log, Origin, Trial, checked_trial, checked_value, names_a_trial, take_over
 from gpmi.types import Array, Event, Point
@@ -119,7 +119,9 @@ class Optimizer:
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
         priors = Priors(kernel, noise_var, fit, span=self.space.span, groups=self.space.groups, seed=self.seed)
-        self.n_init = self._default_n_init(priors) if n_init is None else checks.whole("n_init", n_init, 0)
+        self.n_init = (
+            default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
+        )
 
         self._lock = RLock()
         self._orientation = Orientation(goal)
@@ -312,12 +314,6 @@ class Optimizer:
         self.__dict__.update(state, _lock=RLock())
 
     # How a suggestion is made
-
-    def _default_n_init(self, priors: Priors) -> int:
-        if priors.given:
-            return 0
-        n_init = min(10, len(set(self.space.groups)) + 3)
-        return n_init if self.budget is None else max(1, min(n_init, self.budget // 3))
 
     def _ask_several(self, n: int) -> list[Point]:
         points: list[Point] = []

@@ -12,6 +12,7 @@ from gpmi.cube import far_apart
 from gpmi.model import Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
 from gpmi.policies import Find, Policy
+from gpmi.prior.schedule import Priors
 from gpmi.search.objective import Found, Objective
 from gpmi.search.screens import Design
 from gpmi.search.search import Search
@@ -41,6 +42,17 @@ class Choice(NamedTuple):
     policy: Policy
     scored: Objective
     found: Found
+
+
+def default_n_init(space: Space, priors: Priors, budget: int | None) -> int:
+    """The size of the initial design: none with a given prior, else three points more than there are parameters.
+
+    At most ten, and at most a third of the budget: our choice, docs/policy.md.
+    """
+    if priors.given:
+        return 0
+    n_init = min(10, len(set(space.groups)) + 3)
+    return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 
 def from_design(design: Design, setting: Setting, log: Log, n_init: int) -> Suggestion | None:
