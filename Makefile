@@ -4,7 +4,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test coverage lint types bench-setup bench bench-cost bench-report bench-engine bench-limits bench-ledger bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test coverage lint types bench-setup bench bench-cost bench-report bench-engine bench-limits bench-ledger bench-find bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ bench-limits: .venv/.dev  ## measure 10,000 observations, a million candidates, 
 
 bench-ledger: .venv/.dev  ## measure whether the ledger can be believed (half an hour; goes on where it stopped)
 	.venv/bin/python benchmarks/ledger.py --cores $(CORES)
+
+bench-find: .venv/.dev  ## measure how often the best point is missed (half an hour; goes on where it stopped)
+	.venv/bin/python benchmarks/find.py --cores $(CORES)
 
 bench-paper: .venv/.dev  ## measure what a run of the paper costs, next to scikit-learn
 	.venv/bin/python benchmarks/paper_cost.py
