@@ -21,9 +21,6 @@ from gpmi.trials import Log, Origin
 from gpmi.types import Array, Event, Point
 
 SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths of the box: that of the lock-in alarm
-# A learned noise above this share of the variance of the values is noise. The fit of exact values on rough tables stays
-# near 1e-5, where its prior has its mean, and finds 2e-2 or more where noise of 9 % was added, from about 30 values on.
-NOISY = 1e-3
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
@@ -101,7 +98,7 @@ def by_policy(
     def unknown(policy: Policy) -> Choice:
         """The best point; without noise, the best of those without a trial as long as there are any."""
         try:
-            return best(policy, failed if repeats and _is_noisy(model, log) else log.rows)
+            return best(policy, failed if repeats and _is_noisy(setting, log) else log.rows)
         except SpaceExhausted:
             if not repeats:
                 raise
@@ -143,21 +140,18 @@ def _is_repetition(space: Space, log: Log) -> bool:
     return last > 0 and _is_known(list(log.rows.values())[last], space, log, last)
 
 
-def _is_noisy(model: Model, log: Log) -> bool:
-    """Whether another value at the same point may differ. O(n).
+def _is_noisy(setting: Setting, log: Log) -> bool:
+    """Whether another value at the same point may differ: a given noise_var says so, or two values told do. O(n).
 
-    That is said by a given noise_var; or else by two values at one point, which differ or are equal; or else by the
-    fit: a learned noise_var above NOISY of the variance of the values.
+    A learned noise_var does not count: on rough tables the fit sometimes takes a part of f for noise.
     """
-    given, posterior = model.setting.priors.noise_var, model.posterior
+    given = setting.priors.noise_var
     if given is not None:
         return given > 0.0
-    if len(log.places) < len(log):
-        first: dict[bytes, float] = {}
-        again = [
-            first.setdefault(row.tobytes(), value) != value
-            for row, value in zip(log.told_rows, log.told_values.tolist(), strict=True)
-        ]
-        if len(first) < len(again):
-            return any(again)
-    return model.n > 0 and posterior.noise_var > NOISY * float(np.var(posterior.y))
+    if len(log.places) == len(log):
+        return False
+    first: dict[bytes, float] = {}
+    return any(
+        first.setdefault(row.tobytes(), value) != value
+        for row, value in zip(log.told_rows, log.told_values.tolist(), strict=True)
+    )

@@ -47,7 +47,7 @@ class Design:
     """The points of the initial design, one after the other. It remembers them, because finding them takes a while.
 
     With `cover` the options of small choices come first on a finite set. Elsewhere the points are those of a Sobol
-    sequence, which has that property already.
+    sequence, whose first few show all of up to four options in nearly every case.
     """
 
     def __init__(self, space: Space, seed: int, *, cover: bool = False) -> None:
