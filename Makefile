@@ -8,7 +8,7 @@ CODE := $(wildcard src tests benchmarks examples)
 .PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-ledger bench-find bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/.demo  ## optimise a test function, draw what happened
 	.venv/bin/gpmi demo

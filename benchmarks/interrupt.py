@@ -41,6 +41,7 @@ REPORT = ROOT / "docs" / "benchmarks" / "interrupt.md"
 KEYS, PAIRS = 1000, 200
 RUNS_OF_A_CHILD = 25
 HANGS = 60.0  # seconds after the last key in which a run must have ended; they take less than one
+WITHOUT = "KeyboardInterrupt without a result"
 APART = 0.005  # seconds between the keys of a pair, at most
 
 
@@ -126,7 +127,7 @@ def one_run(number: int, name: str, space: Any, arguments: dict[str, Any], key: 
                 key.on = False
         except KeyboardInterrupt as error:
             kept = getattr(error, "result", None)
-            ended = "KeyboardInterrupt" if kept is not None else "KeyboardInterrupt without a result"
+            ended = "KeyboardInterrupt" if kept is not None else WITHOUT
         except BaseException as error:
             kept, ended = getattr(error, "result", None), f"{type(error).__name__}: {error}"
         seconds = time.perf_counter() - begin
@@ -156,10 +157,10 @@ class Outcome:
     def holds(self) -> bool:
         """No value is lost, and nothing was raised but a KeyboardInterrupt that carries the result.
 
-        One that comes before the first evaluation, while the optimizer is made, has no result to carry.
+        One that comes in the instructions before the keys are held back has no result to carry.
         """
         carried = self.ended in ("returned", "KeyboardInterrupt")
-        return not self.lost and (carried or (self.ended.startswith("KeyboardInterrupt") and self.evaluations == 0))
+        return not self.lost and (carried or (self.ended == WITHOUT and self.evaluations == 0))
 
 
 class Lines:
@@ -254,6 +255,7 @@ def written(outcomes: list[Outcome], seconds: float) -> str:
 
     pairs = [outcome for outcome in outcomes if outcome.keys == 2]
     bad = [outcome for outcome in outcomes if not outcome.holds]
+    early = sum(outcome.ended == WITHOUT for outcome in outcomes if outcome.holds)
     how = Counter(f"{o.ended}, {o.reason or 'before the first evaluation'}" for o in outcomes)
     kinds = Counter(outcome.name for outcome in outcomes)
     lines = [
@@ -266,7 +268,8 @@ def written(outcomes: list[Outcome], seconds: float) -> str:
         "|---|---|---|",
         f"| every value that f returned is in the result | {sum(o.lost for o in outcomes)} of "
         f"{len(outcomes):,} runs lost one ({sum(o.evaluations for o in outcomes):,} values) | {yes(not bad)} |",
-        f"| no hang, nothing raised but KeyboardInterrupt with `.result` | {len(bad)} exceptions | {yes(not bad)} |",
+        f"| no hang, nothing raised but KeyboardInterrupt with `.result` | {len(bad)} exceptions or hangs; besides, "
+        f"{early} keys came before the run had begun, with nothing to carry | {yes(not bad)} |",
         "",
         f"{len(outcomes) - len(pairs):,} single keys and {len(pairs):,} pairs, the second at most "
         f"{1e3 * APART:.0f} ms after the first.",

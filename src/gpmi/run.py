@@ -128,11 +128,16 @@ def maximize(
     >>> abs(float(r.x[0]) - 0.3) < 0.01, r.reason
     (True, 'budget')
     """
+<<<<<<< HEAD
     optimizer = Optimizer(
         space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
+=======
+    make = partial(
+        Optimizer, space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
+>>>>>>> wt-fuzz
         budget=_needed(budget, stop), repeats=repeats, seed=seed, goal="max",
     )  # fmt: skip
-    return _run(f, optimizer, stop, progress)
+    return holding(partial(_run, f, make, stop, progress))
 
 
 def minimize(
@@ -152,11 +157,16 @@ def minimize(
     progress: bool = False,
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
+<<<<<<< HEAD
     optimizer = Optimizer(
         space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
+=======
+    make = partial(
+        Optimizer, space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
+>>>>>>> wt-fuzz
         budget=_needed(budget, stop), repeats=repeats, seed=seed, goal="min",
     )  # fmt: skip
-    return _run(f, optimizer, stop, progress)
+    return holding(partial(_run, f, make, stop, progress))
 
 
 def _needed(budget: int | None, stop: Rule | None) -> int | None:
@@ -167,17 +177,27 @@ def _needed(budget: int | None, stop: Rule | None) -> int | None:
     return budget
 
 
-def _run(f: Callable[[Any], float], optimizer: Optimizer, stop: Rule | None, progress: bool) -> Result:
-    """The run and what it found, whatever happens: an exception that leaves here carries the result so far."""
+def _run(
+    f: Callable[[Any], float],
+    make: Callable[[], Optimizer],
+    stop: Rule | None,
+    progress: bool,
+    interrupts: Interrupts,
+) -> Result:
+    """A run from its beginning, with the arguments refused that are wrong. A key waits until the optimizer is made."""
+    optimizer = make()
     if not callable(f):
         raise TypeError(f"f is {f!r}; give a function of one point")
-    return holding(partial(_guarded, f, optimizer, stop, progress))
+    return _guarded(f, optimizer, stop, progress, interrupts)
 
 
 def _guarded(
     f: Callable[[Any], float], optimizer: Optimizer, stop: Rule | None, progress: bool, interrupts: Interrupts
 ) -> Result:
-    """The same, while Ctrl-C acts in f, elsewhere if it is pressed twice, and never between f and the log."""
+    """The run and what it found, whatever happens: an exception that leaves here carries the result so far.
+
+    Ctrl-C acts in f, elsewhere if it is pressed twice, and never between f and the log.
+    """
     try:
         try:
             interrupts.patience = 2
