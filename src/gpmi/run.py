@@ -128,13 +128,8 @@ def maximize(
     >>> abs(float(r.x[0]) - 0.3) < 0.01, r.reason
     (True, 'budget')
     """
-<<<<<<< HEAD
-    optimizer = Optimizer(
-        space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-=======
     make = partial(
-        Optimizer, space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
->>>>>>> wt-fuzz
+        Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
         budget=_needed(budget, stop), repeats=repeats, seed=seed, goal="max",
     )  # fmt: skip
     return holding(partial(_run, f, make, stop, progress))
@@ -157,13 +152,8 @@ def minimize(
     progress: bool = False,
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
-<<<<<<< HEAD
-    optimizer = Optimizer(
-        space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-=======
     make = partial(
-        Optimizer, space, policy, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
->>>>>>> wt-fuzz
+        Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
         budget=_needed(budget, stop), repeats=repeats, seed=seed, goal="min",
     )  # fmt: skip
     return holding(partial(_run, f, make, stop, progress))
