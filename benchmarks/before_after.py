@@ -111,7 +111,7 @@ def rounds(
     import gpmi
 
     rng = np.random.default_rng(seed)
-    optimizer = gpmi.Optimizer(space, seed=seed, **(options or {}))
+    optimizer = gpmi.Optimizer(space, **{"policy": gpmi.Reinvest(), "seed": seed, **(options or {})})
     rows = isinstance(space, np.ndarray)
     for _ in range(n):
         x = space[rng.integers(len(space))] if rows else rng.random(len(space))
@@ -158,7 +158,7 @@ def ledger(seed: int) -> tuple[float, list[str]]:
     """CPU seconds of reading the whole ledger once, at n = 28, 29 and 30."""
     import gpmi
 
-    optimizer = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=seed)
+    optimizer = gpmi.Optimizer([(0.0, 1.0)] * 2, gpmi.Reinvest(), seed=seed)
     seconds, points = [], []
     for n in range(1, 31):
         x = optimizer.ask()
