@@ -118,7 +118,7 @@ def one_run(number: int, name: str, space: Any, arguments: dict[str, Any], key: 
             return y
 
         results = held(partial(gpmi.maximize, f, seed=number, **arguments), space)
-        ended, kept, begin = "returned", None, time.perf_counter()
+        ended, kept, begin = "returned", None, time.monotonic()
         try:
             try:
                 key.on = True
@@ -130,13 +130,14 @@ def one_run(number: int, name: str, space: Any, arguments: dict[str, Any], key: 
             ended = "KeyboardInterrupt" if kept is not None else WITHOUT
         except BaseException as error:
             kept, ended = getattr(error, "result", None), f"{type(error).__name__}: {error}"
-        seconds = time.perf_counter() - begin
+        end = time.monotonic()
         kept = results[0] if results else kept
         file.seek(0)
         returned = np.frombuffer(file.read()).tolist()
     told = [] if kept is None else [trial.y for trial in kept.trials]
     reason = None if kept is None else kept.reason
-    return {"ended": ended, "lost": returned != told, "seconds": seconds, "reason": reason, "n": len(returned)}
+    outcome = {"ended": ended, "lost": returned != told, "reason": reason, "n": len(returned)}
+    return {**outcome, "begin": begin, "end": end}
 
 
 # The parent
@@ -152,6 +153,7 @@ class Outcome:
     reason: str | None  # of the result
     lost: bool  # whether a value that f returned is not in the result
     evaluations: int
+    landed: bool  # whether the first key came while the run was on, and not after its end
 
     @property
     def holds(self) -> bool:
@@ -188,19 +190,23 @@ class Lines:
 
 
 def press(keys: int, pairs: int, seed: int = 0, report: Callable[[str], None] = lambda line: None) -> list[Outcome]:
-    """`keys` runs that are interrupted, `pairs` of them twice, and how each ended.
+    """Interrupted runs until `keys` of them were on when the key was pressed, `pairs` of these twice; how each ended.
 
-    The moments are spread evenly over the length that the same run had without a key, and a little beyond it.
+    The moments are spread evenly over the length that the same run had without a key.
     """
-    rng = random.Random(seed)
-    twice = [True] * pairs + [False] * (keys - pairs)
-    rng.shuffle(twice)
-    lengths = measured()
+    rng, lengths = random.Random(seed), measured()
     outcomes: list[Outcome] = []
-    while len(outcomes) < keys:
-        count = min(RUNS_OF_A_CHILD, keys - len(outcomes))
-        outcomes += pressed_child(len(outcomes), twice[len(outcomes) : len(outcomes) + count], lengths, rng)
-        report(f"{len(outcomes)} of {keys}, {sum(not outcome.holds for outcome in outcomes)} failures")
+
+    def missing(times: int) -> int:
+        wanted = pairs if times == 2 else keys - pairs
+        return max(0, wanted - sum(outcome.landed and outcome.keys == times for outcome in outcomes))
+
+    while missing(1) + missing(2):
+        twice = [False] * missing(1) + [True] * missing(2)
+        rng.shuffle(twice)
+        outcomes += pressed_child(len(outcomes), twice[:RUNS_OF_A_CHILD], lengths, rng)
+        bad = sum(not outcome.holds for outcome in outcomes)
+        report(f"{keys - missing(1) - missing(2)} of {keys} keys in time, {len(outcomes)} runs, {bad} failures")
     return outcomes
 
 
@@ -211,40 +217,43 @@ def started(first: int, count: int) -> subprocess.Popen[bytes]:
 
 def measured() -> dict[str, float]:
     """How many seconds each kind of run takes without a key: the second time, when everything is imported."""
-    process = started(0, 2 * len(RUNS))
-    lines, names, seconds = Lines(process), "", {}
-    while (line := lines.next(HANGS)) is not None and "done" not in line:
-        names = line.get("name", names)
-        if "seconds" in line:
-            seconds[names] = line["seconds"]
-    process.wait()
+    seconds: dict[str, float] = {}
+    with started(0, 2 * len(RUNS)) as process:
+        lines, name = Lines(process), ""
+        while (line := lines.next(HANGS)) is not None and "done" not in line:
+            name = line.get("name", name)
+            if "ended" in line:
+                seconds[name] = line["end"] - line["begin"]
     assert len(seconds) == len(RUNS), "the runs that are to be interrupted do not end by themselves"
     return seconds
 
 
 def pressed_child(first: int, twice: list[bool], lengths: dict[str, float], rng: random.Random) -> list[Outcome]:
     """The runs of one child, each with a key or two."""
-    process = started(first, len(twice))
-    lines, outcomes = Lines(process), []
-    try:
-        for pair in twice:
-            line = lines.next(HANGS)
-            assert line is not None and "starts" in line, f"the child does not start its next run: {line}"
-            name = line["name"]
-            time.sleep(rng.uniform(0.0, 1.1 * lengths[name]))
-            process.send_signal(signal.SIGINT)
-            if pair:
-                time.sleep(rng.uniform(0.0, APART))
+    outcomes: list[Outcome] = []
+    with started(first, len(twice)) as process:
+        lines = Lines(process)
+        try:
+            for pair in twice:
+                line = lines.next(HANGS)
+                assert line is not None and "starts" in line, f"the child does not start its next run: {line}"
+                name = line["name"]
+                time.sleep(rng.uniform(0.0, lengths[name]))
+                at = time.monotonic()
                 process.send_signal(signal.SIGINT)
-            line = lines.next(HANGS)
-            if line is None or "ended" not in line:
-                how = "hangs" if process.poll() is None else f"the process died: {process.returncode}"
-                return [*outcomes, Outcome(name, 1 + pair, how, None, True, 0)]
-            outcomes.append(Outcome(name, 1 + pair, line["ended"], line["reason"], line["lost"], line["n"]))
-        return outcomes
-    finally:
-        process.kill()
-        process.wait()
+                if pair:
+                    time.sleep(rng.uniform(0.0, APART))
+                    process.send_signal(signal.SIGINT)
+                line = lines.next(HANGS)
+                if line is None or "ended" not in line:
+                    how = "hangs" if process.poll() is None else f"the process died: {process.returncode}"
+                    return [*outcomes, Outcome(name, 1 + pair, how, None, True, 0, True)]
+                landed = line["begin"] <= at <= line["end"]
+                how = line["ended"], line["reason"], line["lost"], line["n"], landed
+                outcomes.append(Outcome(name, 1 + pair, *how))
+        finally:
+            process.kill()
+    return outcomes
 
 
 # The report
@@ -253,11 +262,12 @@ def pressed_child(first: int, twice: list[bool], lengths: dict[str, float], rng:
 def written(outcomes: list[Outcome], seconds: float) -> str:
     from engine import machine
 
-    pairs = [outcome for outcome in outcomes if outcome.keys == 2]
+    landed = [outcome for outcome in outcomes if outcome.landed]
+    pairs = sum(outcome.keys == 2 for outcome in landed)
     bad = [outcome for outcome in outcomes if not outcome.holds]
     early = sum(outcome.ended == WITHOUT for outcome in outcomes if outcome.holds)
-    how = Counter(f"{o.ended}, {o.reason or 'before the first evaluation'}" for o in outcomes)
-    kinds = Counter(outcome.name for outcome in outcomes)
+    how = Counter(f"{o.ended}, {o.reason or 'before the first evaluation'}" for o in landed)
+    kinds = Counter(outcome.name for outcome in landed)
     lines = [
         "# Ctrl-C, measured",
         "",
@@ -271,12 +281,12 @@ def written(outcomes: list[Outcome], seconds: float) -> str:
         f"| no hang, nothing raised but KeyboardInterrupt with `.result` | {len(bad)} exceptions or hangs; besides, "
         f"{early} keys came before the run had begun, with nothing to carry | {yes(not bad)} |",
         "",
-        f"{len(outcomes) - len(pairs):,} single keys and {len(pairs):,} pairs, the second at most "
-        f"{1e3 * APART:.0f} ms after the first.",
+        f"{len(landed) - pairs:,} single keys and {pairs:,} pairs, the second at most {1e3 * APART:.0f} ms after the "
+        f"first, were pressed while a run was on; {len(outcomes) - len(landed):,} more came just after its end.",
         "",
         *[f"- {line}" for line in machine()],
         "",
-        "| how a run ended | runs |",
+        "| how a run ended that was on | runs |",
         "|---|---|",
         *[f"| {words} | {number} |" for words, number in how.most_common()],
         "",
