@@ -171,13 +171,10 @@ ARMS = {
     "LogEI, repeats=False": Arm({"policy": EI_MEAN, "repeats": False}),
     "no third policy": Arm({"policy": Find(last=EI_MEAN)}),
     "third: GPUCB()": Arm({"policy": Find(last=gpmi.GPUCB())}),
-    "third: Explore()": Arm({"policy": Find(last=gpmi.Explore())}),
     "last third by LogEI": Arm({}, lambda t, budget: EI_ONCE if 3 * t >= 2 * budget else None),
     "every second by LogEI": Arm({}, lambda t, budget: EI_ONCE if t % 2 else None),
     "design as drawn": Arm({"policy": Find()}),
-    "n_init 3": Arm({"n_init": 3}),
     "n_init 10": Arm({"n_init": 10}),
-    "n_init 15": Arm({"n_init": 15}),
     "no budget given": Arm({"budget": None}),
 }
 
@@ -239,7 +236,7 @@ def runs() -> Iterable[Run]:
                 yield "reported", name, seed, arm
     for arm in ARMS:
         for name in (*DEVELOPED, *TABLES):
-            for seed in range(1000, 1020 if arm in MAIN else 1010):
+            for seed in range(1000, 1020 if arm in (*MAIN, "no third policy") else 1010):
                 yield "development", name, seed, arm
 
 
@@ -275,7 +272,7 @@ def page(rows: list[dict[str, str]]) -> str:
         '`LogEI` is `policy=LogEI("mean")` on the same model.',
         "",
         *(f"- {line}" for line in machine()),
-        f"- {date.today().isoformat()}, gpmi {gpmi.__version__}, commit {commit()}",
+        f"- {date.today().isoformat()}, gpmi {gpmi.__version__}, page written at commit {commit()}",
         "",
         f"## Functions, {BUDGET} evaluations, seeds from 0",
         "",
@@ -290,6 +287,12 @@ def page(rows: list[dict[str, str]]) -> str:
         "one evaluated, the same over that of random search, and how many evaluations were repeats, on average.",
         "",
         *table_lines(reported, MAIN),
+        "",
+        "How these numbers came about: the trees had depth 6 at first; that was changed to 3 when earn, LogEI and random "
+        "search had been run, find not yet. In a first version of find a learned noise allowed repeats; two in 3,200 "
+        "queries of these tables were, so that part was taken out and find was run again on the tables. The runs on "
+        "functions are from before that, and those of earn and LogEI from before find was written: the commit above is "
+        "that of the page. Nothing else was decided after a look at the seeds from 0.",
         "",
         "## What was tried, on other seeds and functions",
         "",
