@@ -5,11 +5,12 @@ It knows the space but neither the optimizer nor the run, so that both may use i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpmi.space import Candidates, Parameters, Space
-from gpmi.text import Line, coordinate, html_lines, html_table, rounded, shortened
+from gpmi.text import Line, aligned, coordinate, html_lines, html_table, rounded, shortened
 from gpmi.trials import Trial
 from gpmi.types import Point
 
@@ -21,6 +22,31 @@ OUTCOMES = ("surprise", "information")  # and what became of it
 COLUMNS = ("y", "status", "origin", *NUMBERS, "explored", *OUTCOMES, "asked", "ended")  # after the parameters
 
 BEST, WIDE = 5, 8  # rows and parameters of the table in a notebook, at most; our choice, not tuned
+
+
+class Shown(ABC):
+    """What an optimizer and a result have in common at a prompt: a few lines, a table in a notebook, a DataFrame."""
+
+    goal: Literal["max", "min"]
+    space: Space
+
+    @abstractmethod
+    def told_in_words(self) -> list[Line]:
+        """What matters, name by name."""
+
+    @abstractmethod
+    def all_trials(self) -> tuple[Trial, ...]:
+        """The trials that a table shows."""
+
+    def to_dataframe(self) -> DataFrame:
+        """One row for each trial: its parameters, y, status, origin, what was predicted, times. Needs pandas."""
+        return frame(self.all_trials(), self.space)
+
+    def __repr__(self) -> str:
+        return aligned(self.told_in_words())
+
+    def _repr_html_(self) -> str:
+        return notebook(self.told_in_words(), self.all_trials(), self.space, self.goal)
 
 
 def frame(trials: Iterable[Trial], space: Space) -> DataFrame:

@@ -13,12 +13,12 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from gpmi import checks
-from gpmi.frame import frame, notebook
+from gpmi.frame import Shown
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
@@ -34,12 +34,9 @@ from gpmi.search.screens import Design
 from gpmi.search.search import Search
 from gpmi.space import Space, SpaceExhausted
 from gpmi.suggestion import Suggestion, by_policy, default_n_init, from_design
-from gpmi.text import Line, aligned, best_lines, tally
+from gpmi.text import Line, best_lines, tally
 from gpmi.trials import Log, Origin, Trial, checked_trial, checked_value, names_a_trial, take_over
 from gpmi.types import Array, Event, Point
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
@@ -58,7 +55,7 @@ def locked(
     return alone  # type: ignore[return-value]  # mypy misses that self comes first in both
 
 
-class Optimizer:
+class Optimizer(Shown):
     """Finds the maximum (goal="max") or minimum (goal="min") of a noisy function, point by point.
 
     Parameters
@@ -284,18 +281,11 @@ class Optimizer:
             memory=self._memory,
         )
 
-    def to_dataframe(self) -> DataFrame:
-        """One row for each trial: its parameters, y, status, origin, what was predicted, times. Needs pandas."""
-        return frame(self.trials, self.space)
+    def all_trials(self) -> tuple[Trial, ...]:
+        return self.trials
 
-    def __repr__(self) -> str:
-        return aligned(self._lines())
-
-    def _repr_html_(self) -> str:
-        return notebook(self._lines(), self.trials, self.space, self.goal)
-
-    def _lines(self) -> list[Line]:
-        """What matters, name by name."""
+    @locked
+    def told_in_words(self) -> list[Line]:
         best, log = self.best, self._log
         outcomes = f"{len(log.told)} told, {len(log.pending)} pending, {len(log.failed)} failed"
         return [

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from gpmi.frame import frame, notebook
+from gpmi.frame import Shown
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
 from gpmi.interrupts import Interrupts, held, holding
@@ -20,16 +20,13 @@ from gpmi.policies import Aim, Policy
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.space import Space, SpaceExhausted
 from gpmi.stopping import Rule, Stop, checked_rule, checked_stop
-from gpmi.text import Line, aligned, best_lines, point, tally
+from gpmi.text import Line, best_lines, point, tally
 from gpmi.trials import Trial
 from gpmi.types import Event, Point
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result:
+class Result(Shown):
     """What a run found. At a prompt it shows a summary, in a notebook also its best trials."""
 
     x: Point | None  # the point with the best observed value; None if nothing was evaluated
@@ -72,18 +69,10 @@ class Result:
             warp=IDENTITY if posterior is None else optimizer.warp,
         )
 
-    def to_dataframe(self) -> DataFrame:
-        """One row for each trial: its parameters, y, status, origin, what was predicted, times. Needs pandas."""
-        return frame(self.trials, self.space)
+    def all_trials(self) -> tuple[Trial, ...]:
+        return self.trials
 
-    def __repr__(self) -> str:
-        return aligned(self._lines())
-
-    def _repr_html_(self) -> str:
-        return notebook(self._lines(), self.trials, self.space, self.goal)
-
-    def _lines(self) -> list[Line]:
-        """What matters, name by name."""
+    def told_in_words(self) -> list[Line]:
         failed = sum(trial.status == "failed" for trial in self.trials)
         return [
             *best_lines(self.goal, self.x, self.y),

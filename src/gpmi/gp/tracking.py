@@ -223,8 +223,8 @@ def moments_in_blocks(posterior: Posterior, z: Array, numbers: Numbers) -> tuple
     """mu and var at the points of z (m, d) with these numbers (k,): the same to the last bit whatever the others are.
 
     What BLAS rounds depends on how many points it is given, so points are evaluated with their neighbours in z, in
-    blocks of BLOCK that are the same for every call (of MANY, if there are so many points). O(n^2) for each point of a
-    block.
+    blocks of BLOCK that are the same for every call; in blocks of MANY, if there are more points than that. O(n^2) for
+    each point of a block.
     """
     if posterior.n == 0:  # nothing is summed
         return posterior(z[numbers])
