@@ -26,7 +26,21 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Optimizer, Real, SpaceExhausted, Thompson, VarianceBonus, kernels
+from gpmi import (
+    EI,
+    GPMI,
+    GPUCB,
+    Explore,
+    Int,
+    LogEI,
+    Optimizer,
+    Real,
+    Reinvest,
+    SpaceExhausted,
+    Thompson,
+    VarianceBonus,
+    kernels,
+)
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
 from gpmi.model import Model, objective
@@ -190,7 +204,7 @@ PLACES = st.one_of(boxes(), named(), tables(), frames(), grids())
 # Arguments
 
 POLICIES = (
-    None, GPMI(), GPMI(alpha=0.01), GPUCB(), GPUCB(scale=0.2), VarianceBonus(), EI(), EI("mean"), LogEI(),
+    None, Reinvest(), GPMI(), GPMI(alpha=0.01), GPUCB(), GPUCB(scale=0.2), VarianceBonus(), EI(), EI("mean"), LogEI(),
     LogEI("mean"), Explore(), Thompson(), Optimism(),
 )  # fmt: skip
 KERNELS = (
@@ -572,7 +586,7 @@ class Histories(RuleBasedStateMachine):
         if trial.origin == "design":
             return
         assert not excluded[number]
-        if policy.joint:
+        if policy.joint or self.options["policy"] is None:  # the library's own choice need not be one argmax
             return
         log, budget = self.log_of(before), self.options["budget"]
         horizon = None if budget is None else max(1, budget - log.unchosen)
