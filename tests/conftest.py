@@ -9,6 +9,9 @@ os.environ.setdefault(
     "OPENBLAS_NUM_THREADS", "1"
 )  # before NumPy; more only slow the oracles, on a busy machine tenfold
 
+import signal
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -58,3 +61,11 @@ def direct(kernel: kernels.Kernel, noise_var: float, x: Array, y: Array, z: Arra
     c = kernel(x, x) + noise_var * np.eye(len(x))
     k = kernel(x, z)
     return k.T @ np.linalg.solve(c, y), kernel.diagonal(z) - np.einsum("ij,ij->j", k, np.linalg.solve(c, k))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def keys_are_not_ignored() -> Iterator[None]:
+    """A shell starts what runs in the background with Ctrl-C ignored; the tests of Ctrl-C need Python's own handler."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
