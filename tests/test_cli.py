@@ -79,6 +79,7 @@ def test_the_demo_says_what_it_found_and_writes_the_picture(tmp_path, suffix, ma
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
 @pytest.mark.parametrize("reader", ["| head -1", "| true", "2>&1 | true", "2> >(true)", ">/dev/full"])
+@pytest.mark.slow
 def test_whoever_reads_the_demo_the_picture_is_written_and_there_is_no_traceback(tmp_path, reader):
     if "/dev/full" in reader and not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full")

@@ -57,6 +57,7 @@ def story(f: Callable[[Any], float], space: Any, arguments: dict[str, Any]) -> l
 
 
 @pytest.mark.parametrize("run", RUNS)
+@pytest.mark.slow
 def test_a_run_is_the_same_under_any_error_state(run: str) -> None:
     ordinary = story(*RUNS[run])
     with np.errstate(all="raise"):
@@ -84,6 +85,7 @@ def test_the_error_state_is_the_default_inside_and_given_back_outside() -> None:
         assert np.geterr() == own
 
 
+@pytest.mark.slow
 def test_every_thread_has_its_own_error_state() -> None:
     states = [{"under": "raise"}, {"all": "raise"}, {}, {"all": "ignore"}]
 

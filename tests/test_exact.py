@@ -126,6 +126,7 @@ def test_twenty_even_points_told_exactly() -> None:
 
 @pytest.mark.parametrize("policy", [None, EI(), LogEI(), Thompson()], ids=repr)
 @pytest.mark.parametrize("space", [[(0.0, 1.0)] * 2, np.random.default_rng(0).random((300, 2))], ids=["box", "rows"])
+@pytest.mark.slow
 def test_a_run_without_noise_goes_on_and_says_so_once(policy: Any, space: Any) -> None:
     opt = Optimizer(space, policy, kernel=kernels.RBF(0.5), noise_var=0.0, seed=0)
     for _ in range(40):
@@ -179,6 +180,7 @@ def test_one_bad_value_does_not_hide_the_best_mean() -> None:
     assert opt.recommend()[0] == rows[7, 0]
 
 
+@pytest.mark.slow
 def test_on_a_box_with_little_noise_no_nats_of_improvement_are_missed() -> None:
     """Against 200 climbs by scipy on the same score."""
     from scipy.optimize import minimize

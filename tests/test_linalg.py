@@ -90,6 +90,7 @@ def test_blas_threads_are_limited_inside_and_given_back() -> None:
         assert blas_threads() == before
 
 
+@pytest.mark.slow
 def test_blas_threads_are_given_back_by_the_last_of_many_to_leave() -> None:
     def work(seed: int) -> float:
         opt = Optimizer([(0.0, 1.0)], seed=seed)

@@ -401,6 +401,7 @@ def test_the_ledger_of_a_learned_model_a_policy_without_phi_and_exact_observatio
     assert titles(figure)[-2] == r"The policy has no $\phi$"
 
 
+@pytest.mark.slow
 def test_a_picture_is_a_function_of_the_run():
     def png(figure):
         written = io.BytesIO()

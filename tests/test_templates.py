@@ -270,6 +270,7 @@ def bowl(p: Any) -> float:
     ],
     ids=["matern-3/2", "sum", "own"],
 )
+@pytest.mark.slow
 def test_a_small_function_is_optimised_with_a_template(kernel: kernels.Kernel, space: Any, method: Any) -> None:
     budget = 16 if method == "mcmc" else 20
     r = gpmi.maximize(bowl, space, budget=budget, aim="earn", kernel=kernel, fit=method, seed=1)

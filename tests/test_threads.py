@@ -138,6 +138,7 @@ def test_rows_are_asked_once(arguments: dict[str, Any]) -> None:
     assert {t.status for t in opt.trials} == {"told", "failed"} and len(opt.trials) == len(rows)
 
 
+@pytest.mark.slow
 def test_everything_at_the_same_time() -> None:
     """Ask, tell, fail, forget and read in any order: the counts add up, and the log replays."""
 
