@@ -207,3 +207,32 @@ def test_on_a_box_with_little_noise_no_nats_of_improvement_are_missed() -> None:
         missed.append(best - float(scored(row[None])[0]))
     assert max(missed) < 0.5, missed  # another peak, by chance; before it was up to 8 nats
     assert sorted(missed)[3] < 1e-2, missed
+
+
+@pytest.mark.parametrize("policy", [None, LogEI(), Thompson()], ids=repr)
+@pytest.mark.parametrize("space", [[(0.0, 1.0)] * 2, np.random.default_rng(0).random((60, 2))], ids=["box", "rows"])
+def test_a_run_without_noise_replays_from_every_moment(policy: Any, space: Any) -> None:
+    """Also where the search remembers what it computed before C became singular."""
+
+    def make() -> Optimizer:
+        return Optimizer(space, policy, kernel=kernels.RBF(0.7), noise_var=0.0, seed=1)
+
+    opt = make()
+    for i in range(18):
+        again = make().replay(opt.trials)
+        np.testing.assert_array_equal(opt.ask(), again.ask())
+        if i % 3:
+            first = opt.pending[0]
+            opt.tell(first, float(np.sin(5.0 * first.x[0])))
+
+
+def test_a_box_far_narrower_than_the_lengthscale_replays_too() -> None:
+    kernel = kernels.Matern(nu=2.5, lengthscale=0.4) + kernels.Linear(0.3)
+
+    def make() -> Optimizer:
+        return Optimizer([(1e-8, 3e-8)], LogEI(), kernel=kernel, noise_var=1e-16, budget=1, repeats=False, seed=0)
+
+    opt = make()
+    for _ in range(8):
+        again = make().replay(opt.trials)
+        np.testing.assert_array_equal(opt.ask(), again.ask())

@@ -77,7 +77,8 @@ class Optimizer(Shown):
         no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
 
-    Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls.
+    Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls. To pickle or
+    copy it, wait until no other thread uses it.
 
     Examples
     --------

@@ -78,14 +78,16 @@ class Tracked:
             and np.array_equal(posterior.whitened[:n], mine.whitened)
         )
 
-    def follow(self, posterior: Posterior) -> Tracked:
+    def follow(self, posterior: Posterior, *, at_once: bool = False) -> Tracked:
         """The moments of a posterior that extends this one (`extends_to`). O(n m) per added observation.
+
+        Many observations may be added `at_once`, by matrices: sooner, but then the last digits depend on how many.
 
         Row s of V is (k(x_s, z) - L_s,<s V_<s) / L_ss; it adds whitened_s V_s to mu and takes V_s^2 from var.
         """
         mu, var, blocks = self.mu.copy(), self.var.copy(), self._blocks
         begin = self.posterior.n
-        if posterior.n - begin > AT_ONCE:
+        if at_once and posterior.n - begin > AT_ONCE:
             blocks, v = _with_rows(blocks, begin, posterior, self.z)
             mu += posterior.whitened[begin:] @ v
             var -= np.einsum("ij,ij->j", v, v)

@@ -71,7 +71,10 @@ class Search:
         known = best_observed(told).reshape(-1, space.dim)
         if objective.policy.joint:
             return drawn_point(objective, space, self._screen, known, rng, normals, visited)
-        scores = objective.at(self._follow(self._screen, told, objective.posterior))
+        # Where C was singular the last digits would depend on when that was noticed, and so would a replay.
+        plain = objective.posterior.nugget == 0.0
+        tracked = self._follow(self._screen, told, objective.posterior) if plain else None
+        scores = objective(self._screen) if tracked is None else objective.at(tracked)
         return best_point(objective, space, self._screen, scores, known, rng, visited)
 
     def _best_row(
@@ -92,7 +95,9 @@ class Search:
         prior_is_new = 0 < self._anchor.n == told.n
         if not Tracked.fits(posterior.n, len(rows)):
             self._tracked = self._extended = None
-        elif not (objective.members or (policy.grows_with_var and (prior_is_new or self._lazy_is_cheaper(told)))):
+        elif posterior.nugget == 0.0 and not (
+            objective.members or (policy.grows_with_var and (prior_is_new or self._lazy_is_cheaper(told)))
+        ):
             tracked = self._follow(rows, told, posterior)
         if posterior.nugget != self._nugget:  # with more noise variances are larger: old ones bound them no longer
             self._bound, self._nugget = None, posterior.nugget
@@ -119,16 +124,15 @@ class Search:
     def _follow(self, z: Array, told: Posterior, posterior: Posterior) -> Tracked:
         """The moments of `posterior` at z, computed from the remembered moments given the values told."""
         assert self._anchor is not None
+        at_once = self._space.rows is not None  # there the last digits do not decide: see `contenders`
         base = self._tracked
         if base is None or base.z is not z or not base.extends_to(told):
             base = Tracked.start(self._anchor, z)
-            if not base.extends_to(told):  # C became singular after the anchor
-                base = Tracked.start(told, z)
-        self._tracked = base.follow(told)
+        self._tracked = base.follow(told, at_once=at_once)
         extended = self._extended  # by the failed and pending trials of the last query
         if extended is None or extended.z is not z or not extended.extends_to(posterior):
-            extended = self._tracked if self._tracked.extends_to(posterior) else Tracked.start(posterior, z)
-        self._extended = extended.follow(posterior)
+            extended = self._tracked
+        self._extended = extended.follow(posterior, at_once=at_once)
         return self._extended
 
     def _excluded(self, rows: Array, taken: Mapping[int, Array]) -> Mask | None:
