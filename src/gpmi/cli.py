@@ -73,7 +73,8 @@ def _add_demo(commands: "typer.Typer") -> None:
         ] = False,
     ) -> None:
         """Maximise the tilted Himmelblau function, or a simulator, and draw how it went."""
-        from gpmi.show.demo import check, demo, lasting_console
+        from gpmi.show.demo import check, demo
+        from gpmi.show.progress import lasting_console
 
         evaluations = (20 if tsunami else 60) if budget is None else budget
         with _one_line(ValueError, ImportError):
@@ -101,7 +102,7 @@ def _add_paper(commands: "typer.Typer") -> None:
         It can be stopped at any time: the same command goes on where it was.
         """
         from gpmi import paper
-        from gpmi.show.demo import lasting_console
+        from gpmi.show.progress import lasting_console
 
         chosen = {} if cores is None else {"cores": cores}
         with _one_line(ValueError, ImportError):

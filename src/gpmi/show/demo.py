@@ -29,13 +29,10 @@ def demo(*, budget: int, seed: int, out: Path, console: Console, tsunami: bool =
     Call `check` first: it refuses bad arguments before any time is spent.
     """
     started, cpu = time.perf_counter(), time.process_time()
-    try:
-        if tsunami:
-            result = maximize(amplification, dict(SPACE), budget=budget, seed=seed, progress=True)
-        else:
-            result = maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=budget, seed=seed, progress=True)
-    except SystemExit as ended:  # of rich, if nobody reads the progress any more: `gpmi demo 2>&1 | head -1`
-        result = vars(ended)["result"]
+    if tsunami:
+        result = maximize(amplification, dict(SPACE), budget=budget, seed=seed, progress=True)
+    else:
+        result = maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=budget, seed=seed, progress=True)
     elapsed, cpu = time.perf_counter() - started, time.process_time() - cpu
     if result.posterior is None:
         console.print("Interrupted before the first evaluation: there is nothing to show.")
@@ -46,19 +43,6 @@ def demo(*, budget: int, seed: int, out: Path, console: Console, tsunami: bool =
         report(result, elapsed, cpu, console)
     console.print(f"picture: {out}", soft_wrap=True, highlight=False, markup=False)
     return result
-
-
-def lasting_console() -> Console:
-    """A console that falls silent when its pipe is closed (`gpmi demo | head -1`), where rich would end the program."""
-    from rich.console import Console
-
-    class Lasting(Console):
-        def on_broken_pipe(self) -> None:
-            self.quiet = True
-            with suppress(OSError):  # what is left in the buffer must not fail when the program ends
-                os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
-
-    return Lasting()
 
 
 def amplification(point: Mapping[str, float]) -> float:

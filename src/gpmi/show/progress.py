@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gpmi.optimizer import Optimizer
@@ -23,13 +24,13 @@ def live(optimizer: Optimizer) -> Iterator[Callable[[Trial], None]]:
     On a terminal the display is updated in place. Elsewhere its last state is printed once, at the end.
     """
     try:
-        from rich.console import Console, Group
+        from rich.console import Group
         from rich.live import Live
         from rich.text import Text
     except ImportError as error:
         raise ImportError('the progress display needs rich: pip install "gpmi[cli]"') from error
 
-    console = Console(stderr=True)
+    console = lasting_console(stderr=True)
     bar = progress_bar(console)
     done = sum(trial.status != "pending" for trial in optimizer.trials)
     task = bar.add_task("", total=optimizer.budget, completed=done)
@@ -45,6 +46,19 @@ def live(optimizer: Optimizer) -> Iterator[Callable[[Trial], None]]:
     finally:
         if not (console.is_terminal or console.is_jupyter):
             console.line()  # here the display does not end its last line
+
+
+def lasting_console(*, stderr: bool = False) -> Console:
+    """A console that falls silent when its pipe is closed (`gpmi demo | head -1`), where rich would end the program."""
+    from rich.console import Console
+
+    class Lasting(Console):
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+            with suppress(OSError):  # what is left in the buffer must not fail when the program ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+    return Lasting(stderr=stderr)
 
 
 def progress_bar(console: Console) -> Progress:
