@@ -213,10 +213,13 @@ class Blur(NamedTuple):
         return float(min(index(less, low)[0], index(less, high)[0]))
 
 
-def contenders(index: Index, mu: Array, var: Array, blur: Blur, allowed: Mask, grows: bool) -> Numbers:
-    """Which of the allowed points may have the largest score, given that mu and var (m,) are rounded."""
-    places = np.flatnonzero(allowed)
+def contenders(index: Index, mu: Array, var: Array, blur: Blur, excluded: Mask | None, grows: bool) -> Numbers:
+    """Which of the points not excluded may have the largest score, given that mu and var (m,) are rounded."""
     upper = blur.upper(index, mu, var, grows)
+    if excluded is None:
+        best = int(np.argmax(upper))
+        return np.flatnonzero(upper >= min(blur.lower(index, mu, var, best), float(upper[best])))
+    places = np.flatnonzero(~excluded)
     best = int(places[np.argmax(upper[places])])
     return places[upper[places] >= min(blur.lower(index, mu, var, best), float(upper[best]))]
 
@@ -268,7 +271,7 @@ def lazy_argmax(
         return blur.lower(index, mu, bound, int(fresh[np.argmax(upper[fresh])]))
 
     search_lazily(upper, stale, refresh, threshold)
-    numbers = contenders(index, mu, bound, blur, allowed & ~stale, True)
+    numbers = contenders(index, mu, bound, blur, ~allowed | stale, True)
     return argmax_of_contenders(posterior, z, index, numbers), bound
 
 

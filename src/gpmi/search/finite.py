@@ -43,9 +43,7 @@ def best_row(
         number, bound = lazy_argmax(posterior, rows, objective.index, bound, excluded)
         return _found_row(objective, rows, number), bound
     mu, var = (tracked.mu, tracked.var) if tracked is not None else moments_in_chunks(posterior, rows)
-    allowed = np.ones(len(rows), dtype=bool) if excluded is None else ~excluded
-    blur = Blur.of(posterior, rows)
-    numbers = contenders(objective.index, mu, var, blur, allowed, policy.grows_with_var)
+    numbers = contenders(objective.index, mu, var, Blur.of(posterior, rows), excluded, policy.grows_with_var)
     return _found_row(objective, rows, argmax_of_contenders(posterior, rows, objective.index, numbers)), None
 
 
