@@ -247,3 +247,17 @@ def test_on_a_table_it_leaves_fewer_better_rows_than_random_search() -> None:
         best = gpmi.maximize(lambda x, of=of: of[x.tobytes()], rows, budget=40, seed=seed).y
         left.append(int(np.sum(values > best)))
     assert np.mean(left) < 11 / 4
+
+
+def test_a_logarithmic_parameter_is_not_asked_twice_for_the_rounding_of_its_logarithm() -> None:
+    for arguments in ({}, {"repeats": False, "policy": gpmi.LogEI()}):
+        r = gpmi.maximize(
+            lambda x: float(np.log10(x["a"])), {"a": gpmi.Real(1e-4, 1.0, log=True)}, budget=30, seed=0, **arguments
+        )
+        assert len({trial.x["a"] for trial in r.trials}) == 30
+
+
+def test_a_find_is_short_and_no_part_of_another() -> None:
+    assert repr(gpmi.Find()) == "Find()"
+    with pytest.raises(ValueError, match="first is a Find"):
+        gpmi.Find(first=gpmi.Find())

@@ -102,3 +102,27 @@ def test_of_two_equal_pending_points_the_first_is_meant_unless_a_number_says_oth
 def test_coordinates_cannot_be_changed_through_the_log() -> None:
     with pytest.raises(TypeError):
         a_log().rows[9] = ROW  # type: ignore[index]
+
+
+def test_a_replayed_log_keeps_the_numbers_and_a_trial_of_another_run_is_refused() -> None:
+    opt = Optimizer([(0.0, 1.0)], seed=0)
+    opt.ask(4)
+    opt.forget(1)
+    old = opt.trials
+    again = Optimizer([(0.0, 1.0)], seed=0).replay(old)
+    assert [trial.number for trial in again.trials] == [0, 2, 3]
+    assert again.tell(old[1], 1.0).x == old[1].x
+    stranger = Optimizer([(0.0, 1.0)], seed=5)
+    stranger.ask(4)
+    with pytest.raises(ValueError, match="is at another point"):
+        stranger.tell(old[2], 1.0)
+
+
+def test_a_replayed_log_is_in_the_order_of_time() -> None:
+    opt = Optimizer([(0.0, 1.0)], seed=0)
+    for _ in range(3):
+        opt.tell(opt.ask(), 1.0)
+    again = Optimizer([(0.0, 1.0)], seed=0).replay(opt.trials)
+    for number in range(3):
+        added, told = (entry.when for entry in again._log.entries if entry.number == number)
+        assert added <= told

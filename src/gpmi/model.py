@@ -23,7 +23,7 @@ from gpmi.search.objective import Objective
 from gpmi.space import Space
 from gpmi.text import aligned, rounded
 from gpmi.trials import Log
-from gpmi.types import Array, Event, Mask
+from gpmi.types import Array, Mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +105,6 @@ class Model:
     def mixture(self) -> tuple[Posterior, ...]:
         """The posteriors with equal weights whose mixture is the model's belief: the members, or the one posterior."""
         return self.members or (self.posterior,)
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """What the library did to make this model without being asked: repairs, rejected fits."""
-        return (*self.prior.events, *self.posterior.events)
 
     @cached_property
     def recommended(self) -> Array:

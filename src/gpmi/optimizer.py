@@ -157,7 +157,7 @@ class Optimizer(Shown):
         """
         number: int | None
         if names_a_trial(x):
-            number, value = self._log.pending_number(x), checked_value(y)
+            number, value = self._pending_number(x), checked_value(y)
         else:
             row, value = self.space.encode(x), checked_value(y)
             number = self._log.find_pending(row, self.space.rounding)
@@ -177,12 +177,15 @@ class Optimizer(Shown):
 
         The point is then modelled as if it had returned the worst value told, and is not asked again on a finite set.
         """
-        return self._log.settle(self._pending_number(x), None)
+        number = self._pending_number(x)
+        failed: Trial = uninterrupted(lambda: self._log.settle(number, None))
+        return failed
 
     @locked
     def forget(self, x: Point | Trial | int) -> None:
         """Give back a pending point, given as itself, as its trial or by its number, as if it had never been asked."""
-        self._log.forget(self._pending_number(x))
+        number = self._pending_number(x)
+        uninterrupted(lambda: self._log.forget(number))
 
     @locked
     def recommend(self) -> Point:
@@ -200,11 +203,13 @@ class Optimizer(Shown):
     def replay(self, trials: Iterable[Trial]) -> Optimizer:
         """Take over the trials of an earlier run, with their outcomes, origins and order; returns self.
 
-        With the same seed and arguments the next `ask` is what that run would have asked next.
+        With the same seed and arguments the next `ask` is what that run would have asked next. Values told to pending
+        trials afterwards are compared with the model of now.
         """
         checked = [checked_trial(trial) for trial in trials]
         placed = [replace(trial, x=self.space.frozen(self.space.canonical(trial.x))) for trial in checked]
-        take_over(self._log, placed, [self.space.encode(trial.x) for trial in placed])
+        rows = [self.space.encode(trial.x) for trial in placed]
+        uninterrupted(lambda: take_over(self._log, placed, rows))
         return self
 
     # What the user reads
@@ -320,7 +325,8 @@ class Optimizer(Shown):
     def _ask_one(self) -> Point:
         with one_blas_thread:
             next_one = from_design(self._design, self._setting, self._log, self.n_init) or self._chosen()
-        return self.space.copy(self._add(next_one.x, next_one.origin, **next_one.said).x)
+        trial: Trial = uninterrupted(lambda: self._add(next_one.x, next_one.origin, **next_one.said))
+        return self.space.copy(trial.x)
 
     def _chosen(self) -> Suggestion:
         self._foresight = model = self._believe()
@@ -381,9 +387,12 @@ class Optimizer(Shown):
             self._events.setdefault(event, len(self._log.told))
 
     def _pending_number(self, x: Point | Trial | int) -> int:
-        if names_a_trial(x):
-            return self._log.pending_number(x)
-        number = self._log.find_pending(self.space.encode(x), self.space.rounding)
-        if number is None:
-            raise ValueError(f"x is {x!r}, which is not pending; only points that were asked and not yet told are")
+        if not names_a_trial(x):
+            number = self._log.find_pending(self.space.encode(x), self.space.rounding)
+            if number is None:
+                raise ValueError(f"x is {x!r}, which is not pending; only points that were asked and not yet told are")
+            return number
+        number = self._log.pending_number(x)
+        if isinstance(x, Trial) and not np.array_equal(self.space.encode(x.x), self._log.rows[number]):
+            raise ValueError(f"x is {x!r}, but trial {number} of this run is at another point; give one of its trials")
         return number

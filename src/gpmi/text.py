@@ -18,7 +18,7 @@ from gpmi.types import Point
 WIDTH = 120  # characters of a line, at most
 POINT = 100  # characters of a point, at most: leaves room for a name before it
 VALUE = 40  # characters of one coordinate, at most; a number has 12
-DIGITS = 6  # of a number; `Optimizer.tell` knows a pending point from its coordinates rounded to six digits
+DIGITS = 6  # of a number: to look at. To tell a value take the point itself, or the number of its trial
 
 Line: TypeAlias = tuple[str, str]  # a name, and what is said of it
 

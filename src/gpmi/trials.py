@@ -159,23 +159,28 @@ class Log:
         if number not in self._pending:
             known = self._trials.get(number)
             state = "there is no such trial" if known is None else f"it is {known.status}"
-            raise ValueError(f"x is trial {number}, which is not pending: {state}; give one of {self.pending[:10]}")
+            others = f"give one of {self.pending[:10]}" if self._pending else "no trial is"
+            raise ValueError(f"x is trial {number}, which is not pending: {state}; {others}")
         return number
 
     # What happens
 
-    def add(self, x: Point, row: Array, origin: Origin, **said: Any) -> Trial:
-        """A new pending trial at x, whose coordinates are `row`, with what the model says of it."""
+    def add(self, x: Point, row: Array, origin: Origin, *, number: int | None = None, **said: Any) -> Trial:
+        """Add a pending trial at x, whose coordinates are `row`; `said` are fields of `Trial` that the model fills.
+
+        Its number is the next one, unless it brings one that was not used before.
+        """
         now = time.time()
         asked = {"asked": None if origin == "user" else now}
-        trial = Trial(self._next_number, x, None, "pending", origin, **{**asked, **said})
+        number = self._next_number if number is None else number
+        trial = Trial(number, x, None, "pending", origin, **{**asked, **said})
         self._trials[trial.number], self._rows[trial.number] = trial, row
         self._pending[trial.number] = None
         self._pending_at.setdefault(row.tobytes(), []).append(trial.number)
         self._places[row.tobytes()] += 1
-        self._next_number += 1
+        self._next_number = max(self._next_number, number + 1)
         self._unchosen += origin != "policy"
-        self._entries.append(Entry("added", trial.number, now))
+        self._entries.append(Entry("added", trial.number, trial.asked or now))
         return trial
 
     def settle(self, number: int, y: float | None, ended: float | None = None) -> Trial:
@@ -227,20 +232,25 @@ SAID = ("mu", "sd", "phi", "gamma_hat", "explored", "surprise", "information", "
 
 
 def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
-    """Add the trials of an earlier run with their predictions, then their outcomes in the order of that run."""
-    numbers = [
-        log.add(trial.x, row, trial.origin, **{name: getattr(trial, name) for name in SAID}).number
-        for trial, row in zip(trials, rows, strict=True)
-    ]
+    """Add the trials of an earlier run with their predictions, then their outcomes in the order of that run.
+
+    An empty log keeps their numbers.
+    """
+    keeps = len(log.entries) == 0 and len({trial.number for trial in trials}) == len(trials)
+    numbers = []
+    for trial, row in zip(trials, rows, strict=True):
+        said = {name: getattr(trial, name) for name in SAID}
+        numbers.append(log.add(trial.x, row, trial.origin, number=trial.number if keeps else None, **said).number)
     settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
     for i in sorted(settled, key=lambda i: (trials[i].order is None, trials[i].order or 0, i)):
         log.settle(numbers[i], trials[i].y, trials[i].ended)
 
 
 def checked_trial(trial: Any) -> Trial:
-    """A trial of another run, with every field checked but its point."""
+    """A trial of another run: what the log goes by is checked, but its point; what a model said is taken as it is."""
     if not isinstance(trial, Trial):
         raise TypeError(f"trials has {trial!r}; give the trials of a Result or an Optimizer")
+    checks.whole("number", trial.number, 0)
     checks.one_of("status", trial.status, get_args(Status))
     checks.one_of("origin", trial.origin, get_args(Origin))
     if trial.order is not None:

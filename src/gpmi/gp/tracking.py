@@ -19,7 +19,7 @@ from gpmi.types import Array, Mask, Numbers
 TRACKED_BYTES = 2**31  # memory that V may take, 2 GiB: 268 observations on a million points; our choice
 TIE = 4.0  # scores this many units in the last place below the best tie with it: a few roundings of one formula
 CLOSE = 1e-9  # mu and var are trusted up to this part of their size; where that leaves a choice, `moments_in_blocks`
-BLOCK, MANY = 16, 1024  # points of such a block, and of a block if there are more than MANY points: our choice
+BLOCK, MANY = 16, 20_000  # points of such a block; for more points than MANY a block is larger: our choice
 AT_ONCE = 32  # more new rows than this are computed together, by matrices; our choice, not tuned
 _BLOCK_ROWS = 32  # rows of V allocated together; our choice, not tuned
 _CHUNK_VALUES = 2**22  # kernel values computed at once, 32 MiB; our choice, not tuned
@@ -228,12 +228,12 @@ def moments_in_blocks(posterior: Posterior, z: Array, numbers: Numbers) -> tuple
     """mu and var at the points of z (m, d) with these numbers (k,): the same to the last bit whatever the others are.
 
     What BLAS rounds depends on how many points it is given, so points are evaluated with their neighbours in z, in
-    blocks of BLOCK that are the same for every call; in blocks of MANY, if there are more points than that. O(n^2) for
+    blocks that are the same for every call: of BLOCK points, of four times as many if z has more than MANY. O(n^2) for
     each point of a block.
     """
     if posterior.n == 0:  # nothing is summed
         return posterior(z[numbers])
-    size = BLOCK if len(numbers) <= MANY else MANY
+    size = BLOCK if len(z) <= MANY else 4 * BLOCK
     blocks, which = np.unique(numbers // size, return_inverse=True)
     mu, var = np.empty((len(blocks), size)), np.empty((len(blocks), size))
     for i, block in enumerate(blocks):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal, TypeAlias
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from gpmi import checks
 from gpmi.policies.improvement import LogEI
@@ -13,7 +13,7 @@ from gpmi.policies.reinvest import Reinvest
 from gpmi.types import Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Find(Policy):
     """The point of `first`; if it is known already, that of `then`; for two known points in a row, that of `last`.
 
@@ -41,8 +41,13 @@ class Find(Policy):
     )
 
     def __post_init__(self) -> None:
-        for policy in (self.first, self.then, self.last):
-            checked_policy(policy)
+        for name in ("first", "then", "last"):
+            if isinstance(checked_policy(getattr(self, name)), Find):
+                raise ValueError(f"{name} is a Find, which is no policy for a part of another; give what it is made of")
+
+    def __repr__(self) -> str:
+        parts = ((part, getattr(self, part.name)) for part in fields(self))
+        return f"Find({', '.join(f'{part.name}={value!r}' for part, value in parts if value != _default(part))})"
 
     @property
     def grows_with_var(self) -> bool:  # type: ignore[override]
@@ -59,11 +64,18 @@ class Find(Policy):
     def phi(self, var: Array, state: State) -> Array:
         return self.first.phi(var, state)
 
+    def slope(self, var: Array, state: State) -> Array:
+        return self.first.slope(var, state)
+
     def score(self, mu: Array, var: Array, state: State) -> Array:
         return self.first.score(mu, var, state)
 
     def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
         return self.first.with_derivatives(mu, var, state)
+
+
+def _default(part: Field[Any]) -> Any:
+    return None if part.default_factory is MISSING else part.default_factory()
 
 
 Aim: TypeAlias = Literal["find", "earn"]

@@ -16,7 +16,7 @@ from gpmi.search.climb import climb
 from gpmi.search.objective import Found, Objective, mean
 from gpmi.search.screens import best_observed, neighbours, screen_of
 from gpmi.space import Parameters, Space
-from gpmi.types import Array, Event, Numbers
+from gpmi.types import Array, Event, Mask, Numbers
 
 # Our choices, not tuned.
 STARTS = 6  # points climbed in lockstep. A round of six costs 2.0, 2.9, 3.4 times one at n = 100, 300, 1,000 (d = 6)
@@ -58,7 +58,7 @@ def best_point(
         if not better.any():
             break
         points[better], scores[better] = _polish(objective, space, moved[better], tolerance)
-    return _best_of(objective, np.concatenate([points, z]), np.concatenate([scores, score]), visited)
+    return _best_of(objective, space, np.concatenate([points, z]), np.concatenate([scores, score]), visited)
 
 
 def drawn_point(
@@ -78,7 +78,7 @@ def drawn_point(
     for width in WIDTHS:
         near = neighbours(space, z[[first_best(value)]], rng, width)
         z, value = np.concatenate([z, near]), np.append(value, draw(near))
-    return _best_of(objective, z, value, visited)
+    return _best_of(objective, space, z, value, visited)
 
 
 def best_mean(
@@ -166,11 +166,12 @@ def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: f
     return points, value
 
 
-def _best_of(objective: Objective, points: Array, scores: Array, visited: Array | None) -> Found:
+def _best_of(objective: Objective, space: Parameters, points: Array, scores: Array, visited: Array | None) -> Found:
     """The best of the points that were scored; one that was visited before only if there are no others."""
     if visited is None or len(visited) == 0:
         return objective.found(points[first_best(scores)])
-    seen = (points[:, None] == visited).all(axis=2).any(axis=1)
+    close: Mask = np.abs(points[:, None] - visited) <= space.rounding  # (m, k, d)
+    seen: Mask = np.any(np.all(close, axis=2), axis=1)
     if seen.all():
         event = Event("repeat", f"all {len(points)} points that were looked at had been asked before")
         return objective.found(points[first_best(scores)], events=(event,))

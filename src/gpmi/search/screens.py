@@ -53,16 +53,18 @@ class Design:
     def __init__(self, space: Space, seed: int, *, cover: bool = False) -> None:
         self._space, self._seed, self._cover = space, seed, cover
         self._known: list[tuple[Point, bytes]] = []  # the points, each with the bytes of its coordinates
+        self._rows = np.empty((0, space.dim))  # the coordinates of these points, and of more to come
 
     def first_outside(self, taken: Mapping[bytes, int]) -> Point | None:
         """The first point whose coordinates are not in `taken`; None if the space has too few points."""
         for x, place in self._known:
             if place not in taken:
                 return x
-        rows = design_of(self._space, self._seed, len(taken) + 1)
-        if self._cover and self._space.rows is not None:
-            rows = covering(rows, self._space.groups)
-        for row in rows[len(self._known) :]:
+        if len(self._rows) <= len(taken) and (self._space.rows is None or len(self._rows) == 0):
+            self._rows = design_of(self._space, self._seed, len(taken) + 1)
+            if self._cover and self._space.rows is not None:
+                self._rows = covering(self._rows, self._space.groups)
+        for row in self._rows[len(self._known) :]:
             x = self._space.decode(row)
             self._known.append((x, self._space.encode(x).tobytes()))
             if self._known[-1][1] not in taken:
