@@ -90,14 +90,17 @@ class Key:
 
 
 def child(first: int, count: int) -> None:
-    """Runs `first`, `first` + 1, ... of the list above, over and over; one line of JSON on stdout before and after."""
+    """Runs `first`, `first` + 1, ... of the list above, over and over, each after a line on stdin.
+
+    One line of JSON on stdout says that a run starts, one how it ended.
+    """
     key = Key()
     signal.signal(signal.SIGINT, key.press)
     for number in range(first, first + count):
         name, space, arguments = RUNS[number % len(RUNS)]
+        sys.stdin.buffer.readline()  # a key that came too late for the last run must not meet this one
         say({"starts": number, "name": name})
         say(one_run(number, name, space, arguments, key))
-    say({"done": True})
 
 
 def say(what: dict[str, Any]) -> None:
@@ -169,14 +172,22 @@ class Lines:
     """The lines of a child, with a time limit."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None
-        self._file, self._rest = process.stdout.fileno(), b""
+        assert process.stdout is not None and process.stdin is not None
+        self._go, self._file, self._rest = process.stdin.fileno(), process.stdout.fileno(), b""
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._file, selectors.EVENT_READ)
 
-    def next(self, limit: float) -> dict[str, Any] | None:
-        """The next line; None if there is none within `limit` seconds, or any more."""
-        end = time.monotonic() + limit
+    def start(self) -> str:
+        """Let the child begin its next run; the name of it."""
+        os.write(self._go, b"\n")
+        line = self.next()
+        assert line is not None and "starts" in line, f"the child does not start its next run: {line}"
+        name: str = line["name"]
+        return name
+
+    def next(self) -> dict[str, Any] | None:
+        """The next line; None if there is none within HANGS seconds, or any more."""
+        end = time.monotonic() + HANGS
         while b"\n" not in self._rest:
             if not self._selector.select(max(0.0, end - time.monotonic())):
                 return None
@@ -192,7 +203,7 @@ class Lines:
 def press(keys: int, pairs: int, seed: int = 0, report: Callable[[str], None] = lambda line: None) -> list[Outcome]:
     """Interrupted runs until `keys` of them were on when the key was pressed, `pairs` of these twice; how each ended.
 
-    The moments are spread evenly over the length that the same run had without a key.
+    The moments are spread evenly over the length that such a run had without a key.
     """
     rng, lengths = random.Random(seed), measured()
     outcomes: list[Outcome] = []
@@ -212,43 +223,43 @@ def press(keys: int, pairs: int, seed: int = 0, report: Callable[[str], None] = 
 
 def started(first: int, count: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, __file__, "--child", str(first), str(count)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nothing)
 
 
 def measured() -> dict[str, float]:
     """How many seconds each kind of run takes without a key: the second time, when everything is imported."""
     seconds: dict[str, float] = {}
     with started(0, 2 * len(RUNS)) as process:
-        lines, name = Lines(process), ""
-        while (line := lines.next(HANGS)) is not None and "done" not in line:
-            name = line.get("name", name)
-            if "ended" in line:
-                seconds[name] = line["end"] - line["begin"]
-    assert len(seconds) == len(RUNS), "the runs that are to be interrupted do not end by themselves"
+        lines = Lines(process)
+        for _ in range(2 * len(RUNS)):
+            name, line = lines.start(), lines.next()
+            assert line is not None and line["ended"] == "returned", f"{name} does not end by itself: {line}"
+            seconds[name] = line["end"] - line["begin"]
     return seconds
 
 
 def pressed_child(first: int, twice: list[bool], lengths: dict[str, float], rng: random.Random) -> list[Outcome]:
-    """The runs of one child, each with a key or two."""
+    """The runs of one child, each with a key or two; `lengths` are renewed by runs that ended before their key."""
     outcomes: list[Outcome] = []
     with started(first, len(twice)) as process:
         lines = Lines(process)
         try:
             for pair in twice:
-                line = lines.next(HANGS)
-                assert line is not None and "starts" in line, f"the child does not start its next run: {line}"
-                name = line["name"]
+                name = lines.start()
                 time.sleep(rng.uniform(0.0, lengths[name]))
                 at = time.monotonic()
                 process.send_signal(signal.SIGINT)
                 if pair:
                     time.sleep(rng.uniform(0.0, APART))
                     process.send_signal(signal.SIGINT)
-                line = lines.next(HANGS)
+                line = lines.next()
                 if line is None or "ended" not in line:
                     how = "hangs" if process.poll() is None else f"the process died: {process.returncode}"
                     return [*outcomes, Outcome(name, 1 + pair, how, None, True, 0, True)]
                 landed = line["begin"] <= at <= line["end"]
+                if at > line["end"]:  # it was not interrupted: that is how long it takes now
+                    lengths[name] = line["end"] - line["begin"]
                 how = line["ended"], line["reason"], line["lost"], line["n"], landed
                 outcomes.append(Outcome(name, 1 + pair, *how))
         finally:

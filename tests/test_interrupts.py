@@ -73,7 +73,6 @@ def test_real_keys_at_random_moments_lose_nothing() -> None:
     outcomes = interrupt.press(20, 4, seed=1)
     assert sum(outcome.landed for outcome in outcomes) >= 20
     assert not [outcome for outcome in outcomes if not outcome.holds]
-    assert {outcome.ended for outcome in outcomes} <= {"returned", "KeyboardInterrupt"}
 
 
 # A key at a chosen moment
