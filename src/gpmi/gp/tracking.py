@@ -208,9 +208,8 @@ class Blur(NamedTuple):
 
     def lower(self, index: Index, mu: Array, var: Array, at: int) -> float:
         """The smallest score of the point with number `at`."""
-        one = slice(at, at + 1)
-        less, low, high = mu[one] - self.mu[one], np.maximum(var[one] - self.var[one], 0.0), var[one] + self.var[one]
-        return float(min(index(less, low)[0], index(less, high)[0]))
+        ends = np.maximum(var[at] + self.var[at] * np.array([-1.0, 1.0]), 0.0)
+        return float(index(np.full(2, mu[at] - self.mu[at]), ends).min())
 
 
 def contenders(index: Index, mu: Array, var: Array, blur: Blur, excluded: Mask | None, grows: bool) -> Numbers:

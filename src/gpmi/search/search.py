@@ -129,6 +129,9 @@ class Search:
         if base is None or base.z is not z or not base.extends_to(told):
             base = Tracked.start(self._anchor, z)
         self._tracked = base.follow(told, at_once=at_once)
+        if posterior is told:
+            self._extended = self._tracked
+            return self._tracked
         extended = self._extended  # by the failed and pending trials of the last query
         if extended is None or extended.z is not z or not extended.extends_to(posterior):
             extended = self._tracked
