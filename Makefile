@@ -19,7 +19,7 @@ check: lint types  ## the quick loop: lint, types, and the tests that a person w
 test: .venv/.dev  ## run all tests (some minutes)
 	.venv/bin/python -m pytest
 
-fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (two hours); HISTORIES=1000 plays fewer
+fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour); HISTORIES=1000 plays fewer
 	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/test_fuzz.py -k many
 
 coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and branches were executed
