@@ -291,7 +291,7 @@ class Histories(RuleBasedStateMachine):
         return [kept for kept in self.kept if kept.status == "pending"]
 
     def next_number(self) -> int:
-        return len([entry for entry in self.opt._log.entries if entry.what == "added"])
+        return max((entry.number for entry in self.opt._log.entries), default=-1) + 1
 
     def row(self, x: Any) -> bytes:
         return self.opt.space.encode(x).tobytes()
@@ -509,8 +509,9 @@ class Histories(RuleBasedStateMachine):
     def replay(self, go_on: bool) -> None:
         again = self.fresh()
         assert again.replay(self.opt.trials) is again
+        assert [trial.number for trial in again.trials] == [kept.number for kept in self.kept]
         self.asks_the_same(again)
-        if go_on:  # numbers are given anew: those of forgotten trials are closed up
+        if go_on:  # the number of a forgotten trial, if it was the last, is given again
             new = {kept.number: trial.number for kept, trial in zip(self.kept, again.trials, strict=True)}
             for kept in self.kept:
                 kept.number = new[kept.number]
