@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import warnings
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -167,7 +168,7 @@ def svr_diabetes(x: Mapping[str, Any]) -> float:
     """R^2 of a support vector regression on the diabetes data, mean of five fixed folds; y in tens of units."""
     from sklearn.svm import SVR as Regressor
 
-    x_all, y_all = _data("diabetes")
+    x_all, y_all = data("diabetes")
     model = Regressor(C=x["C"], gamma=x["gamma"], epsilon=x["epsilon"], max_iter=10_000)
     return _cross_validate(model, x_all, y_all / 10, "r2", folds=5)
 
@@ -186,7 +187,7 @@ def boosting_cancer(x: Mapping[str, Any]) -> float:
     """Minus the log-loss of gradient boosting on the breast cancer data, mean of three fixed folds; fixed seed."""
     from sklearn.ensemble import GradientBoostingClassifier
 
-    x_all, y_all = _data("breast_cancer")
+    x_all, y_all = data("breast_cancer")
     model = GradientBoostingClassifier(
         learning_rate=x["rate"],
         n_estimators=x["trees"],
@@ -200,7 +201,7 @@ def boosting_cancer(x: Mapping[str, Any]) -> float:
 
 
 @cache
-def _data(name: str) -> tuple[Array, Array]:
+def data(name: str) -> tuple[Array, Array]:
     """Standardised inputs (n, d) and the target (n,) of one of scikit-learn's own data sets."""
     from sklearn import datasets
 
@@ -208,12 +209,19 @@ def _data(name: str) -> tuple[Array, Array]:
     return (x - x.mean(axis=0)) / x.std(axis=0), y
 
 
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without warnings: a fit that reaches max_iter is scored as it is."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
 def _cross_validate(model: Any, x: Array, y: Array, scoring: str, *, folds: int) -> float:
     from sklearn.model_selection import KFold, cross_val_score
 
     cv = KFold(folds, shuffle=True, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a fit that reaches max_iter is scored as it is
+    with quiet():
         return float(np.mean(cross_val_score(model, x, y, scoring=scoring, cv=cv)))
 
 
