@@ -5,8 +5,8 @@
 A run starts from a design of ten points common to all peers ("common") or as the peer does by itself ("own"), and has
 60 or 200 evaluations, the design included. Each run has its own process, one BLAS thread and 15 minutes; one that takes
 longer, or raises, is a row with its reason in `status`. A run whose row is in the table is not repeated, so the work
-can be stopped and taken up again. With --again, failed runs and runs of another version of a peer are replaced. Low seeds
-come first, so that a partial table is balanced. Who is not run where is in `wanted`.
+can be stopped and taken up again. With --again, failed runs and runs of another version of a peer are replaced. Low
+seeds come first, so that a partial table is balanced. Who is not run where is in `wanted`.
 """
 
 # ruff: noqa: E402  (the threads must be set before NumPy is imported)
