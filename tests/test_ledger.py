@@ -577,6 +577,19 @@ def test_gp_mi_s_lock_in_on_independent_arms_is_found_and_named():
     )
 
 
+def test_a_lock_in_is_an_event_of_the_result_and_the_last_line_of_the_display(capsys):
+    f = np.random.default_rng(2).standard_normal(50)
+    noise = np.random.default_rng(1)
+    found = maximize(
+        lambda x: f[int(x[0])] + 0.1 * noise.standard_normal(), np.arange(50.0)[:, None], budget=80, seed=0,
+        policy=GPMI(), kernel=kernels.RBF(1e-3), noise_var=1e-2, progress=True,
+    )  # fmt: skip
+    assert found.ledger.lock_in is not None
+    assert [event.message for event in found.events if event.kind == "lock-in"] == [found.ledger.lock_in.reason]
+    shown = " ".join(capsys.readouterr().err.split())
+    assert shown.endswith(f"lock-in: {found.ledger.lock_in.reason}")
+
+
 def test_a_run_that_looks_around_or_knows_all_is_not_locked_in():
     opt, _ = arms(1, gpmi.GPUCB(), 80)
     assert opt.ledger.lock_in is None

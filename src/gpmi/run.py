@@ -14,7 +14,7 @@ from gpmi.frame import Shown
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
 from gpmi.interrupts import Interrupts, held, holding
-from gpmi.ledger import Ledger
+from gpmi.ledger import Ledger, alarms
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim, Policy
 from gpmi.prior.warp import IDENTITY, Warp
@@ -47,9 +47,11 @@ class Result(Shown):
         """The result of a run so far; without what a model says if it fails, or if `model` is False."""
         best, recommended, posterior, ledger = optimizer.best, None, None, None
         failure: tuple[Event, ...] = ()
+        alarm: tuple[Event, ...] = ()
         if best is not None and model:
             try:
                 recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
+                alarm = alarms(ledger)
             except Exception as error:  # the evaluations must come out, whatever the model says
                 failure = (Event("no recommendation", f"the model failed: {_words(error)}"),)
         elif best is not None:
@@ -60,7 +62,7 @@ class Result(Shown):
             recommended=recommended,
             trials=tuple(trial for trial in optimizer.trials if trial.status != "pending"),
             reason=reason,
-            events=optimizer.events + failure,  # those of the last model included
+            events=optimizer.events + alarm + failure,  # those of the last model included
             goal=optimizer.goal,
             seed=optimizer.seed,
             space=optimizer.space,
