@@ -1,0 +1,113 @@
+"""The guard of aim="earn": a bound on the expected regret for every T, with and without a horizon.
+
+Reinvest's point is played as long as an account allows it; otherwise the point of a random upper confidence bound is.
+Every query of the policy is charged to the account. With t queries, this one included, the account allows Reinvest's
+point if
+
+    sum of charges <= kappa sqrt(H_t C_1 I_t),
+
+I_t being the information of the t points. A query of Reinvest is charged an upper bound of the regret expected of it,
+E_t[max f] - mu_t(x_t), and adds beta = 2 + 2 log(|D| / 2) to H_t. One of the guard is charged sqrt(zeta_t) sd_t(x_t)
+and adds zeta_t. Then E[R_T] <= max(1, kappa) sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v): docs/policy.md has the proof.
+So kappa = 1: a smaller one would make the guard act more often and prove no more.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from gpmi.policies.improvement import pdf
+from gpmi.policies.policy import TINY, Guarantee, Policy, State
+from gpmi.types import Array
+
+KAPPA = 1.0  # the largest for which the bound is as good as that of the guard's own policy
+DRAWS = 512  # of max f, where the bound without draws does not decide; the proof has their error. The ledger's number
+_SURE = 8.0  # sd: a normal variable exceeds its mean by more with a probability below 1e-15, the rounding
+_HALVINGS = 12  # of an interval of at most 16 sd: the level is then within 0.004 sd of the best one, and any is valid
+
+
+class Account(NamedTuple):
+    """What the guard knows of the policy's queries so far."""
+
+    charged: float = 0.0  # the sum of the charges
+    weight: float = 0.0  # H: beta for each query of Reinvest, zeta for each one of the guard
+    learned: float = 0.0  # C_1 I
+
+    def allows(self, charge: float, weight: float, learned: float) -> bool:
+        """Whether one more query may be charged this much, if it adds `weight` to H and `learned` to C_1 I."""
+        budget = KAPPA * math.sqrt((self.weight + weight) * (self.learned + learned))
+        return self.charged + charge <= budget
+
+
+def beta(size: int) -> float:
+    """2 + 2 log(|D| / 2), the mean of zeta, for |D| = `size` >= 2 points."""
+    return 2.0 + 2.0 * math.log(size / 2.0)
+
+
+def draw_zeta(size: int, rng: np.random.Generator) -> float:
+    """zeta with P(zeta > u) = min(1, |D| / 2 exp(-u / 2)), for |D| = `size` >= 2 (Takeno et al. 2023)."""
+    return 2.0 * math.log(size / 2.0) + float(rng.exponential(2.0))
+
+
+def learned(var: Array, noise_var: float, largest: float) -> Array:
+    """C_1 times the information of points with the variances var (n,), each before its own value: at least var.
+
+    C_1 = 2 v / log(1 + v / noise_var), where v = `largest` bounds every variance of the prior.
+    """
+    result: Array = largest * np.log1p(var / noise_var) / math.log1p(largest / noise_var)
+    return result
+
+
+def mean_of_maximum(mu: Array, var: Array) -> float:
+    """An upper bound of E[max f], where f(x_i) ~ N(mu_i, var_i) with any correlations. O(m).
+
+    For every level c, max f <= c + sum_i (f(x_i) - c)^+, whose mean has a closed form. The best c is where the
+    probabilities of f(x_i) > c sum to 1; it is found by halving an interval.
+    """
+    from scipy.special import ndtr
+
+    sd = np.sqrt(np.maximum(var, TINY))
+    low = float(np.max(mu - _SURE * sd))
+    above = mu + _SURE * sd >= low  # the others add less than the rounding at any c >= low
+    mu, sd = mu[above], sd[above]
+    high = float(np.max(mu + _SURE * sd))
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if float(ndtr((mu - middle) / sd).sum()) > 1.0 else (low, middle)
+    z = (mu - low) / sd
+    return low + float(np.sum(sd * (pdf(z) + z * ndtr(z))))
+
+
+def error_of_draws(sd: float, t: int) -> float:
+    """What is added to the mean of DRAWS draws of max f so that it is an upper bound, up to a mean error that is small.
+
+    The mean of N draws is below its expectation by more than e with a probability of at most exp(-N e^2 / (2 sd^2)),
+    where sd is the largest of the standard deviations of f(x) (Borell, Tsirelson, Ibragimov, Sudakov). This is the e
+    for which that is 1 / (t + 1)^2.
+    """
+    return sd * math.sqrt(4.0 * math.log(t + 1.0) / DRAWS)
+
+
+@dataclass(frozen=True)
+class RandomUCB(Policy):
+    """phi = sqrt(zeta var) with a zeta drawn anew for every query: IRGP-UCB, what the guard plays."""
+
+    zeta: float
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        True,
+        "E[R_T] <= sqrt(C_1 beta T gamma_T), beta = 2 + 2 log(|D| / 2), if zeta is drawn anew for every query.",
+        "f drawn from the GP prior, kernel and noise_var > 0 known, finite set",
+        "Takeno, Inatsu, Karasuyama 2023",
+    )
+    grows_with_var: ClassVar[bool] = True
+
+    def phi(self, var: Array, state: State) -> Array:
+        return np.sqrt(self.zeta * var)
+
+    def slope(self, var: Array, state: State) -> Array:
+        return np.sqrt(self.zeta / np.maximum(var, TINY)) / 2.0
