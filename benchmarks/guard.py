@@ -243,7 +243,8 @@ settings. gamma_T is exact for the arms and the upper end of the greedy bracket 
 
 R_T against Reinvest without a guard, with the same draws and noise, ± half the 95 % interval of the difference, and in
 how many of the T queries the guard acted on average. "As proposed": only the queries of Reinvest are charged, the
-budget has I_(t-1), so that the policy's first query is always the guard's, and the guard plays Thompson points. A kappa below 1 has no smaller bound; it is here to show what happens when the guard acts.
+budget has I_(t-1), so that the policy's first query is always the guard's, and the guard plays Thompson points. A kappa
+below 1 has no smaller bound; it is here to show what happens when the guard acts.
 
 {change}
 
