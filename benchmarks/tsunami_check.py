@@ -223,9 +223,9 @@ def check_table() -> tuple[list[str], bool]:
         "## The table",
         "",
         f"{len(table)} simulations of a Sobol design. Amplification against a bare beach: minimum, quartiles and "
-        f"maximum {quantiles}; above 1 in {100 * np.mean(amplification > 1.0):.0f} %, above 1.1 in {100 * np.mean(amplification > 1.1):.0f} % of "
-        "them. The original study reports amplification of up to 70 % and protection never; here the island protects "
-        "from short waves.",
+        f"maximum {quantiles}; above 1 in {100 * np.mean(amplification > 1.0):.0f} %, above 1.1 in "
+        f"{100 * np.mean(amplification > 1.1):.0f} % of them. The original study reports amplification of up to 70 % "
+        "and protection never; here the island protects from short waves.",
         "",
         "| omega, rad/s | rows | mean | minimum | maximum | above 1 |",
         "|---|---|---|---|---|---|",

@@ -343,7 +343,7 @@ def test_the_bounds_have_the_exact_gamma_of_arms_and_the_certificate_s_of_the_li
     arms = paper.bounds_of("arms", 2000)
     assert arms.gamma.low == arms.gamma.high == pytest.approx(gamma) == pytest.approx(207.4, abs=0.05)
     assert arms.claimed == pytest.approx(5.0 * np.sqrt(alpha * c1 * gamma) + 4.0 * np.sqrt(alpha))
-    assert arms.kept == pytest.approx(np.sqrt(c1 * (2 + 2 * np.log(25)) * 2000 * gamma) + 0.02)
+    assert arms.kept == pytest.approx(2 * np.sqrt(c1 * (2 + 2 * np.log(25)) * 2000 * gamma) + 0.02)
     line, source = paper.bounds_of("line", 60), ERRATUM["line"]
     greedy = theory.greedy(source.kernel, 0.01, source.x, 60)
     assert line.gamma == pytest.approx((greedy.information[-1], greedy.certificate[-1]), rel=1e-2)  # ties fall apart

@@ -45,7 +45,7 @@ class Reinvest(Policy):
 
     guarantee: ClassVar[Guarantee] = Guarantee(
         True,
-        "with the guard E[R_T] <= sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v) for every T, beta = 2 + 2 log(|D| / 2). "
+        "with the guard E[R_T] <= 2 sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v) for every T, beta = 2 + 2 log(|D| / 2). "
         "Without it almost surely every point is queried again and again, and R_T <= sum over suboptimal x of "
         "4 noise_var alpha_T / gap(x) + a finite random constant: R_T = O(log T). No rate uniform in f; the constant "
         "may be huge.",

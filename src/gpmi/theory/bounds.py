@@ -159,7 +159,7 @@ def gp_ucb(gamma: float, horizon: int, *, noise_var: float, delta: float, size: 
 
 
 def reinvest(gamma: float, horizon: int, *, noise_var: float, size: int, variance: float = 1.0) -> Bound:
-    """sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v), beta = 2 + 2 log(|D| / 2): aim="earn" on |D| = `size` points. Stands.
+    """2 sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v), beta = 2 + 2 log(|D| / 2): aim="earn" on |D| = `size` points. Stands.
 
     It bounds the mean of R_T over draws of f, for every T. The last term is for the draws of max f that the guard may
     need. docs/policy.md has the proof.
@@ -168,11 +168,11 @@ def reinvest(gamma: float, horizon: int, *, noise_var: float, size: int, varianc
     total = c1(noise_var, variance) * guard.beta(size) * horizon * _gamma(gamma)
     return Bound(
         "Reinvest with its guard",
-        math.sqrt(total) + 0.02 * math.sqrt(variance),
-        "sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v), beta = 2 + 2 log(|D| / 2)",
+        guard.KAPPA * math.sqrt(total) + 0.02 * math.sqrt(variance),
+        "2 sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v), beta = 2 + 2 log(|D| / 2)",
         "stands",
-        "Reinvest chooses while the regret expected of its queries keeps within the bound of IRGP-UCB, which chooses "
-        "otherwise.",
+        "Reinvest chooses while the regret expected of its queries keeps within twice the bound of IRGP-UCB, which "
+        "chooses otherwise.",
         "D is finite, values are told one by one, and rows may be asked again.",
         "f drawn from the GP prior with k(x, x) <= variance, normal noise, kernel and noise_var > 0 given",
         "this project, docs/policy.md; Takeno, Inatsu, Karasuyama 2023 for IRGP-UCB",
