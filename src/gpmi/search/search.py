@@ -56,7 +56,10 @@ class Search:
         return self._best_row(objective, told, taken, rng, normals)
 
     def moments(self, told: Posterior, anchor: Posterior) -> tuple[Array, Array] | None:
-        """mu and var of `told` at all candidates, (m,) each; None if there are too many to keep them. O(n m)."""
+        """mu and var of `told` at all candidates, (m,) each; None if there are too many to keep them.
+
+        O(n m) where those of the query before are kept, else O(n^2 m).
+        """
         rows = self._space.rows
         assert rows is not None
         self._start_from(anchor)
