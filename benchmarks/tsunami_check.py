@@ -298,7 +298,8 @@ def check_convergence() -> tuple[list[str], bool]:
         "|---|---|---|---|---|---|---|---|",
     ]
     errors, outer = [], []
-    base = tsunami.Settings()
+    first = rows()[0]
+    base = tsunami.Settings(**{name: first[name] for name in tsunami.Settings.__dataclass_fields__})  # the table's
     larger = replace(base, before=2 * base.before, beside=2 * base.beside, after=2 * base.after, late=2 * base.late)
     for name, point in POINTS.items():
         found = {}
