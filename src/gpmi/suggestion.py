@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +12,9 @@ import numpy as np
 from gpmi.cube import far_apart
 from gpmi.model import Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
-from gpmi.policies import Find, Policy
+from gpmi.policies import Find, Policy, Reinvest, guard
 from gpmi.prior.schedule import Priors
+from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Found, Objective
 from gpmi.search.screens import Design
 from gpmi.search.search import Search
@@ -21,6 +23,7 @@ from gpmi.trials import Log, Origin
 from gpmi.types import Array, Event, Point
 
 SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths of the box: that of the lock-in alarm
+GUARD = 1  # tells the guard's random numbers from those of the search
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
@@ -105,6 +108,7 @@ def by_policy(
             return best(policy, failed)
 
     allowed = failed if repeats else log.rows
+    charged: dict[str, Any] = {}
     if isinstance(policy, Find):
         used, scored, found = best(policy.first, allowed)
         if _is_known(found.row, setting.space, log):
@@ -112,7 +116,9 @@ def by_policy(
             if _is_known(found.row, setting.space, log) and _is_repetition(setting.space, log):
                 used, scored, found = unknown(policy.last)
     else:
-        used, scored, found = best(policy, allowed)
+        used, scored, found = choice = best(policy, allowed)
+        if isinstance(policy, Reinvest) and repeats:
+            (used, scored, found), charged = _guarded(choice, model, log, search, best, allowed)
     mu, sd = model.in_units_of_y(found.mu, math.sqrt(found.var))
     below = scored.state.best_mean - found.mu  # the best mean at a told point
     said = {
@@ -121,8 +127,56 @@ def by_policy(
         "phi": found.score - found.mu if used.additive else None,
         "gamma_hat": scored.state.gamma_hat,
         "explored": not log.told or below > math.sqrt(scored.posterior.noise_var),
+        **charged,
     }
     return Suggestion(setting.space.decode(found.row), "policy", said, (*scored.posterior.events, *found.events))
+
+
+def _guarded(
+    choice: Choice,
+    model: Model,
+    log: Log,
+    search: Search,
+    best: Callable[[Policy, Mapping[int, Array]], Choice],
+    allowed: Mapping[int, Array],
+) -> tuple[Choice, dict[str, Any]]:
+    """Reinvest's choice, or that of the guard if its account does not allow it; and what the trial says of it.
+
+    Only on a finite set with a given prior and noise. The account is read off the log. O(n + m) beyond the moments.
+    """
+    rows, posterior, found = model.setting.space.rows, choice.scored.posterior, choice.found
+    if rows is None or len(rows) < 2 or not model.setting.priors.given or posterior.noise_var == 0.0:
+        return choice, {}
+    moments = search.moments(model.posterior, model.anchor)
+    if moments is None:
+        event = Event("no guard", f"{len(rows)} candidates are too many for the guard of the bound")
+        return choice._replace(found=replace(found, events=(*found.events, event))), {}
+    mu, var = moments
+    largest, size = float(posterior.kernel.diagonal(rows).max()), len(rows)
+    trials = [log[number] for number in (*log.told, *log.failed, *log.pending)]
+    counted = np.array([trial.charge is not None and trial.status != "failed" for trial in trials], dtype=bool)
+    charges = [(trial.charge or 0.0, trial.zeta or guard.beta(size)) for trial in trials if trial.charge is not None]
+    told = guard.learned(posterior.predictive_var[counted], posterior.noise_var, largest)
+    account = guard.Account(sum(c for c, _ in charges), sum(w for _, w in charges), float(told.sum()))
+    gain = float(guard.learned(np.array([found.var]), posterior.noise_var, largest)[0])
+
+    def may_cost(charge: float) -> bool:
+        return account.allows(charge, guard.beta(size), gain)
+
+    rng = np.random.default_rng([model.setting.seed, model.n, len(log.failed) + len(log.pending), GUARD])
+    charge = max(guard.mean_of_maximum(mu, var) - found.mu, 0.0)
+    if not may_cost(charge):
+        drawn = drawn_maximum(model.posterior, rows, mu, var, guard.DRAWS, rng)
+        if drawn is not None:
+            error = guard.error_of_draws(math.sqrt(float(var.max())), len(charges) + 1)
+            charge = min(charge, max(drawn + error - found.mu, 0.0))
+    if may_cost(charge):
+        return choice, {"charge": charge}
+    zeta = guard.draw_zeta(size, rng)
+    choice = best(guard.RandomUCB(zeta), allowed)
+    event = Event("guard", "Reinvest had used up what its bound allows; the guard chose a query")
+    found = replace(choice.found, events=(*choice.found.events, event))
+    return choice._replace(found=found), {"charge": found.score - found.mu, "zeta": zeta}
 
 
 def _is_known(row: Array, space: Space, log: Log, count: int | None = None) -> bool:

@@ -40,6 +40,9 @@ class Trial:
     phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi
     gamma_hat: float | None = None  # the gamma_hat that phi_t was computed with
     explored: bool | None = None  # whether mu was more than one sd of the noise below the best mean at a told point
+    # Of the guard of aim="earn" (`gpmi.policies.guard`), in units of y; None where there is no guard:
+    charge: float | None = None  # what the account was charged for this query
+    zeta: float | None = None  # the weight with which the guard chose it; None where it let the policy choose
     # Under the model of the policy's last choice, extended by the values told since:
     surprise: float | None = None  # (y - mu) / sqrt(var + noise_var)
     information: float | None = None  # what y tells about f, log(1 + var / noise_var) / 2, in nats
@@ -228,7 +231,9 @@ def names_a_trial(x: Any) -> TypeGuard[Trial | int]:
     return isinstance(x, Trial | int | np.integer) and not isinstance(x, bool | np.timedelta64)
 
 
-SAID = ("mu", "sd", "phi", "gamma_hat", "explored", "surprise", "information", "asked")  # kept when a run is replayed
+SAID = (  # kept when a run is replayed
+    *("mu", "sd", "phi", "gamma_hat", "explored", "charge", "zeta", "surprise", "information", "asked"),
+)
 
 
 def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
