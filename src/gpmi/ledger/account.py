@@ -7,7 +7,7 @@ of its own and changes nothing. The regret needs joint draws of f, which are mad
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -17,6 +17,7 @@ from gpmi import checks
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import moments_in_chunks
+from gpmi.ledger.averaged import Foreseen, averaged, inflation
 from gpmi.ledger.calibration import Calibration, judge
 from gpmi.ledger.maxima import most_likely_better, spread_of_difference
 from gpmi.ledger.regret import Regret, drawn, repeats
@@ -87,6 +88,7 @@ class Memory:
 
     regrets: dict[int, Regret]  # by the number of values
     past: dict[int, Step]  # the steps before the last, by t: threads may fill it at the same time
+    foreseen: Foreseen = field(default_factory=Foreseen)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,8 +170,20 @@ class Ledger:
             model = self.model_after(t)
             chosen = np.array([trial.origin == "policy" for trial in self.trials[:t]], dtype=bool)
             rng = np.random.default_rng([self.setting.seed, t, 0, 1])  # no suggestion draws from it
-            self.memory.regrets[t] = drawn(model, self.rows[:t][chosen], self.orientation.normals(rng))
+            mixture = self._mixture(model, t)
+            self.memory.regrets[t] = drawn(model, mixture, self.rows[:t][chosen], self.orientation.normals(rng))
         return self.memory.regrets[t]
+
+    def _mixture(self, model: Model, t: int) -> tuple[Posterior, ...]:
+        """The posteriors with equal weights whose mixture is believed after t values."""
+        if self.setting.priors.given:
+            return model.mixture
+        x, y, warp = self.rows[:t], self.values[:t], model.warp
+        return averaged(self.setting, x, y, warp, inflation(self._residuals(model, t)))
+
+    def _residuals(self, model: Model, t: int) -> Array:
+        """The residuals of the first t values as the averaged prediction of a learned prior foresaw them."""
+        return self.memory.foreseen(self.setting, self.rows[:t], self.values[:t], model.warp)
 
     @one_blas_thread
     def is_below(self, eps: float, level: float = 0.95) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from gpmi import checks
+from gpmi.gp.posterior import Posterior
 from gpmi.ledger.maxima import draw_maxima
 from gpmi.model import Model
 from gpmi.text import aligned, interval, regret_lines
@@ -35,9 +37,12 @@ class Regret:
     simple: Array  # (DRAWS or PATHS,), max f - f(recommended)
     cumulative: Array  # (DRAWS or PATHS,), the sum over the policy's queries x_s of max f - f(x_s)
     how: str  # how max f was drawn, and what is approximate about it
+    learned: bool  # whether the prior is learned: then the interval begins at 0
 
     def interval(self, level: float = 0.95) -> Interval:
         """A credible interval for the simple regret: `credible_interval`."""
+        if self.learned:
+            return Interval(0.0, float(np.quantile(self.simple, checks.probability("level", level))))
         return credible_interval(self.simple, level)
 
     def probability_below(self, eps: float) -> float:
@@ -67,17 +72,18 @@ def credible_interval(draws: Array, level: float) -> Interval:
     return Interval(low, high) if high - low < one_sided else Interval(0.0, one_sided)
 
 
-def drawn(model: Model, queries: Array, rng: np.random.Generator) -> Regret:
-    """Joint draws of max f, of f at the recommended point and at the policy's `queries` (k, d), under the model."""
+def drawn(model: Model, mixture: Sequence[Posterior], queries: Array, rng: np.random.Generator) -> Regret:
+    """Joint draws of max f, of f at the recommended point and at the policy's `queries` (k, d), under a mixture."""
     space, seed = model.setting.space, model.setting.seed
     at = np.concatenate([model.recommended[None], queries])
-    size = -(-(DRAWS if space.rows is not None else PATHS) // len(model.mixture))
-    parts = [draw_maxima(posterior, space, at, size, rng, seed) for posterior in model.mixture]
+    size = -(-(DRAWS if space.rows is not None else PATHS) // len(mixture))
+    parts = [draw_maxima(posterior, space, at, size, rng, seed) for posterior in mixture]
     best = model.warp.inverse(np.concatenate([part.best for part in parts]))
     values = model.warp.inverse(np.concatenate([part.at for part in parts]))
     gaps = np.maximum(best[:, None] - values, 0.0)
-    how = parts[0].how + (f"; under {len(model.members)} draws of the prior" if model.members else "")
-    return Regret(model.n, space.decode(model.recommended), gaps[:, 0], gaps[:, 1:].sum(axis=1), how)
+    how = parts[0].how + (f"; under {len(mixture)} draws of the prior" if len(mixture) > 1 else "")
+    learned = not model.setting.priors.given
+    return Regret(model.n, space.decode(model.recommended), gaps[:, 0], gaps[:, 1:].sum(axis=1), how, learned)
 
 
 def repeats(queries: Array, same: float) -> int:
