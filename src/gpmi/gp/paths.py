@@ -84,10 +84,10 @@ class Frame(NamedTuple):
         var = var - np.einsum("ij,ij->j", given, given)
         return bool(np.any(var > _OPEN**2 * self.posterior.kernel.diagonal(probes)))
 
-    def paths(self, size: int, rng: np.random.Generator, *, rough: bool) -> Paths:
+    def paths(self, size: int, rng: np.random.Generator, *, rough: bool, count: int = FEATURES) -> Paths:
         """Draw `size` paths. O(size (n + K) (n + K + F)).
 
-        If `rough`, random features make a path vary between the points z as a draw of the posterior does. Otherwise,
+        If `rough`, `count` random features make a path vary between the points z as a draw of the posterior does. Otherwise,
         and if the kernel has no random features, a path is the conditional mean between the points.
         """
         posterior = self.posterior
@@ -96,7 +96,7 @@ class Frame(NamedTuple):
         off_z, off_x = values - posterior.mean, np.tile((posterior.y - posterior.mean)[:, None], size)
         features, w = None, np.empty((0, size))
         if rough:
-            features = random_features(posterior.kernel, self.z.shape[1], FEATURES, rng)
+            features = random_features(posterior.kernel, self.z.shape[1], count, rng)
         if features is not None:
             w = rng.standard_normal((features(self.z[:1])[0].shape[1], size))
             off_z = off_z - features(self.z)[0] @ w - self.blur[:, None] * rng.standard_normal(values.shape)

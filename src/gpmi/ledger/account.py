@@ -17,7 +17,7 @@ from gpmi import checks
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import moments_in_chunks
-from gpmi.ledger.averaged import Foreseen, averaged, inflation
+from gpmi.ledger.averaged import Foreseen, Values, inflation
 from gpmi.ledger.calibration import Calibration, judge
 from gpmi.ledger.maxima import most_likely_better, spread_of_difference
 from gpmi.ledger.regret import Regret, drawn, repeats
@@ -178,12 +178,9 @@ class Ledger:
         """The posteriors with equal weights whose mixture is believed after t values."""
         if self.setting.priors.given:
             return model.mixture
-        x, y, warp = self.rows[:t], self.values[:t], model.warp
-        return averaged(self.setting, x, y, warp, inflation(self._residuals(model, t)))
-
-    def _residuals(self, model: Model, t: int) -> Array:
-        """The residuals of the first t values as the averaged prediction of a learned prior foresaw them."""
-        return self.memory.foreseen(self.setting, self.rows[:t], self.values[:t], model.warp)
+        values = Values(self.setting, self.rows[:t], self.values[:t], model.warp)
+        foreseen = self.memory.foreseen
+        return values.posteriors(foreseen.drawn(values), t, inflation(foreseen(values)))
 
     @one_blas_thread
     def is_below(self, eps: float, level: float = 0.95) -> bool:

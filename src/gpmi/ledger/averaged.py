@@ -8,6 +8,7 @@ variances are raised to what they show.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,48 +19,122 @@ from gpmi.prior.fit import Prior
 from gpmi.prior.warp import Warp
 from gpmi.types import Array
 
-FIRST = 4  # values from which the first residuals are foreseen: with fewer a draw of the prior is only its hyper-prior
-_BELIEF = 5.0  # the variances count as confirmed by this many residuals of mean square 1; chosen on draws
+FIRST = 4  # values before the first that is foreseen, at least: with fewer a draw is one of the hyper-prior
+_ALIVE = 0.5  # effective share of the draws below which they are moved: the usual choice for particle filters
+_BELIEF = 5.0  # the variances count as confirmed by this many residuals of mean square 1: issue 13, on draws
+
+
+class Values(NamedTuple):
+    """The values told: y (n,) at x (n, d), modelled as warp(y)."""
+
+    setting: Setting
+    x: Array
+    y: Array
+    warp: Warp
+
+    def posteriors(self, drawn: tuple[Prior, ...], n: int, factor: float = 1.0) -> tuple[Posterior, ...]:
+        """The posterior given the first n values under each draw, with all variances multiplied by a factor."""
+        z = self.warp(self.y[:n])
+        return tuple(_inflated(prior, factor).condition(self.x[:n], z) for prior in drawn)
+
+
+class Particles(NamedTuple):
+    """Draws of the prior given the first n values, with equal weights."""
+
+    n: int
+    drawn: tuple[Prior, ...]
+
+    def ahead(self, values: Values, end: int) -> tuple[Array, Array]:
+        """How the draws foresaw values n + 1 to `end`: residuals and log densities, (draws, end - n). O(end^3) each.
+
+        Each value is predicted from all before it, under a prior that knew only the first n.
+        """
+        posteriors = values.posteriors(self.drawn, end)
+        z = np.array([posterior.whitened[self.n :] for posterior in posteriors])
+        pivots = np.array([posterior.factor.diagonal[self.n :] for posterior in posteriors])
+        return z, -0.5 * z**2 - np.log(pivots)
+
+    def moved(self, values: Values, n: int, log_weights: Array) -> Particles:
+        """Draws given the first n values: resampled by their weights, then moved."""
+        weights = np.exp(log_weights - log_weights.max())
+        shares = (np.arange(len(weights)) + 0.5) / len(weights) * float(weights.sum())
+        picked = np.minimum(np.searchsorted(np.cumsum(weights), shares), len(weights) - 1)
+        before = tuple(self.drawn[i] for i in picked)
+        return Particles(n, values.setting.priors.moved(n, values.x, values.y, before))
 
 
 @dataclass(eq=False)
 class Foreseen:
-    """What a run's residuals were computed from, so that the next value costs O(n^2) for each draw of the prior."""
+    """Residuals of a run under the averaged prediction, kept so that the next value costs little."""
 
-    members: dict[tuple[int, Warp], tuple[Posterior, ...]] = field(default_factory=dict)  # by anchor, extended
-    residuals: dict[tuple[int, Warp], float] = field(default_factory=dict)  # by the number of the value
+    particles: dict[tuple[Warp, int], Particles] = field(default_factory=dict)  # by the value at which they began
+    residuals: dict[tuple[Warp, int], list[float]] = field(default_factory=dict)
 
-    def __call__(self, setting: Setting, x: Array, y: Array, warp: Warp) -> Array:
-        """The one-step residuals of warp(y) at x (n, d), from value FIRST + 1 on.
+    def __call__(self, values: Values) -> Array:
+        """The one-step residuals of the latter half of the values, or of a little more: from value `begin` on.
 
-        Value s is predicted from all values before it, under draws of the prior that knew only the first a values: a is
-        the largest power of 2 below s. The draws have equal weights. (y - mean) / sd, both those of the mixture.
+        Each is predicted from all values before it, averaged over draws of the prior that did not know it. The draws
+        are weighted by how well they foresaw the values since they were made. When less than half of them count, they
+        are resampled and moved. A residual is the normal quantile of the probability of a smaller value: N(0, 1) if
+        the averaged prediction is right, which itself is not normal.
         """
-        z, n = warp(y), len(y)
-        for s in range(FIRST, n):
-            if (s, warp) not in self.residuals:
-                self.residuals[s, warp] = self._residual(setting, x, y, z, s, warp)
-        return np.array([self.residuals[s, warp] for s in range(FIRST, n)])
+        n = len(values.y)
+        if n <= FIRST:
+            return np.empty(0)
+        key = values.warp, begin(n)
+        found = self.residuals.setdefault(key, [])
+        while len(found) < n - key[1]:
+            done, particles = key[1] + len(found), self.particles.get(key)
+            if particles is None:
+                particles = Particles(done, values.setting.priors.drawn(done, values.x, values.y, values.warp))
+            self.particles[key] = self._advance(values, particles, done, found)
+        return np.array(found[: n - key[1]])
 
-    def _residual(self, setting: Setting, x: Array, y: Array, z: Array, s: int, warp: Warp) -> float:
-        anchor = 1 << (s.bit_length() - 1)
-        members = self.members.get((anchor, warp))
-        if members is None:
-            drawn = setting.priors.draws(anchor, x, y, warp)
-            members = tuple(prior.posterior().condition(x[:anchor], z[:anchor]) for prior in drawn)
-        while members[0].n <= s:
-            k = members[0].n
-            members = tuple(member.condition(x[k], z[k : k + 1]) for member in members)
-        self.members[anchor, warp] = members
-        mu, var = np.array([_foreseen(member, s) for member in members]).T
-        return float((z[s] - mu.mean()) / np.sqrt(var.mean() + mu.var()))
+    def _advance(self, values: Values, particles: Particles, done: int, found: list[float]) -> Particles:
+        """Append residuals after value `done`, up to the last value or to where the draws are worn out; move these."""
+        end = min(len(values.y), 2 * particles.n)
+        z, densities = particles.ahead(values, end)
+        for s in range(done, end):
+            k = s - particles.n
+            log_weights = densities[:, :k].sum(axis=1)
+            found.append(_normal_quantile(z[:, k], log_weights))
+            after = log_weights + densities[:, k]
+            if _alive(after) < _ALIVE or s + 1 == 2 * particles.n:
+                return particles.moved(values, s + 1, after)
+        return particles
+
+    def drawn(self, values: Values) -> tuple[Prior, ...]:
+        """Draws of the prior given all values, with equal weights: those behind the residuals, moved once more."""
+        n = len(values.y)
+        if n <= FIRST:
+            return values.setting.priors.drawn(n, values.x, values.y, values.warp)
+        self(values)
+        particles = self.particles[values.warp, begin(n)]
+        if particles.n > n:  # the run went on since
+            return Foreseen().drawn(values)
+        if particles.n == n:
+            return particles.drawn
+        return particles.moved(values, n, particles.ahead(values, n)[1].sum(axis=1)).drawn
 
 
-def _foreseen(posterior: Posterior, s: int) -> tuple[float, float]:
-    """The mean and the variance of observation s, noise included, as predicted from those before it. O(n)."""
-    row = posterior.factor.row(s)
-    pivot = float(row[-1])
-    return float(posterior.y[s]) - pivot * float(posterior.whitened[s]), pivot**2
+def begin(n: int) -> int:
+    """The number of values before the first that is foreseen, if there are n: the largest power of 2 up to n / 2."""
+    return max(FIRST, 1 << (max(1, n // 2).bit_length() - 1))
+
+
+def _alive(log_weights: Array) -> float:
+    """The effective share of the draws: (sum w)^2 / sum w^2 by their number."""
+    weights = np.exp(log_weights - log_weights.max())
+    return float(weights.sum() ** 2 / (weights @ weights)) / len(weights)
+
+
+def _normal_quantile(z: Array, log_weights: Array) -> float:
+    """The normal quantile of sum_m w_m P(N(0, 1) < z_m); exact far out in both tails."""
+    from scipy.special import log_ndtr, logsumexp, ndtri_exp
+
+    total = logsumexp(log_weights)
+    below, above = (float(logsumexp(log_weights + log_ndtr(sign * z)) - total) for sign in (1.0, -1.0))
+    return float(ndtri_exp(below) if below < above else -ndtri_exp(above))
 
 
 def inflation(z: Array) -> float:
@@ -67,16 +142,13 @@ def inflation(z: Array) -> float:
     return max(1.0, (_BELIEF + float(z @ z)) / (_BELIEF + len(z)))
 
 
-def inflated(prior: Prior, factor: float) -> Posterior:
-    """The posterior without observations, the variances of f and of the noise multiplied by a factor."""
+def _inflated(prior: Prior, factor: float) -> Posterior:
+    """The posterior without observations, the variances of f and of the noise multiplied by a factor.
+
+    What is given stays: where only the noise is learned, nothing is multiplied.
+    """
     kernel = prior.kernel
-    if isinstance(kernel, Lifted):
-        kernel = Lifted(kernel.base, factor * kernel.factor, kernel.constant)
-        return Posterior.prior(kernel, factor * prior.noise_var, prior.mean)
-    return prior.posterior()
-
-
-def averaged(setting: Setting, x: Array, y: Array, warp: Warp, factor: float) -> tuple[Posterior, ...]:
-    """The posteriors of warp(y) given y at x (n, d) under draws of the prior. Their mixture is what is believed."""
-    point, z = setting.priors.point(len(y)), warp(y)
-    return tuple(inflated(prior, factor).condition(x, z) for prior in setting.priors.draws(point, x, y, warp))
+    if not isinstance(kernel, Lifted):
+        return prior.posterior()
+    kernel = Lifted(kernel.base, factor * kernel.factor, kernel.constant)
+    return Posterior.prior(kernel, factor * prior.noise_var, prior.mean)

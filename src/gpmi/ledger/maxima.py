@@ -32,9 +32,9 @@ _WIDE = 4  # parameters from which on a maximum is hard to find: a larger screen
 _SCREEN, _SCREEN_WIDE = 9, 11  # log2 of the points of the screen
 _STARTS, _STARTS_WIDE = 3, 8  # points from which a path is climbed
 _CELLS = 64  # into which the points are divided, to find starts that are not all on one peak
-_ROUNDS_ALL = 4  # steps of all climbs of a path
+_ROUNDS_ALL = 3  # steps of all climbs of a path
 _ROUNDS_BEST_OF = 2  # climbs of a path that go on after that
-_ROUNDS = 10  # for so many steps; a rough maximum is enough
+_ROUNDS = 9  # for so many steps; a rough maximum is enough
 _LEVELS = 64  # levels of one discrete parameter that are tried, at most
 
 _TINY = 1e-300  # keeps a quotient finite where its denominator is 0
@@ -93,12 +93,13 @@ def _on_a_box(
     probes = space.from_unit(sobol(space.unit_dim, 7, (seed, 2)))
     rough = frame.leaves_open(probes[_most_plausible(posterior, probes)])
     groups = _GROUPS if rough and size >= _GROUPS * _FEW_PATHS else 1
+    count = FEATURES if size >= _GROUPS * _FEW_PATHS else FEATURES // 2
     best, values = [], []
     for _ in range(groups):
-        paths = frame.paths(-(-size // groups), rng, rough=rough)
+        paths = frame.paths(-(-size // groups), rng, rough=rough, count=count)
         best.append(_maxima(paths, space, screen[limit:], _STARTS_WIDE if wide else _STARTS))
         values.append(paths.values[: len(at)].T)
-    between = f"{groups} sets of {FEATURES} random features" if rough else "their conditional mean"
+    between = f"{groups} sets of {count} random features" if rough else "their conditional mean"
     how = f"posterior paths through {len(frame.z)} points, continued by {between} and climbed; a lower bound"
     return Maxima(np.concatenate(best)[:size], np.concatenate(values)[:size], how)
 

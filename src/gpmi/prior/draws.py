@@ -6,57 +6,96 @@ not the most probable one, the evidence decides whatever the policy's fit is, an
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpmi.gp.lifted import Lifted
 from gpmi.prior.criterion import NO_FIT, Criterion, Setting
 from gpmi.prior.data import FIT_POINTS, standardised, subset
 from gpmi.prior.fit import Prior, noise_density
-from gpmi.prior.search import ROUNDS, chain, descend, start
+from gpmi.prior.search import ROUNDS, Peak, chain, descend, start
 from gpmi.prior.warp import Warp
 from gpmi.types import Array
 
-# Draws of the prior. A mixture of 16 covers as well as one of 64 (docs/benchmarks/ledger.md), and its cost is
-# proportional to it.
+# Draws of the prior; what depends on them costs in proportion. The smallest number that covers well (issue 13 of the
+# project's log; docs/benchmarks/ledger.md has the coverage).
 DRAWS = 16
 _BURN_IN = 4  # draws that are left out, because the chain starts at the peak; our choice
 
 
+class Posed(NamedTuple):
+    """The problem of drawing the prior of warp(y), in standardised units."""
+
+    setting: Setting
+    criterion: Criterion
+    location: float
+    scale: float
+    warp: Warp
+
+    @staticmethod
+    def of(setting: Setting, x: Array, y: Array, warp: Warp) -> Posed:
+        """For y (n,) at x (n, d)."""
+        rows = subset(y, FIT_POINTS)
+        location, scale, z = standardised(warp(y[rows]))
+        evidence = Setting(setting.template, setting.noise_var, setting.span, setting.groups)
+        return Posed(setting, evidence.criterion(x[rows], z, scale), location, scale, warp)
+
+    def peak(self, near: Prior) -> Peak:
+        """The most probable q, found from an earlier fit, or from the centres where that was of another warp(y)."""
+        criterion, hessian = self.criterion, None if self.setting.loo else near.hessian
+        if near.warp == self.warp:
+            starts = [start(criterion, self.q_of(near), hessian)]
+        else:
+            starts = [start(criterion, q) for q in (criterion.unknowns.centre, criterion.unknowns.noisy)]
+        return min((descend(criterion, begin, ROUNDS) for begin in starts), key=lambda peak: peak.loss)
+
+    def q_of(self, prior: Prior) -> Array:
+        """The q of a prior, within the bounds."""
+        kernel = prior.kernel.base if isinstance(prior.kernel, Lifted) else prior.kernel
+        q = self.criterion.covariance.q_of(kernel, prior.noise_var / self.scale**2)
+        clipped: Array = np.clip(q, self.criterion.unknowns.lo, self.criterion.unknowns.hi)
+        return clipped
+
+    def prior(self, q: Array) -> Prior:
+        """The prior at q, in the user's units: its mean is N(mean of y, variance of y)."""
+        given = self.setting.noise_var
+        noise_var = self.criterion.noise(q) * self.scale**2 if given is None else given
+        kernel = Lifted(self.criterion.covariance.kernel(q), constant=self.scale**2)
+        return Prior(kernel, noise_var, self.location, warp=self.warp)
+
+
 def draws(
-    setting: Setting,
-    x: Array,  # (n, d)
-    y: Array,  # (n,)
-    near: Prior,  # a fit, where the chain starts
-    warp: Warp,
-    rng: np.random.Generator,
+    setting: Setting, x: Array, y: Array, near: Prior, warp: Warp, rng: np.random.Generator
 ) -> tuple[Prior, ...]:
-    """DRAWS draws of the prior of warp(y) given y at x. Each has an unknown mean: N(mean of y, variance of y).
+    """DRAWS draws of the prior of warp(y) given y (n,) at x (n, d), by slice sampling of exp(-surprisal).
 
-    Slice sampling of exp(-surprisal) that starts at the most probable values. A draw takes about six evaluations for
-    every second unknown, each O(n^3).
+    The chain starts at the most probable values, which are looked for from `near`, a fit. A draw takes about five
+    evaluations for each unknown, each O(n^3).
     """
-    rows = subset(y, FIT_POINTS)
-    location, scale, z = standardised(warp(y[rows]))
-    criterion = Setting(setting.template, setting.noise_var, setting.span, setting.groups).criterion(x[rows], z, scale)
-    unknowns = criterion.unknowns
-    starts = [unknowns.centre, unknowns.noisy]
-    if near.warp == warp:
-        starts = [criterion.covariance.q_of(near.kernel, near.noise_var / scale**2)]
-    hessian = near.hessian if near.warp == warp and not setting.loo else None
-    peaks = [descend(criterion, start(criterion, q, hessian), ROUNDS) for q in starts]
-    peak = min(peaks, key=lambda peak: peak.loss)
+    posed = Posed.of(setting, x, y, warp)
+    peak, unknowns = posed.peak(near), posed.criterion.unknowns
     if peak.loss == NO_FIT:
-        return (_prior(setting, criterion, peak.q, location, scale, warp),)
-    apart = -(-len(peak.q) // 2)
-    sampled = chain(criterion.surprisal, unknowns, peak, _BURN_IN + DRAWS, apart, rng)
-    return tuple(_prior(setting, criterion, q, location, scale, warp) for q in sampled[_BURN_IN:])
+        return (posed.prior(peak.q),)
+    sampled = chain(posed.criterion.surprisal, unknowns, peak, _BURN_IN + DRAWS, len(peak.q), rng)
+    return tuple(posed.prior(q) for q in sampled[_BURN_IN:])
 
 
-def _prior(setting: Setting, criterion: Criterion, q: Array, location: float, scale: float, warp: Warp) -> Prior:
-    """The prior at q, in the user's units."""
-    noise_var = criterion.noise(q) * scale**2 if setting.noise_var is None else setting.noise_var
-    kernel = Lifted(criterion.covariance.kernel(q), constant=scale**2)
-    return Prior(kernel, noise_var, location, warp=warp)
+def moved(
+    setting: Setting, x: Array, y: Array, before: tuple[Prior, ...], hessian: Array | None, rng: np.random.Generator
+) -> tuple[Prior, ...]:
+    """Draws of the prior given y (n,) at x (n, d), each moved from a draw by one slice for every second unknown.
+
+    If `before` has the right law already, as draws have that were resampled by their weights, the moves keep it and
+    make equal draws differ. `hessian` is that of a fit nearby; it gives the slices their directions and scales.
+    """
+    posed = Posed.of(setting, x, y, before[0].warp)
+    unknowns, surprisal = posed.criterion.unknowns, posed.criterion.surprisal
+    after = []
+    for prior in before:
+        begin = start(posed.criterion, posed.q_of(prior), hessian)
+        after.append(chain(surprisal, unknowns, begin, 1, -(-len(begin.q) // 2), rng)[-1])
+    return tuple(posed.prior(q) for q in after)
 
 
 def draws_of_noise(setting: Setting, x: Array, y: Array) -> tuple[Prior, ...]:
