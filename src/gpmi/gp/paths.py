@@ -87,8 +87,8 @@ class Frame(NamedTuple):
     def paths(self, size: int, rng: np.random.Generator, *, rough: bool, count: int = FEATURES) -> Paths:
         """Draw `size` paths. O(size (n + K) (n + K + F)).
 
-        If `rough`, `count` random features make a path vary between the points z as a draw of the posterior does. Otherwise,
-        and if the kernel has no random features, a path is the conditional mean between the points.
+        If `rough`, `count` random features make a path vary between the points z as a draw of the posterior does.
+        Otherwise, and if the kernel has no random features, a path is the conditional mean between the points.
         """
         posterior = self.posterior
         normal = rng.standard_normal((len(self.z), size))

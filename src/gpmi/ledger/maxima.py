@@ -6,6 +6,7 @@ of a screen; each draw is then continued to a function on the whole box (a path)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -80,9 +81,7 @@ def draw_maxima(
     return Maxima(best, paths.values[: len(at)].T, how)
 
 
-def _on_a_box(
-    posterior: Posterior, space: Space, at: Array, size: int, rng: np.random.Generator, seed: int
-) -> Maxima:
+def _on_a_box(posterior: Posterior, space: Space, at: Array, size: int, rng: np.random.Generator, seed: int) -> Maxima:
     """Paths through `at` and the most plausible points of a screen, climbed."""
     assert isinstance(space, Parameters)
     wide = space.unit_dim >= _WIDE
@@ -119,16 +118,21 @@ def _most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
     return numbers[np.argsort(-chance, kind="stable")]
 
 
-def most_likely_better(posterior: Posterior, z: Array, row: Array, by: float) -> float:
-    """max over z (m, d) of P(f(z) - f(row) > by), which is a lower bound of P(regret at row > by). O(n^2 m)."""
+def most_likely_better(mixture: Sequence[Posterior], z: Array, row: Array, by: float) -> float:
+    """max over z (m, d) of P(f(z) - f(row) > by), a lower bound of P(regret at row > by). O(n^2 m) for each posterior.
+
+    The posteriors have equal weights.
+    """
     from scipy.special import ndtr
 
-    gap = (moments_in_chunks(posterior, z)[0] - posterior.mu(row)[0]) - by
-    spread = spread_of_difference(posterior, z, row)
-    # Where f(z) and f(row) are the same value, their means differ by rounding only: 1e-12 prior sd is more than that.
-    surely = gap > 1e-12 * np.sqrt(posterior.kernel.diagonal(z))
-    p = np.where(spread == 0.0, surely, ndtr(gap / np.sqrt(np.maximum(spread, _TINY))))
-    return float(p.max())
+    total = np.zeros(len(z))
+    for posterior in mixture:
+        gap = (moments_in_chunks(posterior, z)[0] - posterior.mu(row)[0]) - by
+        spread = spread_of_difference(posterior, z, row)
+        # Where f(z) and f(row) are the same value, their means differ by rounding only: 1e-12 prior sd is more.
+        surely = gap > 1e-12 * np.sqrt(posterior.kernel.diagonal(z))
+        total += np.where(spread == 0.0, surely, ndtr(gap / np.sqrt(np.maximum(spread, _TINY))))
+    return float(total.max()) / len(mixture)
 
 
 def spread_of_difference(posterior: Posterior, z: Array, row: Array) -> Array:
@@ -184,9 +188,7 @@ def _starts(values: Array, unit: Array, starts: int) -> NDArray[np.intp]:
     return picked
 
 
-def _climb(
-    paths: Paths, space: Parameters, z: Array, which: NDArray[np.intp], rounds: int
-) -> tuple[Array, Array]:
+def _climb(paths: Paths, space: Parameters, z: Array, which: NDArray[np.intp], rounds: int) -> tuple[Array, Array]:
     """Towards local maxima over the continuous coordinates: path which[i] from z_i, all of them in lockstep.
 
     Projected gradient steps in units of the kernel's reach. Their length comes from the last two gradients (Barzilai

@@ -1,7 +1,7 @@
 """Draws of what the prior may be, given the observations: what an honest interval is averaged over.
 
-They differ from the draws of fit="mcmc", which a policy averages its score over: the constant mean is integrated out and
-not the most probable one, the evidence decides whatever the policy's fit is, and the chain has forgotten its start.
+They differ from the draws of fit="mcmc", which a policy averages its score over: the constant mean is integrated out
+and not the most probable one, the evidence decides whatever the policy's fit is, and the chain has forgotten its start.
 """
 
 from __future__ import annotations
@@ -65,9 +65,7 @@ class Posed(NamedTuple):
         return Prior(kernel, noise_var, self.location, warp=self.warp)
 
 
-def draws(
-    setting: Setting, x: Array, y: Array, near: Prior, warp: Warp, rng: np.random.Generator
-) -> tuple[Prior, ...]:
+def draws(setting: Setting, x: Array, y: Array, near: Prior, warp: Warp, rng: np.random.Generator) -> tuple[Prior, ...]:
     """DRAWS draws of the prior of warp(y) given y (n,) at x (n, d), by slice sampling of exp(-surprisal).
 
     The chain starts at the most probable values, which are looked for from `near`, a fit. A draw takes about five
