@@ -45,8 +45,14 @@ class Regret:
         It is [0, inf] where the values do not say how much f varies.
         """
         if self.learned:  # one-sided: nearly all misses of a learned prior are above
-            return Interval(0.0, float(np.quantile(self.simple, checks.probability("level", level))))
+            level = checks.probability("level", level)
+            return Interval(0.0, float(np.quantile(self.simple, level)) if self.known else np.inf)
         return credible_interval(self.simple, level)
+
+    @property
+    def known(self) -> bool:
+        """Whether anything can be said: not after one value, nor while all values are equal, if the prior is learned."""
+        return bool(np.isfinite(self.simple).all())
 
     def probability_below(self, eps: float) -> float:
         """The probability that the simple regret is at most eps."""
@@ -55,7 +61,7 @@ class Regret:
     @property
     def in_words(self) -> tuple[str, str]:
         """The 95 % intervals and the medians of the simple and of the cumulative regret."""
-        if not np.isfinite(self.simple).all():
+        if not self.known:
             return UNKNOWN, UNKNOWN
         draws = self.simple, self.cumulative
         first, second = (interval(*credible_interval(draw, 0.95), float(np.median(draw))) for draw in draws)
