@@ -54,14 +54,12 @@ def test_a_lifted_kernel_is_a_number_times_a_kernel_plus_a_constant():
     np.testing.assert_allclose(lifted.diagonal(z), np.diag(lifted(z, z)))
     weights, h = np.random.default_rng(1).random((5, 5)), 1e-6
     weights = weights + weights.T
-    numeric = np.array(
-        [
-            (
-                (lifted.with_theta(lifted.theta + step)(z, z) - lifted.with_theta(lifted.theta - step)(z, z)) * weights
-            ).sum()
-            for step in h * np.eye(len(lifted.theta))
-        ]
-    ) / (2 * h)
+
+    def weighed(theta):
+        return float((lifted.with_theta(theta)(z, z) * weights).sum())
+
+    steps = h * np.eye(len(lifted.theta))
+    numeric = [(weighed(lifted.theta + step) - weighed(lifted.theta - step)) / (2 * h) for step in steps]
     np.testing.assert_allclose(lifted.with_theta_pullback(z)[1](weights), numeric, rtol=1e-5, atol=1e-7)
     for k in range(2):
         step = h * np.eye(2)[k]
@@ -196,7 +194,7 @@ def test_draws_that_foresaw_more_count_more():
 def test_on_draws_of_the_hyper_prior_the_residuals_are_standard_normal():
     """f, its lengthscales, its variance, its noise and its mean are drawn from what the draws assume."""
     residuals, rng = [], np.random.default_rng(0)
-    for seed in range(40):
+    for _ in range(40):
         x = rng.random((26, 2)) * SPAN
         unknowns = Posed.of(FitSetting(DEFAULT, None, SPAN, (0, 1)), x, np.arange(26.0), IDENTITY).criterion.unknowns
         q = np.clip(unknowns.centre + unknowns.width * rng.standard_normal(4), unknowns.lo, unknowns.hi)

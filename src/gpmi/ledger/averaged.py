@@ -20,7 +20,7 @@ from gpmi.prior.warp import Warp
 from gpmi.types import Array
 
 FIRST = 4  # values before the first that is foreseen, at least: with fewer a draw is one of the hyper-prior
-_ALIVE = 0.5  # effective share of the draws below which they are moved: the usual choice for particle filters
+_ALIVE = 0.3  # effective share of the draws below which they are moved; our choice: half is usual, and costs more
 _BELIEF = 5.0  # the variances count as confirmed by this many residuals of mean square 1: issue 13, on draws
 
 
@@ -69,12 +69,13 @@ class Foreseen:
 
     particles: dict[tuple[Warp, int], Particles] = field(default_factory=dict)  # by the value at which they began
     residuals: dict[tuple[Warp, int], list[float]] = field(default_factory=dict)
+    last: dict[tuple[Warp, int], tuple[Prior, ...]] = field(default_factory=dict)  # by the number of values
 
     def __call__(self, values: Values) -> Array:
         """The one-step residuals of the latter half of the values, or of a little more: from value `begin` on.
 
         Each is predicted from all values before it, averaged over draws of the prior that did not know it. The draws
-        are weighted by how well they foresaw the values since they were made. When less than half of them count, they
+        are weighted by how well they foresaw the values since they were made. When too few of them count, they
         are resampled and moved. A residual is the normal quantile of the probability of a smaller value: N(0, 1) if
         the averaged prediction is right, which itself is not normal.
         """
@@ -105,6 +106,12 @@ class Foreseen:
 
     def drawn(self, values: Values) -> tuple[Prior, ...]:
         """Draws of the prior given all values, with equal weights: those behind the residuals, moved once more."""
+        key = values.warp, len(values.y)
+        if key not in self.last:
+            self.last[key] = self._drawn(values)
+        return self.last[key]
+
+    def _drawn(self, values: Values) -> tuple[Prior, ...]:
         n = len(values.y)
         if n <= FIRST:
             return values.setting.priors.drawn(n, values.x, values.y, values.warp)

@@ -29,6 +29,7 @@ _GROUPS = 4  # independent sets of random features: the error of one set is shar
 _FEW_PATHS = 16  # with fewer paths than this in each, one set will do: the paths of other priors have sets of their own
 _FEW = 128  # candidates that are always drawn jointly
 _JOINT = 512  # points of the screen that are drawn jointly where a path cannot be continued by random features
+_SOME = 1024  # points of the screen at which few paths are looked at, those most likely to exceed the largest mean
 _WIDE = 4  # parameters from which on a maximum is hard to find: a larger screen, more climbs
 _SCREEN, _SCREEN_WIDE = 9, 11  # log2 of the points of the screen
 _STARTS, _STARTS_WIDE = 3, 8  # points from which a path is climbed
@@ -86,13 +87,13 @@ def _on_a_box(posterior: Posterior, space: Space, at: Array, size: int, rng: np.
     assert isinstance(space, Parameters)
     wide = space.unit_dim >= _WIDE
     screen = space.from_unit(sobol(space.unit_dim, _SCREEN_WIDE if wide else _SCREEN, (seed, 1)))
-    screen = screen[_most_plausible(posterior, screen)]
+    few = size < _GROUPS * _FEW_PATHS  # the paths of one of many posteriors
+    screen = screen[_most_plausible(posterior, screen)[: _SOME if few else None]]
     limit = 2 * size if has_features(posterior.kernel) else _JOINT
     frame = Frame.of(posterior, np.concatenate([at, screen[:limit]]))
-    probes = space.from_unit(sobol(space.unit_dim, 7, (seed, 2)))
-    rough = frame.leaves_open(probes[_most_plausible(posterior, probes)])
-    groups = _GROUPS if rough and size >= _GROUPS * _FEW_PATHS else 1
-    count = FEATURES if size >= _GROUPS * _FEW_PATHS else FEATURES // 2
+    rough = few or _leaves_open(frame, space, seed)
+    groups = _GROUPS if rough and not few else 1
+    count = FEATURES // 2 if few else FEATURES
     best, values = [], []
     for _ in range(groups):
         paths = frame.paths(-(-size // groups), rng, rough=rough, count=count)
@@ -101,6 +102,12 @@ def _on_a_box(posterior: Posterior, space: Space, at: Array, size: int, rng: np.
     between = f"{groups} sets of {count} random features" if rough else "their conditional mean"
     how = f"posterior paths through {len(frame.z)} points, continued by {between} and climbed; a lower bound"
     return Maxima(np.concatenate(best)[:size], np.concatenate(values)[:size], how)
+
+
+def _leaves_open(frame: Frame, space: Parameters, seed: int) -> bool:
+    """Whether much is open between the points of the frame: at one of 128 probes that may hold the maximum."""
+    probes = space.from_unit(sobol(space.unit_dim, 7, (seed, 2)))
+    return frame.leaves_open(probes[_most_plausible(frame.posterior, probes)])
 
 
 def _most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:

@@ -51,7 +51,7 @@ class Regret:
 
     @property
     def known(self) -> bool:
-        """Whether anything can be said: not after one value, nor while all values are equal, if the prior is learned."""
+        """Whether anything can be said. With a learned prior: not after one value, nor while all are equal."""
         return bool(np.isfinite(self.simple).all())
 
     def probability_below(self, eps: float) -> float:
@@ -83,16 +83,21 @@ def credible_interval(draws: Array, level: float) -> Interval:
     return Interval(low, high) if high - low < one_sided else Interval(0.0, one_sided)
 
 
-def drawn(model: Model, mixture: Sequence[Posterior], queries: Array, rng: np.random.Generator) -> Regret:
-    """Joint draws of max f, of f at the recommended point and at the policy's `queries` (k, d), under a mixture."""
+def drawn(
+    model: Model, mixture: Sequence[Posterior], queries: Array, rng: np.random.Generator, parts: int = 1
+) -> Regret:
+    """Joint draws of max f, of f at the recommended point and at the policy's `queries` (k, d), under a mixture.
+
+    With `parts` there are fewer draws, in proportion: the mixture is one of so many parts of what is believed.
+    """
     space, seed = model.setting.space, model.setting.seed
     at = np.concatenate([model.recommended[None], queries])
-    size = -(-(DRAWS if space.rows is not None else PATHS) // len(mixture))
-    parts = [draw_maxima(posterior, space, at, size, rng, seed) for posterior in mixture]
-    best = model.warp.inverse(np.concatenate([part.best for part in parts]))
-    values = model.warp.inverse(np.concatenate([part.at for part in parts]))
+    size = -(-(DRAWS if space.rows is not None else PATHS) // (parts * len(mixture)))
+    found = [draw_maxima(posterior, space, at, size, rng, seed) for posterior in mixture]
+    best = model.warp.inverse(np.concatenate([one.best for one in found]))
+    values = model.warp.inverse(np.concatenate([one.at for one in found]))
     gaps = np.maximum(best[:, None] - values, 0.0)
-    how = parts[0].how + (f"; under {len(mixture)} draws of the prior" if len(mixture) > 1 else "")
+    how = found[0].how + (f"; under {len(mixture)} draws of the prior" if len(mixture) > 1 else "")
     learned = not model.setting.priors.given
     return Regret(model.n, space.decode(model.recommended), gaps[:, 0], gaps[:, 1:].sum(axis=1), how, learned)
 

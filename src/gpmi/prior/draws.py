@@ -21,6 +21,7 @@ from gpmi.types import Array
 # Draws of the prior; what depends on them costs in proportion. The smallest number that covers well (issue 13 of the
 # project's log; docs/benchmarks/ledger.md has the coverage).
 DRAWS = 16
+_EVERY = 4  # unknowns for each slice of a move: a quarter of the way between two draws of a chain; our choice
 _BURN_IN = 4  # draws that are left out, because the chain starts at the peak; our choice
 
 
@@ -82,7 +83,7 @@ def draws(setting: Setting, x: Array, y: Array, near: Prior, warp: Warp, rng: np
 def moved(
     setting: Setting, x: Array, y: Array, before: tuple[Prior, ...], hessian: Array | None, rng: np.random.Generator
 ) -> tuple[Prior, ...]:
-    """Draws of the prior given y (n,) at x (n, d), each moved from a draw by one slice for every second unknown.
+    """Draws of the prior given y (n,) at x (n, d), each moved from a draw by one slice for every fourth unknown.
 
     If `before` has the right law already, as draws have that were resampled by their weights, the moves keep it and
     make equal draws differ. `hessian` is that of a fit nearby; it gives the slices their directions and scales.
@@ -92,7 +93,7 @@ def moved(
     after = []
     for prior in before:
         begin = start(posed.criterion, posed.q_of(prior), hessian)
-        after.append(chain(surprisal, unknowns, begin, 1, -(-len(begin.q) // 2), rng)[-1])
+        after.append(chain(surprisal, unknowns, begin, 1, -(-len(begin.q) // _EVERY), rng)[-1])
     return tuple(posed.prior(q) for q in after)
 
 
