@@ -21,7 +21,9 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
+from typing import Any
 
+import draws
 import numpy as np
 import problems
 from engine import machine, progress
@@ -30,6 +32,7 @@ from numpy.typing import NDArray
 import gpmi
 from gpmi import kernels
 from gpmi.ledger.account import REPEATS, Ledger
+from gpmi.stopping import RegretBelow
 
 Array = NDArray[np.float64]
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
@@ -66,7 +69,7 @@ DRAWN = {
 
 
 def drawn(name: str, seed: int) -> Iterator[Row]:
-    """Intervals at the looks, and when the rules about the regret and about phi would have stopped."""
+    """Intervals at the looks, and when the rule about phi would have stopped."""
     setting = DRAWN[name]
     rng = np.random.default_rng([seed, 5])
     z = rng.random((CANDIDATES, 2))
@@ -75,7 +78,7 @@ def drawn(name: str, seed: int) -> Iterator[Row]:
     opt = gpmi.Optimizer(
         z, setting.policy, aim="earn", kernel=setting.kernel, noise_var=NOISE_SD**2, budget=setting.budget, seed=seed
     )
-    waiting = {"regret", "phi"} if setting.budget == BUDGET else set()
+    waiting = {"phi"} if setting.budget == BUDGET else set()
     for t in range(1, setting.budget + 1):
         x = opt.ask()
         trial = opt.tell(x, f[number[x.tobytes()]] + NOISE_SD * rng.standard_normal())
@@ -87,11 +90,7 @@ def drawn(name: str, seed: int) -> Iterator[Row]:
         if t in setting.looks:
             found = ledger.regret()
             yield "drawn", name, seed, t, "interval", regret(found.recommended), *found.interval()
-        stopped = set()
-        if "phi" in waiting and trial.phi is not None and trial.phi < EPS:
-            stopped.add("phi")
-        if "regret" in waiting and asked(t) and ledger.is_below(EPS):
-            stopped.add("regret")
+        stopped = {"phi"} if "phi" in waiting and trial.phi is not None and trial.phi < EPS else set()
         for rule in sorted(stopped):
             yield "drawn", name, seed, t, rule, regret(opt.recommend()), NAN, NAN
         waiting -= stopped
@@ -101,9 +100,24 @@ def drawn(name: str, seed: int) -> Iterator[Row]:
         yield "drawn", name, seed, setting.budget, f"{rule}, never", regret(opt.recommend()), NAN, NAN
 
 
-def asked(t: int) -> bool:
-    """When the rule about the regret is asked: it costs more than all else here."""
-    return t % 2 == 0 if t <= 60 else t % 10 == 0
+def stops(name: str, seed: int) -> Iterator[Row]:
+    """When the rule about the regret would have stopped the same run, asked after every second value or every tenth."""
+    setting = DRAWN[name]
+    rng = np.random.default_rng([seed, 5])
+    z = rng.random((CANDIDATES, 2))
+    f = gpmi.Posterior.prior(setting.kernel, 0.0).sample(z, rng)[0]
+    number = {row.tobytes(): i for i, row in enumerate(z)}
+    opt = gpmi.Optimizer(
+        z, setting.policy, aim="earn", kernel=setting.kernel, noise_var=NOISE_SD**2, budget=BUDGET, seed=seed
+    )
+    what = "regret, never"
+    for t in range(1, BUDGET + 1):
+        x = opt.ask()
+        opt.tell(x, f[number[x.tobytes()]] + NOISE_SD * rng.standard_normal())
+        if (t % 2 == 0 if t <= 60 else t % 10 == 0) and opt.ledger.is_below(EPS):
+            what = "regret"
+            break
+    yield "stops", name, seed, t, what, float(f.max() - f[number[opt.recommend().tobytes()]]), NAN, NAN
 
 
 # Draws from the prior on a box
@@ -133,21 +147,59 @@ def box(name: str, seed: int) -> Iterator[Row]:
 KNOWN = [name for name in problems.NAMES if problems.make(name, 0).maximum is not None]
 
 
-def learned(name: str, seed: int) -> Iterator[Row]:
-    """The default on a problem of the comparison, T = 60. Values in standard deviations of f over the space."""
-    problem = problems.make(name, seed)
-    assert problem.maximum is not None
-    scale = spread(name, seed)
-    opt = gpmi.Optimizer(problem.space, aim="earn", budget=max(BOX_LOOKS), seed=seed)
-    for t in range(1, max(BOX_LOOKS) + 1):
+LEARNED_LOOKS = (10, 20, 40, 60)
+
+
+def looked_at(
+    part: str, name: str, seed: int, opt: gpmi.Optimizer, observe: Callable[[Any, int], float],
+    regret: Callable[[Any], float], scale: float,
+) -> Iterator[Row]:  # fmt: skip
+    """A run of 60 evaluations: intervals at the looks, when RegretBelow(EPS scale) stops it first, the verdict."""
+    rule, stopped = RegretBelow(EPS * scale), False
+    for t in range(1, max(LEARNED_LOOKS) + 1):
         x = opt.ask()
-        opt.tell(x, problem.observe(x, seed, t))
-        if t in BOX_LOOKS:
+        opt.tell(x, observe(x, t))
+        if not stopped and rule.stop(opt, 0.0) is not None:
+            stopped = True
+            yield part, name, seed, t, "stopped", regret(opt.recommend()) / scale, NAN, NAN
+        if t in LEARNED_LOOKS:
             found = opt.ledger.regret()
-            true, (low, high) = problem.maximum - problem.f(found.recommended), found.interval()
-            yield "learned", name, seed, t, "interval", true / scale, low / scale, high / scale
+            low, high = found.interval()
+            yield part, name, seed, t, "interval", regret(found.recommended) / scale, low / scale, high / scale
     calibration = opt.ledger.calibration
-    yield "learned", name, seed, t, calibration.verdict, calibration.coverage[0.95], NAN, NAN
+    yield part, name, seed, t, calibration.verdict, calibration.coverage[0.95], NAN, NAN
+
+
+def learned(name: str, seed: int) -> Iterator[Row]:
+    """The default on a problem of the comparison. Values in standard deviations of f over the space."""
+    problem = problems.make(name, seed)
+    maximum = problem.maximum
+    assert maximum is not None
+    opt = gpmi.Optimizer(problem.space, budget=max(LEARNED_LOOKS), seed=seed)
+    yield from looked_at(
+        "learned", name, seed, opt, lambda x, t: problem.observe(x, seed, t), lambda x: maximum - problem.f(x),
+        spread(name, seed),
+    )  # fmt: skip
+
+
+def random(name: str, seed: int) -> Iterator[Row]:
+    """A draw with random hyper-parameters, everything learned ("find" and "earn") or the prior given ("given")."""
+    f, rng = draws.make(seed), np.random.default_rng([seed, 7])
+    if name == "given":
+        shape = {"lengthscale": f.lengthscale, "variance": 1.0}
+        kernel = kernels.RBF(**shape) if f.nu == np.inf else kernels.Matern(nu=f.nu, **shape)
+        arguments: dict[str, Any] = {"kernel": kernel, "noise_var": f.noise_sd**2, "n_init": f.d + 3}
+    else:
+        arguments = {"aim": name}
+    opt = gpmi.Optimizer([(0.0, 1.0)] * f.d, budget=max(LEARNED_LOOKS), seed=seed, **arguments)
+
+    def observe(x: Array, t: int) -> float:
+        return f(x) + f.noise_sd * rng.standard_normal()
+
+    rows = list(looked_at("random", name, seed, opt, observe, lambda x: -f(x), 1.0))
+    best = max(f.maximum, max(f(trial.x) for trial in opt.trials), max(-r[5] for r in rows if r[4] != rows[-1][4]))
+    for part, setting, number, t, what, true, low, high in rows:
+        yield part, setting, number, t, what, true + best if what in ("interval", "stopped") else true, low, high
 
 
 def spread(name: str, seed: int) -> float:
@@ -231,21 +283,57 @@ def read(ledger: Ledger) -> None:
     assert ledger.calibration.coverage
 
 
+def cost_of_interval(name: str, seed: int) -> Iterator[Row]:
+    """CPU seconds of a suggestion, of the first interval at n = 60, and of a run with and without `RegretBelow`."""
+    problem, number = problems.make(name, seed), iter(range(1, 10**6))
+    opt, spent = gpmi.Optimizer(problem.space, budget=60, seed=seed), 0.0
+    for t in range(1, 61):
+        begin = time.process_time()
+        x = opt.ask()
+        spent += time.process_time() - begin
+        y = problem.observe(x, seed, t)
+        begin = time.process_time()
+        opt.tell(x, y)
+        spent += time.process_time() - begin
+    opt.recommend()
+    begin = time.process_time()
+    opt.ledger.regret()
+    interval = time.process_time() - begin
+    yield "price", name, seed, 60, "interval", interval, spent / 60, NAN
+    runs = []
+    for stop in (None, RegretBelow(EPS * spread(name, seed))):
+        begin = time.process_time()
+        run = gpmi.maximize(
+            lambda x: problem.observe(x, seed, next(number)), problem.space, budget=60, stop=stop, seed=seed
+        )
+        runs.append((time.process_time() - begin) / len(run.trials))
+    yield "price", name, seed, len(run.trials), "rule", runs[1], runs[0], NAN
+
+
+PRICED = ("branin", "hartmann-3", "gp-4", "branin-noisy", "hartmann-6-noisy", "ackley-5", "hartmann-mixed")
+RANDOM = {"find": 200, "earn": 60, "given": 60}
+
 PARTS: dict[str, Callable[[str, int], Iterator[Row]]] = {
     "drawn": drawn,
+    "stops": stops,
     "box": box,
     "learned": learned,
+    "random": random,
     "arms": arms,
     "cost": cost,
+    "price": cost_of_interval,
 }
 
 
 def jobs() -> list[tuple[str, str, int]]:
     """Seed by seed, so that a table half done has something of everything."""
     counts = {("drawn", name): setting.runs for name, setting in DRAWN.items()}
+    counts |= {("stops", name): 60 for name, setting in DRAWN.items() if setting.budget == BUDGET}
     counts |= {("box", name): 16 for name in BOXES} | {("learned", name): 3 for name in KNOWN}
+    counts |= {("random", name): runs for name, runs in RANDOM.items()}
     counts |= {("arms", name): runs for name, (_, _, runs) in ARMS.items()}
     counts |= {("cost", name): 3 for name in ("1000 candidates, prior given", "Branin, learned")}
+    counts |= {("price", name): 3 for name in PRICED}
     every = [(seed / runs, part, name, seed) for (part, name), runs in counts.items() for seed in range(runs)]
     return [(part, name, seed) for _, part, name, seed in sorted(every)]
 
@@ -512,13 +600,14 @@ def report(rows: list[Row]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--part", choices=PARTS, help="measure this part only")
     parser.add_argument("--report", action="store_true", help="write the page from the table, and measure nothing")
     chosen = parser.parse_args()
     path = FOLDER / "ledger.csv"
     rows = load(path)
     if not chosen.report:
         done = {r[:3] for r in rows}
-        todo = [job for job in jobs() if job not in done]
+        todo = [job for job in jobs() if job not in done and chosen.part in (None, job[0])]
         blocks = [todo[i : i + 5] for i in range(0, len(todo), 5)]
         with ProcessPoolExecutor(chosen.cores) as pool:
             for number, future in enumerate(as_completed([pool.submit(work, block) for block in blocks]), start=1):
