@@ -160,8 +160,8 @@ class PhiBelow(Rule):
 class RegretBelow(Rule):
     """Stop when the simple regret max f - f(recommended) is at most eps, in units of y, with probability `level`.
 
-    Never under a verdict "over-confident" or "too early to say" of the ledger's calibration. Where the prior is learned
-    the rule looks after 16, 20, 24, 28, 32, 40, ... values only, four times in each doubling.
+    Never under a verdict "over-confident" or "too early to say" of the ledger's calibration. On a box, and where the
+    prior is learned, it looks after 16, 20, 24, 28, 32, 40, ... values only, four times in each doubling.
     """
 
     eps: float
@@ -246,8 +246,8 @@ def _once_chosen(optimizer: Optimizer) -> Ledger | None:
 
 
 def _at_a_look(optimizer: Optimizer) -> Ledger | None:
-    """The ledger where a rule about the regret looks at it. With a learned prior a look may cost many suggestions."""
+    """The ledger where a rule about the regret looks at it: not after every value where it costs many suggestions."""
     ledger = _once_chosen(optimizer)
-    if ledger is None or ledger.setting.priors.given:
+    if ledger is None or (ledger.setting.priors.given and ledger.space.rows is not None):
         return ledger
     return ledger if ledger.n % max(1, (1 << (ledger.n.bit_length() - 1)) // 4) == 0 else None

@@ -198,8 +198,8 @@ class Ledger:
         """Whether it is certified, after all values, that the simple regret is at most eps with probability `level`.
 
         Never under a verdict "over-confident" or "too early to say". P(regret > eps) >= P(f(x) - f(recommended) > eps)
-        for every x. So if one point has too large a probability the answer is no, and no draws are made. With a
-        learned prior a part of the draws is made next, and the rest only if these do not clearly say no.
+        for every x. So if one point has too large a probability the answer is no, and no draws are made. Where draws
+        are costly a part of them is made next, and the rest only if these do not clearly say no.
         """
         level, model = checks.probability("level", level), self.model
         if self._says_nothing(self.n):
@@ -210,13 +210,13 @@ class Ledger:
             return False
         if self.doubt is not None:
             return False
-        if straight and not self.setting.priors.given:
-            mixture = self._mixture(model, self.n)
-            if most_likely_better(mixture[::_PART], z, model.recommended, eps) > _CLEARLY * (1.0 - level):
+        if not self.setting.priors.given or self.space.rows is None:
+            mixture, allowed = self._mixture(model, self.n)[::_PART], _CLEARLY * (1.0 - level)
+            if straight and most_likely_better(mixture, z, model.recommended, eps) > allowed:
                 return False
             rng = np.random.default_rng([self.setting.seed, self.n, 0, 5])
-            part = drawn(model, mixture[::_PART], self.rows[:0], self.orientation.normals(rng), parts=_PART)
-            if 1.0 - part.probability_below(eps) > _CLEARLY * (1.0 - level):
+            part = drawn(model, mixture, self.rows[:0], self.orientation.normals(rng), parts=_PART)
+            if 1.0 - part.probability_below(eps) > allowed:
                 return False
         return self.regret().probability_below(eps) >= level
 

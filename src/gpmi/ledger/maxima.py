@@ -28,7 +28,7 @@ REACH = 5.0  # sd above and below mu within which f is taken to lie; the error i
 _GROUPS = 4  # independent sets of random features: the error of one set is shared by a quarter of the paths only
 _FEW_PATHS = 16  # with fewer paths than this in each, one set will do: the paths of other priors have sets of their own
 _FEW = 128  # candidates that are always drawn jointly
-_JOINT = 512  # points of the screen that are drawn jointly where a path cannot be continued by random features
+_JOINT, _JOINT_WIDE = 512, 128  # points of the screen that are drawn jointly; in wide spaces they are far from all else
 _SOME = 1024  # points of the screen at which few paths are looked at, those most likely to exceed the largest mean
 _WIDE = 4  # parameters from which on a maximum is hard to find: a larger screen, more climbs
 _SCREEN, _SCREEN_WIDE = 9, 11  # log2 of the points of the screen
@@ -62,7 +62,7 @@ def draw_maxima(
     """`size` joint draws of max f over the space and of f at `at`.
 
     On a finite set of m points, K of which may hold the maximum, it costs O(n^2 m + n K^2 + K^3 + size K^2). On a box
-    K is at most twice `size`, and each round of the climb adds O(size (n + K)).
+    K is at most 512, and each round of the climb adds O(size (n + K)).
     """
     if space.rows is None:
         return _on_a_box(posterior, space, at, size, rng, seed)
@@ -89,7 +89,7 @@ def _on_a_box(posterior: Posterior, space: Space, at: Array, size: int, rng: np.
     screen = space.from_unit(sobol(space.unit_dim, _SCREEN_WIDE if wide else _SCREEN, (seed, 1)))
     few = size < _GROUPS * _FEW_PATHS  # the paths of one of many posteriors
     screen = screen[_most_plausible(posterior, screen)[: _SOME if few else None]]
-    limit = 2 * size if has_features(posterior.kernel) else _JOINT
+    limit = min(2 * size, _JOINT_WIDE if wide else _JOINT) if has_features(posterior.kernel) else _JOINT
     frame = Frame.of(posterior, np.concatenate([at, screen[:limit]]))
     rough = few or _leaves_open(frame, space, seed)
     groups = _GROUPS if rough and not few else 1
