@@ -76,6 +76,7 @@ def draw_maxima(
         draws = posterior.sample(np.concatenate([at, space.rows[numbers]]), rng, size)
         return Maxima(draws.max(axis=1), draws[:, : len(at)], how)
     joint, rest = space.rows[numbers[:limit]], space.rows[numbers[limit:]]
+    how = f"{how}, those beyond {limit} by {FEATURES} random features"
     frame = Frame.of(posterior, np.concatenate([at, joint]))
     paths = frame.paths(size, rng, rough=True)
     best = np.maximum(paths.values.max(axis=0), paths.everywhere(rest).max(axis=0))
@@ -99,7 +100,7 @@ def _on_a_box(posterior: Posterior, space: Space, at: Array, size: int, rng: np.
         paths = frame.paths(-(-size // groups), rng, rough=rough, count=count)
         best.append(_maxima(paths, space, screen[limit:], _STARTS_WIDE if wide else _STARTS))
         values.append(paths.values[: len(at)].T)
-    between = f"{groups} sets of {count} random features" if rough else "their conditional mean"
+    between = f"{count} random features" if rough else "their conditional mean"
     how = f"posterior paths through {len(frame.z)} points, continued by {between} and climbed; a lower bound"
     return Maxima(np.concatenate(best)[:size], np.concatenate(values)[:size], how)
 
