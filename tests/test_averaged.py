@@ -226,13 +226,19 @@ def test_the_residuals_begin_in_the_first_half():
 
 
 def test_large_residuals_raise_the_variances_and_small_ones_do_not_lower_them():
-    assert inflation(np.empty(0)) == 1.0
-    assert inflation(np.full(20, 0.3)) == 1.0
-    assert inflation(np.full(20, 2.0)) == pytest.approx((5 + 80) / 25)
+    """s^2 = (5 + sum z^2) / chi^2_{5 + n}, in equal shares, and at least 1."""
+    for z in (np.full(20, 2.0), np.full(6, 1.0), np.empty(0)):
+        factors = np.sort(inflation(z, 16))
+        law = (5 + z @ z) / stats.chi2(5 + len(z)).ppf((np.arange(16) + 0.5) / 16)
+        np.testing.assert_allclose(factors, np.sort(np.maximum(law, 1.0)))
+    assert np.all(inflation(np.full(40, 0.1), 16) == 1.0)
+    assert np.median(inflation(np.full(40, 2.0), 16)) == pytest.approx(165 / 45, rel=0.05)
+    order = inflation(np.full(20, 2.0), 16)
+    assert not np.all(np.diff(order) < 0.0)
     x, y = told(12)
     values = values_of(x, y)
     drawn = values.setting.priors.drawn(12, x, y, IDENTITY)[:2]
-    for plain, raised in zip(values.posteriors(drawn, 12), values.posteriors(drawn, 12, 4.0), strict=True):
+    for plain, raised in zip(values.posteriors(drawn, 12), values.posteriors(drawn, 12, np.full(2, 4.0)), strict=True):
         assert raised.noise_var == pytest.approx(4.0 * plain.noise_var)
         z = np.random.default_rng(0).random((6, 2)) * SPAN
         constant = plain.kernel.constant
@@ -250,7 +256,7 @@ def test_a_learned_interval_is_the_quantile_of_a_mixture_and_begins_at_0():
     values = values_of(x, y)
     grid = np.stack(np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 2, 21)), -1).reshape(-1, 2)
     foreseen = Foreseen()
-    mixture = values.posteriors(foreseen.drawn(values), 12, inflation(foreseen(values)))
+    mixture = values.posteriors(foreseen.drawn(values), 12, inflation(foreseen(values), DRAWS))
     at = np.concatenate([opt.model.recommended[None], grid])
     brute = np.concatenate([posterior.sample(at, np.random.default_rng(0), 200) for posterior in mixture])
     gaps = brute.max(axis=1) - brute[:, 0]

@@ -191,7 +191,8 @@ class Ledger:
             return model.mixture
         values = Values(self.setting, self.rows[:t], self.values[:t], model.warp)
         foreseen = self.memory.foreseen
-        return values.posteriors(foreseen.drawn(values), t, inflation(foreseen(values)))
+        priors = foreseen.drawn(values)
+        return values.posteriors(priors, t, inflation(foreseen(values), len(priors)))
 
     @one_blas_thread
     def is_below(self, eps: float, level: float = 0.95) -> bool:

@@ -21,7 +21,8 @@ from gpmi.types import Array
 
 FIRST = 4  # values before the first that is foreseen, at least: with fewer a draw is one of the hyper-prior
 _ALIVE = 0.3  # effective share of the draws below which they are moved; our choice: half is usual, and costs more
-_BELIEF = 5.0  # the variances count as confirmed by this many residuals of mean square 1: issue 13, on draws
+_BELIEF = 5  # the variances count as confirmed by this many residuals of mean square 1: chosen on other draws
+_MIXING = 7  # no divisor of the number of draws: the draws that follow one another in this order differ much
 
 
 class Values(NamedTuple):
@@ -32,10 +33,11 @@ class Values(NamedTuple):
     y: Array
     warp: Warp
 
-    def posteriors(self, drawn: tuple[Prior, ...], n: int, factor: float = 1.0) -> tuple[Posterior, ...]:
-        """The posterior given the first n values under each draw, with all variances multiplied by a factor."""
-        z = self.warp(self.y[:n])
-        return tuple(_inflated(prior, factor).condition(self.x[:n], z) for prior in drawn)
+    def posteriors(self, drawn: tuple[Prior, ...], n: int, factors: Array | None = None) -> tuple[Posterior, ...]:
+        """The posterior given the first n values under each draw, its variances multiplied by its factor."""
+        z, scales = self.warp(self.y[:n]), np.ones(len(drawn)) if factors is None else factors
+        pairs = zip(drawn, scales.tolist(), strict=True)
+        return tuple(_inflated(prior, factor).condition(self.x[:n], z) for prior, factor in pairs)
 
 
 class Particles(NamedTuple):
@@ -144,9 +146,17 @@ def _normal_quantile(z: Array, log_weights: Array) -> float:
     return float(ndtri_exp(below) if below < above else -ndtri_exp(above))
 
 
-def inflation(z: Array) -> float:
-    """s^2 = max(1, (b + sum z^2) / (b + n)), by which the variances must be multiplied to explain residuals z (n,)."""
-    return max(1.0, (_BELIEF + float(z @ z)) / (_BELIEF + len(z)))
+def inflation(z: Array, count: int) -> Array:
+    """By how much the variances must be multiplied to explain residuals z (n,): `count` draws of s^2, none below 1.
+
+    If z_i ~ N(0, s^2) and the law of s^2 before is that of b / chi^2_b, it is that of (b + sum z^2) / chi^2_{b + n}
+    given z. The draws are its quantiles at the middle of as many equal shares, in an order that mixes small and large.
+    """
+    from scipy.special import chdtri
+
+    share = ((_MIXING * np.arange(count)) % count + 0.5) / count
+    factors: Array = (_BELIEF + float(z @ z)) / chdtri(_BELIEF + len(z), 1.0 - share)
+    return np.maximum(factors, 1.0)
 
 
 def _inflated(prior: Prior, factor: float) -> Posterior:
