@@ -212,7 +212,6 @@ def rough_function() -> Rough:
 
 
 @guards("gpmi.gp.paths._OPEN", 10.0)
-@guards("gpmi.ledger.maxima._GROUPS", 1)
 @guards("gpmi.ledger.maxima._STARTS", 0)
 def test_the_regret_of_a_rough_function_is_not_smaller_than_on_a_finer_set_of_points() -> None:
     posterior, space, at = rough_function()

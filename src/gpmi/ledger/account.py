@@ -7,7 +7,7 @@ of its own and changes nothing. The regret needs joint draws of f, which are mad
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -17,9 +17,10 @@ from gpmi import checks
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import moments_in_chunks
+from gpmi.ledger.averaged import FIRST, Foreseen, Values, inflation
 from gpmi.ledger.calibration import Calibration, judge
 from gpmi.ledger.maxima import most_likely_better, spread_of_difference
-from gpmi.ledger.regret import Regret, drawn, repeats
+from gpmi.ledger.regret import Regret, drawn, repeats, unknown
 from gpmi.model import Model, Setting
 from gpmi.orientation import Orientation
 from gpmi.policies import EI, LogEI, State
@@ -27,7 +28,7 @@ from gpmi.search.box import best_point
 from gpmi.search.objective import Objective
 from gpmi.search.screens import best_observed, screen_of
 from gpmi.space import Parameters, Space
-from gpmi.text import Line, aligned, ledger_lines
+from gpmi.text import BLIND, Line, aligned, ledger_lines
 from gpmi.trials import Origin, Trial
 from gpmi.types import Array, Event, Point
 
@@ -41,6 +42,8 @@ MISSED = 0.25  # a repetition is a lock-in if the regret exceeds the noise with 
 CERTAIN = 0.002  # or if the model is over-confident at this error: 25 looks then have an error of 5 % together
 
 RESOLVED = 1e-4  # prior sd: a smaller regret is not resolved. Ten times the error of a drawn value, see `gpmi.gp.paths`
+_PART = 4  # one of so many draws of the prior is looked at before the others: our choice
+_CLEARLY = 2.5  # times the probability that is allowed is clearly too much: 64 draws estimate 0.05 with an sd of 0.03
 CLOSEST = 1000  # candidates whose improvement is computed in units of y, where y is transformed: our limit of cost
 
 
@@ -93,6 +96,7 @@ class Memory:
 
     regrets: dict[int, Regret]  # by the number of values
     past: dict[int, Step]  # the steps before the last, by t: threads may fill it at the same time
+    foreseen: Foreseen = field(default_factory=Foreseen)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,31 +167,63 @@ class Ledger:
 
     @one_blas_thread
     def regret(self, t: int | None = None) -> Regret:
-        """Joint draws of the regrets after the first t values (all by default), under the model of that moment.
+        """Joint draws of the regrets after the first t values (all by default), under what was believed at that moment.
 
         These are draws of max f over the space, of f at the point recommended at that moment, and of f at the policy's
-        queries. `gpmi.ledger.maxima` says what they cost and what is approximate. The random numbers come from
-        (seed, t), so a second reading gives the same draws, and reading changes no suggestion.
+        queries. `gpmi.ledger.maxima` says what they cost and what is approximate. A learned prior is averaged over
+        (`gpmi.ledger.averaged`); one value, or values that are all equal, do not say how much f varies, and then the
+        regret is not known. The random numbers come from (seed, t), so a second reading gives the same draws, and
+        reading changes no suggestion.
         """
         t = self.n if t is None else checks.whole("t", t, 1)
         if t not in self.memory.regrets:
             model = self.model_after(t)
             chosen = np.array([trial.origin == "policy" for trial in self.trials[:t]], dtype=bool)
             rng = np.random.default_rng([self.setting.seed, t, 0, 1])  # no suggestion draws from it
-            self.memory.regrets[t] = drawn(model, self.rows[:t][chosen], self.orientation.normals(rng))
+            if self._says_nothing(t):
+                self.memory.regrets[t] = unknown(model)
+            else:
+                queries, mixture = self.rows[:t][chosen], self._mixture(model, t)
+                self.memory.regrets[t] = drawn(model, mixture, queries, self.orientation.normals(rng))
         return self.memory.regrets[t]
+
+    def _says_nothing(self, t: int) -> bool:
+        """Whether the prior is learned and the first t values do not say how much f varies."""
+        return not self.setting.priors.given and bool(np.ptp(self.values[:t]) == 0.0)
+
+    def _mixture(self, model: Model, t: int) -> tuple[Posterior, ...]:
+        """The posteriors with equal weights whose mixture is believed after t values, given the model of that time."""
+        if self.setting.priors.given:
+            return model.mixture
+        values = Values(self.setting, self.rows[:t], self.values[:t], model.warp)
+        foreseen = self.memory.foreseen
+        priors = foreseen.drawn(values)
+        return values.posteriors(priors, t, inflation(foreseen(values), len(priors)))
 
     @one_blas_thread
     def is_below(self, eps: float, level: float = 0.95) -> bool:
-        """Whether the simple regret is at most eps with probability `level`, after all values told.
+        """Whether it is certified, after all values, that the simple regret is at most eps with probability `level`.
 
-        P(regret > eps) >= P(f(x) - f(recommended) > eps) for every x. So if one point has too large a probability, the
-        answer is no, and no draws are made.
+        Never under a verdict "over-confident" or "too early to say". P(regret > eps) >= P(f(x) - f(recommended) > eps)
+        for every x. So if one point has too large a probability the answer is no, and no draws are made. Where draws
+        are costly a part of them is made next, and the rest only if these do not clearly say no.
         """
         level, model = checks.probability("level", level), self.model
-        if not model.warp.bends and not model.members:
-            z = self.space.rows if self.space.rows is not None else screen_of(self.space, self.setting.seed)
-            if most_likely_better(model.posterior, z, model.recommended, eps) > 1.0 - level:
+        if self._says_nothing(self.n):
+            return False
+        z = self.space.rows if self.space.rows is not None else screen_of(self.space, self.setting.seed)
+        straight = not model.warp.bends
+        if straight and most_likely_better((model.posterior,), z, model.recommended, eps) > 1.0 - level:
+            return False
+        if self.doubt is not None:
+            return False
+        if not self.setting.priors.given or self.space.rows is None:
+            mixture, allowed = self._mixture(model, self.n)[::_PART], _CLEARLY * (1.0 - level)
+            if straight and most_likely_better(mixture, z, model.recommended, eps) > allowed:
+                return False
+            rng = np.random.default_rng([self.setting.seed, self.n, 0, 5])
+            part = drawn(model, mixture, self.rows[:0], self.orientation.normals(rng), parts=_PART)
+            if 1.0 - part.probability_below(eps) > allowed:
                 return False
         return self.regret().probability_below(eps) >= level
 
@@ -195,9 +231,29 @@ class Ledger:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """The residuals of the values told and a verdict on them. O(n); `left_out` costs O(n^3) when it is read."""
-        ahead = [trial.surprise for trial in self.trials if trial.surprise is not None]
-        return Calibration(np.array(ahead), self._posterior)
+        """The residuals of the values told and a verdict on them. `left_out` costs O(n^3) when it is read.
+
+        With a given prior the residuals are the surprises of the steps, O(n). A learned prior is averaged over, as in
+        the interval that the verdict is about: `Foreseen` says what that costs, once for each value.
+        """
+        return Calibration(self._residuals(), self._posterior)
+
+    @one_blas_thread
+    def _residuals(self) -> Array:
+        if self.setting.priors.given:
+            return np.array([trial.surprise for trial in self.trials if trial.surprise is not None])
+        if self.n <= FIRST or self._says_nothing(self.n):
+            return np.empty(0)
+        values = Values(self.setting, self.rows, self.values, self.model.warp)
+        return self.orientation.values(self.memory.foreseen(values))
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the model's confidence certifies nothing, in words; None if it may. No stopping rule overrules it."""
+        verdict = self.calibration.verdict
+        if verdict in ("over-confident", "too early to say"):
+            return f"{verdict}: {self.calibration.reason}"
+        return None
 
     def _posterior(self) -> Posterior:
         return self.orientation.posterior(self.model.posterior)
@@ -302,6 +358,7 @@ class Ledger:
                 values,
                 information,
                 ("simple regret", simple),
+                *([] if self.setting.priors.given else [BLIND]),
                 ("cumulative", cumulative),
                 ("one more", f"is expected to bring at most {self.improvement:.3g}; the noise is {self.noise_sd:.3g}"),
                 calibration,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -126,9 +127,16 @@ def _unexplained(setting: Setting, criterion: Criterion, q: Array) -> tuple[Even
     return (Event("clipped", message),)
 
 
-def fit_noise(x: Array, y: Array, kernel: Kernel) -> Prior:
-    """The most probable noise_var under a given kernel, with mean 0. O(n^3): one eigendecomposition."""
-    events = _subset_event(y)
+class NoiseDensity(NamedTuple):
+    """-log p(noise_var | y) without constants, at noise_var = unit * exp(log_noise)."""
+
+    log_noise: Array  # (400,)
+    loss: Array  # (400,)
+    unit: float
+
+
+def noise_density(x: Array, y: Array, kernel: Kernel) -> NoiseDensity:
+    """The density of noise_var given y, under a given kernel with mean 0. O(n^3): one eigendecomposition."""
     rows = subset(y, FIT_POINTS)
     x, y = x[rows], y[rows]
     values, vectors = eigen(kernel(x, x))  # K = Q diag(values) Q^T, so each noise_var costs O(n)
@@ -138,6 +146,13 @@ def fit_noise(x: Array, y: Array, kernel: Kernel) -> Prior:
     total = np.maximum(values, 0.0)[:, None] + unit * np.exp(log_noise)  # an eigenvalue below 0 is rounding
     penalty = 0.5 * ((log_noise - LOG_NOISE[0]) / LOG_NOISE[1]) ** 2
     loss = 0.5 * (rotated[:, None] / total + np.log(total)).sum(axis=0) + penalty
+    return NoiseDensity(log_noise, loss, unit)
+
+
+def fit_noise(x: Array, y: Array, kernel: Kernel) -> Prior:
+    """The most probable noise_var under a given kernel, with mean 0. O(n^3)."""
+    events = _subset_event(y)
+    log_noise, loss, unit = noise_density(x, y, kernel)
     best = int(np.argmin(loss))
     noise_var = unit * float(np.exp(log_noise[best]))
     if best == len(log_noise) - 1 and len(y):

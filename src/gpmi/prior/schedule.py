@@ -14,6 +14,7 @@ from gpmi.gp.kernels import Kernel
 from gpmi.prior.choice import WARP_FROM, choose_warp
 from gpmi.prior.criterion import Setting
 from gpmi.prior.data import FIT_POINTS
+from gpmi.prior.draws import draws, draws_of_noise, moved
 from gpmi.prior.fit import Prior, fit, fit_noise
 from gpmi.prior.unknowns import DEFAULT
 from gpmi.prior.warp import IDENTITY, Warp
@@ -75,6 +76,27 @@ class Priors:
                 rng = np.random.default_rng([self._seed, p, 0]) if self._sampled else None
                 self._learned[p] = fit(self._setting, x[:p], y[:p], warp=warp, warm=warm, wide=is_wide(p), rng=rng)
         return self._learned[p]
+
+    def drawn(self, p: int, x: Array, y: Array, warp: Warp) -> tuple[Prior, ...]:
+        """What the prior of warp(y) may be, given the first p of the observations: draws with equal weights.
+
+        No suggestion uses them. Only for a prior that is learned.
+        """
+        if not self._setting.template.unknown:
+            return draws_of_noise(self._setting, x[:p], y[:p])
+        return draws(self._setting, x[:p], y[:p], self(fit_point(p), x, y), warp, self._stream(p, 3))
+
+    def moved(self, p: int, x: Array, y: Array, before: tuple[Prior, ...]) -> tuple[Prior, ...]:
+        """Draws given the first p of the observations, made from draws `before` that have their law, see `moved`."""
+        if not self._setting.template.unknown:
+            return draws_of_noise(self._setting, x[:p], y[:p])
+        near = self(fit_point(p), x, y)
+        hessian = near.hessian if near.warp == before[0].warp and not self._setting.loo else None
+        return moved(self._setting, x[:p], y[:p], before, hessian, self._stream(p, 4))
+
+    def _stream(self, p: int, use: int) -> np.random.Generator:
+        """Random numbers that no suggestion draws from; 1 and 2 in the last place are those of the ledger."""
+        return np.random.default_rng([self._seed, p, 0, use])
 
     def _warp(self, x: Array, y: Array, before: Warp) -> Warp:
         """The transformation of y: chosen anew at 8, 16, 32, ... observations if nothing is given, else as before."""
