@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi.cube import sobol
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.paths import FEATURES, Frame, Paths
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import chunks, moments_in_chunks
 from gpmi.search.box import best_levels
 from gpmi.search.finite import JOINT
-from gpmi.search.screens import screen_of
+from gpmi.search.screens import screen_of, spread_over
 from gpmi.space import Parameters, Space
 from gpmi.types import Array, Mask
 
@@ -67,7 +66,7 @@ def draw_maxima(
     assert isinstance(space, Parameters)
     screen = screen_of(space, seed)
     frame = Frame.of(posterior, np.concatenate([at, screen[_most_plausible(posterior, screen)]]))
-    probes = space.from_unit(sobol(space.unit_dim, 7, (seed, 2)))
+    probes = spread_over(space, 7, (seed, 2))
     probes = probes[_most_plausible(posterior, probes)]
     groups = _GROUPS if frame.leaves_open(probes) else 1
     best, values = [], []
@@ -148,14 +147,13 @@ def _climb(paths: Paths, space: Parameters, z: Array) -> tuple[Array, Array]:
     the climb of `gpmi.search`, which would need d + 1 points for each of the hundreds of paths; `search/climb.py`
     compares the two.
     """
-    free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
-    metric = np.where(free, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
+    metric = np.where(space.free, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
     which = np.arange(len(z))
     value, gradient = paths(z, which)
     length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), _TINY)  # the first step: a tenth of reach
     for _ in range(_ROUNDS):
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows ends at the bounds
-            new = np.clip(z + (length[:, None] * metric) * gradient, space.lo, space.hi)
+            new = space.stepped(z, z + (length[:, None] * metric) * gradient)
         new_value, new_gradient = paths(new, which)
         better = new_value > value
         step = new - z

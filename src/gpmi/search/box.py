@@ -13,6 +13,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks
 from gpmi.policies import Mean, State
 from gpmi.search.climb import climb
+from gpmi.search.inside import polished_inside
 from gpmi.search.objective import Found, Objective, mean
 from gpmi.search.screens import best_observed, neighbours, screen_of
 from gpmi.space import Parameters, Space
@@ -109,13 +110,16 @@ def best_levels(
 ) -> tuple[Array, Array]:
     """The points with one discrete parameter after the other set to its best level, the rest fixed; and f there."""
     points, values = points.copy(), values.copy()
-    for parameter, column in zip(space.parameters, space.columns, strict=True):
-        if parameter.levels is None:
+    for part, column in zip(space.parts, space.columns, strict=True):
+        if part.count is None or part.width == 0:
             continue
         for i in range(len(points)):
-            options = levels(parameter.levels, points[i, column])
+            options = levels(part.tried(points[i, column]), points[i, column])
             trial = np.repeat(points[i : i + 1], len(options), axis=0)
             trial[:, column] = options
+            trial = space.kept(points[i], trial)
+            if not len(trial):
+                continue
             trial_values = f(trial, np.full(len(trial), i))
             k = first_best(trial_values)
             if trial_values[k] > values[i]:
@@ -125,10 +129,10 @@ def best_levels(
 
 def _some_levels(levels: Array, here: Array) -> Array:
     """All levels up to MOST_LEVELS. Of more: 256 spread evenly, `here`, and those 1, 2, 4, ... steps away from it."""
-    k = len(levels)
-    if k <= MOST_LEVELS:
+    k, width = levels.shape
+    if k <= MOST_LEVELS or width > 2:  # the options of a choice have no order
         return levels
-    at = int(np.searchsorted(levels[:, 0], here[0]))
+    at = int(np.searchsorted(levels[:, -1], here[-1]))
     jumps = 2 ** np.arange(int(np.log2(k)) + 1)
     picks = np.concatenate([np.linspace(0, k - 1, 256).astype(int), [at], at + jumps, at - jumps])
     result: Array = levels[np.unique(np.clip(picks, 0, k - 1))]
@@ -147,7 +151,9 @@ def _tolerance(screened: Array, starts: Array) -> float:
 
 def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
     """Climb from every start over the continuous coordinates, the others fixed."""
-    is_free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
+    if not space.plain:
+        return polished_inside(objective, space, starts, tolerance)
+    is_free = space.free
     if not is_free.any():
         return starts.copy(), objective(starts)
     free = slice(None) if is_free.all() else is_free  # a view is cheaper than a copy

@@ -37,8 +37,8 @@ class Axis:
             labels = tuple(plain(str(option)) for option in parameter.options)
             return Axis(name, columns, parameter.levels, discrete=True, labels=labels)
         if isinstance(parameter, Int):
-            settings = _thinned(parameter.levels, points)
-            return Axis(name, columns, settings, len(parameter.levels) <= FEW, parameter.log)
+            settings = _thinned(np.unique(parameter.tried(parameter.ends[0]), axis=0), points)
+            return Axis(name, columns, settings, parameter.count <= FEW, parameter.log)
         lo, hi = parameter.ends[:, 0]
         return Axis(name, columns, np.linspace(lo, hi, points)[:, None], log=parameter.log)
 
