@@ -32,18 +32,20 @@ def design_of(space: Space, seed: int, count: int) -> Array:
         order = np.random.default_rng(seed).permutation(len(space.rows))
         return space.rows[order]
     assert isinstance(space, Parameters)
-
-    def points(log2: int, *part: int) -> Array:
-        return space.from_unit(_in_turn(space, sobol(space.unit_dim, log2, (seed, 0, *part)), (seed, 3, *part)))
-
     if space.plain:
-        return points(max(4, count.bit_length()))
-    parts = range(-(-count // PORTION))
-    found = [
-        space.region.spread(lambda log2, i=i: points(log2, i), PORTION, np.random.default_rng([seed, 4, i]))
-        for i in parts
-    ]
-    return np.concatenate(found)
+        u = sobol(space.unit_dim, max(4, count.bit_length()), (seed, 0))
+        return space.from_unit(_in_turn(space, u, (seed, 3)))
+    portions = range(-(-count // PORTION))
+    return np.concatenate([_portion(space, seed, i) for i in portions])
+
+
+def _portion(space: Parameters, seed: int, i: int) -> Array:
+    """PORTION points of a design inside constraints, or fewer."""
+
+    def points(log2: int) -> Array:
+        return space.from_unit(_in_turn(space, sobol(space.unit_dim, log2, (seed, 0, i)), (seed, 3, i)))
+
+    return space.region.spread(points, PORTION, np.random.default_rng([seed, 4, i]))
 
 
 def _in_turn(space: Parameters, u: Array, seed: tuple[int, ...]) -> Array:

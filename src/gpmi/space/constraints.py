@@ -269,8 +269,6 @@ def minimal(count: int, is_empty: Callable[[list[int]], bool]) -> list[int]:
 def nothing_left(together: Sequence[str], outcome: str) -> str:
     """The message about constraints that cannot hold together."""
     if len(together) == 1:
-        return f"constraints has {together[0]}, which holds nowhere within the bounds: {outcome}; leave it out or weaken it"
+        return f"constraints has {together[0]}, which holds nowhere in the space: {outcome}; leave it out or weaken it"
     words = " and ".join(together)
-    return (
-        f"constraints has {words}, which cannot hold together within the bounds: {outcome}; leave one out or weaken it"
-    )
+    return f"constraints has {words}, which do not hold together in the space: {outcome}; leave one out or weaken it"

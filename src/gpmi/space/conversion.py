@@ -35,14 +35,12 @@ def named_parameters(spec: Mapping[Any, Any]) -> dict[str, Parameter | Constant]
             raise TypeError(f"parameter name {checks.shown(name)} is not a string; name parameters by strings")
     parameters = {name: _parameter(name, value) for name, value in spec.items()}
     if all(isinstance(parameter, Constant) for parameter in parameters.values()):
-        raise ValueError(
-            f"space is {checks.shown(dict(spec))}, constants only; give at least one parameter that varies"
-        )
+        raise ValueError(f"space is {checks.shown(dict(spec))}, constants only; give a parameter that varies")
     return parameters
 
 
 def _parameter(name: str, value: Any) -> Parameter | Constant:
-    """Real, Int and Choice stand for themselves, a tuple for Real, a list for Choice, a range for Int, a value for it."""
+    """Real, Int and Choice are meant as they are, a tuple as Real, a list as Choice, a range as Int."""
     if isinstance(value, Real | Int | Choice):
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":

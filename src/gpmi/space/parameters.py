@@ -303,7 +303,7 @@ class Choice(_Stored):
     @property
     def ends(self) -> Array:
         if self.ordered:
-            return self.levels[[0, -1]]
+            return np.array([[0.0], [self.count - 1.0]])
         return np.repeat([[0.0], [1.0]], self.width, axis=1)
 
     def at(self, u: Array) -> Array:
@@ -313,10 +313,8 @@ class Choice(_Stored):
         return np.asarray(self.levels[np.asarray(numbers, dtype=np.intp)])
 
     def number(self, rows: Array) -> Array:
-        if not self.ordered:
-            return np.argmax(rows, axis=1).astype(float)
-        result: Array = np.clip(np.round(rows[:, 0]), 0, self.count - 1)
-        return result
+        place = np.clip(np.round(rows[:, 0]), 0, self.count - 1) if self.ordered else np.argmax(rows, axis=1)
+        return np.asarray(place, dtype=float)
 
     def tried(self, row: Array) -> Array:
         return self.levels

@@ -203,7 +203,7 @@ class Region:
     # Points all over it
 
     def spread(self, targets: Targets, count: int, rng: np.random.Generator) -> Array:
-        """At most `count` points (., d) inside, the first of the targets if enough of them are; fewer if few are found."""
+        """At most `count` points (., d) inside, the first of the targets if enough of them are; fewer if few are."""
         found = np.empty((0, self.layout.ends.shape[1]))
         done, log2 = 0, max(4, (count - 1).bit_length())
         while 2**log2 <= _TRIES:
