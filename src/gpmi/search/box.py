@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
 
 from gpmi.cube import far_apart
@@ -13,7 +10,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks
 from gpmi.policies import Mean, State
 from gpmi.search.climb import climb
-from gpmi.search.inside import polished_inside
+from gpmi.search.inside import Levels, Values, best_levels_inside, polished_inside
 from gpmi.search.objective import Found, Objective, mean
 from gpmi.search.screens import best_observed, neighbours, screen_of
 from gpmi.space import Parameters, Space
@@ -26,10 +23,6 @@ TOLERANCE = 1e-6  # a gain smaller than this, relative to the range of the scree
 RANGE = 100.0  # that range is taken for no more than this many times the range of the starts' scores
 MOST_LEVELS = 512  # a discrete parameter with more levels is not tried at all of them: as many as the screen has points
 WIDTHS = (3e-2, 1e-2, 3e-3, 1e-3)  # widths of the neighbourhoods, in widths of the box, in which a draw is refined
-
-# Points (k, d) and, for each, the number (k,) of the point it was made from -> values (k,)
-Values: TypeAlias = Callable[[Array, Numbers], Array]
-Levels: TypeAlias = Callable[[Array, Array], Array]  # all levels (k, w) and the present one (w,) -> those to try
 
 
 def best_point(
@@ -109,6 +102,8 @@ def best_levels(
     levels: Levels,
 ) -> tuple[Array, Array]:
     """The points with one discrete parameter after the other set to its best level, the rest fixed; and f there."""
+    if not space.plain:
+        return best_levels_inside(f, space, points, values, levels)
     points, values = points.copy(), values.copy()
     for part, column in zip(space.parts, space.columns, strict=True):
         if part.count is None or part.width == 0:
@@ -117,9 +112,6 @@ def best_levels(
             options = levels(part.tried(points[i, column]), points[i, column])
             trial = np.repeat(points[i : i + 1], len(options), axis=0)
             trial[:, column] = options
-            trial = space.kept(points[i], trial)
-            if not len(trial):
-                continue
             trial_values = f(trial, np.full(len(trial), i))
             k = first_best(trial_values)
             if trial_values[k] > values[i]:

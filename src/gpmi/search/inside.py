@@ -6,7 +6,9 @@ faces that the gradient presses against, and ends at the next face. What a funct
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +18,11 @@ from gpmi.search.objective import Objective
 from gpmi.space import Parameters, Polytope
 from gpmi.types import Array, Numbers
 
+# Points (k, d) and, for each, the number (k,) of the point it was made from -> values (k,)
+Values: TypeAlias = Callable[[Array, Numbers], Array]
+Levels: TypeAlias = Callable[[Array, Array], Array]  # all levels (k, w) and the present one (w,) -> those to try
+
+TOGETHER = 4096  # points, about, whose values are computed together
 TOUCHING = 1e-10  # a face closer than this, in widths of the cube, is one that a point lies on: far above rounding
 _TINY = 1e-300  # keeps a quotient finite where numerator and denominator are 0
 
@@ -195,3 +202,39 @@ def _null_space(rows: Array, k: int) -> Array:
     rank = int((s > 1e-10 * s[0]).sum()) if len(s) else 0
     result: Array = vt[rank:].T
     return result
+
+
+def best_levels_inside(
+    f: Values, space: Parameters, points: Array, values: Array, levels: Levels
+) -> tuple[Array, Array]:
+    """`gpmi.search.box.best_levels` where a level may be outside, or make other parameters active or inactive."""
+    points, values = points.copy(), values.copy()
+    for j, (part, column) in enumerate(zip(space.parts, space.columns, strict=True)):
+        if part.count is None or part.width == 0:
+            continue
+        there = np.flatnonzero(space.layout.active(space.layout.numbers(points))[:, j])
+        options = {int(i): levels(part.tried(points[i, column]), points[i, column]) for i in there}
+        for some in _portions(options):
+            which = np.concatenate([np.full(len(options[i]), i) for i in some])
+            trial = points[which]
+            trial[:, column] = np.concatenate([options[i] for i in some])
+            trial, good = space.kept(points[which], trial)
+            trial, which = trial[good], which[good]
+            trial_values = f(trial, which)
+            for k in np.argsort(trial_values, kind="stable"):  # the best of a point is taken last
+                if trial_values[k] > values[which[k]]:
+                    points[which[k]], values[which[k]] = trial[k], trial_values[k]
+    return points, values
+
+
+def _portions(options: dict[int, Array]) -> list[list[int]]:
+    """The points that are tried together: TOGETHER levels, about."""
+    portions: list[list[int]] = []
+    size = TOGETHER
+    for i, some in options.items():
+        if size + len(some) > TOGETHER:
+            portions.append([])
+            size = 0
+        portions[-1].append(i)
+        size += len(some)
+    return portions

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -69,22 +70,35 @@ class Rules:
     forbidden: tuple[Combination, ...]
     feasible: tuple[Feasible, ...]
 
-    @property
+    @cached_property
     def matrix(self) -> Array:
         """The coefficients of the rows, (R, p)."""
         return np.array([row.coefficients for row in self.rows])
+
+    @cached_property
+    def used(self) -> Mask:
+        """Which parameters each row is about, (R, p)."""
+        used: Mask = self.matrix != 0.0
+        return used
+
+    @cached_property
+    def lower(self) -> Array:
+        """The lower bounds of the rows, (R,)."""
+        return np.array([row.lower for row in self.rows])
+
+    @cached_property
+    def upper(self) -> Array:
+        """The upper bounds of the rows, (R,)."""
+        return np.array([row.upper for row in self.rows])
 
     def excess(self, values: Array, active: Mask | None = None) -> Array:
         """How far each row is exceeded, (m, R), at values (m, p) of the parameters; negative inside. O(m R p)."""
         if not self.rows:
             return np.empty((len(values), 0))
-        matrix = self.matrix
-        total = values @ matrix.T
-        lower, upper = (np.array([getattr(row, end) for row in self.rows]) for end in ("lower", "upper"))
-        excess: Array = np.maximum(lower - total, total - upper)
-        if active is not None:
-            absent = (~active).astype(float) @ (matrix != 0.0).T.astype(float) > 0.0
-            excess[absent] = -math.inf
+        total = values @ self.matrix.T
+        excess: Array = np.maximum(self.lower - total, total - self.upper)
+        if active is not None and not active.all():
+            excess[~active @ self.used.T] = -math.inf
         return excess
 
     def combined(self, numbers: Array, active: Mask | None = None) -> Mask:
@@ -122,7 +136,7 @@ class Rules:
                     "tell points that are allowed"
                 )
 
-    @property
+    @cached_property
     def texts(self) -> list[str]:
         """The constraints in words: rows, combinations, functions."""
         return [

@@ -164,12 +164,19 @@ class Layout:
 
     def decode(self, row: Array) -> Point:
         """The user's point at these coordinates (d,)."""
+        return self.decoded(row[None])[0]
+
+    def decoded(self, z: Array) -> list[Point]:
+        """The user's points at coordinates (m, d)."""
         if not self.conditional:
-            return self._point([part.decode(row[c]) for part, c in zip(self.parts, self.columns, strict=True)])
+            places = list(zip(self.parts, self.columns, strict=True))
+            return [self._point([part.decode(row[c]) for part, c in places]) for row in z]
         assert self.names is not None
-        active = self.active(self.numbers(row[None]))[0]
-        columns = zip(self.names, self.parts, self.columns, active, strict=True)
-        return {name: part.decode(row[column]) for name, part, column, here in columns if here}
+        parts, active = list(zip(self.names, self.parts, self.columns, strict=True)), self.active(self.numbers(z))
+        return [
+            {name: part.decode(row[c]) for (name, part, c), there in zip(parts, here, strict=True) if there}
+            for row, here in zip(z, active, strict=True)
+        ]
 
     def _point(self, values: list[Any]) -> Point:
         return np.array(values) if self.names is None else dict(zip(self.names, values, strict=True))

@@ -22,7 +22,7 @@ from gpmi.text import shortened
 from gpmi.types import Array, Mask, Point
 
 ENUMERATED = 20_000  # a discrete space with no more points than this is searched point by point: our choice, not tuned
-_MOVED = 16  # points outside of which one is made inside, for each discrete parameter of a point; our limit
+_MOVED = 32  # points outside of which one is made that is inside, of all that are tried together; our limit
 _NO_RULES = Rules((), np.zeros(0), (), ())
 
 
@@ -180,23 +180,22 @@ class Parameters(Space):
             clipped = np.clip(new, self.lo, self.hi)
         return clipped if self.plain else self.region.stepped(z, clipped)
 
-    def kept(self, row: Array, trial: Array) -> Array:
-        """Those of the points `trial` (k, d), made from a point `row` (d,) of the space, that belong to it, (., d).
+    def kept(self, z: Array, trial: Array) -> tuple[Array, Mask]:
+        """The points `trial`, made from points z of the space, both (k, d), and which of them belong to it.
 
         Inactive parameters are set as they must be. Some of those outside are moved inside, where that is possible
         without giving up their discrete parameters.
         """
-        if self.plain:
-            return trial
         trial = self.layout.normal(trial)
         good = self.inside(trial)
         outside = np.flatnonzero(~good)
         if not self.rules.rows or not len(outside):
-            return trial[good]
-        some = trial[outside[np.unique(np.linspace(0, len(outside) - 1, _MOVED).round().astype(int))]]
-        moved = self.stepped(np.repeat(row[None], len(some), axis=0), some)
-        same = np.all(moved[:, ~self.free] == some[:, ~self.free], axis=1)
-        return np.concatenate([trial[good], moved[same & self.inside(moved)]])
+            return trial, good
+        some = outside[np.unique(np.linspace(0, len(outside) - 1, _MOVED).round().astype(int))]
+        moved = self.stepped(z[some], trial[some])
+        same = np.all(moved[:, ~self.free] == trial[some][:, ~self.free], axis=1)
+        trial[some], good[some] = moved, same & self.inside(moved)
+        return trial, good
 
     def constrained(self, constraints: Any) -> Parameters:
         if constraints is None:

@@ -51,7 +51,7 @@ class Region:
     @cached_property
     def by_value(self) -> Mask:
         """Which of them are counted by their values and not by their coordinates, (q,)."""
-        used = np.any(self.rules.matrix != 0.0, axis=0) if self.rules.rows else np.zeros(len(self.layout.parts), bool)
+        used = np.any(self.rules.used, axis=0) if self.rules.rows else np.zeros(len(self.layout.parts), bool)
         logs = np.array([getattr(self.layout.parameters[j], "log", False) for j in self.reals], dtype=bool)
         result: Mask = used[self.reals] & logs
         return result
@@ -109,11 +109,10 @@ class Region:
 
     def inside(self, z: Array, tolerance: float = EXACT) -> Mask:
         """Which points (m, d) keep to the rules."""
-        numbers = self.layout.numbers(z)
-        good = self._allowed(numbers, tolerance)
+        good = self._allowed(self.layout.numbers(z), tolerance)
         if self.rules.feasible:
-            for i in np.flatnonzero(good):
-                good[i] = self.rules.allows(self.layout.decode(z[i]), copied)
+            numbers = np.flatnonzero(good)
+            good[numbers] = [self.rules.allows(point, copied) for point in self.layout.decoded(z[numbers])]
         return good
 
     def _allowed(self, numbers: Array, tolerance: float = EXACT) -> Mask:
@@ -133,11 +132,11 @@ class Region:
         matrix = np.zeros((len(self.rules.rows), len(self.reals)))
         if self.rules.rows:
             shift = self.rules.matrix @ self.layout.values(at_zero)[0]
-            holds = ~((self.rules.matrix != 0.0) @ ~active)
+            holds = ~(self.rules.used @ ~active)
             matrix = self.rules.matrix[:, self.reals] * self.width
         key = shift[holds].tobytes() + holds.tobytes()
         if key not in self._polytopes:
-            lower, upper = (np.array([getattr(row, end) for row in self.rules.rows]) for end in ("lower", "upper"))
+            lower, upper = self.rules.lower, self.rules.upper
             if len(self._polytopes) >= _REMEMBERED:
                 self._polytopes.clear()
             self._polytopes[key] = Polytope.of(matrix[holds], (lower - shift)[holds], (upper - shift)[holds])
@@ -160,12 +159,13 @@ class Region:
         old, numbers = self.layout.numbers(z), self.layout.numbers(self.layout.normal(new))
         start, s = self.s_of(old), self.s_of(numbers)
         discrete = np.setdiff1d(np.arange(len(self.layout.parts)), self.reals)
-        for i in np.flatnonzero(np.any(numbers[:, discrete] != old[:, discrete], axis=1)):
-            polytope = self.polytope(numbers[i])
-            if polytope is None or self.rules.combined(*self._one(numbers[i]))[0].any():
-                numbers[i, discrete] = old[i, discrete]
-            else:
-                start[i] = s[i] = polytope.pulled(s[i : i + 1])[0]
+        moved = np.any(numbers[:, discrete] != old[:, discrete], axis=1)
+        back = moved & self.rules.combined(numbers, self.layout.active(numbers)).any(axis=1)
+        for polytope, members in self._by_polytope(numbers):
+            if polytope is None:
+                back[members] = True
+        numbers[back] = np.where(np.isin(np.arange(numbers.shape[1]), discrete), old[back], numbers[back])
+        start[moved & ~back] = s[moved & ~back]
         for polytope, members in self._by_polytope(numbers):
             if polytope is not None:
                 start[members] = polytope.pulled(start[members])  # what a user told may be outside by rounding
@@ -194,11 +194,10 @@ class Region:
         """The points with level numbers (m, p) by the polytopes of their discrete parameters."""
         if not self.program.discrete:
             return [(self.polytope(numbers[0]), np.arange(len(numbers)))] if len(numbers) else []
-        found: dict[int, tuple[Polytope | None, list[int]]] = {}
-        for i in range(len(numbers)):
-            polytope = self.polytope(numbers[i])
-            found.setdefault(id(polytope), (polytope, []))[1].append(i)
-        return [(polytope, np.array(members)) for polytope, members in found.values()]
+        settings = numbers[:, list(self.program.discrete)]
+        _, first, which = np.unique(settings, axis=0, return_index=True, return_inverse=True)
+        which = which.reshape(-1)
+        return [(self.polytope(numbers[i]), np.flatnonzero(which == k)) for k, i in enumerate(first)]
 
     # Points all over it
 
