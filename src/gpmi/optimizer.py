@@ -76,6 +76,7 @@ class Optimizer(Shown):
     repeats : whether a point of a finite set may be asked again. Under aim="find" it is only where f is noisy, or where
         no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
+    constraints : texts such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
 
     Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls. To pickle or
     copy it, wait until no other thread uses it.
@@ -104,8 +105,9 @@ class Optimizer(Shown):
         repeats: bool = True,
         seed: int | None = None,
         goal: Goal = "max",
+        constraints: Any = None,
     ) -> None:
-        self.space = Space.of(space)
+        self.space = Space.of(space).constrained(constraints)
         self.policy = of_aim(aim) if policy is None else checked_policy(policy)
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
         self.seed = (
@@ -128,7 +130,7 @@ class Optimizer(Shown):
         self._search = Search(self.space, self.seed, repeats=self.repeats)
         self._design = Design(self.space, self.seed, cover=policy is None and aim == "find")
         self._extensions = Extensions()
-        self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
+        self._events = dict.fromkeys(self.space.events, 0)  # in order, with the number of values told at the first time
         self._memory = Memory({}, {})  # what was read of the ledger, for the next one
         self._model: Model | None = None  # after the values told when it was last needed
         self._foresight: Model | None = None  # that of the policy's last choice, extended by the values told since

@@ -101,6 +101,7 @@ def maximize(
     repeats: bool = True,
     seed: int | None = None,
     progress: bool = False,
+    constraints: Any = None,
 ) -> Result:
     """Evaluate f at `budget` points of the space, chosen one after the other, to find its maximum.
 
@@ -121,7 +122,7 @@ def maximize(
     """
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        budget=_needed(budget, stop), repeats=repeats, seed=seed, goal="max",
+        budget=_needed(budget, stop), repeats=repeats, seed=seed, goal="max", constraints=constraints,
     )  # fmt: skip
     return holding(partial(_run, f, make, stop, progress))
 
@@ -141,11 +142,12 @@ def minimize(
     repeats: bool = True,
     seed: int | None = None,
     progress: bool = False,
+    constraints: Any = None,
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        budget=_needed(budget, stop), repeats=repeats, seed=seed, goal="min",
+        budget=_needed(budget, stop), repeats=repeats, seed=seed, goal="min", constraints=constraints,
     )  # fmt: skip
     return holding(partial(_run, f, make, stop, progress))
 

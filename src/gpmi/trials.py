@@ -49,6 +49,11 @@ class Trial:
     asked: float | None = None  # the time when it was asked, in seconds since 1970; None if it was told without asking
     ended: float | None = None  # the time when its outcome came in
 
+    @property
+    def label(self) -> Any:
+        """The label of the row of the DataFrame of candidates that x is; None in other spaces."""
+        return getattr(self.x, "label", None)
+
     def __repr__(self) -> str:
         return trial_line(self.number, self.x, self.y, self.status, self.origin)
 

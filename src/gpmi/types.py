@@ -14,16 +14,24 @@ Numbers: TypeAlias = NDArray[np.intp]
 Point: TypeAlias = Any  # a point as the user writes it: an array (d,), or a dict; see gpmi.space
 
 
-class FrozenPoint(dict[str, Any]):
+class LabelledPoint(dict[str, Any]):
+    """A row of a DataFrame: a dict of its values, with the row's label in the attribute `label`."""
+
+    def __init__(self, values: Any = (), label: Any = None) -> None:
+        super().__init__(values)
+        self.label = label
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, Any], Any]]:
+        return type(self), (dict(self), self.label)
+
+
+class FrozenPoint(LabelledPoint):
     """A point of a named space in the log: a dict that cannot be changed. `dict(point)` is one that can."""
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError("a point of the log cannot be changed; change a copy, dict(x)")
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
-
-    def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
-        return FrozenPoint, (dict(self),)
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi.cube import sobol
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.paths import FEATURES, Frame, Paths, has_features
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import chunks, moments_in_chunks
 from gpmi.search.box import best_levels
 from gpmi.search.finite import JOINT
+from gpmi.search.screens import spread_over
 from gpmi.space import Parameters, Space
 from gpmi.types import Array, Mask
 
@@ -87,7 +87,7 @@ def _on_a_box(posterior: Posterior, space: Space, at: Array, size: int, rng: np.
     """Paths through `at` and the most plausible points of a screen, climbed."""
     assert isinstance(space, Parameters)
     wide = space.unit_dim >= _WIDE
-    screen = space.from_unit(sobol(space.unit_dim, _SCREEN_WIDE if wide else _SCREEN, (seed, 1)))
+    screen = spread_over(space, _SCREEN_WIDE if wide else _SCREEN, (seed, 1))
     few = size < _GROUPS * _FEW_PATHS  # the paths of one of many posteriors
     screen = screen[_most_plausible(posterior, screen)[: _SOME if few else None]]
     limit = min(2 * size, _JOINT_WIDE if wide else _JOINT) if has_features(posterior.kernel) else _JOINT
@@ -107,7 +107,7 @@ def _on_a_box(posterior: Posterior, space: Space, at: Array, size: int, rng: np.
 
 def _leaves_open(frame: Frame, space: Parameters, seed: int) -> bool:
     """Whether much is open between the points of the frame: at one of 128 probes that may hold the maximum."""
-    probes = space.from_unit(sobol(space.unit_dim, 7, (seed, 2)))
+    probes = spread_over(space, 7, (seed, 2))
     return frame.leaves_open(probes[_most_plausible(frame.posterior, probes)])
 
 
@@ -204,13 +204,12 @@ def _climb(paths: Paths, space: Parameters, z: Array, which: NDArray[np.intp], r
     the climb of `gpmi.search`, which would need d + 1 points for each of the hundreds of paths; `search/climb.py`
     compares the two.
     """
-    free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
-    metric = np.where(free, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
+    metric = np.where(space.free, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
     value, gradient = paths(z, which)
     length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), _TINY)  # the first step: a tenth of reach
     for _ in range(rounds):
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows ends at the bounds
-            new = np.clip(z + (length[:, None] * metric) * gradient, space.lo, space.hi)
+            new = space.stepped(z, z + (length[:, None] * metric) * gradient)
         new_value, new_gradient = paths(new, which)
         better = new_value > value
         step = new - z
