@@ -60,7 +60,8 @@ class Optimizer(Shown):
 
     Parameters
     ----------
-    space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
+    space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`). Under
+        aim="find" with kernel=None a column of few different numbers counts by rank (`Candidates.evened`).
     policy : how the next point is chosen; None for that of `aim`.
     aim : what counts: the best point when the budget ends ("find"), or every evaluation ("earn"). A policy that is
         given overrides it.
@@ -105,7 +106,8 @@ class Optimizer(Shown):
         seed: int | None = None,
         goal: Goal = "max",
     ) -> None:
-        self.space = Space.of(space)
+        made = Space.of(space)
+        self.space = made.evened() if kernel is None and aim == "find" else made
         self.policy = of_aim(aim) if policy is None else checked_policy(policy)
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
         self.seed = (

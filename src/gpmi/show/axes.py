@@ -28,7 +28,7 @@ class Axis:
     settings: Array  # (k, width), the values that are drawn, in the kernel's coordinates
     discrete: bool = False
     log: bool = False
-    labels: tuple[str, ...] | None = None  # of the options of a Choice
+    labels: tuple[str, ...] | None = None  # of the options of a Choice, or of the numbers of a grid
 
     @staticmethod
     def of(parameter: Parameter, name: str, columns: slice, points: int = CURVE) -> Axis:
@@ -45,7 +45,7 @@ class Axis:
     def positions(self, rows: Array) -> Array:
         """Where points with coordinates (m, d) lie on this axis, (m,)."""
         part = rows[:, self.columns]
-        if self.labels is not None:
+        if self.labels is not None and part.shape[1] == len(self.labels):  # a coordinate for each option
             return np.asarray(np.argmax(part, axis=1), dtype=float)
         values: Array = np.exp(part[:, 0]) if self.log else part[:, 0]
         return values
@@ -100,11 +100,14 @@ def axes_of(space: Space, points: int = CURVE) -> list[Axis]:
         parts = zip(space.parameters, names, space.columns, strict=True)
         return [Axis.of(parameter, name, columns, points) for parameter, name, columns in parts]
     axes, start = [], 0
-    for choice, name in zip(space.choices, names, strict=True):
+    for choice, grid, name in zip(space.choices, space.grids, names, strict=True):
         columns = slice(start, start + (1 if choice is None else choice.width))
         start = columns.stop
         if choice is not None:
             axes.append(Axis.of(choice, name, columns))
+        elif grid is not None:
+            ranks = np.arange(float(len(grid)))[:, None]
+            axes.append(Axis(name, columns, ranks, discrete=True, labels=tuple(f"{number:g}" for number in grid)))
         else:
             values = np.unique(space.encoded[:, columns])[:, None]
             axes.append(Axis(name, columns, _thinned(values, points), discrete=len(values) <= FEW))
