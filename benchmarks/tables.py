@@ -10,7 +10,6 @@ replicates, so there is no noise. A tool asks rows, one after the other, out of 
 has one. What counts is the share of the rows that are better than the best row evaluated.
 """
 
-# ruff: noqa: E402  (the threads must be set before NumPy is imported)
 from __future__ import annotations
 
 import os
@@ -112,7 +111,7 @@ class Table:
     def cube(self) -> Array:
         """The rows in the unit cube, (m, d): ranks of a grid or else the numbers, and one coordinate for each word."""
         parts: list[Array] = []
-        for j, (name, column) in enumerate(self.columns.items()):
+        for j, column in enumerate(self.columns.values()):
             if isinstance(column[0], str):
                 words = sorted(set(column))
                 parts += [np.array([value == word for value in column], dtype=float) for word in words]
@@ -345,9 +344,9 @@ TOOLS: dict[str, Entry] = {
     "find": Entry(with_options(), "gpmi"),
     "earn": Entry(with_options(aim="earn"), "gpmi"),
     "Optuna TPE": Entry(lambda *a: Optuna(*a, sampler="TPESampler"), "optuna", needs_grid=True),
-    "Emukit EI": Entry(Emukit, "emukit", expensive=True),
+    "Emukit EI": Entry(Emukit, "emukit"),
     "BoTorch LogEI": Entry(BoTorch, "botorch", expensive=True),
-    "Optuna GP": Entry(lambda *a: Optuna(*a, sampler="GPSampler"), "optuna", expensive=True, needs_grid=True),
+    "Optuna GP": Entry(lambda *a: Optuna(*a, sampler="GPSampler"), "optuna", needs_grid=True),
     "scikit-optimize": Entry(ScikitOptimize, "scikit-optimize", expensive=True, needs_grid=True),
 }
 
