@@ -60,7 +60,8 @@ class Optimizer(Shown):
 
     Parameters
     ----------
-    space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
+    space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`). Under
+        aim="find" with kernel=None a column of few different numbers counts by rank (`Candidates.evened`).
     policy : how the next point is chosen; None for that of `aim`.
     aim : what counts: the best point when the budget ends ("find"), or every evaluation ("earn"). A policy that is
         given overrides it.
@@ -107,14 +108,12 @@ class Optimizer(Shown):
         goal: Goal = "max",
         constraints: Any = None,
     ) -> None:
-        self.space = Space.of(space).constrained(constraints)
+        made = Space.of(space).constrained(constraints)
+        self.space = made.evened() if kernel is None and aim == "find" else made
         self.policy = of_aim(aim) if policy is None else checked_policy(policy)
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
-        self.seed = (
-            int(np.random.SeedSequence().generate_state(1)[0])
-            if seed is None
-            else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
-        )
+        drawn = int(np.random.SeedSequence().generate_state(1)[0])
+        self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
         checks.one_of("goal", goal, ("max", "min"))
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)

@@ -28,7 +28,7 @@ class Axis:
     settings: Array  # (k, width), the values that are drawn, in the kernel's coordinates
     discrete: bool = False
     log: bool = False
-    labels: tuple[str, ...] | None = None  # of the options of a Choice
+    labels: tuple[str, ...] | None = None  # of the options of a Choice, or of the numbers of a grid
     arc: OnArc | None = None  # on which the values lie, if the parameter has a condition
 
     @staticmethod
@@ -113,11 +113,14 @@ def axes_of(space: Space, points: int = CURVE) -> list[Axis]:
         parts = zip(space.parts, names, space.columns, strict=True)
         return [Axis.of(part, name, columns, points) for part, name, columns in parts if part.width]
     axes, start = [], 0
-    for choice, name in zip(space.choices, names, strict=True):
+    for choice, grid, name in zip(space.choices, space.grids, names, strict=True):
         columns = slice(start, start + (1 if choice is None else choice.width))
         start = columns.stop
         if choice is not None:
             axes.append(Axis.of(choice, name, columns))
+        elif grid is not None:
+            ranks = np.arange(float(len(grid)))[:, None]
+            axes.append(Axis(name, columns, ranks, discrete=True, labels=tuple(f"{number:g}" for number in grid)))
         else:
             values = np.unique(space.encoded[:, columns])[:, None]
             axes.append(Axis(name, columns, _thinned(values, points), discrete=len(values) <= FEW))

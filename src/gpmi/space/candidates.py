@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,6 +22,10 @@ from gpmi.space.space import Space
 from gpmi.text import shortened
 from gpmi.types import Array, Event, LabelledPoint, Mask, Point
 
+# A column of a DataFrame with no more different numbers than this is a grid. Those of docs/benchmarks/tables.md have
+# up to 10 numbers; in the columns of its observed tables with more than 40, ranks do harm.
+GRID = 20
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Candidates(Space):
@@ -34,6 +39,7 @@ class Candidates(Space):
     encoded: Array  # (m, d)
     choices: tuple[Choice | None, ...]  # per column of the table; None for a column of numbers
     names: tuple[str, ...] | None
+    grids: tuple[Array | None, ...]  # per column: the numbers whose ranks are the coordinates; None for other columns
     rules: Rules | None = None  # that the rows keep to
     dropped: int = 0  # the number of rows that broke one
 
@@ -49,7 +55,7 @@ class Candidates(Space):
     def from_array(array: NDArray[Any]) -> Candidates:
         """The rows of a 2-D array of numbers."""
         table = array_table(array)
-        return Candidates(table, table, (None,) * table.shape[1], None)
+        return Candidates(table, table, (None,) * table.shape[1], None, (None,) * table.shape[1])
 
     @staticmethod
     def from_frame(frame: Any) -> Candidates:
@@ -70,7 +76,26 @@ class Candidates(Space):
                 encoded[np.arange(len(table)), at + numbers] = 1.0
             at += _width(choice)
         encoded.flags.writeable = False
-        return Candidates(table, encoded, choices, names)
+        return Candidates(table, encoded, choices, names, (None,) * len(choices))
+
+    def evened(self) -> Candidates:
+        """The same points; in a column of a DataFrame with at most GRID different numbers the coordinate is the rank.
+
+        Who lists a few values of a parameter chooses them so that each step matters: 1e-5, 1e-4, ..., 1, or 16, 32, 64.
+        As they are, the small ones would be one point to the kernel. An array keeps its coordinates, in which its user
+        may ask the posterior.
+        """
+        if self.names is None:
+            return self
+        encoded, grids, at = self.encoded.copy(), list(self.grids), 0
+        for j, choice in enumerate(self.choices):
+            if choice is None and self.grids[j] is None:
+                levels, ranks = np.unique(self.encoded[:, at], return_inverse=True)
+                if len(levels) <= GRID:
+                    encoded[:, at], grids[j] = ranks, levels
+            at += _width(choice)
+        encoded.flags.writeable = False
+        return replace(self, encoded=encoded, grids=tuple(grids))
 
     def __repr__(self) -> str:
         names = "" if self.names is None else ", " + ", ".join(self.names)
@@ -105,12 +130,19 @@ class Candidates(Space):
 
     def encode(self, point: Point) -> Array:
         count = len(self.choices)
-        row = _coordinates(labels_of(self.names, count), self.choices, values_of(point, self.names, count))
+        labels, values = labels_of(self.names, count), values_of(point, self.names, count)
+        row = _coordinates(labels, self.choices, self.grids, values)
         if len(self.numbers(row)) == 0:
             told = checks.shown(point)
             if self.rules is not None:
-                values, codes = self._values(row[None]), self._codes(row[None])
-                self.rules.check(point, values[0], codes[0], np.ones(count, dtype=bool), lambda x: as_point(point))
+                plain = _coordinates(labels, self.choices, (None,) * count, values)[None]  # ranks are for the kernel
+                self.rules.check(
+                    point,
+                    self._values(plain)[0],
+                    self._codes(plain)[0],
+                    np.ones(count, dtype=bool),
+                    lambda x: as_point(point),
+                )
             raise ValueError(f"x is {told}, which is not among the candidates; tell rows of the candidates only")
         return row
 
@@ -185,21 +217,26 @@ class Candidates(Space):
         return Field(name, float(np.abs(column).max()), codes)
 
 
-def _codes_of_options(name: str, choice: Choice, label: str, value: Any) -> Codes:
-    return frozenset(map(float, level_numbers(label, name, choice, value)))
-
-
 def _width(choice: Choice | None) -> int:
     """The number of coordinates of a column."""
     return 1 if choice is None else choice.width
 
 
-def _coordinates(labels: Iterable[str], choices: Iterable[Choice | None], values: Iterable[Any]) -> Array:
-    """The coordinates (d,) of one row of a table; a choice of None stands for a number."""
+def _coordinates(
+    labels: Iterable[str], choices: Iterable[Choice | None], grids: Iterable[Array | None], values: Iterable[Any]
+) -> Array:
+    """The coordinates (d,) of one row of a table; a choice of None stands for a number. nan for one not in its grid."""
     coordinates: list[float] = []
-    for label, choice, value in zip(labels, choices, values, strict=True):
-        if choice is None:
-            coordinates.append(checks.number(label, value) + 0.0)  # -0.0 is 0.0
-        else:
+    for label, choice, grid, value in zip(labels, choices, grids, values, strict=True):
+        if choice is not None:
             coordinates.extend(choice.encode(label, value))
+        else:
+            number = checks.number(label, value) + 0.0  # -0.0 is 0.0
+            coordinates.append(number if grid is None else _rank(grid, number))
     return np.array(coordinates)
+
+
+def _rank(grid: Array, number: float) -> float:
+    """The place of a number in the grid, nan if it is not in it."""
+    place = int(np.searchsorted(grid, number))
+    return float(place) if place < len(grid) and grid[place] == number else math.nan

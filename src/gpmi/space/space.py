@@ -100,6 +100,10 @@ class Space(ABC):
     def _index(self) -> RowIndex | None:
         return None if self.rows is None else RowIndex.of(self.rows)
 
+    def evened(self) -> Space:
+        """The same points, with evenly spaced coordinates where a column of candidates is a grid (`Candidates`)."""
+        return self
+
     def copy(self, point: Point) -> Point:
         """A point that the user may change; an option of a Choice is the very object that was given."""
         if isinstance(point, np.ndarray):
