@@ -16,7 +16,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.policies import Policy, State
 from gpmi.policies.promises import Promises, account
 from gpmi.prior.fit import Prior
-from gpmi.prior.schedule import Priors
+from gpmi.prior.schedule import BULK, Priors
 from gpmi.prior.warp import Warp
 from gpmi.search.box import best_mean
 from gpmi.search.objective import Objective
@@ -28,11 +28,16 @@ from gpmi.types import Array, Mask
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What a model depends on besides the values: the space, the schedule of priors, the seed."""
+    """What a model depends on besides the values: the space, the schedule of priors, the seed, what was given."""
 
     space: Space
     priors: Priors
     seed: int
+    given: int = 0  # how many values were told before the first point was asked, if they are many: see `Priors`
+
+    def after(self, given: int) -> Setting:
+        """The same, with this number of values told before the first point was asked."""
+        return self if given < BULK else replace(self, given=given)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -66,7 +71,7 @@ class Model:
     def _learned(setting: Setting, rows: Sequence[Array], y: Array) -> Model:
         """The model whose prior is learned from all of these values."""
         x = np.array(rows).reshape(len(rows), setting.space.dim)
-        prior = setting.priors(len(rows), x, y)
+        prior = setting.priors(len(rows), x, y, setting.given)
         start, z = prior.posterior(), prior.warp(y)
         posterior = start.condition(x, z) if len(rows) else start
         members = tuple(sample.posterior().condition(x, z) for sample in prior.samples)

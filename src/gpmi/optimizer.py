@@ -283,7 +283,7 @@ class Optimizer(Shown):
             points=tuple(self._log.told_rows),
             noted=tuple((told, event) for event, told in self._events.items()),
             orientation=self._orientation,
-            setting=self._setting,
+            setting=self._setting.after(self._log.given),
             known=(self._foresight, self._model),
             memory=self._memory,
         )
@@ -348,8 +348,8 @@ class Optimizer(Shown):
 
     def _believe(self) -> Model:
         """The model after everything told."""
-        known = self._foresight, self._model
-        self._model = model = Model.after(self._setting, self._log.told_rows, self._values(), *known)
+        known, setting = (self._foresight, self._model), self._setting.after(self._log.given)
+        self._model = model = Model.after(setting, self._log.told_rows, self._values(), *known)
         self._note(*model.prior.events)
         if model.warp.bends:
             self._note(Event("transformed", f"the model is that of {self._orientation.warp(model.warp)}"))

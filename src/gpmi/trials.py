@@ -84,6 +84,7 @@ class Log:
         self._told_rows: list[Array] = []
         self._told_values: list[float] = []
         self._unchosen = 0
+        self._given = 0
         self._pending_at: dict[bytes, list[int]] = {}  # the pending trials by their coordinates
         self._places: Counter[bytes] = Counter()  # how many trials there are at each point
 
@@ -149,6 +150,11 @@ class Log:
         """How many trials the policy did not choose."""
         return self._unchosen
 
+    @property
+    def given(self) -> int:
+        """How many points were told before the first was asked."""
+        return self._given
+
     def find_pending(self, row: Array, rounding: Array) -> int | None:
         """The first pending trial at these coordinates, or else the only one within `rounding` (d,) of them."""
         exact = self._pending_at.get(row.tobytes())
@@ -188,6 +194,7 @@ class Log:
         self._places[row.tobytes()] += 1
         self._next_number = max(self._next_number, number + 1)
         self._unchosen += origin != "policy"
+        self._given += origin == "user" and self._given == len(self._trials) - 1
         self._entries.append(Entry("added", trial.number, trial.asked or now))
         return trial
 

@@ -227,7 +227,8 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
         angle = z @ turns + phase
         angle -= np.rint(angle)
         short = (2.0 * np.pi * angle).astype(np.float32)
-        return scale * np.cos(short), lambda weights: (-scale * weights * np.sin(short)) @ omega
+        wave: Array = np.cos(short).astype(float)  # a large scale overflows in four bytes
+        return scale * wave, lambda weights: (-scale * weights * np.sin(short)) @ omega
 
     return features
 

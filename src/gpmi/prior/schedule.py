@@ -20,6 +20,8 @@ from gpmi.prior.unknowns import DEFAULT
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.types import Array
 
+BULK = 128  # as many values told at once are fitted at once; below, the fits before cost less than a suggestion or two
+
 
 class Priors:
     """The prior in use with n observations, for every n: given, or learned from the first `point(n)` and remembered.
@@ -61,8 +63,12 @@ class Priors:
         """How many of n observations the prior in use is learned from."""
         return 0 if self.given else fit_point(n)
 
-    def __call__(self, p: int, x: Array, y: Array) -> Prior:
-        """The prior learned from the first p of the observations x (n, d), y (n,); y is oriented: larger is better."""
+    def __call__(self, p: int, x: Array, y: Array, given: int = 0) -> Prior:
+        """The prior learned from the first p of the observations x (n, d), y (n,); y is oriented: larger is better.
+
+        `given` observations were there before anything was asked. If they are many, BULK or more, no fit on fewer is
+        needed: the first fit has no warm start, and a bulk load costs one fit.
+        """
         kernel, noise_var = self._setting.template, self._setting.noise_var
         if not kernel.unknown and noise_var is not None:
             return Prior(kernel, noise_var)
@@ -71,10 +77,12 @@ class Priors:
                 self._learned[p] = fit_noise(x[:p], y[:p], kernel)
             else:
                 begin = warm_point(p)
-                warm = None if begin is None else self(begin, x, y)
-                warp = self._warp(x[:p], y[:p], IDENTITY if warm is None else warm.warp)
+                cold = p >= BULK <= given and (begin is None or begin < fit_point(given))
+                warm = None if begin is None or cold else self(begin, x, y, given)
+                warp = self._warp(x[:p], y[:p], IDENTITY if warm is None else warm.warp, anew=cold)
                 rng = np.random.default_rng([self._seed, p, 0]) if self._sampled else None
-                self._learned[p] = fit(self._setting, x[:p], y[:p], warp=warp, warm=warm, wide=is_wide(p), rng=rng)
+                wide = cold or is_wide(p)
+                self._learned[p] = fit(self._setting, x[:p], y[:p], warp=warp, warm=warm, wide=wide, rng=rng)
         return self._learned[p]
 
     def drawn(self, p: int, x: Array, y: Array, warp: Warp) -> tuple[Prior, ...]:
@@ -98,10 +106,10 @@ class Priors:
         """Random numbers that no suggestion draws from; 1 and 2 in the last place are those of the ledger."""
         return np.random.default_rng([self._seed, p, 0, use])
 
-    def _warp(self, x: Array, y: Array, before: Warp) -> Warp:
-        """The transformation of y: chosen anew at 8, 16, 32, ... observations if nothing is given, else as before."""
+    def _warp(self, x: Array, y: Array, before: Warp, *, anew: bool) -> Warp:
+        """The transformation of y: chosen at 8, 16, 32, ... observations, or `anew`, if nothing is given."""
         n = len(y)
-        if self._setting.all_unknown and n >= WARP_FROM and n == _octave(n):
+        if self._setting.all_unknown and n >= WARP_FROM and (anew or n == _octave(n)):
             return choose_warp(self._setting, x, y)
         return before
 
