@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi.gp.lifted import Lifted
-from gpmi.gp.posterior import Posterior
+from gpmi.gp.linalg import whiten
+from gpmi.gp.posterior import SINGULAR, Posterior
 from gpmi.model import Setting
 from gpmi.prior.fit import Prior
 from gpmi.prior.warp import Warp
@@ -21,6 +22,7 @@ from gpmi.types import Array
 
 FIRST = 4  # values before the first that is foreseen, at least: with fewer a draw is one of the hyper-prior
 _ALIVE = 0.3  # effective share of the draws below which they are moved; our choice: half is usual, and costs more
+_AHEAD = 8  # values that are looked at together: draws seldom serve for more before they are moved
 _BELIEF = 5  # the variances count as confirmed by this many residuals of mean square 1: chosen on other draws
 _MIXING = 7  # no divisor of the number of draws: the draws that follow one another in this order differ much
 
@@ -51,9 +53,9 @@ class Particles(NamedTuple):
 
         Each value is predicted from all before it, under a prior that knew only the first n.
         """
-        posteriors = values.posteriors(self.drawn, end)
-        z = np.array([posterior.whitened[self.n :] for posterior in posteriors])
-        pivots = np.array([posterior.factor.diagonal[self.n :] for posterior in posteriors])
+        foreseen = [_foreseen(prior, values.x[:end], values.warp(values.y[:end])) for prior in self.drawn]
+        z = np.array([whitened[self.n :] for whitened, _ in foreseen])
+        pivots = np.array([diagonal[self.n :] for _, diagonal in foreseen])
         return z, -0.5 * z**2 - np.log(pivots)
 
     def moved(self, values: Values, n: int, log_weights: Array) -> Particles:
@@ -95,7 +97,7 @@ class Foreseen:
 
     def _advance(self, values: Values, particles: Particles, done: int, found: list[float]) -> Particles:
         """Append residuals after value `done`, up to the last value or to where the draws are worn out; move these."""
-        end = min(len(values.y), 2 * particles.n)
+        end = min(len(values.y), 2 * particles.n, done + _AHEAD)
         z, densities = particles.ahead(values, end)
         for s in range(done, end):
             k = s - particles.n
@@ -124,6 +126,21 @@ class Foreseen:
         if particles.n == n:
             return particles.drawn
         return particles.moved(values, n, particles.ahead(values, n)[1].sum(axis=1)).drawn
+
+
+def _foreseen(prior: Prior, x: Array, z: Array) -> tuple[Array, Array]:
+    """The residual and the predictive sd of each z_s (n,) at x (n, d), given those before it: L^-1 (z - m) and L_ss.
+
+    They are those of the posterior. Where C is not far from singular that is asked, and repairs it.
+    """
+    c = prior.kernel(x, x)
+    least = SINGULAR * (c.diagonal() + prior.noise_var)
+    c[np.diag_indices(len(c))] += prior.noise_var
+    whitened = whiten(c, (z - prior.mean)[:, None])
+    if whitened is None or np.any(whitened.diagonal**2 < least):
+        posterior = prior.posterior().condition(x, z)
+        return posterior.whitened, posterior.factor.diagonal
+    return whitened.columns[:, 0], whitened.diagonal
 
 
 def begin(n: int) -> int:
