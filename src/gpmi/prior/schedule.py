@@ -11,7 +11,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.gp.kernels import Kernel
-from gpmi.prior.choice import WARP_FROM, choose_warp
+from gpmi.prior.choice import WARP_FROM, choose_warp, softened
 from gpmi.prior.criterion import Setting
 from gpmi.prior.data import FIT_POINTS
 from gpmi.prior.fit import Prior, fit, fit_noise
@@ -36,6 +36,7 @@ class Priors:
         span: Array,  # (d,), the width of the space
         groups: tuple[int, ...],  # (d,), the parameter that each coordinate belongs to
         seed: int,
+        soften: bool = False,  # whether the worse half of the values is compressed in any case (`softened`)
     ) -> None:
         template = _checked_kernel(kernel, len(span))
         noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
@@ -43,7 +44,7 @@ class Priors:
         if fit != "map" and not template.unknown:
             raise ValueError(f"fit is {fit!r}, but kernel is given, so it is not learned; leave out one of them")
         self._setting = Setting(template, noise_var, span, groups, loo=fit == "loo")
-        self._sampled, self._seed = fit == "mcmc", seed
+        self._sampled, self._seed, self._soften = fit == "mcmc", seed, soften
         self._learned: dict[int, Prior] = {}
 
     @property
@@ -80,7 +81,7 @@ class Priors:
         """The transformation of y: chosen anew at 8, 16, 32, ... observations if nothing is given, else as before."""
         n = len(y)
         if self._setting.all_unknown and n >= WARP_FROM and n == _octave(n):
-            return choose_warp(self._setting, x, y)
+            return softened(y) if self._soften else choose_warp(self._setting, x, y)
         return before
 
 
