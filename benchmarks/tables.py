@@ -168,15 +168,20 @@ class Tool(Protocol):
     def tell(self, number: int, value: float) -> None: ...
 
 
+Change = Callable[[gpmi.Optimizer], None]  # what a variant of find does before every query
+
+
 class Gpmi:
     """gpmi.Optimizer on the DataFrame of all rows, with nothing set but the budget and the seed, and the options."""
 
-    def __init__(self, data: Table, seed: int, budget: int, **options: Any) -> None:
-        self.data = data
+    def __init__(self, data: Table, seed: int, budget: int, change: Change | None = None, **options: Any) -> None:
+        self.data, self.change = data, change
         self.optimizer = gpmi.Optimizer(data.frame, budget=budget, seed=seed, **options)
         self.x: Any = None
 
     def ask(self) -> int:
+        if self.change is not None:
+            self.change(self.optimizer)
         self.x = self.optimizer.ask()
         return self.data.number_of[tuple(self.x.values())]
 
@@ -350,7 +355,34 @@ TOOLS: dict[str, Entry] = {
     "scikit-optimize": Entry(ScikitOptimize, "scikit-optimize", expensive=True, needs_grid=True),
 }
 
-VARIANTS: dict[str, Entry] = {}  # of find, for the development
+
+# Variants of find, for the development. Each changes one thing.
+
+
+def plain_y(opt: gpmi.Optimizer) -> None:
+    opt._setting.priors._soften = False  # there is no option for it, on purpose
+
+
+def with_policy(first: gpmi.Policy) -> Change:
+    def change(opt: gpmi.Optimizer) -> None:
+        opt.policy = gpmi.Find(first=first)
+
+    return change
+
+
+def every_second(opt: gpmi.Optimizer) -> None:
+    opt.policy = gpmi.Find(first=EI_MEAN) if len(opt.trials) % 2 else gpmi.Find()
+
+
+EI_MEAN = gpmi.LogEI("mean")
+# The same kernel, but given: neither ranks nor a softened y.
+AS_IT_WAS = gpmi.kernels.Matern(nu=2.5, lengthscale=None, variance=None)
+VARIANTS: dict[str, Entry] = {
+    "numbers and y as they are": Entry(with_options(kernel=AS_IT_WAS), "gpmi"),
+    "y as it is": Entry(with_options(change=plain_y), "gpmi"),
+    "LogEI first": Entry(with_options(change=with_policy(EI_MEAN)), "gpmi"),
+    "every second LogEI": Entry(with_options(change=every_second), "gpmi"),
+}
 
 
 def entry_of(tool: str) -> Entry:

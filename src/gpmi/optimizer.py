@@ -60,8 +60,7 @@ class Optimizer(Shown):
 
     Parameters
     ----------
-    space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`). Under
-        aim="find" with kernel=None a column of few different numbers counts by rank (`Candidates.evened`).
+    space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
     policy : how the next point is chosen; None for that of `aim`.
     aim : what counts: the best point when the budget ends ("find"), or every evaluation ("earn"). A policy that is
         given overrides it.
@@ -108,8 +107,8 @@ class Optimizer(Shown):
         goal: Goal = "max",
         constraints: Any = None,
     ) -> None:
-        made = Space.of(space).constrained(constraints)
-        self.space = made.evened() if kernel is None and aim == "find" else made
+        made, finding = Space.of(space).constrained(constraints), policy is None and aim == "find" and kernel is None
+        self.space = made = made.evened() if finding else made  # how finite sets are modelled depends on the aim
         self.policy = of_aim(aim) if policy is None else checked_policy(policy)
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
@@ -117,7 +116,8 @@ class Optimizer(Shown):
         checks.one_of("goal", goal, ("max", "min"))
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
-        priors = Priors(kernel, noise_var, fit, span=self.space.span, groups=self.space.groups, seed=self.seed)
+        soften = finding and made.rows is not None
+        priors = Priors(kernel, noise_var, fit, span=made.span, groups=made.groups, seed=self.seed, soften=soften)
         self.n_init = (
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )

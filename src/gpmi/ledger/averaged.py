@@ -64,7 +64,7 @@ class Particles(NamedTuple):
         shares = (np.arange(len(weights)) + 0.5) / len(weights) * float(weights.sum())
         picked = np.minimum(np.searchsorted(np.cumsum(weights), shares), len(weights) - 1)
         before = tuple(self.drawn[i] for i in picked)
-        return Particles(n, values.setting.priors.moved(n, values.x, values.y, before))
+        return Particles(n, values.setting.priors.moved(n, values.x, values.y, before, values.setting.given))
 
 
 @dataclass(eq=False)
@@ -91,7 +91,9 @@ class Foreseen:
         while len(found) < n - key[1]:
             done, particles = key[1] + len(found), self.particles.get(key)
             if particles is None:
-                particles = Particles(done, values.setting.priors.drawn(done, values.x, values.y, values.warp))
+                particles = Particles(
+                    done, values.setting.priors.drawn(done, values.x, values.y, values.warp, values.setting.given)
+                )
             self.particles[key] = self._advance(values, particles, done, found)
         return np.array(found[: n - key[1]])
 
@@ -118,7 +120,7 @@ class Foreseen:
     def _drawn(self, values: Values) -> tuple[Prior, ...]:
         n = len(values.y)
         if n <= FIRST:
-            return values.setting.priors.drawn(n, values.x, values.y, values.warp)
+            return values.setting.priors.drawn(n, values.x, values.y, values.warp, values.setting.given)
         self(values)
         particles = self.particles[values.warp, begin(n)]
         if particles.n > n:  # the run went on since

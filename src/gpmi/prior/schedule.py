@@ -11,7 +11,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.gp.kernels import Kernel
-from gpmi.prior.choice import WARP_FROM, choose_warp
+from gpmi.prior.choice import WARP_FROM, choose_warp, softened
 from gpmi.prior.criterion import Setting
 from gpmi.prior.data import FIT_POINTS
 from gpmi.prior.draws import draws, draws_of_noise, moved
@@ -39,6 +39,7 @@ class Priors:
         span: Array,  # (d,), the width of the space
         groups: tuple[int, ...],  # (d,), the parameter that each coordinate belongs to
         seed: int,
+        soften: bool = False,  # whether the worse half of the values is compressed in any case (`softened`)
     ) -> None:
         template = _checked_kernel(kernel, len(span))
         noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
@@ -46,7 +47,7 @@ class Priors:
         if fit != "map" and not template.unknown:
             raise ValueError(f"fit is {fit!r}, but kernel is given, so it is not learned; leave out one of them")
         self._setting = Setting(template, noise_var, span, groups, loo=fit == "loo")
-        self._sampled, self._seed = fit == "mcmc", seed
+        self._sampled, self._seed, self._soften = fit == "mcmc", seed, soften
         self._learned: dict[int, Prior] = {}
 
     @property
@@ -85,20 +86,21 @@ class Priors:
                 self._learned[p] = fit(self._setting, x[:p], y[:p], warp=warp, warm=warm, wide=wide, rng=rng)
         return self._learned[p]
 
-    def drawn(self, p: int, x: Array, y: Array, warp: Warp) -> tuple[Prior, ...]:
+    def drawn(self, p: int, x: Array, y: Array, warp: Warp, given: int = 0) -> tuple[Prior, ...]:
         """What the prior of warp(y) may be, given the first p of the observations: draws with equal weights.
 
         No suggestion uses them. Only for a prior that is learned.
         """
         if not self._setting.template.unknown:
             return draws_of_noise(self._setting, x[:p], y[:p])
-        return draws(self._setting, x[:p], y[:p], self(fit_point(p), x, y), warp, self._stream(p, 3))
+        near = self(fit_point(p), x, y, given)
+        return draws(self._setting, x[:p], y[:p], near, warp, self._stream(p, 3))
 
-    def moved(self, p: int, x: Array, y: Array, before: tuple[Prior, ...]) -> tuple[Prior, ...]:
+    def moved(self, p: int, x: Array, y: Array, before: tuple[Prior, ...], given: int = 0) -> tuple[Prior, ...]:
         """Draws given the first p of the observations, made from draws `before` that have their law, see `moved`."""
         if not self._setting.template.unknown:
             return draws_of_noise(self._setting, x[:p], y[:p])
-        near = self(fit_point(p), x, y)
+        near = self(fit_point(p), x, y, given)
         hessian = near.hessian if near.warp == before[0].warp and not self._setting.loo else None
         return moved(self._setting, x[:p], y[:p], before, hessian, self._stream(p, 4))
 
@@ -110,7 +112,7 @@ class Priors:
         """The transformation of y: chosen at 8, 16, 32, ... observations, or `anew`, if nothing is given."""
         n = len(y)
         if self._setting.all_unknown and n >= WARP_FROM and (anew or n == _octave(n)):
-            return choose_warp(self._setting, x, y)
+            return softened(y) if self._soften else choose_warp(self._setting, x, y)
         return before
 
 
