@@ -22,19 +22,20 @@ PROGRAMS = 16  # neighbours, at most, whose discrete parameters are set by a pro
 AMONG = 1000  # rows among which those are looked for that show new options
 
 
-def design_of(space: Space, seed: int, count: int) -> Array:
+def design_of(space: Space, seed: int, count: int, *, cover: bool = False) -> Array:
     """At least `count` rows for the initial design, or all of a smaller set. A larger count only appends rows.
 
-    On a product they are Sobol points, in which the options of each choice without order take turns: of k options the
-    first k points show all. Where constraints leave so little that points are hard to find, there may be fewer.
+    On a product they are Sobol points. With `cover` the options of each choice without order take turns in them: of k
+    options the first k points show all; on a finite set the options of small choices come first. Where constraints
+    leave so little that points are hard to find, there may be fewer.
     """
     if space.rows is not None:
         order = np.random.default_rng(seed).permutation(len(space.rows))
-        return space.rows[order]
+        return covering(space.rows[order], space.groups) if cover else space.rows[order]
     assert isinstance(space, Parameters)
     if space.plain:
         u = sobol(space.unit_dim, max(4, count.bit_length()), (seed, 0))
-        return space.from_unit(_in_turn(space, u, (seed, 3)))
+        return space.from_unit(_in_turn(space, u, (seed, 3)) if cover else u)
     portions = range(-(-count // PORTION))
     return np.concatenate([_portion(space, seed, i) for i in portions])
 
@@ -80,7 +81,7 @@ def covering(rows: Array, groups: tuple[int, ...]) -> Array:
 class Design:
     """The points of the initial design, one after the other. It remembers them, because finding them takes a while.
 
-    With `cover` the options of small choices come first on a finite set.
+    With `cover` it shows the options of choices early (`design_of`).
     """
 
     def __init__(self, space: Space, seed: int, *, cover: bool = False) -> None:
@@ -94,9 +95,7 @@ class Design:
             if place not in taken:
                 return x
         if len(self._rows) <= len(taken) and (self._space.rows is None or len(self._rows) == 0):
-            self._rows = design_of(self._space, self._seed, len(taken) + 1)
-            if self._cover and self._space.rows is not None:
-                self._rows = covering(self._rows, self._space.groups)
+            self._rows = design_of(self._space, self._seed, len(taken) + 1, cover=self._cover)
         for row in self._rows[len(self._known) :]:
             x = self._space.decode(row)
             self._known.append((x, self._space.encode(x).tobytes()))
