@@ -311,22 +311,18 @@ def promises(runs: Runs) -> list[Verdict]:
         Verdict("on no problem worse than the median peer", not worse, ", ".join(worse) or "none"),
         Verdict("at least third on R_T/T", place <= 3, f"place {place} of {len(means)}"),
     ]
-    if EARN in runs.peers:
-        result.append(Verdict("earn: first on R_T/T", *_first(runs.without(US).ranks("mean"), EARN, "{:.2f}")))
-    return result
+    earning = Verdict("earn: first on R_T/T", *_first(runs.without(US).ranks("mean"), EARN, "{:.2f}"))
+    return [*result, earning]
 
 
 def promise_table(settings: Iterable[tuple[str, Runs]]) -> str:
     """A line for each setting and group of problems, a column for each promise; **bold** where it does not hold."""
-    head: list[str] = []
-    body = []
-    for title, runs in settings:
-        found = promises(runs)
-        head = [verdict.claim for verdict in found] if len(found) + 1 > len(head) else head
-        cells = [verdict.figures if verdict.holds else f"**{verdict.figures}**" for verdict in found]
-        body.append([title, f"{int(runs.shared.sum())}", *cells])
-    width = max(map(len, body))
-    return table(["", "pairs", *head], [line + [""] * (width - len(line)) for line in body])
+    found = [(title, runs, promises(runs)) for title, runs in settings]
+    body = [
+        [title, f"{int(runs.shared.sum())}", *(v.figures if v.holds else f"**{v.figures}**" for v in verdicts)]
+        for title, runs, verdicts in found
+    ]
+    return table(["", "pairs", *(verdict.claim for verdict in found[0][2])], body)
 
 
 # Costs
@@ -583,7 +579,7 @@ def main() -> None:
     settings = []
     for start, budget in itertools.product(compare.STARTS, compare.BUDGETS):
         groups = [(name, Runs.of(rows, start, budget, names)) for name, names in GROUPS.items()]
-        complete = [(name, runs) for name, runs in groups if US in runs.peers and len(runs.peers) > 2]
+        complete = [(name, runs) for name, runs in groups if {US, EARN} < {runs.peers[i] for i in runs.covering}]
         settings += [(f"{runs.title}, {name}", runs) for name, runs in complete]
         if complete:
             both = Runs.of(rows, start, budget, compare.NAMES)
