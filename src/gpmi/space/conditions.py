@@ -158,9 +158,7 @@ def conditions_of(
         while above:
             j = above.pop()
             if j == i and names is not None:
-                raise ValueError(
-                    f"parameter {names[i]!r} has a condition on itself, perhaps by way of others; remove it"
-                )
+                raise ValueError(f"parameter {names[i]!r} depends on itself, perhaps by way of others; change its when")
             if j not in seen:
                 seen.add(j)
                 above += [c.parent for c in found[j]]

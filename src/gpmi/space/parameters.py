@@ -204,8 +204,10 @@ class Int(_Stored):
         return (math.log(number) if self.log else number + 0.0,)
 
     def decode(self, row: Array) -> int:
-        value = min(max(round(math.exp(row[0]) if self.log else row[0]), self.lo), self.hi)
-        return self.lo + round((value - self.lo) / self.step) * self.step if self.step > 1 else value
+        value = math.exp(row[0]) if self.log else row[0]
+        if self.step > 1:
+            value = self.lo + round((value - self.lo) / self.step) * self.step
+        return min(max(round(value), self.lo), self.hi)
 
     def canonical(self, value: Any) -> int:
         return int(value)

@@ -19,9 +19,9 @@ from gpmi.types import Array
 THIN = 1e-9
 _LP_TOLERANCE = 1e-10  # the smallest that HiGHS takes
 _PARALLEL = 1e-14  # a unit step that approaches a face by less than this runs along it, up to rounding
-# Rounds of hit and run. From the corners of a simplex of 7 dimensions the means are those of a long chain after 20
-# rounds, and the standard deviations after 40.
-_ROUNDS = 64
+# Rounds of hit and run. On a simplex of 8 components the largest error of a variance is 21 % after 64 rounds and 8 %
+# after 128, of which 6 are the error of 3,072 points.
+_ROUNDS = 128
 _ANY_WAY = 0.2  # of the steps go in any direction, so that no direction is missed; our choice, not tuned
 _CELLS = 24  # of a chord along which a density is not constant; our choice, not tuned
 
@@ -116,7 +116,7 @@ class Polytope:
         """One step of hit and run from each x (n, q)."""
         n = len(x)
         a, b = rng.integers(len(others), size=(2, n))
-        way = others[a] - others[b]
+        way = (others[a] - others[b]) @ self.basis @ self.basis.T  # else rounding would lead out, more with each round
         length = np.sqrt((way**2).sum(axis=1))
         anywhere = (rng.random(n) < _ANY_WAY) | (length < 1e-12)
         way[anywhere] = rng.standard_normal((int(anywhere.sum()), self.basis.shape[1])) @ self.basis.T
