@@ -567,7 +567,8 @@ class Histories(RuleBasedStateMachine):
         return log
 
     def model(self, log: Log) -> Model:
-        return Model.after(self.opt._setting, log.told_rows, self.opt._orientation.values(log.told_values))
+        observed = log.observed
+        return Model.after(self.opt._setting, replace(observed, y=self.opt._orientation.values(observed.y)))
 
     def excluded(self, trials: tuple[Trial, ...]) -> Any:
         rows = self.opt.space.rows
