@@ -52,10 +52,11 @@ def test_a_model_made_at_once_equals_one_extended_value_by_value(arguments: dict
 
 def test_extending_keeps_the_prior_and_learning_changes_it() -> None:
     where, (rows, y) = setting(), data(12)
-    ten = Model.after(where, Observations.of(np.array(rows[:10]), y[:10]))
-    assert ten.extended(rows, y).prior is ten.prior and ten.extended(rows, y).n == 12
-    assert Model.after(where, Observations.of(np.array(rows), y), ten).prior is not ten.prior
-    assert ten.extended(rows[:10], y[:10]) is ten
+    every = Observations.of(np.array(rows), y)
+    ten = Model.after(where, every.first(10))
+    assert ten.extended(every).prior is ten.prior and ten.extended(every).n == 12
+    assert Model.after(where, every, ten).prior is not ten.prior
+    assert ten.extended(every.first(10)) is ten
 
 
 @pytest.mark.parametrize("goal", ["max", "min"])
