@@ -120,18 +120,24 @@ class Data:
         if self.noises is None:
             location, scale, z = standardised(self.y)
             return location, scale, Data(self.x, z)
-        noises, weight = self.noises, self.noises.values.copy()
+        noises, weight = self.noises, self.noises.values
         if noises.own.any():
-            trusted = noises.own <= np.median(noises.own)
-            u = float(self.y[trusted].var()) or float(self.y.var()) or 1.0
-            weight *= u / (u + noises.own)
-        total = float(weight.sum())
-        location = float(weight @ self.y) / total if total else 0.0
-        spread = weight @ (self.y - location) ** 2 + (weight / noises.values) @ noises.within
-        scale = float(np.sqrt(spread / total)) if total else 1.0
+            trusted = noises.own <= np.median(np.repeat(noises.own, noises.values.astype(int)))
+            u = self._moments(weight * trusted)[1] or 1.0
+            weight = weight * (u / (u + noises.own))
+        location, var = self._moments(weight) if len(self.y) else (0.0, 1.0)
+        scale = float(np.sqrt(var))
         if not is_spread(scale, location):
             return location, 1.0, Data(self.x, np.zeros_like(self.y), noises._replace(within=np.zeros(len(self.y))))
         return location, scale, Data(self.x, (self.y - location) / scale, noises.in_units(scale))
+
+    def _moments(self, weight: Array) -> tuple[float, float]:
+        """The mean and the variance of the values behind the rows, with weights (n,) of the rows."""
+        assert self.noises is not None
+        total = float(weight.sum())
+        mean = float(weight @ self.y) / total
+        spread = weight @ (self.y - mean) ** 2 + (weight / self.noises.values) @ self.noises.within
+        return mean, float(spread) / total
 
 
 def subset(y: Array, size: int) -> Numbers:
