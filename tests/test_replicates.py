@@ -37,7 +37,10 @@ def repeated(n: int, places: int, seed: int, *, own: bool = True, d: int = 2) ->
 
 @settings(max_examples=40, deadline=None)
 @given(
-    n=st.integers(1, 40), places=st.integers(1, 8), seed=st.integers(0, 10**6), common=st.sampled_from([1e-3, 0.04, 1.0])
+    n=st.integers(1, 40),
+    places=st.integers(1, 8),
+    seed=st.integers(0, 10**6),
+    common=st.sampled_from([1e-3, 0.04, 1.0]),
 )
 def test_the_merged_posterior_is_that_of_all_values(n: int, places: int, seed: int, common: float) -> None:
     values, z = repeated(n, places, seed), np.random.default_rng(1).random((5, 2))
@@ -92,7 +95,7 @@ def test_the_noise_of_each_row_is_that_of_a_direct_solve() -> None:
     c, k = KERNEL(x, x) + np.diag(noise), KERNEL(z, x)
     mu = 0.5 + k @ np.linalg.solve(c, y - 0.5)
     var = 2.0 - np.einsum("ij,ji->i", k, np.linalg.solve(c, k.T))
-    sign, logdet = np.linalg.slogdet(c)
+    _, logdet = np.linalg.slogdet(c)
     evidence = -0.5 * ((y - 0.5) @ np.linalg.solve(c, y - 0.5) + logdet + 8 * np.log(2.0 * np.pi))
     for posterior in (one_by_one, together):
         np.testing.assert_allclose(posterior(z), (mu, var), rtol=1e-10)

@@ -495,7 +495,7 @@ def test_the_log_has_a_line_for_each_outcome_and_each_event(caplog: Any) -> None
     trials = [text for level, text in lines if level == "INFO"]
     assert len(trials) == 4 and trials[0] == "Trial(0, x=[0.5], y=1, told, user)"
     assert trials[2] == "Trial(0, x=[0.5], y=2, told, user, corrected from 1)"
-    assert [text for level, text in lines if level == "WARNING"][0].startswith("jitter: C was singular")
+    assert next(text for level, text in lines if level == "WARNING").startswith("jitter: C was singular")
     assert sum(level == "WARNING" for level, _ in lines) == len(opt.events)
 
 

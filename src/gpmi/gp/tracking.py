@@ -19,6 +19,7 @@ from gpmi.types import Array, Mask, Numbers
 TRACKED_BYTES = 2**31  # memory that V may take, 2 GiB: 268 observations on a million points; our choice
 TIE = 4.0  # scores this many units in the last place below the best tie with it: a few roundings of one formula
 CLOSE = 1e-9  # mu and var are trusted up to this part of their size; where that leaves a choice, `moments_in_blocks`
+OF_TREND = 1e-14  # and mu up to this part of a known mean function, to which it is added: about fifty roundings
 BLOCK, MANY = 16, 20_000  # points of such a block; for more points than MANY a block is larger: our choice
 AT_ONCE = 32  # more new rows than this are computed together, by matrices; our choice, not tuned
 _BLOCK_ROWS = 32  # rows of V allocated together; our choice, not tuned
@@ -206,7 +207,10 @@ class Blur(NamedTuple):
         """CLOSE of these sizes: far above any rounding."""
         prior = posterior.kernel.diagonal(z)
         largest = float(np.abs(posterior.whitened).max(initial=0.0)) * np.sqrt(posterior.n)
-        return Blur(CLOSE * largest * np.sqrt(prior), CLOSE * prior)
+        mu = CLOSE * largest * np.sqrt(prior)
+        if posterior.trend is not None:
+            mu += OF_TREND * np.abs(posterior.prior_mean(z))
+        return Blur(mu, CLOSE * prior)
 
     def upper(self, index: Index, mu: Array, var: Array, grows: bool = True) -> Array:
         """The largest scores (m,) that mu and var may stand for; `grows` says that the index grows with var."""
