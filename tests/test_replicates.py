@@ -275,6 +275,14 @@ def test_a_run_that_repeats_itself_is_the_same_with_and_without_merging(policy: 
     assert asked[0] == asked[1]
 
 
+def test_values_that_come_without_a_question_are_merged_as_well() -> None:
+    values = repeated(300, 6, 0)
+    opt = Optimizer([(0.0, 1.0)] * 2, **GIVEN, seed=0)
+    for x, y in zip(values.x, values.y, strict=True):
+        opt.tell(x, y)
+    assert opt._foresight is not None and opt._foresight.n == 300 and opt._foresight.posterior.n < 30
+
+
 def test_only_runs_that_repeat_themselves_are_merged() -> None:
     few = repeated(130, 5, 0)
     assert not merges(few.first(127)) and merges(few.first(128)) and merges(few)

@@ -15,7 +15,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.policies import Policy, State
 from gpmi.policies.promises import Promises, account
-from gpmi.prior.data import merges
+from gpmi.prior.data import MERGE_FROM, merges
 from gpmi.prior.fit import Prior
 from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import Warp
@@ -102,8 +102,7 @@ class Model:
         """The model after these values, the first n of which it has already, under the same prior. O(n^2) a value."""
         anchor, posterior, members = self.anchor, self.posterior, self.members
         for s in range(self.n, len(observed)):
-            merged = posterior.replicates
-            if merged is not None and posterior.n - merged.rows >= max(LOOSE, LOOSE_SHARE * merged.rows):
+            if _is_crowded(posterior, observed, s):
                 anchor = posterior = posterior.compacted()
                 members = tuple(member.compacted() for member in members)
             one = observed.part(s, s + 1)
@@ -229,6 +228,14 @@ def promises(posterior: Posterior, counted: Mask) -> Promises:
     With the pivots L_ss in query order and w = L^-1 (y - m), y_s was predicted as N(y_s - L_ss w_s, L_ss^2).
     """
     return account(*posterior.ahead, counted)
+
+
+def _is_crowded(posterior: Posterior, observed: Observations, n: int) -> bool:
+    """Whether the rows at equal points are to be merged before the next of the observations than the first n."""
+    merged = posterior.replicates
+    if merged is None:
+        return n >= MERGE_FROM and merges(observed.first(n))
+    return posterior.n - merged.rows >= max(LOOSE, LOOSE_SHARE * merged.rows)
 
 
 def _noise(observed: Observations, common: float, warp: Warp) -> Array | None:
