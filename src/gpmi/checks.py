@@ -62,7 +62,9 @@ def variance(name: str, value: Any) -> float:
 
 def variances(name: str, value: Any, n: int, common: float) -> Array:
     """Finite variances (n,), 0 or larger: one for each value, one number for all, or `common` where it is None."""
-    given = np.asarray(common if value is None else value, dtype=float)
+    if value is None:
+        return np.full(n, common)
+    given = np.asarray(value, dtype=float)
     if given.shape not in ((), (n,)) or not np.all(np.isfinite(given) & (given >= 0.0)):
         raise ValueError(f"{name} is {shown(value)}; give one variance, 0 or larger, or one for each of {n} values")
     return np.full(n, given)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -106,9 +106,9 @@ class Model:
                 anchor = posterior = posterior.compacted()
                 members = tuple(member.compacted() for member in members)
             one = observed.part(s, s + 1)
-            z, noises = self.prior.warp(one.y), partial(_noise, one, warp=self.prior.warp)
-            posterior = posterior.condition(one.x[0], z, noises(self.prior.noise_var))
-            members = tuple(member.condition(one.x[0], z, noises(member.noise_var)) for member in members)
+            z, warp = self.prior.warp(one.y), self.prior.warp
+            posterior = posterior.condition(one.x[0], z, _noise(one, posterior.noise_var, warp))
+            members = tuple(each.condition(one.x[0], z, _noise(one, each.noise_var, warp)) for each in members)
         return (
             self if posterior is self.posterior else replace(self, anchor=anchor, posterior=posterior, members=members)
         )
