@@ -63,7 +63,9 @@ def variance(name: str, value: Any) -> float:
 
 def variances(name: str, value: Any, n: int, common: float) -> Array:
     """Finite variances (n,), 0 or larger: one for each value, one number for all, or `common` where it is None."""
-    given = np.asarray(common if value is None else value, dtype=float)
+    if value is None:
+        return np.full(n, common)
+    given = np.asarray(value, dtype=float)
     if given.shape not in ((), (n,)) or not np.all(np.isfinite(given) & (given >= 0.0)):
         raise ValueError(f"{name} is {shown(value)}; give one variance, 0 or larger, or one for each of {n} values")
     return np.full(n, given)
@@ -140,6 +142,8 @@ def writable_folder(name: str, value: Path, folder: Path) -> None:
 
 def checked_noise(noise_var: Any, repeats: Any) -> tuple[float, int]:
     """The known variance of a value, and of how many evaluations it is the mean."""
+    if type(noise_var) is float and noise_var == 0.0 and type(repeats) is int and repeats == 1:
+        return 0.0, 1
     own = variance("noise_var", noise_var)
     if own > LARGEST**2:
         remedy = f"give a variance below {LARGEST**2:g}, in other units, or leave out a value that says nothing"

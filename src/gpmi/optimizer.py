@@ -154,13 +154,10 @@ class Optimizer(Words, Shown):
         of an error bar that comes on top of the common noise. Where the error bars are the whole noise, give the
         optimizer noise_var=0.
         """
-        if names_a_trial(x):
-            x = self._pending_number(x)
-        else:
-            self.space.encode(x)
+        number = self._pending_number(x) if names_a_trial(x) else self._meant(x)
         value, noise = checked_value(y), checked_noise(noise_var, repeats)
         with one_blas_thread:
-            return self._tell(x, value, *noise)
+            return self._tell(x, number, value, *noise)
 
     @locked
     def fail(self, x: Point | Trial | int) -> Trial:

@@ -278,7 +278,7 @@ def _is_noisy(setting: Setting, log: Log) -> bool:
     A learned noise_var does not count: on rough tables the fit sometimes takes a part of f for noise.
     """
     given = setting.priors.noise_var
-    if log.observed.noise_var.any():
+    if not log.observed.plain and log.observed.noise_var.any():
         return True
     if given is not None:
         return given > 0.0

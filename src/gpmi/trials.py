@@ -85,8 +85,8 @@ class Entry(NamedTuple):
 class Log:
     """The trials of a run and what happened to them, in order.
 
-    A trial is identified by its number. A number is never used again, not even after its point was forgotten. A trial
-    stands if it is pending, told or failed. One that was rejected or retracted is kept, and counts for no model.
+    A number is never used again, not even after its point was forgotten. A trial stands if it is pending, told or
+    failed. One that was rejected or retracted is kept, and counts for no model.
     """
 
     def __init__(self) -> None:
@@ -203,7 +203,7 @@ class Log:
 
     @property
     def told_values(self) -> Array:
-        """The values told, in the order in which they came, (n,)."""
+        """Those values, (n,)."""
         return self.observed.y
 
     @property
@@ -245,8 +245,7 @@ class Log:
         if not names_a_trial(trial):
             raise TypeError(f"trial is {checks.shown(trial)}; give a Trial or its number")
         number = trial.number if isinstance(trial, Trial) else int(trial)
-        known = self._trials.get(number)
-        if known is None or known.status not in statuses:
+        if number not in self._trials or self._trials[number].status not in statuses:
             raise ValueError(f"trial is {number}: {self._state(number)}; {remedy}")
         return number
 
@@ -278,8 +277,8 @@ class Log:
 
         `ended` is now by default; `noise` are the noise_var and the repeats of y.
         """
-        ended = time.time() if ended is None else ended
         status: Outcome = "told" if y is not None else "rejected" if rejected else "failed"
+        ended = time.time() if ended is None else ended
         said: dict[str, Any] = {"status": status, "y": y, "order": self._outcomes, "ended": ended}
         trial = replace(self._trials[number], **said, **noise)
         self._outcomes += 1
@@ -316,8 +315,8 @@ class Log:
 
     def note(self, number: int, **said: Any) -> Trial:
         """Fill further fields of a trial."""
-        self._trials[number] = replace(self._trials[number], **said)
-        return self._trials[number]
+        trial = self._trials[number] = replace(self._trials[number], **said)
+        return trial
 
     def forget(self, number: int) -> None:
         """Drop a pending trial, as if it had never been asked."""
@@ -366,8 +365,8 @@ def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
     for i in sorted(settled, key=lambda i: (trials[i].order is None, trials[i].order or 0, i)):
         trial = trials[i]
         noise: dict[str, Any] = {"noise_var": trial.noise_var, "repeats": trial.repeats}
-        first = trial.y if trial.y_before is None else trial.y_before
-        log.settle(numbers[i], first, trial.ended, rejected=trial.status == "rejected", **noise)
+        first, rejected = trial.y if trial.y_before is None else trial.y_before, trial.status == "rejected"
+        log.settle(numbers[i], first, trial.ended, rejected=rejected, **noise)
     for i in settled:
         trial = trials[i]
         if trial.status == "retracted":

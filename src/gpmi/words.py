@@ -75,11 +75,7 @@ class Words(Believing):
         the space in every coordinate, and none within 5 % of it before 5 more values have been told. It is no failure:
         the model learns nothing from it. `retract` takes it back.
         """
-        number: int | None
-        if names_a_trial(x):
-            number = self._pending_number(x)
-        else:
-            number = self._log.find_pending(self.space.encode(x), self.space.rounding)
+        number = self._pending_number(x) if names_a_trial(x) else self._meant(x)
 
         def record() -> Trial:
             known = self._add(self.space.canonical(x), "user").number if number is None else number
@@ -99,7 +95,7 @@ class Words(Believing):
         some = [one for one in observations if not isinstance(one, Trial) or one.status == "told"]
         checked = [self._checked(one, extra) for one in some]
         with one_blas_thread:
-            return [self._tell(x, y, noise, repeats) for x, y, noise, repeats in checked]
+            return [self._tell(x, self._meant(x), y, noise, repeats) for x, y, noise, repeats in checked]
 
     def _checked(self, observation: Any, extra: float) -> tuple[Point, float, float, int]:
         if isinstance(observation, Trial):
@@ -114,9 +110,8 @@ class Words(Believing):
 
     # How it is done
 
-    def _tell(self, x: Point | int, y: float, noise_var: float, repeats: int) -> Trial:
-        """Record a checked value, at a point or at the pending trial with a number."""
-        number = x if isinstance(x, int) else self._log.find_pending(self.space.encode(x), self.space.rounding)
+    def _tell(self, x: Point, number: int | None, y: float, noise_var: float, repeats: int) -> Trial:
+        """Record a checked value of the pending trial with this number, or of a new one at x."""
 
         def record() -> Trial:
             told = self._add(self.space.canonical(x), "user").number if number is None else number
@@ -134,9 +129,13 @@ class Words(Believing):
         logger.info("%r", trial)
         return trial
 
+    def _meant(self, x: Point) -> int | None:
+        """The pending trial that is meant by a point, if any."""
+        return self._log.find_pending(self.space.encode(x), self.space.rounding)
+
     def _pending_number(self, x: Point | Trial | int) -> int:
         if not names_a_trial(x):
-            number = self._log.find_pending(self.space.encode(x), self.space.rounding)
+            number = self._meant(x)
             if number is None:
                 raise ValueError(f"x is {x!r}, which is not pending; only points that were asked and not yet told are")
             return number

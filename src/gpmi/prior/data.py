@@ -37,7 +37,7 @@ def warped(observed: Observations, warp: Warp) -> Observations:
     """The observations of warp(y). Their own variances are multiplied by the squared slope at y. O(n)."""
     if not warp.bends:
         return observed
-    own = observed.noise_var * np.exp(2.0 * warp.log_slope(observed.y))
+    own = observed.noise_var if observed.plain else observed.noise_var * np.exp(2.0 * warp.log_slope(observed.y))
     return replace(observed, y=warp(observed.y), noise_var=own)
 
 
