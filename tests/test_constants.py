@@ -38,6 +38,7 @@ from gpmi.search.climb import climb
 from gpmi.search.objective import Objective
 from gpmi.search.screens import best_observed, screen_of
 from gpmi.space import Parameters, Space
+from gpmi.types import Observations
 
 Array = NDArray[np.float64]
 
@@ -637,7 +638,7 @@ def learned_with_warp(n: int, of: Callable[[Array], Array]) -> int:
     """For how many of some draws of f the prior learned from n values of(f) has a transformation."""
     priors = [Priors(None, None, "map", span=UNIT.span, groups=UNIT.groups, seed=0) for _ in range(8)]
     data = [drawn_data(n, 0.5, 1e-4, seed) for seed in range(len(priors))]
-    return sum(prior(n, x, of(f)).warp.bends for prior, (x, f) in zip(priors, data, strict=True))
+    return sum(prior(n, Observations.of(x, of(f))).warp.bends for prior, (x, f) in zip(priors, data, strict=True))
 
 
 @guards("gpmi.prior.choice.WARP_FROM", 32, 80)
@@ -688,7 +689,7 @@ def test_a_transformation_can_be_undone_and_gives_numbers_however_far_away() -> 
 # space and values
 
 
-@guards("gpmi.trials.LARGEST", 1e10, 1e160)
+@guards("gpmi.checks.LARGEST", 1e10, 1e160)
 def test_a_value_is_accepted_if_the_model_can_square_it() -> None:
     opt = Optimizer([(0.0, 1.0)], seed=0)
     for y in (1e99, -1e99, 5e98, 0.0, 1e98):

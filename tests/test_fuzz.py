@@ -1,4 +1,4 @@
-"""Random histories of an optimizer: ask, tell, fail, forget, replay and read in any order, on any space.
+"""Random histories of an optimizer: ask, tell, fail, forget, correct, retract, reject, replay and read in any order.
 
 A list kept by the machine says what must be in the log. On finite sets brute force says which row must be asked. The
 number of histories is set by GPMI_HISTORIES (`make fuzz`: 20,000 random ones; `make test`: 500, always the same).
@@ -46,6 +46,7 @@ from gpmi.gp.tracking import Tracked
 from gpmi.model import Model, objective
 from gpmi.policies import Policy
 from gpmi.search.objective import Objective
+from gpmi.suggestion import SAME
 from gpmi.trials import Log, Trial, take_over
 from gpmi.types import FrozenPoint
 
@@ -223,6 +224,24 @@ KERNELS = (
 NOISE = (None, 0.0, 1e-16, 1e-9, 1e-4, 1.0, 1e4)
 
 
+class Known:
+    """A prior mean function of any point."""
+
+    def __init__(self, scale: float) -> None:
+        self.scale = scale
+
+    def __call__(self, x: Any) -> float:
+        values = x.values() if isinstance(x, dict) else x.tolist()
+        return self.scale * float(sum(np.sin(value) for value in values if isinstance(value, int | float)))
+
+    def __repr__(self) -> str:
+        return f"Known({self.scale})"
+
+
+MEANS = (None, None, None, None, Known(1.0), Known(1e6))
+ERROR_BARS = ({}, {}, {}, {"noise_var": 1.0}, {"noise_var": 1e-4, "repeats": 3}, {"repeats": 100}, {"noise_var": 1e20})
+
+
 @st.composite
 def arguments(draw: st.DrawFn) -> dict[str, Any]:
     kernel = draw(st.sampled_from(KERNELS))
@@ -237,6 +256,7 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
         "repeats": draw(st.sampled_from([True, True, False])),
         "goal": draw(st.sampled_from(["max", "min"])),
         "seed": draw(st.integers(0, 3)),
+        "mean": draw(st.sampled_from(MEANS)),
     }
 
 
@@ -259,6 +279,8 @@ class Kept:
     y: float | None = None
     status: str = "pending"
     asked: bool = True
+    first: float | None = None  # the value before it was corrected or retracted
+    noise: tuple[float, int] = (0.0, 1)
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -277,9 +299,10 @@ class Histories(RuleBasedStateMachine):
     options: dict[str, Any]
     opt: Optimizer
 
-    @initialize(place=PLACES, options=arguments(), size=SIZES)
-    def start(self, place: Place, options: dict[str, Any], size: float) -> None:
-        self.place, self.options, self.size = place, options, size
+    @initialize(place=PLACES, options=arguments(), size=SIZES, data=st.data())
+    def start(self, place: Place, options: dict[str, Any], size: float, data: st.DataObject) -> None:
+        first = data.draw(st.one_of(st.none(), st.none(), st.lists(place.points, min_size=1, max_size=3)))
+        self.place, self.options, self.size = place, {**options, "x0": first}, size
         self.opt = self.fresh()
         self.kept: list[Kept] = []
         self.outcomes: list[int] = []
@@ -323,7 +346,8 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data(), by=st.sampled_from(["point", "trial", "number", "numpy number"]))
     def tell(self, data: st.DataObject, by: str) -> None:
         kept, name = self.named(data, by)
-        self.settle(kept, self.opt.tell(name, y := self.value(data)), y)
+        y, bar = self.value(data), data.draw(st.sampled_from(ERROR_BARS))
+        self.settle(kept, self.opt.tell(name, y, **bar), y, bar)
 
     @precondition(lambda self: self.pending())
     @rule(data=st.data(), by=st.sampled_from(["point", "trial", "number"]))
@@ -341,7 +365,66 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data())
     def tell_own_point(self, data: st.DataObject) -> None:
         x, y = data.draw(self.place.points), self.value(data)
-        self.tell_point(x, y)
+        self.tell_point(x, y, data.draw(st.sampled_from(ERROR_BARS)))
+
+    # What is said afterwards
+
+    @precondition(lambda self: self.ended("told", "failed", "retracted"))
+    @rule(data=st.data(), by=st.sampled_from(["trial", "number", "numpy number"]), check=st.booleans())
+    def correct(self, data: st.DataObject, by: str, check: bool) -> None:
+        kept, name = self.named_later(data, by, "told", "failed", "retracted")
+        y, bar = self.value(data), data.draw(st.sampled_from(ERROR_BARS))
+        trial = self.opt.correct(name, y, **bar)
+        kept.first = kept.y if kept.first is None else kept.first
+        kept.y, kept.status = float(y), "told"
+        kept.noise = bar.get("noise_var", kept.noise[0]), bar.get("repeats", kept.noise[1])
+        assert (trial.number, trial.status, trial.surprise) == (kept.number, "told", None)
+        self.replays(check)
+
+    @precondition(lambda self: self.ended("told", "failed", "rejected"))
+    @rule(data=st.data(), by=st.sampled_from(["trial", "number"]), check=st.booleans())
+    def retract(self, data: st.DataObject, by: str, check: bool) -> None:
+        kept, name = self.named_later(data, by, "told", "failed", "rejected")
+        assert self.opt.retract(name).status == "retracted"
+        kept.first = kept.y if kept.first is None else kept.first
+        kept.y, kept.status = None, "retracted"
+        self.replays(check)
+
+    @precondition(lambda self: self.pending())
+    @rule(data=st.data(), by=st.sampled_from(["point", "trial", "number"]), check=st.booleans())
+    def reject(self, data: st.DataObject, by: str, check: bool) -> None:
+        kept, name = self.named(data, by)
+        self.turn_down(kept, self.opt.reject(name))
+        self.replays(check)
+
+    @rule(data=st.data(), check=st.booleans())
+    def reject_own_point(self, data: st.DataObject, check: bool) -> None:
+        x = data.draw(self.place.points)
+        kept = self.pending_at(x)
+        trial = self.opt.reject(x)
+        if kept is None:
+            kept = Kept(trial.number, x, asked=False)
+            self.kept.append(kept)
+        self.turn_down(kept, trial)
+        self.replays(check)
+
+    def turn_down(self, kept: Kept, trial: Trial) -> None:
+        kept.status = "rejected"
+        self.outcomes.append(kept.number)
+        assert (trial.number, trial.status, trial.y) == (kept.number, "rejected", None)
+
+    def ended(self, *statuses: str) -> list[Kept]:
+        return [kept for kept in self.kept if kept.status in statuses]
+
+    def named_later(self, data: st.DataObject, by: str, *statuses: str) -> tuple[Kept, Any]:
+        kept = data.draw(st.sampled_from(self.ended(*statuses)))
+        if by == "trial":
+            return kept, next(trial for trial in self.opt.trials if trial.number == kept.number)
+        return kept, kept.number if by == "number" else np.int64(kept.number)
+
+    def replays(self, check: bool) -> None:
+        if check:
+            self.asks_the_same(self.fresh().replay(self.opt.trials))
 
     @precondition(lambda self: self.pending())
     @rule(data=st.data(), step=st.sampled_from([-1, 1]))
@@ -360,17 +443,20 @@ class Histories(RuleBasedStateMachine):
             if self.place.holds(rounded) and len(self.pending()) == 1:
                 self.settle(kept, self.opt.tell(rounded, y), y)
 
-    def tell_point(self, x: Any, y: Any) -> None:
-        same = [kept for kept in self.pending() if self.row(kept.x) == self.row(x)]
-        near = [] if same else [kept for kept in self.pending() if self.rounds_to(kept.x, x)]
-        trial = self.opt.tell(x, y)
-        if same or len(near) == 1:
-            kept = (same or near)[0]
-        else:
+    def tell_point(self, x: Any, y: Any, bar: Any = None) -> None:
+        kept = self.pending_at(x)
+        trial = self.opt.tell(x, y, **(bar or {}))
+        if kept is None:
             kept = Kept(trial.number, x, asked=False)
             assert all(trial.number > other.number for other in self.kept)
             self.kept.append(kept)
-        self.settle(kept, trial, y)
+        self.settle(kept, trial, y, bar)
+
+    def pending_at(self, x: Any) -> Kept | None:
+        """The pending trial that is meant by a point: the first at it, or the only one that rounds to it."""
+        same = [kept for kept in self.pending() if self.row(kept.x) == self.row(x)]
+        near = [] if same else [kept for kept in self.pending() if self.rounds_to(kept.x, x)]
+        return (same or near)[0] if same or len(near) == 1 else None
 
     def rounds_to(self, a: Any, b: Any) -> bool:
         space = self.opt.space
@@ -388,8 +474,9 @@ class Histories(RuleBasedStateMachine):
     def value(self, data: st.DataObject) -> Any:
         return data.draw(st.one_of(UNITS.map(lambda u: u * self.size), UNITS.map(lambda u: u * self.size), ODD))
 
-    def settle(self, kept: Kept, trial: Trial, y: Any) -> None:
+    def settle(self, kept: Kept, trial: Trial, y: Any, bar: Any = None) -> None:
         kept.y, kept.status = (None, "failed") if y is None else (float(y), "told")
+        kept.noise = (bar or {}).get("noise_var", 0.0), (bar or {}).get("repeats", 1)
         self.outcomes.append(kept.number)
         assert (trial.number, trial.status) == (kept.number, kept.status)
 
@@ -398,12 +485,20 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data(), bad=BAD)
     def tell_a_bad_value(self, data: st.DataObject, bad: Any) -> None:
         self.refused(lambda: self.opt.tell(data.draw(self.place.points), bad))
+        if self.ended("told"):
+            self.refused(lambda: self.opt.correct(self.ended("told")[0].number, bad))
         if self.pending():
             self.refused(lambda: self.opt.tell(self.pending()[0].number, bad))
 
     @rule(x=st.sampled_from(NOT_POINTS))
     def no_point(self, x: Any) -> None:
-        for call in (self.opt.fail, self.opt.forget, lambda x: self.opt.tell(x, 1.0)):
+        for call in (
+            self.opt.fail,
+            self.opt.forget,
+            self.opt.reject,
+            self.opt.retract,
+            lambda x: self.opt.tell(x, 1.0),
+        ):
             self.refused(lambda call=call: call(x))
 
     @rule(data=st.data())
@@ -413,7 +508,10 @@ class Histories(RuleBasedStateMachine):
             self.refused(lambda: self.opt.fail(x))
             self.refused(lambda: self.opt.forget(x))
         for number in (-1, self.next_number(), *(kept.number for kept in self.kept if kept.status != "pending")):
-            for call in (self.opt.fail, self.opt.forget, lambda number: self.opt.tell(number, 1.0)):
+            for call in (self.opt.fail, self.opt.forget, self.opt.reject, lambda number: self.opt.tell(number, 1.0)):
+                self.refused(lambda call=call, number=number: call(number))
+        for number in (-1, self.next_number(), *(kept.number for kept in self.pending())):
+            for call in (self.opt.retract, lambda number: self.opt.correct(number, 1.0)):
                 self.refused(lambda call=call, number=number: call(number))
 
     @rule(trials=st.sampled_from([None, 3, [None], ["x"], [1.0]]), n=st.sampled_from([0, -1, 1.5, "2", True]))
@@ -546,6 +644,8 @@ class Histories(RuleBasedStateMachine):
         assert [t.number for t in trials] == [kept.number for kept in self.kept]
         assert [t.status for t in trials] == [kept.status for kept in self.kept]
         assert [t.y for t in trials] == [kept.y for kept in self.kept]
+        assert [t.y_before for t in trials] == [kept.first for kept in self.kept]
+        assert [(t.noise_var, t.repeats) for t in trials] == [kept.noise for kept in self.kept]
         assert all(type(t.y) is float for t in trials if t.y is not None)
         assert [t.origin != "user" for t in trials] == [kept.asked for kept in self.kept]
         for trial, kept in zip(trials, self.kept, strict=True):
@@ -567,12 +667,17 @@ class Histories(RuleBasedStateMachine):
         return log
 
     def model(self, log: Log) -> Model:
-        return Model.after(self.opt._setting, log.told_rows, self.opt._orientation.values(log.told_values))
+        observed = log.observed
+        return Model.after(self.opt._setting, replace(observed, y=self.opt._orientation.values(observed.y)))
 
     def excluded(self, trials: tuple[Trial, ...]) -> Any:
         rows = self.opt.space.rows
         assert rows is not None
-        gone = {self.row(t.x) for t in trials if t.status == "failed" or not self.options["repeats"]}
+        gone = {
+            self.row(t.x)
+            for t in trials
+            if t.status in ("failed", "rejected") or (t.status != "retracted" and not self.options["repeats"])
+        }
         return np.array([row.tobytes() in gone for row in rows])
 
     def exhausted(self, trials: tuple[Trial, ...]) -> bool:
@@ -582,6 +687,7 @@ class Histories(RuleBasedStateMachine):
         """On a finite set, the row has the largest score of all that may be asked; of equals it is the lowest."""
         rows, policy = self.opt.space.rows, self.opt.policy
         if rows is None:
+            self.check_barriers(trial, before)
             return
         number = int(self.opt.space.numbers(self.opt.space.encode(trial.x))[0])
         excluded = self.excluded(before)
@@ -601,6 +707,13 @@ class Histories(RuleBasedStateMachine):
         equals = np.flatnonzero(~excluded & np.all(moments == moments[:, [number]], axis=0))
         assert number == equals[0], (number, equals)
 
+    def check_barriers(self, trial: Trial, before: tuple[Trial, ...]) -> None:
+        """Nothing is asked again at a rejected point, unless nothing else was found."""
+        space = self.opt.space
+        for other in before:
+            away = np.abs(space.encode(trial.x) - space.encode(other.x)) > SAME * space.span
+            assert other.status != "rejected" or away.any() or any(e.kind == "repeat" for e in self.opt.events)
+
 
 def order(trial: Trial) -> int:
     assert trial.order is not None
@@ -610,7 +723,7 @@ def order(trial: Trial) -> int:
 def mu_rounding(posterior: Posterior, z: Any, rounding: float) -> Any:
     """How far mu(z) = mean + whitened . v may be off; |v|^2 <= k(z, z)."""
     norm = np.sqrt(posterior.n) * np.max(np.abs(posterior.whitened), initial=0.0)  # squares could underflow
-    return 1e-300 + rounding * (abs(posterior.mean) + norm * np.sqrt(posterior.kernel.diagonal(z)))
+    return 1e-300 + rounding * (np.abs(posterior.prior_mean(z)) + norm * np.sqrt(posterior.kernel.diagonal(z)))
 
 
 def score(part: Objective, z: Any, off: float) -> Any:
@@ -623,7 +736,7 @@ def score(part: Objective, z: Any, off: float) -> Any:
 
 def tracked(posterior: Posterior, z: Any) -> tuple[Any, Any]:
     """mu and var at z, one observation after the other."""
-    prior = Posterior.prior(posterior.kernel, posterior.noise_var, posterior.mean)
+    prior = Posterior.prior(posterior.kernel, posterior.noise_var, posterior.mean, posterior.trend)
     moments = Tracked.start(prior, z).follow(posterior)
     return moments.mu, moments.var
 

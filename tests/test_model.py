@@ -13,6 +13,7 @@ from gpmi.orientation import MirroredNormals, Orientation
 from gpmi.prior import schedule
 from gpmi.prior.schedule import Priors
 from gpmi.space import Space
+from gpmi.types import Observations
 
 BOX = [(0.0, 1.0), (-5.0, 5.0)]
 GIVEN = {"kernel": kernels.RBF(0.4), "noise_var": 1e-3}
@@ -41,9 +42,9 @@ def test_a_model_made_at_once_equals_one_extended_value_by_value(arguments: dict
     rows, y = data(n)
     model: Model | None = None
     for t in range(1, n + 1):
-        model = Model.after(where, rows[:t], y[:t], model)
+        model = Model.after(where, Observations.of(np.array(rows[:t]), y[:t]), model)
     assert model is not None
-    at_once = Model.after(setting(**arguments), rows, y)
+    at_once = Model.after(setting(**arguments), Observations.of(np.array(rows), y))
     z = np.random.default_rng(1).random((7, 2))
     for ours, theirs in zip(model.mixture, at_once.mixture, strict=True):
         np.testing.assert_array_equal(ours(z), theirs(z))
@@ -52,10 +53,11 @@ def test_a_model_made_at_once_equals_one_extended_value_by_value(arguments: dict
 
 def test_extending_keeps_the_prior_and_learning_changes_it() -> None:
     where, (rows, y) = setting(), data(12)
-    ten = Model.after(where, rows[:10], y[:10])
-    assert ten.extended(rows, y).prior is ten.prior and ten.extended(rows, y).n == 12
-    assert Model.after(where, rows, y, ten).prior is not ten.prior
-    assert ten.extended(rows[:10], y[:10]) is ten
+    every = Observations.of(np.array(rows), y)
+    ten = Model.after(where, every.first(10))
+    assert ten.extended(every).prior is ten.prior and ten.extended(every).n == 12
+    assert Model.after(where, every, ten).prior is not ten.prior
+    assert ten.extended(every.first(10)) is ten
 
 
 @pytest.mark.parametrize("goal", ["max", "min"])

@@ -17,6 +17,7 @@ from gpmi.prior.criterion import Criterion, Setting
 from gpmi.prior.fit import SAMPLES, fit
 from gpmi.prior.schedule import Priors
 from gpmi.prior.unknowns import DEFAULT
+from gpmi.types import Observations
 
 TEMPLATES: dict[str, kernels.Kernel] = {
     "matern-3/2": kernels.Matern(nu=1.5, lengthscale=None, variance=None),
@@ -227,7 +228,7 @@ def test_a_transformation_is_considered_only_where_everything_is_unknown() -> No
     y = np.exp(20.0 * x[:, 0])
 
     def warp(kernel: kernels.Kernel | None, noise_var: float | None = None) -> Any:
-        return Priors(kernel, noise_var, "map", span=np.ones(1), groups=(0,), seed=0)(16, x, y).warp
+        return Priors(kernel, noise_var, "map", span=np.ones(1), groups=(0,), seed=0)(16, Observations.of(x, y)).warp
 
     assert warp(None).bends and warp(kernels.Matern(None, None, nu=1.5)).bends
     assert warp(kernels.RBF(None, None) + kernels.Linear(None)).bends

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 NUMBERS = ("mu", "sd", "phi", "gamma_hat")  # what was said of a trial when it was chosen,
 OUTCOMES = ("surprise", "information")  # and what became of it
-COLUMNS = ("y", "status", "origin", *NUMBERS, "explored", *OUTCOMES, "asked", "ended")  # after the parameters
+KNOWN = ("noise_var", "repeats", "y_before")  # what was said of the value itself
+COLUMNS = ("y", "status", "origin", *NUMBERS, "explored", *OUTCOMES, "asked", "ended", *KNOWN)  # after the parameters
 
 BEST, WIDE = 5, 8  # rows and parameters of the table in a notebook, at most; our choice, not tuned
 
@@ -77,6 +78,8 @@ def frame(trials: Iterable[Trial], space: Space) -> DataFrame:
     columns |= {name: floats(name) for name in OUTCOMES}
     for name in ("asked", "ended"):  # seconds since the epoch; the dtype would else depend on the values
         columns[name] = pandas.to_datetime(floats(name), unit="s", utc=True).astype("datetime64[ns, UTC]")
+    columns["noise_var"], columns["repeats"] = floats("noise_var"), pandas.Series(column("repeats"), dtype="int64")
+    columns["y_before"] = floats("y_before")
     table = pandas.DataFrame(columns)
     table.index = pandas.Index(column("number"), dtype="int64", name="trial")
     return table

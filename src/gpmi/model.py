@@ -6,15 +6,16 @@ y is oriented so that larger is better (`gpmi.orientation`). "Units of y" are th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from gpmi.gp.posterior import Posterior
+from gpmi.gp.trend import Trend
 from gpmi.policies import Policy, State
 from gpmi.policies.promises import Promises, account
+from gpmi.prior.data import MERGE_FROM, merges, warped
 from gpmi.prior.fit import Prior
 from gpmi.prior.schedule import BULK, Priors
 from gpmi.prior.warp import Warp
@@ -23,72 +24,100 @@ from gpmi.search.objective import Objective
 from gpmi.space import Space
 from gpmi.text import aligned, rounded
 from gpmi.trials import Log
-from gpmi.types import Array, Mask
+from gpmi.types import Array, Mask, Observations
+
+# Where values are merged, the rows that have come since are merged as well when there are this many of them, or a
+# quarter of the others if that is more: then merging costs O(m^2) a value. Our choice, not tuned.
+LOOSE, LOOSE_SHARE = 16, 0.25
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What a model depends on besides the values: the space, the schedule of priors, the seed, what was given."""
+    """What a model depends on besides the values: the space, the schedule of priors, the seed, what is known."""
 
     space: Space
     priors: Priors
     seed: int
+    trend: Trend | None = None  # a known mean of y, oriented so that larger is better
     given: int = 0  # how many values were told before the first point was asked, if they are many: see `Priors`
 
     def after(self, given: int) -> Setting:
         """The same, with this number of values told before the first point was asked."""
         return self if given < BULK else replace(self, given=given)
 
+    def anew(self) -> Setting:
+        """The same, with nothing learned: for other values."""
+        return replace(self, priors=self.priors.anew())
+
+    def off_trend(self, observed: Observations) -> Observations:
+        """The observations minus the known mean: what the prior is learned from. O(n) evaluations of the mean."""
+        known = replace(observed, x=observed.x.reshape(len(observed), self.space.dim))
+        if self.trend is None or len(observed) == 0:
+            return known
+        return replace(known, y=known.y - self.trend(known.x))
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """The prior in use with n values, and the posterior given them.
 
-    The prior is learned from the first `anchor.n` values (`Priors.point`). These enter the posterior together, the
-    others one by one in the order of `tell`. So the same values in the same order give the same model to the last bit,
-    whether they were told one by one or replayed.
+    The prior is learned from the first values (`Priors.point`). These enter the posterior together, the others one by
+    one in the order of `tell`. So the same values in the same order give the same model to the last bit, whether they
+    were told one by one or replayed.
+
+    Where a run repeats itself much, values at equal points are merged (`gpmi.prior.data.merges`): the first ones
+    together, and the others whenever LOOSE of them have come. That is a function of the values, too, and changes
+    nothing but rounding.
     """
 
     setting: Setting
     prior: Prior
-    anchor: Posterior  # of warp(y), given the values that the prior was learned from
-    posterior: Posterior  # of warp(y), given all values
+    begin: int  # the number of values that entered the posterior together
+    anchor: Posterior  # of warp(y), given those, or the values that were merged last
+    posterior: Posterior  # of warp(y), given all values; it extends the anchor
     members: tuple[Posterior, ...] = ()  # with fit="mcmc": `posterior` under each draw of the prior
 
     @staticmethod
-    def after(setting: Setting, rows: Sequence[Array], y: Array, *known: Model | None) -> Model:
-        """The model after the values y (n,) at `rows`, n coordinates (d,) each.
+    def after(setting: Setting, observed: Observations, *known: Model | None) -> Model:
+        """The model after these values, oriented so that larger is better.
 
         `known` are models after some of the first of these values. The longest that has the right prior is extended,
         in O(n^2) for each further value. If there is none the prior is learned, in O(n^3).
         """
-        point = setting.priors.point(len(rows))
-        usable = [model for model in known if model is not None and model.anchor.n == point and model.n <= len(rows)]
+        begin, n = setting.priors.begin(observed), len(observed)
+        usable = [model for model in known if model is not None and model.begin == begin and model.n <= n]
         longest = max(usable, key=lambda model: model.n, default=None)
-        return (longest or Model._learned(setting, rows[:point], y[:point])).extended(rows, y)
+        return (longest or Model._learned(setting, observed.first(begin))).extended(observed)
 
     @staticmethod
-    def _learned(setting: Setting, rows: Sequence[Array], y: Array) -> Model:
+    def _learned(setting: Setting, observed: Observations) -> Model:
         """The model whose prior is learned from all of these values."""
-        x = np.array(rows).reshape(len(rows), setting.space.dim)
-        prior = setting.priors(len(rows), x, y, setting.given)
-        start, z = prior.posterior(), prior.warp(y)
-        posterior = start.condition(x, z) if len(rows) else start
-        members = tuple(sample.posterior().condition(x, z) for sample in prior.samples)
-        return Model(setting, prior, posterior, posterior, members)
+        n, trend = len(observed), setting.trend
+        known = setting.off_trend(observed)
+        prior = setting.priors(setting.priors.point(n), known, known_mean=trend is not None, given=setting.given)
+        modelled = warped(replace(observed, x=known.x), prior.warp)
+        posterior = conditioned(prior.posterior(trend), modelled)
+        members = tuple(conditioned(sample.posterior(trend), modelled) for sample in prior.samples)
+        return Model(setting, prior, n, posterior, posterior, members)
 
-    def extended(self, rows: Sequence[Array], y: Array) -> Model:
+    def extended(self, observed: Observations) -> Model:
         """The model after these values, the first n of which it has already, under the same prior. O(n^2) a value."""
-        posterior, members = self.posterior, self.members
-        for s in range(self.n, len(rows)):
-            z = self.prior.warp(y[s : s + 1])
-            posterior = posterior.condition(rows[s], z)
-            members = tuple(member.condition(rows[s], z) for member in members)
-        return self if posterior is self.posterior else replace(self, posterior=posterior, members=members)
+        anchor, posterior, members = self.anchor, self.posterior, self.members
+        for s in range(self.n, len(observed)):
+            if _is_crowded(posterior, observed, s):
+                anchor = posterior = posterior.compacted()
+                members = tuple(member.compacted() for member in members)
+            one = warped(observed.part(s, s + 1), self.prior.warp)
+            posterior = posterior.condition(one.x[0], one.y, noise_of(one, posterior.noise_var))
+            members = tuple(member.condition(one.x[0], one.y, noise_of(one, member.noise_var)) for member in members)
+        return (
+            self if posterior is self.posterior else replace(self, anchor=anchor, posterior=posterior, members=members)
+        )
 
     def __repr__(self) -> str:
+        learned = self.setting.priors.point(self.n)
         lines = [
-            ("values", f"{self.n}, the prior learned from {self.anchor.n}" if self.anchor.n else f"{self.n}"),
+            ("values", f"{self.n}, the prior learned from {learned}" if learned else f"{self.n}"),
             ("kernel", repr(self.prior.kernel)),
             ("noise_var", rounded(self.prior.noise_var)),
             ("mean", rounded(self.prior.mean)),
@@ -99,7 +128,7 @@ class Model:
     @property
     def n(self) -> int:
         """The number of values."""
-        return self.posterior.n
+        return self.posterior.count
 
     @property
     def warp(self) -> Warp:
@@ -128,10 +157,8 @@ class Model:
 
     def foreseen(self) -> tuple[float, float, float]:
         """mu and var at the last point as predicted just before its value, and the standardised residual. O(n)."""
-        posterior, s = self.posterior, self.n - 1
-        surprise = float(posterior.whitened[s])
-        mu = float(posterior.y[s]) - float(posterior.factor.diagonal[s]) * surprise
-        return mu, float(posterior.predictive_var[s]), surprise
+        mu, var, _, surprise = (float(part[-1]) for part in self.posterior.ahead)
+        return mu, var, surprise
 
 
 # What a policy is asked
@@ -152,7 +179,7 @@ class Extensions:
         A pending point counts as observed with its posterior mean: mu stays as it is, and var falls around the point,
         which pushes the next query away. O(n^2) for each trial.
         """
-        worst = float(told.y.min()) if told.n else told.mean
+        worst = float(told.observed.min()) if told.n else told.mean
         steps: list[tuple[int, float | None]] = [(number, worst) for number in log.failed]
         steps += [(number, None) for number in log.pending]
         start, done, posterior = self._last.get(member, (None, [], told))
@@ -187,12 +214,12 @@ def _state(space: Space, told: Posterior, posterior: Posterior, log: Log, horizo
         t=int(chosen.sum()) + 1,
         gamma_hat=float(posterior.predictive_var[chosen].sum()),
         noise_var=posterior.noise_var,
-        best_observed=float(np.max(told.y)) if told.n else posterior.mean,
+        best_observed=float(np.max(told.observed)) if told.n else posterior.mean,
         best_mean=float(np.max(told.mu_at_observed)) if told.n else posterior.mean,
         size=size,
         dim=dim,
         horizon=horizon,
-        promises=promises(told, chosen[: told.n]),
+        promises=promises(told, chosen[: told.count]),
     )
 
 
@@ -201,8 +228,32 @@ def promises(posterior: Posterior, counted: Mask) -> Promises:
 
     With the pivots L_ss in query order and w = L^-1 (y - m), y_s was predicted as N(y_s - L_ss w_s, L_ss^2).
     """
-    pivot, surprise = posterior.factor.diagonal, posterior.whitened
-    return account(posterior.y - pivot * surprise, posterior.predictive_var, pivot, surprise, counted)
+    return account(*posterior.ahead, counted)
+
+
+def _is_crowded(posterior: Posterior, observed: Observations, n: int) -> bool:
+    """Whether the rows at equal points are to be merged before the next of the observations than the first n."""
+    merged = posterior.replicates
+    if merged is None:
+        return n >= MERGE_FROM and merges(observed.first(n))
+    return posterior.n - merged.rows >= max(LOOSE, LOOSE_SHARE * merged.rows)
+
+
+def noise_of(observed: Observations, common: float) -> Array | None:
+    """The variance of the noise of each value, (n,): common / repeats plus its own; None if all have the common one."""
+    return None if observed.plain else common / observed.repeats + observed.noise_var
+
+
+def conditioned(start: Posterior, observed: Observations, factor: float = 1.0) -> Posterior:
+    """The posterior `start`, without observations, given these. Values at equal points are merged if there are many.
+
+    `factor` multiplies the variances that the values have of their own; that of `start` is taken as it is.
+    """
+    if len(observed) == 0:
+        return start
+    scaled = observed if factor == 1.0 else replace(observed, noise_var=factor * observed.noise_var)
+    condition = start.condition_merged if merges(observed) else start.condition
+    return condition(observed.x, observed.y, noise_of(scaled, start.noise_var))
 
 
 def information_of(var: float, noise_var: float) -> float:

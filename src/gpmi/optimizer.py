@@ -7,24 +7,23 @@ random numbers are drawn afresh from (seed, told, pending) for every suggestion.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import replace
-from functools import wraps
 from threading import RLock
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from gpmi import checks
+from gpmi.belief import locked
+from gpmi.checks import checked_noise, checked_value
 from gpmi.frame import Shown
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.interrupts import uninterrupted
-from gpmi.ledger.account import Ledger, Memory
-from gpmi.model import Extensions, Model, Setting, information_of
+from gpmi.ledger.account import Ledger
+from gpmi.model import Model, Setting
 from gpmi.orientation import Goal, Orientation
 from gpmi.policies import Aim, Policy, of_aim
 from gpmi.policies.policy import checked_policy
@@ -33,29 +32,22 @@ from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.search.screens import Design
 from gpmi.search.search import Search
 from gpmi.space import Space, SpaceExhausted
-from gpmi.suggestion import Suggestion, by_policy, default_n_init, from_design
+from gpmi.suggestion import (
+    Suggestion,
+    by_policy,
+    default_n_init,
+    from_design,
+    from_start,
+    known_mean,
+    starting_points,
+)
 from gpmi.text import Line, best_lines, tally
-from gpmi.trials import Log, Origin, Trial, checked_trial, checked_value, names_a_trial, take_over
-from gpmi.types import Array, Event, Point
-
-Result = TypeVar("Result")
-Arguments = ParamSpec("Arguments")
+from gpmi.trials import Trial, checked_trial, names_a_trial, take_over
+from gpmi.types import Event, Point
+from gpmi.words import Words
 
 
-def locked(
-    method: Callable[Concatenate[Optimizer, Arguments], Result],
-) -> Callable[Concatenate[Optimizer, Arguments], Result]:
-    """The method of an Optimizer under its lock: threads that share it wait for each other."""
-
-    @wraps(method)
-    def alone(self: Optimizer, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        with self._lock:
-            return method(self, *args, **kwargs)
-
-    return alone  # type: ignore[return-value]  # mypy misses that self comes first in both
-
-
-class Optimizer(Shown):
+class Optimizer(Words, Shown):
     """Finds the maximum (goal="max") or minimum (goal="min") of a noisy function, point by point.
 
     Parameters
@@ -73,6 +65,9 @@ class Optimizer(Shown):
     n_init : the size of the initial design, counting points told before the first `ask`. By default 0 with a given
         prior, and otherwise a few points more than there are parameters.
     budget : how many evaluations there will be in all; a hint to the policy, not a limit.
+    mean : a function of a point that is known to be near f, its prior mean: the model is that of f minus it. Then y is
+        not transformed. It must be quick, as it is evaluated at every point that is looked at.
+    x0 : points to ask first, one or a list of them. They count as part of the initial design.
     repeats : whether a point of a finite set may be asked again. Under aim="find" it is only where f is noisy, or where
         no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
@@ -105,6 +100,8 @@ class Optimizer(Shown):
         repeats: bool = True,
         seed: int | None = None,
         goal: Goal = "max",
+        mean: Callable[[Any], float] | None = None,
+        x0: Any = None,
         constraints: Any = None,
     ) -> None:
         made, finding = Space.of(space).constrained(constraints), policy is None and aim == "find" and kernel is None
@@ -122,17 +119,13 @@ class Optimizer(Shown):
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
 
-        self._lock = RLock()
-        self._orientation = Orientation(goal)
-        self._setting = Setting(self.space, priors, self.seed)
-        self._log = Log()
+        trend = known_mean(mean, self.space)
+        orientation = Orientation(goal)
+        super().__init__(Setting(self.space, priors, self.seed, orientation.trend(trend)), orientation)
+        self._start = starting_points(x0, self.space)
         self._search = Search(self.space, self.seed, repeats=self.repeats)
         self._design = Design(self.space, self.seed, cover=policy is None and aim == "find")
-        self._extensions = Extensions()
-        self._events = dict.fromkeys(self.space.events, 0)  # in order, with the number of values told at the first time
-        self._memory = Memory({}, {})  # what was read of the ledger, for the next one
-        self._model: Model | None = None  # after the values told when it was last needed
-        self._foresight: Model | None = None  # that of the policy's last choice, extended by the values told since
+        self._events.update(dict.fromkeys(self.space.events, 0))
 
     # What the user does
 
@@ -150,27 +143,21 @@ class Optimizer(Shown):
             return self._ask_one() if n is None else self._ask_several(checks.whole("n", n, 1))
 
     @locked
-    def tell(self, x: Point | Trial | int, y: float) -> Trial:
+    def tell(self, x: Point | Trial | int, y: float, *, noise_var: float = 0.0, repeats: int = 1) -> Trial:
         """Record the value y observed at x: a pending point, or any other point of the space. Order is free.
 
         x may also be a pending trial or its number, which tells two pending trials at equal points apart; by a point
         the one that was asked first is meant.
+
+        y = f(x) + noise of variance s / repeats + noise_var, where s is the noise variance of the optimizer, given or
+        learned, which a single evaluation has. So y is the mean of `repeats` evaluations, and `noise_var` is the square
+        of an error bar that comes on top of the common noise. Where the error bars are the whole noise, give the
+        optimizer noise_var=0.
         """
-        number: int | None
-        if names_a_trial(x):
-            number, value = self._pending_number(x), checked_value(y)
-        else:
-            row, value = self.space.encode(x), checked_value(y)
-            number = self._log.find_pending(row, self.space.rounding)
-
-        def record() -> Trial:
-            told = self._add(self.space.canonical(x), "user").number if number is None else number
-            return self._log.settle(told, value)
-
+        number = self._pending_number(x) if names_a_trial(x) else self._meant(x)
+        value, noise = checked_value(y), checked_noise(noise_var, repeats)
         with one_blas_thread:
-            before = self._foreseeing()
-            trial: Trial = uninterrupted(record)
-            return trial if before is None else self._compare(trial, before)
+            return self._tell(x, number, value, *noise)
 
     @locked
     def fail(self, x: Point | Trial | int) -> Trial:
@@ -180,7 +167,7 @@ class Optimizer(Shown):
         """
         number = self._pending_number(x)
         failed: Trial = uninterrupted(lambda: self._log.settle(number, None))
-        return failed
+        return self._said(failed)
 
     @locked
     def forget(self, x: Point | Trial | int) -> None:
@@ -218,7 +205,7 @@ class Optimizer(Shown):
     @property
     @locked
     def trials(self) -> tuple[Trial, ...]:
-        """Every point asked or told so far, pending ones included, in the order in which they appeared."""
+        """Every point asked, told or rejected so far, in the order in which they appeared."""
         return self._log.trials
 
     @property
@@ -280,7 +267,7 @@ class Optimizer(Shown):
         """
         return Ledger(
             trials=tuple(self._log[number] for number in self._log.told),
-            points=tuple(self._log.told_rows),
+            observed=self._log.observed,
             noted=tuple((told, event) for event, told in self._events.items()),
             orientation=self._orientation,
             setting=self._setting.after(self._log.given),
@@ -294,7 +281,10 @@ class Optimizer(Shown):
     @locked
     def told_in_words(self) -> list[Line]:
         best, log = self.best, self._log
+        retracted = sum(trial.status == "retracted" for trial in log.trials)
+        others = [("rejected", len(log.rejected)), ("retracted", retracted)]
         outcomes = f"{len(log.told)} told, {len(log.pending)} pending, {len(log.failed)} failed"
+        outcomes += "".join(f", {count} {name}" for name, count in others if count)
         return [
             *best_lines(self.goal, None if best is None else best.x, None if best is None else best.y),
             ("trials", outcomes if self.budget is None else f"{outcomes}; budget {self.budget}"),
@@ -325,7 +315,9 @@ class Optimizer(Shown):
 
     def _ask_one(self) -> Point:
         with one_blas_thread:
-            next_one = from_design(self._design, self._setting, self._log, self.n_init) or self._chosen()
+            log = self._log
+            first = from_start(self._start, log) or from_design(self._design, self._setting, log, self.n_init)
+            next_one = first or self._chosen()
         trial: Trial = uninterrupted(lambda: self._add(next_one.x, next_one.origin, **next_one.said))
         return self.space.copy(trial.x)
 
@@ -335,65 +327,3 @@ class Optimizer(Shown):
         chosen = by_policy(model, self.policy, self._log, self._search, self._extensions, self._orientation, **limits)
         self._note(*chosen.events)
         return chosen
-
-    def _add(self, x: Point, origin: Origin, **said: Any) -> Trial:
-        """A new pending trial at x, with what the model says of it."""
-        return self._log.add(self.space.frozen(x), self.space.encode(x), origin, **said)
-
-    # What is believed
-
-    def _values(self) -> Array:
-        """The values told, oriented, (n,)."""
-        return self._orientation.values(self._log.told_values)
-
-    def _believe(self) -> Model:
-        """The model after everything told."""
-        known, setting = (self._foresight, self._model), self._setting.after(self._log.given)
-        self._model = model = Model.after(setting, self._log.told_rows, self._values(), *known)
-        self._note(*model.prior.events)
-        if model.warp.bends:
-            self._note(Event("transformed", f"the model is that of {self._orientation.warp(model.warp)}"))
-        self._note(*model.posterior.events)
-        return model
-
-    def _foreseeing(self) -> Model | None:
-        """The model to compare the next value with; None with a learned prior before the policy's first choice."""
-        log = self._log
-        if not (self._setting.priors.given or (log.unchosen < len(log) and log.told)):
-            return None
-        with suppress(Exception):  # a value is recorded whatever the model says; the next `ask` raises what is wrong
-            if self._foresight is None:
-                return self._believe()
-            return self._foresight.extended(log.told_rows, self._values())
-        return None
-
-    def _compare(self, trial: Trial, before: Model) -> Trial:
-        """Note how the value just told compares with what was foreseen. O(n^2), of which the next `ask` is relieved."""
-        try:
-            model = before.extended(self._log.told_rows, self._values())
-        except Exception:  # as above
-            return trial
-        self._foresight = model
-        mu, var, surprise = model.foreseen()
-        said: dict[str, float] = {}
-        if trial.mu is None:
-            median, said["sd"] = model.in_units_of_y(mu, math.sqrt(var))
-            said["mu"] = self._orientation.value(median)
-        said["surprise"] = self._orientation.value(surprise)
-        said["information"] = information_of(var, model.posterior.noise_var)
-        return self._log.note(trial.number, **said)
-
-    def _note(self, *events: Event) -> None:
-        for event in events:
-            self._events.setdefault(event, len(self._log.told))
-
-    def _pending_number(self, x: Point | Trial | int) -> int:
-        if not names_a_trial(x):
-            number = self._log.find_pending(self.space.encode(x), self.space.rounding)
-            if number is None:
-                raise ValueError(f"x is {x!r}, which is not pending; only points that were asked and not yet told are")
-            return number
-        number = self._log.pending_number(x)
-        if isinstance(x, Trial) and not np.array_equal(self.space.encode(x.x), self._log.rows[number]):
-            raise ValueError(f"x is {x!r}, but trial {number} of this run is at another point; give one of its trials")
-        return number

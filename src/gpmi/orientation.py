@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpmi.gp.posterior import Posterior
+from gpmi.gp.trend import Trend
 from gpmi.prior.warp import Warp
 from gpmi.types import Array
 
@@ -47,6 +48,10 @@ class Orientation:
     def posterior(self, posterior: Posterior) -> Posterior:
         """The posterior of -f, or that of f."""
         return posterior.mirrored() if self.mirrors else posterior
+
+    def trend(self, trend: Trend | None) -> Trend | None:
+        """The known mean of -f, or that of f."""
+        return trend.mirrored() if self.mirrors and trend is not None else trend
 
     def warp(self, warp: Warp) -> Warp:
         """The transformation y -> -W(-y), or W."""

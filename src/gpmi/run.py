@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
+from gpmi.checks import shown
 from gpmi.frame import Shown
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
@@ -75,11 +77,13 @@ class Result(Shown):
         return self.trials
 
     def told_in_words(self) -> list[Line]:
-        failed = sum(trial.status == "failed" for trial in self.trials)
+        count = Counter(trial.status for trial in self.trials)
+        others = [f"{count[status]} {status}" for status in ("failed", "rejected", "retracted") if count[status]]
+        evaluations = f"{len(self.trials) - count['rejected']}"
         return [
             *best_lines(self.goal, self.x, self.y),
             ("recommended", point(self.recommended)),
-            ("evaluations", f"{len(self.trials)}, of which {failed} failed" if failed else f"{len(self.trials)}"),
+            ("evaluations", evaluations + (f", of which {', '.join(others)}" if others else "")),
             ("stopped", self.reason),
             ("seed", str(self.seed)),
             ("events", tally(event.kind for event in self.events)),
@@ -100,6 +104,10 @@ def maximize(
     n_init: int | None = None,
     repeats: bool = True,
     seed: int | None = None,
+    mean: Callable[[Any], float] | None = None,
+    x0: Any = None,
+    earlier: Iterable[Any] = (),
+    on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
     constraints: Any = None,
 ) -> Result:
@@ -109,6 +117,12 @@ def maximize(
     (aim="find") or every evaluation (aim="earn"). `stop` is a rule of `gpmi.stopping` that may end
     the run earlier, or at all if there is no budget; `reason` then says which. The other arguments are those of
     `Optimizer`; `progress=True` shows a live display (needs the extra `cli`).
+
+    `earlier` are values that are known already, told before the first evaluation as by `Optimizer.tell_all`: (x, y) or
+    (x, y, noise_var), or the trials of an earlier run. They do not count in the budget. `on_trial(trial, optimizer)` is
+    called after each evaluation. It may read, tell, correct or reject; what it returns is ignored, and what it raises
+    ends the run like an exception of f. The logger "gpmi" of the standard module `logging` gets a line for each trial
+    at INFO and for each event at WARNING.
 
     If f raises, or returns something that is not a finite number, the exception is raised on with everything
     evaluated so far in its attribute `result`. Ctrl-C ends the run and returns the result so far; while a point is
@@ -120,11 +134,13 @@ def maximize(
     >>> abs(float(r.x[0]) - 0.3) < 0.01, r.reason
     (True, 'budget')
     """
+    known, budget = _known(earlier), _needed(budget, stop)
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        budget=_needed(budget, stop), repeats=repeats, seed=seed, goal="max", constraints=constraints,
+        budget=_with_known(budget, known), repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0,
+        constraints=constraints,
     )  # fmt: skip
-    return holding(partial(_run, f, make, stop, progress))
+    return holding(partial(_run, Job(f, budget, stop, on_trial, progress), make, known))
 
 
 def minimize(
@@ -141,15 +157,21 @@ def minimize(
     n_init: int | None = None,
     repeats: bool = True,
     seed: int | None = None,
+    mean: Callable[[Any], float] | None = None,
+    x0: Any = None,
+    earlier: Iterable[Any] = (),
+    on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
     constraints: Any = None,
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
+    known, budget = _known(earlier), _needed(budget, stop)
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        budget=_needed(budget, stop), repeats=repeats, seed=seed, goal="min", constraints=constraints,
+        budget=_with_known(budget, known), repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0,
+        constraints=constraints,
     )  # fmt: skip
-    return holding(partial(_run, f, make, stop, progress))
+    return holding(partial(_run, Job(f, budget, stop, on_trial, progress), make, known))
 
 
 def _needed(budget: int | None, stop: Rule | None) -> int | None:
@@ -160,23 +182,43 @@ def _needed(budget: int | None, stop: Rule | None) -> int | None:
     return budget
 
 
-def _run(
-    f: Callable[[Any], float],
-    make: Callable[[], Optimizer],
-    stop: Rule | None,
-    progress: bool,
-    interrupts: Interrupts,
-) -> Result:
+def _known(earlier: Any) -> list[Any]:
+    """The earlier observations as a list; a Result stands for its trials."""
+    try:
+        return list(earlier.trials if isinstance(earlier, Result) else earlier)
+    except TypeError:
+        raise TypeError(f"earlier is {shown(earlier)}; give a list of (x, y), or the trials of a run") from None
+
+
+def _with_known(budget: Any, known: list[Any]) -> Any:
+    """The budget of the optimizer, which counts all values; what is no whole number is left to its checks."""
+    told = sum(not isinstance(one, Trial) or one.status == "told" for one in known)
+    return budget + told if told and isinstance(budget, int) and not isinstance(budget, bool) and budget > 0 else budget
+
+
+class Job(NamedTuple):
+    """What a run does besides choosing points."""
+
+    f: Callable[[Any], float]
+    budget: int | None
+    stop: Rule | None
+    on_trial: Callable[[Trial, Optimizer], Any] | None
+    progress: bool
+
+
+def _run(job: Job, make: Callable[[], Optimizer], known: list[Any], interrupts: Interrupts) -> Result:
     """A run from its beginning, with the arguments refused that are wrong. A key waits until the optimizer is made."""
     optimizer = make()
-    if not callable(f):
-        raise TypeError(f"f is {f!r}; give a function of one point")
-    return _guarded(f, optimizer, stop, progress, interrupts)
+    if not callable(job.f):
+        raise TypeError(f"f is {job.f!r}; give a function of one point")
+    if job.on_trial is not None and not callable(job.on_trial):
+        raise TypeError(f"on_trial is {shown(job.on_trial)}; give a function of a trial and the optimizer")
+    if known:
+        optimizer.tell_all(known)
+    return _guarded(job, optimizer, interrupts)
 
 
-def _guarded(
-    f: Callable[[Any], float], optimizer: Optimizer, stop: Rule | None, progress: bool, interrupts: Interrupts
-) -> Result:
+def _guarded(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Result:
     """The run and what it found, whatever happens: an exception that leaves here carries the result so far.
 
     Ctrl-C acts in f, elsewhere if it is pressed twice, and never between f and the log.
@@ -184,7 +226,7 @@ def _guarded(
     try:
         try:
             interrupts.patience = 2
-            end = _shown(f, optimizer, stop, progress, interrupts)
+            end = _shown(job, optimizer, interrupts)
         finally:
             interrupts.patience = None
     except KeyboardInterrupt:
@@ -195,37 +237,33 @@ def _guarded(
     return _closed(optimizer, end, interrupts)
 
 
-def _shown(
-    f: Callable[[Any], float], optimizer: Optimizer, stop: Rule | None, progress: bool, interrupts: Interrupts
-) -> Stop:
+def _shown(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Stop:
     """The loop with a display, or without. No exception passes through the display, which might write to it."""
-    if not progress:
-        return _loop(f, optimizer, stop, _ignore, interrupts)
+    if not job.progress:
+        return _loop(job, optimizer, _ignore, interrupts)
     display = _display(optimizer)
     report = display.__enter__()
     try:
-        return _loop(f, optimizer, stop, report, interrupts)
+        return _loop(job, optimizer, report, interrupts)
     finally:
         interrupts.patience = 2  # a terminal may refuse to be written to for ever
         display.__exit__(None, None, None)
 
 
-def _loop(
-    f: Callable[[Any], float],
-    optimizer: Optimizer,
-    stop: Rule | None,
-    report: Callable[[Trial], None],
-    interrupts: Interrupts,
-) -> Stop:
+def _loop(job: Job, optimizer: Optimizer, report: Callable[[Trial], None], interrupts: Interrupts) -> Stop:
     """Ask, evaluate, tell, until there is a reason to stop."""
-    begin = time.perf_counter()
-    for _ in count() if optimizer.budget is None else range(optimizer.budget):
+    begin, stop = time.perf_counter(), job.stop
+    for _ in count() if job.budget is None else range(job.budget):
         interrupts.act()
         try:
             optimizer.ask()
         except SpaceExhausted:
             return Stop("space exhausted")
-        report(_evaluate(f, optimizer.pending[-1], optimizer, interrupts))
+        trial = _evaluate(job.f, optimizer.pending[-1], optimizer, interrupts)
+        report(trial)
+        if job.on_trial is not None:
+            interrupts.act()
+            job.on_trial(trial, optimizer)
         if stop is not None:
             interrupts.act()
             end = checked_stop(stop, stop.stop(optimizer, time.perf_counter() - begin))

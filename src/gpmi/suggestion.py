@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpmi import checks
 from gpmi.cube import far_apart
+from gpmi.gp.trend import Trend
 from gpmi.model import Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
 from gpmi.policies import Find, Policy, Reinvest, guard
 from gpmi.prior.schedule import Priors
 from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Found, Objective
-from gpmi.search.screens import Design
+from gpmi.search.screens import Barriers, Design
 from gpmi.search.search import Search
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin
@@ -24,6 +26,9 @@ from gpmi.types import Array, Event, Point
 
 SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths of the box: that of the lock-in alarm
 GUARD = 1  # tells the guard's random numbers from those of the search
+# Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
+# five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
+NEAR, SOON = 0.05, 5
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
@@ -62,10 +67,79 @@ def from_design(design: Design, setting: Setting, log: Log, n_init: int) -> Sugg
     value first. Points told close to each other are one place: six penalties in one corner are no design.
     """
     blind = not setting.priors.given and not log.told
+    barred = barriers(setting.space, log)
     if not blind and (log.unchosen < len(log) or _places(setting.space, log, n_init) >= n_init):
         return None
-    x = design.first_outside(log.places)
+    x = design.first_outside(log.places, barred)
     return None if x is None else Suggestion(x, "design", {}, ())
+
+
+def starting_points(x0: Any, space: Space) -> tuple[tuple[Point, Array], ...]:
+    """The points that the user wants first, each with its coordinates; `x0` is one point or several of them."""
+    if x0 is None:
+        return ()
+    numbers = checks.shape(x0)
+    one = isinstance(x0, Mapping) or (numbers is not None and len(numbers) == 1 and not _has_points(x0))
+    try:
+        points = [x0] if one else list(x0)
+    except TypeError:
+        raise TypeError(f"x0 is {checks.shown(x0)}; give a point of the space, or a list of them") from None
+    if not points:
+        raise ValueError("x0 has no point; give at least one, or leave it out")
+    try:
+        return tuple((space.canonical(x), space.encode(x)) for x in points)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"x0 is {checks.shown(x0)}; give a point of the space, or a list of them ({error})") from error
+
+
+def _has_points(x0: Any) -> bool:
+    """Whether a flat list has points in it, and not the numbers of one."""
+    return any(isinstance(x, Mapping) or checks.shape(x) for x in x0)
+
+
+def from_start(start: tuple[tuple[Point, Array], ...], log: Log) -> Suggestion | None:
+    """The first of the user's starting points without a trial; None if there is none."""
+    rejected = {log.row(number).tobytes() for number in log.rejected} if start else set()
+    for x, row in start:
+        if row.tobytes() not in log.places and row.tobytes() not in rejected:
+            return Suggestion(x, "design", {}, ())
+    return None
+
+
+@dataclass(frozen=True)
+class AtCoordinates:
+    """A function of the user's points, at coordinates (d,)."""
+
+    mean: Callable[[Any], float]
+    space: Space
+
+    def __call__(self, row: Array) -> float:
+        x = self.space.decode(row)
+        return checks.number(
+            "mean(x)", self.mean(x), f"mean must return one finite number, as at x = {checks.shown(x)}"
+        )
+
+
+def known_mean(mean: Any, space: Space) -> Trend | None:
+    """The prior mean function of the user, in coordinates."""
+    if mean is None:
+        return None
+    if not callable(mean):
+        raise TypeError(f"mean is {checks.shown(mean)}; give a function of one point that returns a number")
+    return Trend(AtCoordinates(mean, space), space.lo, space.hi)
+
+
+def barriers(space: Space, log: Log) -> Barriers | None:
+    """Where no point may be asked because points were rejected; None if none was. On a finite set only their rows."""
+    if not log.rejected:
+        return None
+    at = np.array([log.row(number) for number in log.rejected])
+    if space.rows is not None:
+        return Barriers(at, np.zeros_like(at), np.zeros_like(at))
+    soon = np.array([log.told_since(number) < SOON for number in log.rejected])
+    core = np.maximum(SAME * space.span, space.rounding) + np.zeros_like(at)
+    return Barriers(at, np.where(soon[:, None], NEAR * space.span, core), core)
 
 
 def _places(space: Space, log: Log, most: int) -> int:
@@ -92,10 +166,13 @@ def by_policy(
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
     failed = {number: log.rows[number] for number in log.failed} if setting.space.rows is not None else {}
+    rejected = {number: log.row(number) for number in log.rejected} if setting.space.rows is not None else {}
+    barred = barriers(setting.space, log) if setting.space.rows is None else None
 
     def best(policy: Policy, taken: Mapping[int, Array]) -> Choice:
         scored = objective(model, policy, log, horizon, extensions)
-        found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng))
+        taken = {**taken, **rejected} if rejected else taken
+        found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng), barred)
         return Choice(policy, scored, found)
 
     def unknown(policy: Policy) -> Choice:
@@ -156,7 +233,8 @@ def _guarded(
     trials = [log[number] for number in (*log.told, *log.failed, *log.pending)]
     counted = np.array([trial.charge is not None and trial.status != "failed" for trial in trials], dtype=bool)
     charges = [(trial.charge or 0.0, trial.zeta or guard.beta(size)) for trial in trials if trial.charge is not None]
-    told = guard.learned(posterior.predictive_var[counted], posterior.noise_var, largest)
+    noise = posterior.noise_of_observed[counted]
+    told = guard.learned(posterior.predictive_var[counted], noise, largest)
     account = guard.Account(sum(c for c, _ in charges), sum(w for _, w in charges), float(told.sum()))
     gain = float(guard.learned(np.array([found.var]), posterior.noise_var, largest)[0])
 
@@ -195,11 +273,13 @@ def _is_repetition(space: Space, log: Log) -> bool:
 
 
 def _is_noisy(setting: Setting, log: Log) -> bool:
-    """Whether another value at the same point may differ: a given noise_var says so, or two values told do. O(n).
+    """Whether another value at the same point may differ: a noise_var says so, or two values told do. O(n).
 
     A learned noise_var does not count: on rough tables the fit sometimes takes a part of f for noise.
     """
     given = setting.priors.noise_var
+    if not log.observed.plain and log.observed.noise_var.any():
+        return True
     if given is not None:
         return given > 0.0
     if len(log.places) == len(log):

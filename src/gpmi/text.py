@@ -104,9 +104,13 @@ def best_lines(goal: Literal["max", "min"], x: Point | None, y: float | None) ->
     return [(name, rounded(y))] + ([] if x is None else [("at x", point(x))])
 
 
-def trial_line(number: int, x: Point, y: float | None, status: str, origin: str) -> str:
-    """A trial in one line: `Trial(7, x=[0.5, 0.25], y=1.25, told, policy)`; y is left out where there is none."""
-    before, after = f"Trial({number}, x=", ("" if y is None else f", y={rounded(y)}") + f", {status}, {origin})"
+def trial_line(number: int, x: Point, y: float | None, status: str, origin: str, notes: Sequence[str] = ()) -> str:
+    """A trial in one line: `Trial(7, x=[0.5, 0.25], y=1.25, told, policy)`; y is left out where there is none.
+
+    `notes` come last: its error bar, the value that it was corrected from.
+    """
+    more = "".join(f", {note}" for note in notes)
+    before, after = f"Trial({number}, x=", ("" if y is None else f", y={rounded(y)}") + f", {status}, {origin}{more})"
     return before + point(x, WIDTH - len(before) - len(after)) + after
 
 

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import time
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
 
 import numpy as np
 
 from gpmi import checks
-from gpmi.text import trial_line
-from gpmi.types import Array, Mask, Point
+from gpmi.checks import checked_noise, checked_value
+from gpmi.text import rounded, trial_line
+from gpmi.types import Array, GrowingObservations, Mask, Observations, Point
 
-Status: TypeAlias = Literal["pending", "told", "failed"]
+# A trial is pending, or it has an outcome: a value was told, it failed, or the point was rejected. An outcome that was
+# retracted counts for nothing.
+Status: TypeAlias = Literal["pending", "told", "failed", "rejected", "retracted"]
+Outcome: TypeAlias = Literal["told", "failed", "rejected"]
 Origin: TypeAlias = Literal["design", "policy", "user"]
-Happened: TypeAlias = Literal["added", "told", "failed", "forgotten"]
-
-LARGEST = 1e100  # the largest |y|: y^2 = 1e200 leaves room for sums and products below the largest float, 1.8e308
+Happened: TypeAlias = Literal["added", "told", "failed", "rejected", "forgotten", "corrected", "retracted"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +52,9 @@ class Trial:
     information: float | None = None  # what y tells about f, log(1 + var / noise_var) / 2, in nats
     asked: float | None = None  # the time when it was asked, in seconds since 1970; None if it was told without asking
     ended: float | None = None  # the time when its outcome came in
+    noise_var: float = 0.0  # the known variance of y, besides the noise that all values have in common
+    repeats: int = 1  # of how many evaluations y is the mean: their common noise is divided by it
+    y_before: float | None = None  # the value that was told at first, where it was corrected or retracted since
 
     @property
     def label(self) -> Any:
@@ -55,7 +62,14 @@ class Trial:
         return getattr(self.x, "label", None)
 
     def __repr__(self) -> str:
-        return trial_line(self.number, self.x, self.y, self.status, self.origin)
+        notes = []
+        if self.noise_var:
+            notes.append(f"noise_var={rounded(self.noise_var)}")
+        if self.repeats != 1:
+            notes.append(f"mean of {self.repeats}")
+        if self.y_before is not None:
+            notes.append(f"{'corrected from' if self.status == 'told' else 'was'} {rounded(self.y_before)}")
+        return trial_line(self.number, self.x, self.y, self.status, self.origin, notes)
 
 
 class Entry(NamedTuple):
@@ -64,29 +78,65 @@ class Entry(NamedTuple):
     what: Happened
     number: int  # of the trial
     when: float  # seconds since 1970
+    y: float | None = None  # the value that was told, or that another one was corrected to
+    noise_var: float = 0.0
+    repeats: int = 1
 
 
 class Log:
     """The trials of a run and what happened to them, in order.
 
-    A trial is identified by its number. A number is never used again, not even after its point was forgotten.
+    A number is never used again, not even after its point was forgotten. A trial stands if it is pending, told or
+    failed. One that was rejected or retracted is kept, and counts for no model.
     """
 
     def __init__(self) -> None:
         self._trials: dict[int, Trial] = {}
-        self._rows: dict[int, Array] = {}
+        self._rows: dict[int, Array] = {}  # of all trials
         self._entries: list[Entry] = []
         self._next_number = 0
+        self._outcomes = 0  # how many there have been
+        self._derive()
+
+    def _derive(self) -> None:
+        """What follows from the trials. O(n)."""
         # The numbers of the trials by status, each in the order in which they got that status.
         self._pending: dict[int, None] = {}
         self._told: list[int] = []
         self._failed: list[int] = []
-        self._told_rows: list[Array] = []
-        self._told_values: list[float] = []
+        self._rejected: list[int] = []
+        self._standing: dict[int, Array] = {}  # the rows of the trials that stand
+        self._observed = GrowingObservations()
         self._unchosen = 0
-        self._given = 0
         self._pending_at: dict[bytes, list[int]] = {}  # the pending trials by their coordinates
-        self._places: Counter[bytes] = Counter()  # how many trials there are at each point
+        self._places: Counter[bytes] = Counter()  # how many trials stand at each point
+        for trial in self._trials.values():
+            self._list(trial)
+        ended = [trial for trial in self._trials.values() if trial.status not in ("pending", "retracted")]
+        for trial in sorted(ended, key=lambda trial: trial.order or 0):
+            self._list_outcome(trial)
+
+    def _list(self, trial: Trial) -> None:
+        """Enter a trial in the lists that do not depend on the order of the outcomes."""
+        if trial.status in ("rejected", "retracted"):
+            return
+        row = self._rows[trial.number]
+        self._standing[trial.number] = row
+        self._places[row.tobytes()] += 1
+        self._unchosen += trial.origin != "policy"
+        if trial.status == "pending":
+            self._pending[trial.number] = None
+            self._pending_at.setdefault(row.tobytes(), []).append(trial.number)
+
+    def _list_outcome(self, trial: Trial) -> None:
+        """Enter a trial in the list of its outcome, behind those that came before."""
+        if trial.status == "failed":
+            self._failed.append(trial.number)
+        elif trial.status == "rejected":
+            self._rejected.append(trial.number)
+        elif trial.y is not None:
+            self._told.append(trial.number)
+            self._observed.append(self._rows[trial.number], trial.y, trial.noise_var, trial.repeats)
 
     # What is read
 
@@ -94,11 +144,12 @@ class Log:
         return self._trials[number]
 
     def __len__(self) -> int:
-        return len(self._trials)
+        """The number of trials that stand."""
+        return len(self._standing)
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """Every trial, pending ones included, in the order in which they appeared."""
+        """Every trial, pending, rejected and retracted ones included, in the order in which they appeared."""
         return tuple(self._trials.values())
 
     @property
@@ -122,24 +173,44 @@ class Log:
         return self._failed
 
     @property
+    def rejected(self) -> Sequence[int]:
+        """The numbers of the trials that were rejected, in the order in which they were."""
+        return self._rejected
+
+    def told_since(self, number: int) -> int:
+        """How many values were told after the outcome of this trial."""
+        order = self._trials[number].order
+        assert order is not None
+        return len(self._told) - bisect_left(self._told, order, key=lambda told: self._trials[told].order or 0)
+
+    @property
     def rows(self) -> Mapping[int, Array]:
-        """The coordinates (d,) of each trial, by number."""
-        return MappingProxyType(self._rows)
+        """The coordinates (d,) of each trial that stands, by number."""
+        return MappingProxyType(self._standing)
+
+    def row(self, number: int) -> Array:
+        """The coordinates (d,) of any trial."""
+        return self._rows[number]
 
     @property
     def places(self) -> Mapping[bytes, int]:
-        """How many trials there are at each point, by the bytes of its coordinates."""
+        """How many trials stand at each point, by the bytes of its coordinates."""
         return self._places
 
     @property
     def told_rows(self) -> Sequence[Array]:
         """The coordinates of the values told, in the order in which they came."""
-        return self._told_rows
+        return [self._rows[number] for number in self._told]
 
     @property
     def told_values(self) -> Array:
-        """The values told, in the order in which they came, (n,)."""
-        return np.array(self._told_values)
+        """Those values, (n,)."""
+        return self.observed.y
+
+    @property
+    def observed(self) -> Observations:
+        """The values told with their coordinates and noise, in the order in which they came. O(1)."""
+        return self._observed.all
 
     def chosen(self, numbers: Iterable[int]) -> Mask:
         """Which of these trials the policy chose, (k,)."""
@@ -147,13 +218,14 @@ class Log:
 
     @property
     def unchosen(self) -> int:
-        """How many trials the policy did not choose."""
+        """How many trials that stand the policy did not choose."""
         return self._unchosen
 
     @property
     def given(self) -> int:
-        """How many points were told before the first was asked."""
-        return self._given
+        """How many values that stand were told before the first point was asked. O(1) for each."""
+        first = takewhile(lambda trial: trial.origin == "user", self._trials.values())
+        return sum(trial.status == "told" for trial in first)
 
     def find_pending(self, row: Array, rounding: Array) -> int | None:
         """The first pending trial at these coordinates, or else the only one within `rounding` (d,) of them."""
@@ -171,11 +243,22 @@ class Log:
         """The number of a pending trial; a ValueError if it is not pending in this log."""
         number = trial.number if isinstance(trial, Trial) else int(trial)
         if number not in self._pending:
-            known = self._trials.get(number)
-            state = "there is no such trial" if known is None else f"it is {known.status}"
             others = f"give one of {self.pending[:10]}" if self._pending else "no trial is"
-            raise ValueError(f"x is trial {number}, which is not pending: {state}; {others}")
+            raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {others}")
         return number
+
+    def number_with(self, trial: Any, statuses: Sequence[Status], remedy: str) -> int:
+        """The number of a trial, given as itself or by its number, that has one of these statuses."""
+        if not names_a_trial(trial):
+            raise TypeError(f"trial is {checks.shown(trial)}; give a Trial or its number")
+        number = trial.number if isinstance(trial, Trial) else int(trial)
+        if number not in self._trials or self._trials[number].status not in statuses:
+            raise ValueError(f"trial is {number}: {self._state(number)}; {remedy}")
+        return number
+
+    def _state(self, number: int) -> str:
+        known = self._trials.get(number)
+        return "there is no such trial" if known is None else f"it is {known.status}"
 
     # What happens
 
@@ -189,44 +272,63 @@ class Log:
         number = self._next_number if number is None else number
         trial = Trial(number, x, None, "pending", origin, **{**asked, **said})
         self._trials[trial.number], self._rows[trial.number] = trial, row
-        self._pending[trial.number] = None
-        self._pending_at.setdefault(row.tobytes(), []).append(trial.number)
-        self._places[row.tobytes()] += 1
+        self._list(trial)
         self._next_number = max(self._next_number, number + 1)
-        self._unchosen += origin != "policy"
-        self._given += origin == "user" and self._given == len(self._trials) - 1
         self._entries.append(Entry("added", trial.number, trial.asked or now))
         return trial
 
-    def settle(self, number: int, y: float | None, ended: float | None = None) -> Trial:
-        """Record the outcome of a pending trial: its value y, or None if it failed; `ended` is now by default."""
-        ended, order = time.time() if ended is None else ended, len(self._told) + len(self._failed)
-        status: Literal["told", "failed"] = "failed" if y is None else "told"
-        trial = replace(self._trials[number], status=status, y=y, order=order, ended=ended)
+    def settle(
+        self, number: int, y: float | None, ended: float | None = None, *, rejected: bool = False, **noise: Any
+    ) -> Trial:
+        """Record the outcome of a pending trial: its value y, or None if it failed or the point was rejected.
+
+        `ended` is now by default; `noise` are the noise_var and the repeats of y.
+        """
+        status: Outcome = "told" if y is not None else "rejected" if rejected else "failed"
+        ended = time.time() if ended is None else ended
+        said: dict[str, Any] = {"status": status, "y": y, "order": self._outcomes, "ended": ended}
+        trial = replace(self._trials[number], **said, **noise)
+        self._outcomes += 1
         self._trials[number] = trial
+        self._entries.append(Entry(status, number, ended, y, trial.noise_var, trial.repeats))
         self._no_longer_pending(number)
-        if y is None:
-            self._failed.append(number)
-        else:
-            self._told.append(number)
-            self._told_rows.append(self._rows[number])
-            self._told_values.append(y)
-        self._entries.append(Entry(status, number, ended))
+        if rejected:
+            self._no_longer_standing(number)
+        self._list_outcome(trial)
         return trial
+
+    def correct(self, number: int, y: float, noise_var: float, repeats: int) -> Trial:
+        """Give a trial with an outcome the value y, at its place in the order of the outcomes. O(n).
+
+        What was predicted for it stays; how its old value compared with that is dropped.
+        """
+        said: dict[str, Any] = {"y": y, "status": "told", "noise_var": noise_var, "repeats": repeats}
+        self._trials[number] = replace(self._outdated(number), **said)
+        self._entries.append(Entry("corrected", number, time.time(), y, noise_var, repeats))
+        self._derive()
+        return self._trials[number]
+
+    def retract(self, number: int) -> Trial:
+        """Take back the outcome of a trial: it counts for nothing any more. O(n)."""
+        self._trials[number] = replace(self._outdated(number), y=None, status="retracted")
+        self._entries.append(Entry("retracted", number, time.time()))
+        self._derive()
+        return self._trials[number]
+
+    def _outdated(self, number: int) -> Trial:
+        old = self._trials[number]
+        before = old.y if old.y_before is None else old.y_before
+        return replace(old, y_before=before, surprise=None, information=None)
 
     def note(self, number: int, **said: Any) -> Trial:
         """Fill further fields of a trial."""
-        self._trials[number] = replace(self._trials[number], **said)
-        return self._trials[number]
+        trial = self._trials[number] = replace(self._trials[number], **said)
+        return trial
 
     def forget(self, number: int) -> None:
         """Drop a pending trial, as if it had never been asked."""
-        self._unchosen -= self._trials[number].origin != "policy"
         self._no_longer_pending(number)
-        place = self._rows[number].tobytes()
-        self._places[place] -= 1
-        if not self._places[place]:
-            del self._places[place]
+        self._no_longer_standing(number)
         del self._trials[number], self._rows[number]
         self._entries.append(Entry("forgotten", number, time.time()))
 
@@ -236,6 +338,13 @@ class Log:
         self._pending_at[at].remove(number)
         if not self._pending_at[at]:
             del self._pending_at[at]
+
+    def _no_longer_standing(self, number: int) -> None:
+        self._unchosen -= self._trials[number].origin != "policy"
+        place = self._standing.pop(number).tobytes()
+        self._places[place] -= 1
+        if not self._places[place]:
+            del self._places[place]
 
 
 def names_a_trial(x: Any) -> TypeGuard[Trial | int]:
@@ -251,7 +360,8 @@ SAID = (  # kept when a run is replayed
 def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
     """Add the trials of an earlier run with their predictions, then their outcomes in the order of that run.
 
-    An empty log keeps their numbers.
+    An empty log keeps their numbers. A value that was corrected comes with its first value, and the correction after
+    all outcomes, as do retractions.
     """
     keeps = len(log.entries) == 0 and len({trial.number for trial in trials}) == len(trials)
     numbers = []
@@ -260,7 +370,16 @@ def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
         numbers.append(log.add(trial.x, row, trial.origin, number=trial.number if keeps else None, **said).number)
     settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
     for i in sorted(settled, key=lambda i: (trials[i].order is None, trials[i].order or 0, i)):
-        log.settle(numbers[i], trials[i].y, trials[i].ended)
+        trial = trials[i]
+        noise: dict[str, Any] = {"noise_var": trial.noise_var, "repeats": trial.repeats}
+        first, rejected = trial.y if trial.y_before is None else trial.y_before, trial.status == "rejected"
+        log.settle(numbers[i], first, trial.ended, rejected=rejected, **noise)
+    for i in settled:
+        trial = trials[i]
+        if trial.status == "retracted":
+            log.retract(numbers[i])
+        elif trial.y is not None and trial.y_before is not None:
+            log.correct(numbers[i], trial.y, trial.noise_var, trial.repeats)
 
 
 def checked_trial(trial: Any) -> Trial:
@@ -272,12 +391,7 @@ def checked_trial(trial: Any) -> Trial:
     checks.one_of("origin", trial.origin, get_args(Origin))
     if trial.order is not None:
         checks.whole("order", trial.order, 0)
-    return replace(trial, y=checked_value(trial.y) if trial.status == "told" else None)
-
-
-def checked_value(y: Any) -> float:
-    """y as a finite number that is small enough to be squared."""
-    value = checks.number("y", y, "give one finite number, or call fail(x) for an evaluation that has none")
-    if abs(value) > LARGEST:
-        raise ValueError(f"y is {y!r}, too large to be squared; give values below {LARGEST:g}, in other units")
-    return value
+    noise_var, repeats = checked_noise(trial.noise_var, trial.repeats)
+    before = None if trial.y_before is None else checked_value(trial.y_before)
+    y = checked_value(trial.y) if trial.status == "told" else None
+    return replace(trial, y=y, noise_var=noise_var, repeats=repeats, y_before=before)

@@ -40,3 +40,76 @@ class Event:
 
     kind: str
     message: str
+
+
+@dataclass(frozen=True, eq=False)
+class Observations:
+    """Values in the order in which they were told: y_i = f(x_i) + N(0, s / repeats_i + noise_var_i).
+
+    s is the noise variance that all values have in common, given or learned. It is not kept here.
+    """
+
+    x: Array  # (n, d), coordinates
+    y: Array  # (n,)
+    noise_var: Array  # (n,), known variance of each value, besides the common noise; 0 for a plain value
+    repeats: Array  # (n,), of how many evaluations each value is the mean; 1 for a plain value
+    places: Numbers  # (n,), at how many different points the first 1, 2, ..., n values are
+    plain: bool = False  # whether each is known to be one evaluation with the common noise alone
+
+    @staticmethod
+    def of(x: Array, y: Array, noise_var: Array | None = None, repeats: Array | None = None) -> Observations:
+        """Values y (n,) at x (n, d). O(n)."""
+        n, seen = len(y), set[bytes]()
+        places = np.empty(n, dtype=np.intp)
+        for i, row in enumerate(np.ascontiguousarray(x)):
+            seen.add(row.tobytes())
+            places[i] = len(seen)
+        own = np.zeros(n) if noise_var is None else np.asarray(noise_var, dtype=float)
+        means = np.ones(n) if repeats is None else np.asarray(repeats, dtype=float)
+        return Observations(x, y, own, means, places, not own.any() and bool(np.all(means == 1.0)))
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def first(self, n: int) -> Observations:
+        """The first n of them; views, not copies."""
+        return self if n == len(self) else self.part(0, n)
+
+    def part(self, begin: int, end: int) -> Observations:
+        """Those from `begin` to before `end`, with the number of places among all before; views, not copies."""
+        at = slice(begin, end)
+        return Observations(self.x[at], self.y[at], self.noise_var[at], self.repeats[at], self.places[at], self.plain)
+
+
+class GrowingObservations:
+    """Observations that grow by one at a time. What was read of them before stays as it was."""
+
+    def __init__(self) -> None:
+        self._x, self._numbers = np.empty((0, 0)), np.empty((3, 0))  # the numbers are y, noise_var and repeats
+        self._places = np.empty(0, dtype=np.intp)
+        self._seen: set[bytes] = set()
+        self._n, self._plain = 0, True
+        self._all: Observations | None = None
+
+    def append(self, row: Array, y: float, noise_var: float, repeats: int) -> None:
+        """Add one. O(d) on average."""
+        n = self._n
+        if n == len(self._places):
+            size = max(16, 2 * n)
+            x, numbers, places = np.empty((size, len(row))), np.empty((3, size)), np.empty(size, dtype=np.intp)
+            if n:
+                x[:n], numbers[:, :n], places[:n] = self._x, self._numbers, self._places
+            self._x, self._numbers, self._places = x, numbers, places
+        self._seen.add(row.tobytes())
+        self._x[n], self._numbers[:, n], self._places[n] = row, (y, noise_var, repeats), len(self._seen)
+        self._n, self._all = n + 1, None
+        self._plain = self._plain and noise_var == 0.0 and repeats == 1
+
+    @property
+    def all(self) -> Observations:
+        """All of them, as views. O(1)."""
+        if self._all is None:
+            y, noise_var, repeats = self._numbers[:, : self._n]
+            at = slice(self._n)
+            self._all = Observations(self._x[at], y, noise_var, repeats, self._places[at], self._plain)
+        return self._all

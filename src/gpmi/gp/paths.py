@@ -93,7 +93,8 @@ class Frame(NamedTuple):
         posterior = self.posterior
         normal = rng.standard_normal((len(self.z), size))
         values = posterior.mu(self.z)[:, None] + self.factor.rows() @ normal  # ~ N(mu, L L^T)
-        off_z, off_x = values - posterior.mean, np.tile((posterior.y - posterior.mean)[:, None], size)
+        residual = posterior.y - posterior.prior_mean(posterior.x)
+        off_z, off_x = values - posterior.prior_mean(self.z)[:, None], np.tile(residual[:, None], size)
         features, w = None, np.empty((0, size))
         if rough:
             features = random_features(posterior.kernel, self.z.shape[1], count, rng)
@@ -101,7 +102,7 @@ class Frame(NamedTuple):
             w = rng.standard_normal((features(self.z[:1])[0].shape[1], size))
             off_z = off_z - features(self.z)[0] @ w - self.blur[:, None] * rng.standard_normal(values.shape)
             if posterior.n:
-                noise = np.sqrt(posterior.noise_var + posterior.jitter)[:, None]
+                noise = np.sqrt(posterior.noise + posterior.jitter)[:, None]
                 off_x = off_x - features(posterior.x)[0] @ w - noise * rng.standard_normal(off_x.shape)
         # Solve with the joint covariance of (x, z) by block elimination: cov(z, z) is its Schur complement of C.
         whitened = posterior.factor.solve(off_x) if posterior.n else off_x
@@ -131,8 +132,10 @@ class Paths(NamedTuple):
     def __call__(self, z: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
         """Path which[i] at z_i, (m,), and its gradient there, (m, d). O(m (n + K + F) d)."""
         k, pull_k = self.posterior.kernel.with_input_pullback(z, self.centres)
-        v = self.v.T[which]
-        value, gradient = self.posterior.mean + np.einsum("ij,ij->i", k, v), pull_k(v)
+        v, trend = self.v.T[which], self.posterior.trend
+        value, gradient = self.posterior.prior_mean(z) + np.einsum("ij,ij->i", k, v), pull_k(v)
+        if trend is not None:
+            gradient = gradient + trend.gradient(z)
         if self.features is not None:
             phi, pull_phi = self.features(z)
             w = self.w.T[which]
@@ -141,7 +144,7 @@ class Paths(NamedTuple):
 
     def everywhere(self, z: Array) -> Array:
         """All paths at all points z (m, d): (m, size). O(m (n + K + F) (d + size))."""
-        values: Array = self.posterior.mean + self.posterior.kernel(z, self.centres) @ self.v
+        values: Array = self.posterior.prior_mean(z)[:, None] + self.posterior.kernel(z, self.centres) @ self.v
         return values if self.features is None else values + self.features(z)[0] @ self.w.astype(np.float32)
 
 

@@ -3,10 +3,13 @@
 Notation, with n observations, m query points and d coordinates:
 
     x (n, d), y (n,)      the observations, in the order in which they were made
-    C = K + noise_var I   (n, n), = L L^T; its pivots are L_ss^2 = sigma_s^2(x_s) + noise_var
+    C = K + diag(noise)   (n, n), = L L^T; its pivots are L_ss^2 = sigma_s^2(x_s) + noise_s
     whitened (n,)         L^-1 (y - mean)
     weights (n,)          C^-1 (y - mean)
     z (m, d)              the points at which the posterior is evaluated
+
+A row is one observation, with noise of variance noise_var unless it says otherwise. Where observations at equal points
+are merged (`gpmi.gp.replicates`) the first rows stand for several of them each.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ import numpy as np
 from gpmi import checks
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import Factor, NotPositiveDefinite, one_blas_thread, semidefinite_root
+from gpmi.gp.replicates import Ahead, Replicates, Sequence, merge
+from gpmi.gp.trend import Trend
 from gpmi.text import shortened
 from gpmi.types import Array, Event
 
@@ -46,7 +51,10 @@ class Moments(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Posterior:
-    """f | y for f ~ GP(mean, kernel) and y_i = f(x_i) + N(0, noise_var). Immutable: conditioning gives a new one.
+    """f | y for f ~ GP(mean, kernel) and y_i = f(x_i) + N(0, noise_i). Immutable: conditioning gives a new one.
+
+    The mean is a number, plus the known function `trend` if there is one. noise_i is noise_var unless `condition` was
+    told another variance.
 
     Start with `Posterior.prior(kernel, noise_var)`. `posterior(z)` gives the mean and the variance of the latent
     f at z; no noise is added to the variance.
@@ -58,31 +66,85 @@ class Posterior:
     x: Array  # (n, d)
     y: Array  # (n,)
     whitened: Array  # (n,)
-    jitter: Array  # (n,), what was added to noise_var in each row; 0 unless C was singular
+    noise: Array  # (n,), the noise variance of each row
+    jitter: Array  # (n,), what was added to it; 0 unless C was singular
     factor: Factor
     nugget: float = 0.0  # the jitter in units of k(x, x), the same in every row; 0 unless C was singular
+    trend: Trend | None = None
+    replicates: Replicates | None = None  # the observations behind the first rows, where these were merged
 
     @staticmethod
-    def prior(kernel: Kernel, noise_var: float, mean: float = 0.0) -> Posterior:
-        """The process before any observation."""
+    def prior(kernel: Kernel, noise_var: float, mean: float = 0.0, trend: Trend | None = None) -> Posterior:
+        """The process before any observation. Its mean at z is mean + trend(z)."""
         if not isinstance(kernel, Kernel):
             raise TypeError(f"kernel is {kernel!r}; give a kernel such as gpmi.kernels.RBF(lengthscale=0.3)")
         kernel.require_known()
         noise_var, mean = checks.variance("noise_var", noise_var), checks.number("mean", mean)
-        none = np.empty(0)
-        return Posterior(kernel, noise_var, mean, np.empty((0, kernel.dim or 0)), none, none, none, Factor.empty())
+        none, x = np.empty(0), np.empty((0, kernel.dim or 0))
+        return Posterior(kernel, noise_var, mean, x, none, none, none, none, Factor.empty(), trend=trend)
 
     @property
     def n(self) -> int:
-        """The number of observations."""
+        """The number of rows: of observations, those that were merged counted as one."""
         return self.factor.n
 
+    @property
+    def count(self) -> int:
+        """The number of observations."""
+        return self.n if self.replicates is None else len(self.replicates.y) + self.n - self.replicates.rows
+
+    @property
+    def observed(self) -> Array:
+        """The observations in their order, (count,): y unless some of them were merged."""
+        merged = self.replicates
+        return self.y if merged is None else np.concatenate([merged.y, self.y[merged.rows :]])
+
+    def prior_mean(self, z: Array) -> Array:
+        """The mean of f at z (m, d) before any observation, (m,)."""
+        return np.full(len(z), self.mean) if self.trend is None else self.mean + self.trend(z)
+
+    def _base(self, z: Array) -> Array | float:
+        return self.mean if self.trend is None else self.prior_mean(z)
+
     @one_blas_thread
-    def condition(self, x: Array, y: Array) -> Posterior:
+    def condition(self, x: Array, y: Array, noise_var: Array | float | None = None) -> Posterior:
         """The posterior after y (k,) was observed at x (k, d), or one y at one x (d,). O(k n^2 + k^2 n + k^3).
 
+        `noise_var` is the variance of the noise of these observations, one number or (k,), in place of the common one.
         The factor is extended, not computed again, and the two posteriors share its memory.
         """
+        x, y = self._observations(x, y)
+        return self._extend(x, y, checks.variances("noise_var", noise_var, len(x), self.noise_var))
+
+    @one_blas_thread
+    def condition_merged(self, x: Array, y: Array, noise_var: Array | float | None = None) -> Posterior:
+        """As `condition`, of a prior, with observations at equal points merged: the same law of f.
+
+        With m different points it costs O(k + m^3), and mu, var and the evidence are those of `condition` up to
+        rounding. So are `gamma_hat` and `ahead`, which follow the order of the observations, at O(k m^2) when they are
+        first read.
+        """
+        if self.n:
+            raise ValueError(f"the posterior has {self.n} observations; only a prior takes merged ones")
+        x, y = self._observations(x, y)
+        noise = checks.variances("noise_var", noise_var, len(x), self.noise_var)
+        if len(x) == 0:
+            return self
+        rows = merge(x, y, noise)
+        source = Sequence(self.kernel, self.prior_mean(rows.x), rows.x, rows.place, noise)
+        replicates = Replicates(len(rows.x), y, noise, rows.log_within, source)
+        return replace(self._extend(rows.x, rows.y, rows.noise), replicates=replicates)
+
+    @one_blas_thread
+    def compacted(self) -> Posterior:
+        """The same law of f, with the rows at equal points merged. O(n^3)."""
+        merged, before = merge(self.x, self.y, self.noise), self.replicates
+        within = merged.log_within + (0.0 if before is None else before.log_within)
+        replicates = Replicates(len(merged.x), self.observed, self.noise_of_observed, within, self.ahead)
+        return replace(self._start()._extend(merged.x, merged.y, merged.noise), replicates=replicates)
+
+    def _observations(self, x: Array, y: Array) -> tuple[Array, Array]:
+        """x (k, d) and finite y (k,)."""
         x = self._points("x", x)
         y = np.atleast_1d(np.asarray(y, dtype=float))
         if y.shape != (len(x),):
@@ -90,7 +152,7 @@ class Posterior:
         if not np.all(np.isfinite(y)):
             bad = int(np.flatnonzero(~np.isfinite(y))[0])
             raise ValueError(f"y[{bad}] is {y[bad]}; leave out observations that are not finite")
-        return self._extend(x, y)
+        return x, y
 
     @one_blas_thread
     def anticipate(self, x: Array) -> Posterior:
@@ -98,21 +160,22 @@ class Posterior:
 
         This is how a point that is being evaluated is taken into account before its value is known.
         """
-        return self._extend(self._points("x", x), None)
+        x = self._points("x", x)
+        return self._extend(x, None, np.full(len(x), self.noise_var))
 
-    def _extend(self, x: Array, y: Array | None) -> Posterior:
+    def _extend(self, x: Array, y: Array | None, noise: Array) -> Posterior:
         """The posterior with x added. If y is None the values are the posterior mean; their whitened values are 0."""
         old, k = self.n, len(x)
         if k == 0:
             return self
         if k > _BLOCK:
-            first = self._extend(x[:_BLOCK], None if y is None else y[:_BLOCK])
-            return first._extend(x[_BLOCK:], None if y is None else y[_BLOCK:])
-        jitter = self._jitter(x)
+            first = self._extend(x[:_BLOCK], None if y is None else y[:_BLOCK], noise[:_BLOCK])
+            return first._extend(x[_BLOCK:], None if y is None else y[_BLOCK:], noise[_BLOCK:])
+        jitter = self._jitter(x, noise)
         try:
-            factor, added = self._factor_with(x, jitter)
+            factor, added = self._factor_with(x, noise, jitter)
             variance = self.kernel.diagonal(x)
-            least = SINGULAR * (variance + self.noise_var) if self.nugget == 0.0 else 0.1 * self.nugget * variance
+            least = SINGULAR * (variance + noise) if self.nugget == 0.0 else 0.1 * self.nugget * variance
             singular = added or bool(np.any(factor.diagonal[old:] ** 2 < least))
         except NotPositiveDefinite:
             if self.nugget >= LARGEST_NUGGET:
@@ -120,33 +183,34 @@ class Posterior:
             singular = True
         if singular and self.nugget < LARGEST_NUGGET:
             more = NUGGET if self.nugget == 0.0 else min(10.0 * self.nugget, LARGEST_NUGGET)
-            return self._with_nugget(more)._extend(x, y)
+            return self._with_nugget(more)._extend(x, y, noise)
         whitened = np.append(self.whitened, np.zeros(k))
         values = np.append(self.y, np.zeros(k))
+        means = self.prior_mean(x)
         for s in range(old, old + k):  # whitened_s = (y_s - mean - L_s,<s . whitened_<s) / L_ss
             row = factor.row(s)
-            predicted = self.mean + float(row[:-1] @ whitened[:s])
+            predicted = float(means[s - old]) + float(row[:-1] @ whitened[:s])
             values[s] = predicted if y is None else y[s - old]
             whitened[s] = 0.0 if y is None else (values[s] - predicted) / row[-1]
         points = np.concatenate([self.x.reshape(old, x.shape[1]), x])
         for array in (points, values, whitened):
             array.flags.writeable = False
-        jitter = np.append(self.jitter, jitter)
-        return replace(self, x=points, y=values, whitened=whitened, jitter=jitter, factor=factor)
+        noise, jitter = np.append(self.noise, noise), np.append(self.jitter, jitter)
+        return replace(self, x=points, y=values, whitened=whitened, noise=noise, jitter=jitter, factor=factor)
 
-    def _jitter(self, x: Array) -> Array:
-        """What is added to noise_var at x (k, d). Where k(x, x) + noise_var is 0, f is known there, and 1 will do."""
+    def _jitter(self, x: Array, noise: Array) -> Array:
+        """What is added to the noise at x (k, d). Where k(x, x) + noise is 0, f is known there, and 1 will do."""
         variance = self.kernel.diagonal(x)
-        return np.where(variance + self.noise_var == 0.0, 1.0, self.nugget * variance)
+        return np.where(variance + noise == 0.0, 1.0, self.nugget * variance)
 
-    def _factor_with(self, x: Array, jitter: Array) -> tuple[Factor, bool]:
+    def _factor_with(self, x: Array, noise: Array, jitter: Array) -> tuple[Factor, bool]:
         """The factor with rows for x (k, d), and whether a pivot of it had to be lifted."""
         cross = self.kernel(x, self.x).T if self.n else np.empty((0, len(x)))
         if len(x) == 1:
-            own = float(self.kernel.diagonal(x)[0]) + self.noise_var + float(jitter[0])
+            own = float(self.kernel.diagonal(x)[0]) + float(noise[0]) + float(jitter[0])
             factor, added = self.factor.append(cross[:, 0], own)
             return factor, added > 0.0
-        block = self.kernel(x, x) + self.noise_var * np.eye(len(x))
+        block = self.kernel(x, x) + noise * np.eye(len(x))
         block[np.diag_indices(len(x))] += jitter
         factor, lifted = self.factor.append_block(cross, block)
         return factor, bool(lifted.any())
@@ -157,9 +221,13 @@ class Posterior:
         C was singular. To lift single pivots as far as they need would leave pivots of very different sizes, whose
         rounding errors grow with every further row. The same jitter everywhere bounds all eigenvalues from below.
         """
-        none = np.empty(0)
-        start = replace(self, x=self.x[:0], y=none, whitened=none, jitter=none, factor=Factor.empty(), nugget=nugget)
-        return start._extend(self.x, self.y)
+        start = replace(self._start(), nugget=nugget, replicates=self.replicates)
+        return start._extend(self.x, self.y, self.noise)
+
+    def _start(self) -> Posterior:
+        """The same process before any observation."""
+        start = Posterior.prior(self.kernel, self.noise_var, self.mean, self.trend)
+        return replace(start, x=self.x[:0], nugget=self.nugget)
 
     def __repr__(self) -> str:
         what = f"kernel={self.kernel!r}, noise_var={self.noise_var:.6g}, mean={self.mean:.6g}"
@@ -167,7 +235,8 @@ class Posterior:
 
     def mirrored(self) -> Posterior:
         """The posterior of -f given -y. Exact, O(n)."""
-        return replace(self, mean=-self.mean, y=-self.y, whitened=-self.whitened)
+        trend, merged = self.trend and self.trend.mirrored(), self.replicates and self.replicates.mirrored()
+        return replace(self, mean=-self.mean, y=-self.y, whitened=-self.whitened, trend=trend, replicates=merged)
 
     @cached_property
     def weights(self) -> Array:
@@ -178,7 +247,7 @@ class Posterior:
     @cached_property
     def mu_at_observed(self) -> Array:
         """mu(x_s) for s = 1..n, from K weights = y - mean - (C - K) weights. O(n) after `weights`."""
-        return self.y - (self.noise_var + self.jitter) * self.weights
+        return self.y - (self.noise + self.jitter) * self.weights
 
     @one_blas_thread
     def whiten(self, z: Array) -> Array:
@@ -191,19 +260,19 @@ class Posterior:
         z = self._points("z", z)
         var = self.kernel.diagonal(z)
         if self.n == 0:
-            return np.full(len(z), self.mean), var
+            return self.prior_mean(z), var
         v = self.whiten(z)
-        return self.mean + self.whitened @ v, np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
+        return self._base(z) + self.whitened @ v, np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
 
     @one_blas_thread
     def mu(self, z: Array) -> Array:
         """The posterior mean alone at z (m, d): Equation 1. O(n m)."""
         z = self._points("z", z)
         if self.n == 0:
-            return np.full(len(z), self.mean)
+            return self.prior_mean(z)
         if self.nugget > 0.0:  # the weights are so large that k . weights cancels; O(n^2 m)
-            return self.mean + self.whitened @ self.whiten(z)
-        return self.mean + self.kernel(z, self.x) @ self.weights
+            return self._base(z) + self.whitened @ self.whiten(z)
+        return self._base(z) + self.kernel(z, self.x) @ self.weights
 
     @one_blas_thread
     def with_pullback(self, z: Array) -> tuple[Array, Array, MomentPullback]:
@@ -215,19 +284,24 @@ class Posterior:
         z = self._points("z", z)
         var, var_gradient = self.kernel.diagonal(z), self.kernel.diagonal_gradient(z)
         if self.n == 0:
-            return np.full(len(z), self.mean), var, lambda by_mu, by_var: by_var[:, None] * var_gradient
+            steeper = self._steeper
+            return self.prior_mean(z), var, lambda by_mu, by_var: steeper(by_var[:, None] * var_gradient, by_mu, z)
         k, pull = self.kernel.with_input_pullback(z, self.x)  # (m, n)
         v = self.factor.solve(k.T)
-        mu = self.mean + self.whitened @ v
+        mu = self._base(z) + self.whitened @ v
         var = np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
 
         def gradient(by_mu: Array, by_var: Array) -> Array:
             # Row i of the smoother is C^-1 k(x, z_i), so d var = d k(z, z) - 2 smoother . d k.
             smoother = self.factor.solve_transposed(v).T
             inner: Array = pull(by_mu[:, None] * self.weights - (2.0 * by_var)[:, None] * smoother)
-            return inner + by_var[:, None] * var_gradient
+            return self._steeper(inner + by_var[:, None] * var_gradient, by_mu, z)
 
         return mu, var, gradient
+
+    def _steeper(self, gradient: Array, by_mu: Array, z: Array) -> Array:
+        """A gradient at z (m, d) with what the trend adds to it."""
+        return gradient if self.trend is None else gradient + by_mu[:, None] * self.trend.gradient(z)
 
     @one_blas_thread
     def moments(self, z: Array) -> Moments:
@@ -257,31 +331,60 @@ class Posterior:
         return draws
 
     @property
-    def predictive_var(self) -> Array:
-        """sigma_s^2(x_s) for s = 1..n: the variance of f at each observed point just before it was observed. O(n)."""
-        var = np.maximum(self.factor.diagonal**2 - self.noise_var - self.jitter, 0.0)
+    def ahead(self) -> Ahead:
+        """The prediction of each observation given those before it, in the order of the observations.
+
+        O(n) where they are read off the factor; for observations that were merged see `condition_merged`.
+        """
+        pivot, surprise = self.factor.diagonal, self.whitened
+        own = Ahead(self.y - pivot * surprise, self._var_of_rows(), pivot, surprise)
+        if self.replicates is None:
+            return own
+        return self.replicates.ahead.then(Ahead(*(part[self.replicates.rows :] for part in own)))
+
+    def _var_of_rows(self) -> Array:
+        """sigma_s^2(x_s) for every row. (n,)"""
+        var = np.maximum(self.factor.diagonal**2 - self.noise - self.jitter, 0.0)
         return var if self.nugget == 0.0 else np.where(var <= 2.0 * self.jitter, 0.0, var)  # what the jitter left open
 
+    @property
+    def predictive_var(self) -> Array:
+        """sigma_s^2(x_s) for every observation: the variance of f there just before it was observed. (count,)."""
+        return self._var_of_rows() if self.replicates is None else self.ahead.var
+
+    @property
+    def noise_of_observed(self) -> Array:
+        """The noise variance of each observation, (count,): `noise` unless some of them were merged."""
+        merged = self.replicates
+        return self.noise if merged is None else np.concatenate([merged.noise, self.noise[merged.rows :]])
+
     def gamma_hat(self, n0: int = 0) -> float:
-        """sum of sigma_t^2(x_t) over t > n0, the paper's gamma_hat when the first n0 points are given. O(n)."""
-        if not 0 <= n0 <= self.n:
-            raise ValueError(f"n0 is {n0}; it counts initial observations, so it lies between 0 and n = {self.n}")
+        """sum of sigma_t^2(x_t) over t > n0, the paper's gamma_hat when the first n0 observations are given.
+
+        It is that of the observations in their order, also where they were merged.
+        """
+        if not 0 <= n0 <= self.count:
+            raise ValueError(f"n0 is {n0}; it counts initial observations, so it lies between 0 and n = {self.count}")
         return float(self.predictive_var[n0:].sum())
 
     @property
     def information(self) -> float:
-        """I_T = 1/2 log det(I + K / noise_var) in nats, infinite for exact observations. O(n)."""
+        """I_T = 1/2 log det(I + N^-1 K), N = diag(noise), in nats; infinite for exact observations. O(n).
+
+        It does not depend on the order, and merged rows have the information of what they stand for.
+        """
         if self.n == 0:
             return 0.0
-        if self.noise_var == 0.0:
+        if np.any(self.noise == 0.0):
             return float("inf")
-        return 0.5 * float(np.log1p(self.predictive_var / self.noise_var).sum())
+        return 0.5 * float(np.log1p(self._var_of_rows() / self.noise).sum())
 
     @property
     def log_evidence(self) -> float:
-        """log p(y) = -1/2 |whitened|^2 - sum log L_ss - n/2 log 2 pi. O(n)."""
+        """log p(y) = -1/2 |whitened|^2 - sum log L_ss - n/2 log 2 pi, plus log W of merged rows. O(n)."""
         pivots = self.factor.diagonal
-        return -0.5 * float(self.whitened @ self.whitened + 2.0 * np.log(pivots).sum() + self.n * np.log(2.0 * np.pi))
+        rows = -0.5 * float(self.whitened @ self.whitened + 2.0 * np.log(pivots).sum() + self.n * np.log(2.0 * np.pi))
+        return rows if self.replicates is None else rows + self.replicates.log_within
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -19,6 +19,7 @@ from gpmi.types import Array, Mask, Numbers
 TRACKED_BYTES = 2**31  # memory that V may take, 2 GiB: 268 observations on a million points; our choice
 TIE = 4.0  # scores this many units in the last place below the best tie with it: a few roundings of one formula
 CLOSE = 1e-9  # mu and var are trusted up to this part of their size; where that leaves a choice, `moments_in_blocks`
+OF_TREND = 1e-14  # and mu up to this part of a known mean function, to which it is added: about fifty roundings
 BLOCK, MANY = 16, 20_000  # points of such a block; for more points than MANY a block is larger: our choice
 AT_ONCE = 32  # more new rows than this are computed together, by matrices; our choice, not tuned
 _BLOCK_ROWS = 32  # rows of V allocated together; our choice, not tuned
@@ -34,6 +35,7 @@ class _Block:
 
     v: Array  # (rows, m)
     x: Array  # (rows, d), the observed point each row belongs to
+    noise: Array  # (rows,), and the variance of its noise
     used: int
 
 
@@ -56,14 +58,15 @@ class Tracked:
     def start(posterior: Posterior, z: Array) -> Tracked:
         """The moments of any posterior, computed from the beginning. O(n^2 m)."""
         n, m = posterior.n, len(z)
-        mu, var = np.full(m, posterior.mean), posterior.kernel.diagonal(z)
+        mu, var = posterior.prior_mean(z), posterior.kernel.diagonal(z)
         if n == 0:
             return Tracked(z, posterior, mu, var, ())
         v = np.empty((n, m))
         for part in chunks(m, n):
             v[:, part] = posterior.whiten(z[part])
         var -= np.einsum("ij,ij->j", v, v)
-        return Tracked(z, posterior, mu + posterior.whitened @ v, np.maximum(var, 0.0), (_Block(v, posterior.x, n),))
+        block = _Block(v, posterior.x, posterior.noise, n)
+        return Tracked(z, posterior, mu + posterior.whitened @ v, np.maximum(var, 0.0), (block,))
 
     def extends_to(self, posterior: Posterior) -> bool:
         """Whether `posterior` has the same prior and begins with the same observed points."""
@@ -72,9 +75,11 @@ class Tracked:
             posterior.kernel is mine.kernel
             and posterior.noise_var == mine.noise_var
             and posterior.mean == mine.mean
+            and posterior.trend is mine.trend
             and posterior.nugget == mine.nugget
             and posterior.n >= n
             and np.array_equal(posterior.x[:n].ravel(), mine.x.ravel())
+            and np.array_equal(posterior.noise[:n], mine.noise)
             and np.array_equal(posterior.whitened[:n], mine.whitened)
         )
 
@@ -107,14 +112,16 @@ def _with_row(blocks: tuple[_Block, ...], s: int, posterior: Posterior, z: Array
         filled = 0
     last = blocks[-1]
     if last.used > filled:
-        if np.array_equal(last.x[filled], posterior.x[s]):
+        if np.array_equal(last.x[filled], posterior.x[s]) and last.noise[filled] == posterior.noise[s]:
             return blocks, last.v[filled]  # computed already, for instance when the point was pending
         last = _empty_block(posterior, len(z))  # another version has written here: leave its block and copy ours
-        last.v[:filled], last.x[:filled] = blocks[-1].v[:filled], blocks[-1].x[:filled]
+        for own, theirs in ((last.v, blocks[-1].v), (last.x, blocks[-1].x), (last.noise, blocks[-1].noise)):
+            own[:filled] = theirs[:filled]
         blocks = (*blocks[:-1], last)
     above = [*(block.v for block in blocks[:-1]), last.v[:filled]]
     v = next_row(posterior.kernel(posterior.x[s : s + 1], z)[0], posterior.factor.row(s), above)
-    last.v[filled], last.x[filled], last.used = v, posterior.x[s], filled + 1
+    last.v[filled], last.x[filled], last.noise[filled] = v, posterior.x[s], posterior.noise[s]
+    last.used = filled + 1
     return blocks, v
 
 
@@ -126,7 +133,7 @@ def _with_rows(
     start = 0
     for block in blocks:  # the last one is cut after our rows, so that another can follow
         rows = min(len(block.v), begin - start)
-        own += [_Block(block.v[:rows], block.x[:rows], rows)] if rows else []
+        own += [_Block(block.v[:rows], block.x[:rows], block.noise[:rows], rows)] if rows else []
         start += rows
     lower, x = posterior.factor.rows(begin), posterior.x[begin:]
     v = np.empty((len(x), len(z)))
@@ -136,7 +143,7 @@ def _with_rows(
             right -= lower[:, start : start + len(block.v)] @ block.v[:, part]
             start += len(block.v)
         v[:, part] = solve_lower(lower[:, begin:], right)
-    return (*own, _Block(v, x, len(x))), v
+    return (*own, _Block(v, x, posterior.noise[begin:], len(x))), v
 
 
 def next_row(covariance: Array, lower: Array, above: Iterable[Array]) -> Array:
@@ -154,7 +161,8 @@ def next_row(covariance: Array, lower: Array, above: Iterable[Array]) -> Array:
 
 
 def _empty_block(posterior: Posterior, m: int) -> _Block:
-    return _Block(np.empty((_BLOCK_ROWS, m)), np.empty((_BLOCK_ROWS, posterior.x.shape[1])), 0)
+    points = np.empty((_BLOCK_ROWS, posterior.x.shape[1]))
+    return _Block(np.empty((_BLOCK_ROWS, m)), points, np.empty(_BLOCK_ROWS), 0)
 
 
 def moments_in_chunks(posterior: Posterior, z: Array) -> tuple[Array, Array]:
@@ -199,7 +207,10 @@ class Blur(NamedTuple):
         """CLOSE of these sizes: far above any rounding."""
         prior = posterior.kernel.diagonal(z)
         largest = float(np.abs(posterior.whitened).max(initial=0.0)) * np.sqrt(posterior.n)
-        return Blur(CLOSE * largest * np.sqrt(prior), CLOSE * prior)
+        mu = CLOSE * largest * np.sqrt(prior)
+        if posterior.trend is not None:
+            mu += OF_TREND * np.abs(posterior.prior_mean(z))
+        return Blur(mu, CLOSE * prior)
 
     def upper(self, index: Index, mu: Array, var: Array, grows: bool = True) -> Array:
         """The largest scores (m,) that mu and var may stand for; `grows` says that the index grows with var."""
@@ -309,10 +320,10 @@ def _mean_and_bound(posterior: Posterior, z: Array) -> tuple[Array, Array]:
     """mu, and min_j k(z, z) - k(z, x_j)^2 / C_jj >= var. O(n m)."""
     prior = posterior.kernel.diagonal(z)
     if posterior.n == 0:
-        return np.full(len(z), posterior.mean), prior
+        return posterior.prior_mean(z), prior
     k = posterior.kernel(z, posterior.x)
-    mu = posterior.mu(z) if posterior.nugget > 0.0 else posterior.mean + k @ posterior.weights
-    noisy = posterior.kernel.diagonal(posterior.x) + posterior.noise_var + posterior.jitter
+    mu = posterior.mu(z) if posterior.nugget > 0.0 else posterior.prior_mean(z) + k @ posterior.weights
+    noisy = posterior.kernel.diagonal(posterior.x) + posterior.noise + posterior.jitter
     k /= np.sqrt(noisy)  # before it is squared: k^2 may overflow
     np.square(k, out=k)
     # Both this and the posterior's own variance are rounded; with 1e-12 of the prior's it still is an upper bound.

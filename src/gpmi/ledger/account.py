@@ -7,7 +7,7 @@ of its own and changes nothing. The regret needs joint draws of f, which are mad
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -30,7 +30,7 @@ from gpmi.search.screens import best_observed, screen_of
 from gpmi.space import Parameters, Space
 from gpmi.text import BLIND, Line, aligned, ledger_lines
 from gpmi.trials import Origin, Trial
-from gpmi.types import Array, Event, Point
+from gpmi.types import Array, Event, Observations, Point
 
 Choice: TypeAlias = Literal["explored", "exploited"]
 
@@ -104,7 +104,7 @@ class Ledger:
     """The account of a run after n values: `steps`, `regret(t)`, `calibration`, `lock_in`, `improvement`."""
 
     trials: tuple[Trial, ...]  # those told, in the order in which they were told
-    points: tuple[Array, ...]  # their coordinates, (d,) each
+    observed: Observations  # their values with coordinates and noise
     noted: tuple[tuple[int, Event], ...]  # events, each with the number of values that had been told
     orientation: Orientation
     setting: Setting
@@ -124,7 +124,7 @@ class Ledger:
     @cached_property
     def y(self) -> Array:
         """The values told, (n,)."""
-        return np.array([trial.y for trial in self.trials], dtype=float)
+        return self.observed.y.copy()
 
     @cached_property
     def values(self) -> Array:
@@ -132,9 +132,18 @@ class Ledger:
         return self.orientation.values(self.y)
 
     @cached_property
+    def _oriented(self) -> Observations:
+        return replace(self.observed, y=self.values)
+
+    @cached_property
+    def _off_trend(self) -> Array:
+        """The values, oriented, minus a known mean, (n,)."""
+        return self.setting.off_trend(self._oriented).y
+
+    @cached_property
     def rows(self) -> Array:
         """Their coordinates, (n, d)."""
-        return np.array(self.points).reshape(self.n, self.space.dim)
+        return self.observed.x.reshape(self.n, self.space.dim)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
@@ -154,14 +163,14 @@ class Ledger:
     @one_blas_thread
     def model(self) -> Model:
         """The model after all values told, oriented so that larger is better."""
-        return Model.after(self.setting, self.points, self.values, *self.known)
+        return Model.after(self.setting, self._oriented, *self.known)
 
     @one_blas_thread
     def model_after(self, t: int) -> Model:
         """The model after the first t values."""
         if not 1 <= t <= self.n:
             raise ValueError(f"t is {t}, but {self.n} values have been told; give a number between 1 and that")
-        return self.model if t == self.n else Model.after(self.setting, self.points[:t], self.values[:t])
+        return self.model if t == self.n else Model.after(self.setting, self._oriented.first(t))
 
     # How far from the best
 
@@ -189,13 +198,13 @@ class Ledger:
 
     def _says_nothing(self, t: int) -> bool:
         """Whether the prior is learned and the first t values do not say how much f varies."""
-        return not self.setting.priors.given and bool(np.ptp(self.values[:t]) == 0.0)
+        return not self.setting.priors.given and bool(np.ptp(self._off_trend[:t]) == 0.0)
 
     def _mixture(self, model: Model, t: int) -> tuple[Posterior, ...]:
         """The posteriors with equal weights whose mixture is believed after t values, given the model of that time."""
         if self.setting.priors.given:
             return model.mixture
-        values = Values(self.setting, self.rows[:t], self.values[:t], model.warp)
+        values = Values(self.setting, self._oriented.first(t), model.warp)
         foreseen = self.memory.foreseen
         priors = foreseen.drawn(values)
         return values.posteriors(priors, t, inflation(foreseen(values), len(priors)))
@@ -244,7 +253,7 @@ class Ledger:
             return np.array([trial.surprise for trial in self.trials if trial.surprise is not None])
         if self.n <= FIRST or self._says_nothing(self.n):
             return np.empty(0)
-        values = Values(self.setting, self.rows, self.values, self.model.warp)
+        values = Values(self.setting, self._oriented, self.model.warp)
         return self.orientation.values(self.memory.foreseen(values))
 
     @property

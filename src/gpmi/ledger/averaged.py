@@ -7,18 +7,21 @@ variances are raised to what they show.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpmi.gp.lifted import Lifted
 from gpmi.gp.linalg import whiten
 from gpmi.gp.posterior import SINGULAR, Posterior
-from gpmi.model import Setting
+from gpmi.gp.trend import Trend
+from gpmi.model import Setting, conditioned
+from gpmi.prior.data import merges, warped
 from gpmi.prior.fit import Prior
 from gpmi.prior.warp import Warp
-from gpmi.types import Array
+from gpmi.types import Array, Observations
 
 FIRST = 4  # values before the first that is foreseen, at least: with fewer a draw is one of the hyper-prior
 _ALIVE = 0.3  # effective share of the draws below which they are moved; our choice: half is usual, and costs more
@@ -27,19 +30,47 @@ _BELIEF = 5  # the variances count as confirmed by this many residuals of mean s
 _MIXING = 7  # no divisor of the number of draws: the draws that follow one another in this order differ much
 
 
-class Values(NamedTuple):
-    """The values told: y (n,) at x (n, d), modelled as warp(y)."""
+@dataclass(frozen=True, eq=False)
+class Values:
+    """The values told, oriented, modelled as warp(y)."""
 
     setting: Setting
-    x: Array
-    y: Array
+    observed: Observations
     warp: Warp
+
+    def __len__(self) -> int:
+        return len(self.observed)
+
+    @cached_property
+    def _known(self) -> Observations:
+        """What the prior is learned from."""
+        return self.setting.off_trend(self.observed)
+
+    @property
+    def _kind(self) -> dict[str, Any]:
+        return {"known_mean": self.setting.trend is not None, "given": self.setting.given}
+
+    def drawn(self, n: int) -> tuple[Prior, ...]:
+        """Draws of the prior given the first n values, with equal weights."""
+        return self.setting.priors.drawn(n, self._known, self.warp, **self._kind)
+
+    def moved(self, n: int, before: tuple[Prior, ...]) -> tuple[Prior, ...]:
+        """Draws of the prior given the first n values, moved from draws that have their law."""
+        return self.setting.priors.moved(n, self._known, before, **self._kind)
+
+    def foreseen(self, drawn: tuple[Prior, ...], n: int) -> list[tuple[Array, Array]]:
+        """The residual and the predictive sd of each of the first n values, (n,), under each draw."""
+        first = warped(replace(self.observed, x=self._known.x).first(n), self.warp)
+        if first.plain and self.setting.trend is None and not merges(first):
+            return [_foreseen(prior, first.x, first.y) for prior in drawn]
+        return [(ahead.surprise, ahead.pivot) for ahead in (post.ahead for post in self.posteriors(drawn, n))]
 
     def posteriors(self, drawn: tuple[Prior, ...], n: int, factors: Array | None = None) -> tuple[Posterior, ...]:
         """The posterior given the first n values under each draw, its variances multiplied by its factor."""
-        z, scales = self.warp(self.y[:n]), np.ones(len(drawn)) if factors is None else factors
+        first = warped(replace(self.observed, x=self._known.x).first(n), self.warp)
+        scales = np.ones(len(drawn)) if factors is None else factors
         pairs = zip(drawn, scales.tolist(), strict=True)
-        return tuple(_inflated(prior, factor).condition(self.x[:n], z) for prior, factor in pairs)
+        return tuple(_inflated(prior, self.setting.trend, first, factor) for prior, factor in pairs)
 
 
 class Particles(NamedTuple):
@@ -51,11 +82,12 @@ class Particles(NamedTuple):
     def ahead(self, values: Values, end: int) -> tuple[Array, Array]:
         """How the draws foresaw values n + 1 to `end`: residuals and log densities, (draws, end - n). O(end^3) each.
 
+        It is O(end m^2) where the values are merged, which are at m different points.
         Each value is predicted from all before it, under a prior that knew only the first n.
         """
-        foreseen = [_foreseen(prior, values.x[:end], values.warp(values.y[:end])) for prior in self.drawn]
-        z = np.array([whitened[self.n :] for whitened, _ in foreseen])
-        pivots = np.array([diagonal[self.n :] for _, diagonal in foreseen])
+        foreseen = values.foreseen(self.drawn, end)
+        z = np.array([surprise[self.n :] for surprise, _ in foreseen])
+        pivots = np.array([pivot[self.n :] for _, pivot in foreseen])
         return z, -0.5 * z**2 - np.log(pivots)
 
     def moved(self, values: Values, n: int, log_weights: Array) -> Particles:
@@ -64,7 +96,7 @@ class Particles(NamedTuple):
         shares = (np.arange(len(weights)) + 0.5) / len(weights) * float(weights.sum())
         picked = np.minimum(np.searchsorted(np.cumsum(weights), shares), len(weights) - 1)
         before = tuple(self.drawn[i] for i in picked)
-        return Particles(n, values.setting.priors.moved(n, values.x, values.y, before, values.setting.given))
+        return Particles(n, values.moved(n, before))
 
 
 @dataclass(eq=False)
@@ -83,7 +115,7 @@ class Foreseen:
         are resampled and moved. A residual is the normal quantile of the probability of a smaller value: N(0, 1) if
         the averaged prediction is right, which itself is not normal.
         """
-        n = len(values.y)
+        n = len(values)
         if n <= FIRST:
             return np.empty(0)
         key = values.warp, begin(n)
@@ -91,15 +123,13 @@ class Foreseen:
         while len(found) < n - key[1]:
             done, particles = key[1] + len(found), self.particles.get(key)
             if particles is None:
-                particles = Particles(
-                    done, values.setting.priors.drawn(done, values.x, values.y, values.warp, values.setting.given)
-                )
+                particles = Particles(done, values.drawn(done))
             self.particles[key] = self._advance(values, particles, done, found)
         return np.array(found[: n - key[1]])
 
     def _advance(self, values: Values, particles: Particles, done: int, found: list[float]) -> Particles:
         """Append residuals after value `done`, up to the last value or to where the draws are worn out; move these."""
-        end = min(len(values.y), 2 * particles.n, done + _AHEAD)
+        end = min(len(values), 2 * particles.n, done + _AHEAD)
         z, densities = particles.ahead(values, end)
         for s in range(done, end):
             k = s - particles.n
@@ -112,15 +142,15 @@ class Foreseen:
 
     def drawn(self, values: Values) -> tuple[Prior, ...]:
         """Draws of the prior given all values, with equal weights: those behind the residuals, moved once more."""
-        key = values.warp, len(values.y)
+        key = values.warp, len(values)
         if key not in self.last:
             self.last[key] = self._drawn(values)
         return self.last[key]
 
     def _drawn(self, values: Values) -> tuple[Prior, ...]:
-        n = len(values.y)
+        n = len(values)
         if n <= FIRST:
-            return values.setting.priors.drawn(n, values.x, values.y, values.warp, values.setting.given)
+            return values.drawn(n)
         self(values)
         particles = self.particles[values.warp, begin(n)]
         if particles.n > n:  # the run went on since
@@ -178,13 +208,14 @@ def inflation(z: Array, count: int) -> Array:
     return np.maximum(factors, 1.0)
 
 
-def _inflated(prior: Prior, factor: float) -> Posterior:
-    """The posterior without observations, the variances of f and of the noise multiplied by a factor.
+def _inflated(prior: Prior, trend: Trend | None, observed: Observations, factor: float) -> Posterior:
+    """The posterior given these observations, the variances of f and of the noise multiplied by a factor.
 
-    What is given stays: where only the noise is learned, nothing is multiplied.
+    Error bars are multiplied, too: the residuals that the factor explains are those of values with error bars. What is
+    given stays: where only the noise is learned, nothing is multiplied.
     """
     kernel = prior.kernel
     if not isinstance(kernel, Lifted):
-        return prior.posterior()
+        return conditioned(prior.posterior(trend), observed)
     kernel = Lifted(kernel.base, factor * kernel.factor, kernel.constant)
-    return Posterior.prior(kernel, factor * prior.noise_var, prior.mean)
+    return conditioned(Posterior.prior(kernel, factor * prior.noise_var, prior.mean, trend), observed, factor)

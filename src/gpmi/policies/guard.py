@@ -57,12 +57,13 @@ def draw_zeta(size: int, rng: np.random.Generator) -> float:
     return 2.0 * math.log(size / 2.0) + float(rng.exponential(2.0))
 
 
-def learned(var: Array, noise_var: float, largest: float) -> Array:
+def learned(var: Array, noise_var: Array | float, largest: float) -> Array:
     """C_1 times the information of points with the variances var (n,), each before its own value: at least var.
 
-    C_1 = 2 v / log(1 + v / noise_var), where v = `largest` bounds every variance of the prior.
+    C_1 = 2 v / log(1 + v / noise_var), where v = `largest` bounds every variance of the prior. Where the noise
+    differs from value to value, so does C_1.
     """
-    result: Array = largest * np.log1p(var / noise_var) / math.log1p(largest / noise_var)
+    result: Array = largest * np.log1p(var / noise_var) / np.log1p(largest / noise_var)
     return result
 
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from gpmi.gp.lifted import Lifted
 from gpmi.prior.criterion import NO_FIT, Criterion, Setting
-from gpmi.prior.data import FIT_POINTS, standardised, subset
+from gpmi.prior.data import FIT_POINTS, Data, warped
 from gpmi.prior.fit import Prior, noise_density
 from gpmi.prior.search import ROUNDS, Peak, chain, descend, start
 from gpmi.prior.warp import Warp
-from gpmi.types import Array
+from gpmi.types import Array, Observations
 
 # Draws of the prior; what depends on them costs in proportion. The smallest number that covers well (issue 13 of the
 # project's log; docs/benchmarks/ledger.md has the coverage).
@@ -35,12 +35,11 @@ class Posed(NamedTuple):
     warp: Warp
 
     @staticmethod
-    def of(setting: Setting, x: Array, y: Array, warp: Warp) -> Posed:
-        """For y (n,) at x (n, d)."""
-        rows = subset(y, FIT_POINTS)
-        location, scale, z = standardised(warp(y[rows]))
+    def of(setting: Setting, observed: Observations, warp: Warp) -> Posed:
+        """Given these observations of y."""
+        location, scale, data = Data.of(warped(observed, warp)).at_most(FIT_POINTS).standardised()
         evidence = Setting(setting.template, setting.noise_var, setting.span, setting.groups)
-        return Posed(setting, evidence.criterion(x[rows], z, scale), location, scale, warp)
+        return Posed(setting, evidence.criterion(data.x, data.y, scale, data.noises), location, scale, warp)
 
     def peak(self, near: Prior) -> Peak:
         """The most probable q, found from an earlier fit, or from the centres where that was of another warp(y)."""
@@ -66,13 +65,15 @@ class Posed(NamedTuple):
         return Prior(kernel, noise_var, self.location, warp=self.warp)
 
 
-def draws(setting: Setting, x: Array, y: Array, near: Prior, warp: Warp, rng: np.random.Generator) -> tuple[Prior, ...]:
-    """DRAWS draws of the prior of warp(y) given y (n,) at x (n, d), by slice sampling of exp(-surprisal).
+def draws(
+    setting: Setting, observed: Observations, near: Prior, warp: Warp, rng: np.random.Generator
+) -> tuple[Prior, ...]:
+    """DRAWS draws of the prior of warp(y) given observations of y, by slice sampling of exp(-surprisal).
 
     The chain starts at the most probable values, which are looked for from `near`, a fit. A draw takes about five
     evaluations for each unknown, each O(n^3).
     """
-    posed = Posed.of(setting, x, y, warp)
+    posed = Posed.of(setting, observed, warp)
     peak, unknowns = posed.peak(near), posed.criterion.unknowns
     if peak.loss == NO_FIT:
         return (posed.prior(peak.q),)
@@ -81,14 +82,18 @@ def draws(setting: Setting, x: Array, y: Array, near: Prior, warp: Warp, rng: np
 
 
 def moved(
-    setting: Setting, x: Array, y: Array, before: tuple[Prior, ...], hessian: Array | None, rng: np.random.Generator
+    setting: Setting,
+    observed: Observations,
+    before: tuple[Prior, ...],
+    hessian: Array | None,
+    rng: np.random.Generator,
 ) -> tuple[Prior, ...]:
-    """Draws of the prior given y (n,) at x (n, d), each moved from a draw by one slice for every fourth unknown.
+    """Draws of the prior given observations, each moved from a draw by one slice for every fourth unknown.
 
     If `before` has the right law already, as draws have that were resampled by their weights, the moves keep it and
     make equal draws differ. `hessian` is that of a fit nearby; it gives the slices their directions and scales.
     """
-    posed = Posed.of(setting, x, y, before[0].warp)
+    posed = Posed.of(setting, observed, before[0].warp)
     unknowns, surprisal = posed.criterion.unknowns, posed.criterion.surprisal
     after = []
     for prior in before:
@@ -97,9 +102,10 @@ def moved(
     return tuple(posed.prior(q) for q in after)
 
 
-def draws_of_noise(setting: Setting, x: Array, y: Array) -> tuple[Prior, ...]:
+def draws_of_noise(setting: Setting, observed: Observations) -> tuple[Prior, ...]:
     """DRAWS priors with the given kernel and mean 0: noise_var at the middle of as many equal shares of its density."""
-    density = noise_density(x, y, setting.template)
+    data = Data.of(observed)
+    density = noise_density(data.x, data.y, setting.template, data.noises)
     weight = np.exp(density.loss.min() - density.loss)
     below = np.cumsum(weight) - 0.5 * weight
     shares = (np.arange(DRAWS) + 0.5) / DRAWS * float(weight.sum())

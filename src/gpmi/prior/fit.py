@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi.gp.kernels import Kernel
-from gpmi.gp.linalg import eigen
+from gpmi.gp.linalg import eigen, invert
 from gpmi.gp.posterior import Posterior
+from gpmi.gp.trend import Trend
 from gpmi.prior.criterion import NO_FIT, Criterion, Setting
-from gpmi.prior.data import FIT_POINTS, standardised, subset
+from gpmi.prior.data import FIT_POINTS, Data, Noises
 from gpmi.prior.search import ROUNDS, Peak, descend, sample, start
 from gpmi.prior.unknowns import BOUNDS_NOISE, LOG_NOISE, has_free_variance
 from gpmi.prior.warp import IDENTITY, Warp
@@ -26,6 +27,7 @@ from gpmi.types import Array, Event
 SAMPLES = 8  # draws of the prior over which a score is averaged; the cost of a score is proportional to it
 _RACE_ROUNDS = 6  # steps after which the starts of a fit are compared: about what a whole descent takes
 _RACE_POINTS = 128  # observations that they are compared on, at most: an eighth of the cost with FIT_POINTS
+_FAR = 16.0  # nats: a noise_var that is less probable by this much, a factor of 1e7, is not looked at
 _RACE_TO_THE_END = 16  # up to this many observations a fit is so cheap that every start is followed to its minimum
 
 
@@ -41,9 +43,9 @@ class Prior:
     warp: Warp = IDENTITY
     samples: tuple[Prior, ...] = field(default=(), repr=False)  # draws of the prior given y, with fit="mcmc"
 
-    def posterior(self) -> Posterior:
-        """The posterior without observations."""
-        return Posterior.prior(self.kernel, self.noise_var, self.mean)
+    def posterior(self, trend: Trend | None = None) -> Posterior:
+        """The posterior without observations; a known mean function adds to the mean."""
+        return Posterior.prior(self.kernel, self.noise_var, self.mean, trend)
 
 
 def fit(
@@ -55,8 +57,11 @@ def fit(
     warm: Prior | None = None,
     wide: bool = True,
     rng: np.random.Generator | None = None,
+    noises: Noises | None = None,
 ) -> Prior:
     """The most probable prior of warp(y) given y at x, or with setting.loo the one that predicts y best.
+
+    With `noises` the rows have noise of their own or are means (`gpmi.prior.data`); these are of warp(y).
 
     An evaluation of the loss, with analytic gradients, costs O(n^3); a descent takes about five. Short lengthscales
     without noise and long lengthscales with noise can both explain rough data. So a `wide` search compares three
@@ -64,9 +69,10 @@ def fit(
     wide starts from `warm` alone. With `rng` the result also has SAMPLES draws of the prior given y.
     """
     events = _subset_event(y)
-    rows = subset(y, FIT_POINTS)
-    location, scale, z = standardised(warp(y[rows]))
-    criterion = setting.criterion(x[rows], z, scale)
+    some = Data(x, y, noises).at_most(FIT_POINTS)
+    location, scale, data = replace(some, y=warp(some.y)).standardised()
+    z = data.y
+    criterion = setting.criterion(data.x, z, scale, data.noises)
     peak = _best_peak(criterion, _starts(criterion, scale, warm, wide))
     if peak.loss == NO_FIT and len(z):
         failure = f"no fit on {len(z)} observations was possible; the prior's centre is used"
@@ -113,7 +119,7 @@ def _unexplained(setting: Setting, criterion: Criterion, q: Array) -> tuple[Even
     and 4 standard deviations above its mean is too much. Or, where the variance of f is given, y is taken for noise of
     more than twice that variance, the limit of `fit_noise`.
     """
-    n, template = len(criterion.y), setting.template
+    n, template = criterion.values, setting.template
     if n == 0 or not np.isfinite(template.theta).any():
         return ()
     limit = 2.0 * float(np.mean(criterion.covariance(q).diagonal))
@@ -131,34 +137,68 @@ class NoiseDensity(NamedTuple):
     """-log p(noise_var | y) without constants, at noise_var = unit * exp(log_noise)."""
 
     log_noise: Array  # (400,)
-    loss: Array  # (400,)
+    loss: Array  # (400,), infinite where it was not computed because it is far above the smallest
     unit: float
 
 
-def noise_density(x: Array, y: Array, kernel: Kernel) -> NoiseDensity:
-    """The density of noise_var given y, under a given kernel with mean 0. O(n^3): one eigendecomposition."""
-    rows = subset(y, FIT_POINTS)
-    x, y = x[rows], y[rows]
-    values, vectors = eigen(kernel(x, x))  # K = Q diag(values) Q^T, so each noise_var costs O(n)
-    rotated = (vectors.T @ y) ** 2
+def noise_density(x: Array, y: Array, kernel: Kernel, noises: Noises | None = None) -> NoiseDensity:
+    """The density of noise_var given y, under a given kernel with mean 0. O(n^3): one eigendecomposition.
+
+    Where rows have error bars of their own it takes a factorisation for each noise_var that is looked at.
+    """
+    data = Data(x, y, noises).at_most(FIT_POINTS)
+    x, y, noises = data.x, data.y, data.noises
     unit = float(kernel.diagonal(x).mean() if len(y) else 0.0) or 1.0
     log_noise = np.linspace(*BOUNDS_NOISE, 400)  # steps of 5 %
-    total = np.maximum(values, 0.0)[:, None] + unit * np.exp(log_noise)  # an eigenvalue below 0 is rounding
     penalty = 0.5 * ((log_noise - LOG_NOISE[0]) / LOG_NOISE[1]) ** 2
+    s = unit * np.exp(log_noise)
+    if noises is not None and noises.own.any():
+        return NoiseDensity(log_noise, _loss_with_error_bars(kernel(x, x), y, noises, s, penalty), unit)
+    # With rows of noise s / w_i, K is scaled by w: sqrt(w) K sqrt(w) = Q diag(values) Q^T, so each s costs O(n).
+    root = np.ones(len(y)) if noises is None else np.sqrt(noises.repeats * noises.values)
+    values, vectors = eigen(kernel(x, x) * root * root[:, None])
+    rotated = (vectors.T @ (y * root)) ** 2
+    total = np.maximum(values, 0.0)[:, None] + s  # an eigenvalue below 0 is rounding
     loss = 0.5 * (rotated[:, None] / total + np.log(total)).sum(axis=0) + penalty
+    if noises is not None:
+        loss += [noises.minus_log_within(each)[0] for each in s.tolist()]
     return NoiseDensity(log_noise, loss, unit)
 
 
-def fit_noise(x: Array, y: Array, kernel: Kernel) -> Prior:
-    """The most probable noise_var under a given kernel, with mean 0. O(n^3)."""
+def fit_noise(x: Array, y: Array, kernel: Kernel, noises: Noises | None = None) -> Prior:
+    """The most probable noise_var under a given kernel, with mean 0. The cost is that of `noise_density`."""
     events = _subset_event(y)
-    log_noise, loss, unit = noise_density(x, y, kernel)
+    log_noise, loss, unit = noise_density(x, y, kernel, noises)
     best = int(np.argmin(loss))
     noise_var = unit * float(np.exp(log_noise[best]))
     if best == len(log_noise) - 1 and len(y):
         clipped = f"noise_var was limited to {noise_var:.3g}: y varies more than this kernel can explain; scale y or k"
         events = (*events, Event("clipped", clipped))
     return Prior(kernel, noise_var, events=events)
+
+
+def _loss_with_error_bars(k: Array, y: Array, noises: Noises, s: Array, penalty: Array) -> Array:
+    """The loss at the noise variances s for rows with error bars: at every tenth first, then where that is small.
+
+    It is infinite between two of these that both exceed the smallest by _FAR.
+    """
+
+    def loss(number: int) -> float:
+        c = k + np.diag(noises.of_rows(float(s[number])))
+        solved = invert(c, y[:, None])
+        if solved is None:
+            return math.inf
+        fitted = 0.5 * (float(y @ solved.solution[:, 0]) + solved.logdet)
+        return fitted + noises.minus_log_within(float(s[number]))[0] + float(penalty[number])
+
+    found = np.full(len(s), np.inf)
+    rough = [*range(0, len(s) - 1, 10), len(s) - 1]
+    found[rough] = [loss(number) for number in rough]
+    near = found[rough] <= found.min() + _FAR
+    for i in np.flatnonzero(near[:-1] | near[1:]).tolist():
+        between = range(rough[i] + 1, rough[i + 1])
+        found[between] = [loss(number) for number in between]
+    return found
 
 
 def _subset_event(y: Array) -> tuple[Event, ...]:

@@ -5,6 +5,9 @@ How many of them, and where the fit starts, is a function of n alone. That is wh
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,12 +16,12 @@ from gpmi import checks
 from gpmi.gp.kernels import Kernel
 from gpmi.prior.choice import WARP_FROM, choose_warp, softened
 from gpmi.prior.criterion import Setting
-from gpmi.prior.data import FIT_POINTS
+from gpmi.prior.data import FIT_POINTS, Data, merges
 from gpmi.prior.draws import draws, draws_of_noise, moved
 from gpmi.prior.fit import Prior, fit, fit_noise
 from gpmi.prior.unknowns import DEFAULT
 from gpmi.prior.warp import IDENTITY, Warp
-from gpmi.types import Array
+from gpmi.types import Array, Observations
 
 BULK = 128  # as many values told at once are fitted at once; below, the fits before cost less than a suggestion or two
 
@@ -50,6 +53,12 @@ class Priors:
         self._sampled, self._seed, self._soften = fit == "mcmc", seed, soften
         self._learned: dict[int, Prior] = {}
 
+    def anew(self) -> Priors:
+        """The same, with nothing learned: for other observations."""
+        fresh = copy(self)
+        fresh._learned = {}
+        return fresh
+
     @property
     def given(self) -> bool:
         """Whether nothing is learned."""
@@ -64,45 +73,66 @@ class Priors:
         """How many of n observations the prior in use is learned from."""
         return 0 if self.given else fit_point(n)
 
-    def __call__(self, p: int, x: Array, y: Array, given: int = 0) -> Prior:
-        """The prior learned from the first p of the observations x (n, d), y (n,); y is oriented: larger is better.
+    def begin(self, observed: Observations) -> int:
+        """How many of these observations enter the posterior together: those that the prior is learned from.
 
-        `given` observations were there before anything was asked. If they are many, BULK or more, no fit on fewer is
-        needed: the first fit has no warm start, and a bulk load costs one fit.
+        Where values are merged and the prior is given it is as many as if it were learned.
+        """
+        return fit_point(len(observed)) if not self.given or merges(observed) else 0
+
+    def __call__(self, p: int, observed: Observations, *, known_mean: bool = False, given: int = 0) -> Prior:
+        """The prior learned from the first p of the observations; y is oriented: larger is better.
+
+        y is not transformed if a part of its mean is known and was subtracted, nor if some values have error bars:
+        these are in units of y. `given` observations were there before anything was asked. If they are many, BULK or
+        more, no fit on fewer is needed: the first fit has no warm start, and a bulk load costs one fit.
         """
         kernel, noise_var = self._setting.template, self._setting.noise_var
         if not kernel.unknown and noise_var is not None:
             return Prior(kernel, noise_var)
         if p not in self._learned:
+            first = observed.first(p)
+            data = Data.of(first)
             if not kernel.unknown:
-                self._learned[p] = fit_noise(x[:p], y[:p], kernel)
+                self._learned[p] = fit_noise(data.x, data.y, kernel, data.noises)
             else:
                 begin = warm_point(p)
                 cold = p >= BULK <= given and (begin is None or begin < fit_point(given))
-                warm = None if begin is None or cold else self(begin, x, y, given)
-                warp = self._warp(x[:p], y[:p], IDENTITY if warm is None else warm.warp, anew=cold)
+                warm = None if begin is None or cold else self(begin, observed, known_mean=known_mean, given=given)
+                before = IDENTITY if warm is None else warm.warp
+                untransformed = known_mean or first.noise_var.any()
+                warp = IDENTITY if untransformed else self._warp(first.x, first.y, before, anew=cold)
+                if warp.bends and data.noises is not None:  # a mean of y is not one of warp(y)
+                    data = Data.of(replace(first, y=warp(first.y)))
+                    data = replace(data, y=warp.inverse(data.y))
                 rng = np.random.default_rng([self._seed, p, 0]) if self._sampled else None
-                wide = cold or is_wide(p)
-                self._learned[p] = fit(self._setting, x[:p], y[:p], warp=warp, warm=warm, wide=wide, rng=rng)
+                learn = partial(fit, self._setting, data.x, data.y, noises=data.noises)
+                self._learned[p] = learn(warp=warp, warm=warm, wide=cold or is_wide(p), rng=rng)
         return self._learned[p]
 
-    def drawn(self, p: int, x: Array, y: Array, warp: Warp, given: int = 0) -> tuple[Prior, ...]:
+    def drawn(
+        self, p: int, observed: Observations, warp: Warp, *, known_mean: bool = False, given: int = 0
+    ) -> tuple[Prior, ...]:
         """What the prior of warp(y) may be, given the first p of the observations: draws with equal weights.
 
         No suggestion uses them. Only for a prior that is learned.
         """
+        first = observed.first(p)
         if not self._setting.template.unknown:
-            return draws_of_noise(self._setting, x[:p], y[:p])
-        near = self(fit_point(p), x, y, given)
-        return draws(self._setting, x[:p], y[:p], near, warp, self._stream(p, 3))
+            return draws_of_noise(self._setting, first)
+        near = self(fit_point(p), observed, known_mean=known_mean, given=given)
+        return draws(self._setting, first, near, warp, self._stream(p, 3))
 
-    def moved(self, p: int, x: Array, y: Array, before: tuple[Prior, ...], given: int = 0) -> tuple[Prior, ...]:
+    def moved(
+        self, p: int, observed: Observations, before: tuple[Prior, ...], *, known_mean: bool = False, given: int = 0
+    ) -> tuple[Prior, ...]:
         """Draws given the first p of the observations, made from draws `before` that have their law, see `moved`."""
+        first = observed.first(p)
         if not self._setting.template.unknown:
-            return draws_of_noise(self._setting, x[:p], y[:p])
-        near = self(fit_point(p), x, y, given)
+            return draws_of_noise(self._setting, first)
+        near = self(fit_point(p), observed, known_mean=known_mean, given=given)
         hessian = near.hessian if near.warp == before[0].warp and not self._setting.loo else None
-        return moved(self._setting, x[:p], y[:p], before, hessian, self._stream(p, 4))
+        return moved(self._setting, first, before, hessian, self._stream(p, 4))
 
     def _stream(self, p: int, use: int) -> np.random.Generator:
         """Random numbers that no suggestion draws from; 1 and 2 in the last place are those of the ledger."""

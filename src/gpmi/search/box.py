@@ -12,7 +12,7 @@ from gpmi.policies import Mean, State
 from gpmi.search.climb import climb
 from gpmi.search.inside import Levels, Values, best_levels_inside, polished_inside
 from gpmi.search.objective import Found, Objective, mean
-from gpmi.search.screens import best_observed, neighbours, screen_of
+from gpmi.search.screens import Barriers, best_observed, neighbours, screen_of
 from gpmi.space import Parameters, Space
 from gpmi.types import Array, Event, Mask, Numbers
 
@@ -33,6 +33,7 @@ def best_point(
     known: Array,  # (k, d): good points to look around, best first
     rng: np.random.Generator,
     visited: Array | None = None,  # (k, d): points that may not be chosen
+    barred: Barriers | None = None,  # boxes in which no point may be chosen
 ) -> Found:
     """The best point found by a multi-start climb from the best points of a screen.
 
@@ -41,7 +42,8 @@ def best_point(
     """
     z = np.concatenate([screen, neighbours(space, known, rng), known])
     score = np.concatenate([screened, objective(z[len(screen) :])])
-    order = np.argsort(-score, kind="stable")[: 20 * STARTS]
+    worth = score if barred is None else np.where(barred.holds(z), -np.inf, score)
+    order = np.argsort(-worth, kind="stable")[: 20 * STARTS]
     chosen = far_apart((z - space.lo) / space.span, order, APART, STARTS)
     starts = z[chosen]
     tolerance = _tolerance(score, score[chosen])
@@ -52,7 +54,8 @@ def best_point(
         if not better.any():
             break
         points[better], scores[better] = _polish(objective, space, moved[better], tolerance)
-    return _best_of(objective, space, np.concatenate([points, z]), np.concatenate([scores, score]), visited)
+    every, value = np.concatenate([points, z]), np.concatenate([scores, score])
+    return _best_of(objective, space, every, value, visited, barred)
 
 
 def drawn_point(
@@ -63,6 +66,7 @@ def drawn_point(
     rng: np.random.Generator,
     normals: np.random.Generator,  # for the draw of f
     visited: Array | None = None,  # (k, d)
+    barred: Barriers | None = None,
 ) -> Found:
     """The argmax of one draw of f, found at the screen and then in ever smaller neighbourhoods of its best point."""
     objective = objective.any_member(rng)
@@ -72,7 +76,7 @@ def drawn_point(
     for width in WIDTHS:
         near = neighbours(space, z[[first_best(value)]], rng, width)
         z, value = np.concatenate([z, near]), np.append(value, draw(near))
-    return _best_of(objective, space, z, value, visited)
+    return _best_of(objective, space, z, value, visited, barred)
 
 
 def best_mean(
@@ -164,13 +168,24 @@ def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: f
     return points, value
 
 
-def _best_of(objective: Objective, space: Parameters, points: Array, scores: Array, visited: Array | None) -> Found:
-    """The best of the points that were scored; one that was visited before only if there are no others."""
-    if visited is None or len(visited) == 0:
-        return objective.found(points[first_best(scores)])
-    close: Mask = np.abs(points[:, None] - visited) <= space.rounding  # (m, k, d)
-    seen: Mask = np.any(np.all(close, axis=2), axis=1)
-    if seen.all():
-        event = Event("repeat", f"all {len(points)} points that were looked at had been asked before")
+def _best_of(
+    objective: Objective,
+    space: Parameters,
+    points: Array,  # (m, d)
+    scores: Array,  # (m,)
+    visited: Array | None,
+    barred: Barriers | None,
+) -> Found:
+    """The best of the points that were scored; one that was visited before or is barred only if there are no others."""
+    seen: Mask = np.zeros(len(points), dtype=bool)
+    if visited is not None and len(visited):
+        close: Mask = np.abs(points[:, None] - visited) <= space.rounding  # (m, k, d)
+        seen = np.any(np.all(close, axis=2), axis=1)
+    gone = seen if barred is None else seen | barred.holds(points)
+    if barred is not None and gone.all():
+        gone = seen | barred.holds(points, core=True)
+    if gone.all():
+        what = "asked before" if barred is None else "asked before or rejected"
+        event = Event("repeat", f"all {len(points)} points that were looked at had been {what}")
         return objective.found(points[first_best(scores)], events=(event,))
-    return objective.found(points[first_best(scores, seen)])
+    return objective.found(points[first_best(scores, gone if gone.any() else None)])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from gpmi.cube import sobol
 from gpmi.gp.posterior import Posterior
 from gpmi.space import Choice, Parameters, Space
-from gpmi.types import Array, Point
+from gpmi.types import Array, Mask, Point
 
 # Our choices, not tuned.
 SCREEN = 512  # points of the screen, a power of 2 for Sobol. After a new prior they cost about 20 ms at n = 1,000
@@ -19,6 +20,7 @@ KNOWN = 3  # how many of the best observed points get neighbours: more than one,
 OPTIONS = 5  # a choice with no more options than this is small: a design of a few points can show them all
 PORTION = 64  # points of a design inside constraints that are made together
 PROGRAMS = 16  # neighbours, at most, whose discrete parameters are set by a program so that constraints can hold
+TRIES = 10  # times that a design is made twice as long, to find a point that is not barred
 AMONG = 1000  # rows among which those are looked for that show new options
 
 
@@ -78,6 +80,20 @@ def covering(rows: Array, groups: tuple[int, ...]) -> Array:
     return np.concatenate([rows[front], np.delete(rows, front, axis=0)])
 
 
+class Barriers(NamedTuple):
+    """Boxes around k points in which nothing may be asked, and smaller ones in which nothing may be asked ever."""
+
+    at: Array  # (k, d)
+    within: Array  # (k, d), half the widths of the boxes
+    core: Array  # (k, d), and of the smaller ones
+
+    def holds(self, points: Array, *, core: bool = False) -> Mask:
+        """Which of the points (m, d) lie in a box. O(m k d)."""
+        close = np.abs(points[:, None] - self.at) <= (self.core if core else self.within)
+        inside: Mask = np.any(np.all(close, axis=2), axis=1)
+        return inside
+
+
 class Design:
     """The points of the initial design, one after the other. It remembers them, because finding them takes a while.
 
@@ -89,17 +105,29 @@ class Design:
         self._known: list[tuple[Point, bytes]] = []  # the points, each with the bytes of its coordinates
         self._rows = np.empty((0, space.dim))  # the coordinates of these points, and of more to come
 
-    def first_outside(self, taken: Mapping[bytes, int]) -> Point | None:
-        """The first point whose coordinates are not in `taken`; None if the space has too few points."""
-        for x, place in self._known:
-            if place not in taken:
+    def first_outside(self, taken: Mapping[bytes, int], barred: Barriers | None = None) -> Point | None:
+        """The first point whose coordinates are not in `taken` and not barred; None if the space has too few points."""
+        for k in range(TRIES):
+            x = self._first_known(taken, barred, len(taken) + 1 + (2**k if k else 0))
+            if x is not None or barred is None or self._space.rows is not None:
                 return x
-        if len(self._rows) <= len(taken) and (self._space.rows is None or len(self._rows) == 0):
-            self._rows = design_of(self._space, self._seed, len(taken) + 1, cover=self._cover)
+        return None
+
+    def _first_known(self, taken: Mapping[bytes, int], barred: Barriers | None, count: int) -> Point | None:
+        """The same among at least `count` points of the design."""
+
+        def is_free(place: bytes) -> bool:
+            return place not in taken and (barred is None or not barred.holds(np.frombuffer(place)[None])[0])
+
+        for x, place in self._known:
+            if is_free(place):
+                return x
+        if len(self._rows) < count and (self._space.rows is None or len(self._rows) == 0):
+            self._rows = design_of(self._space, self._seed, count, cover=self._cover)
         for row in self._rows[len(self._known) :]:
             x = self._space.decode(row)
             self._known.append((x, self._space.encode(x).tobytes()))
-            if self._known[-1][1] not in taken:
+            if is_free(self._known[-1][1]):
                 return x
         return None
 

@@ -12,7 +12,7 @@ from gpmi.gp.tracking import Tracked, moments_in_chunks
 from gpmi.search.box import best_point, drawn_point
 from gpmi.search.finite import best_row, drawn_row
 from gpmi.search.objective import Found, Objective
-from gpmi.search.screens import best_observed, screen_of
+from gpmi.search.screens import Barriers, best_observed, screen_of
 from gpmi.space import Parameters, Space, SpaceExhausted
 from gpmi.types import Array, Mask, Numbers
 
@@ -45,6 +45,7 @@ class Search:
         taken: Mapping[int, Array],  # the trials whose points may not be asked again: number -> coordinates
         rng: np.random.Generator,
         normals: np.random.Generator,  # for draws of f
+        barred: Barriers | None = None,  # where nothing may be asked, if the space is not searched row by row
     ) -> Found:
         """The best point under the objective. Exact on a finite set, where a tie goes to the lowest row.
 
@@ -52,7 +53,7 @@ class Search:
         """
         self._start_from(anchor)
         if self._space.rows is None:
-            return self._best_point(objective, told, taken, rng, normals)
+            return self._best_point(objective, told, taken, rng, normals, barred)
         return self._best_row(objective, told, taken, rng, normals)
 
     def moments(self, told: Posterior, anchor: Posterior) -> tuple[Array, Array] | None:
@@ -83,18 +84,19 @@ class Search:
         taken: Mapping[int, Array],
         rng: np.random.Generator,
         normals: np.random.Generator,
+        barred: Barriers | None,
     ) -> Found:
         space = self._space
         assert isinstance(space, Parameters)
         visited = np.array(list(taken.values())) if taken else None
         known = best_observed(told).reshape(-1, space.dim)
         if objective.policy.joint:
-            return drawn_point(objective, space, self._screen, known, rng, normals, visited)
+            return drawn_point(objective, space, self._screen, known, rng, normals, visited, barred)
         # Where C was singular the last digits would depend on when that was noticed, and so would a replay.
         plain = objective.posterior.nugget == 0.0
         tracked = self._follow(self._screen, told, objective.posterior) if plain else None
         scores = objective(self._screen) if tracked is None else objective.at(tracked)
-        return best_point(objective, space, self._screen, scores, known, rng, visited)
+        return best_point(objective, space, self._screen, scores, known, rng, visited, barred)
 
     def _best_row(
         self,

@@ -22,13 +22,14 @@ _GRID = 2**20  # points of the largest grid, 8 MB for each coordinate; our choic
 
 
 def information(posterior: Posterior) -> Array:
-    """I_t = 1/2 sum_{s<=t} log(1 + sigma_s^2(x_s) / noise_var) after each observation t = 1..n, (n,). O(n).
+    """I_t = 1/2 sum_{s<=t} log(1 + sigma_s^2(x_s) / noise_s) after each observation t = 1..n, (n,). O(n).
 
     Read off the pivots; the last one is `posterior.information`. Infinite for exact observations.
     """
-    if posterior.noise_var == 0.0:
-        return np.full(posterior.n, np.inf)
-    total: Array = np.cumsum(0.5 * np.log1p(posterior.predictive_var / posterior.noise_var))
+    noise = posterior.noise_of_observed
+    if np.any(noise == 0.0):
+        return np.full(posterior.count, np.inf)
+    total: Array = np.cumsum(0.5 * np.log1p(posterior.predictive_var / noise))
     return total
 
 

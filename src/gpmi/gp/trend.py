@@ -1,0 +1,53 @@
+"""A known mean function: f = trend + g, where g is a Gaussian process with a constant mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from gpmi.types import Array
+
+STEP = 1e-5  # of the width of a coordinate: near the cube root of 1e-16, where central differences are most exact
+KEPT = 2**17  # values that are remembered, at most: our choice, about 20 MB
+
+
+@dataclass(frozen=True, eq=False)
+class Trend:
+    """The values of a function at coordinates, remembered, and its gradient by central differences."""
+
+    f: Callable[[Array], float] = field(repr=False)  # coordinates (d,) -> value
+    lo: Array = field(repr=False)  # (d,), the bounds of the coordinates: f is not evaluated outside
+    hi: Array = field(repr=False)
+    sign: float = 1.0
+    known: dict[bytes, float] = field(default_factory=dict, repr=False)
+
+    def mirrored(self) -> Trend:
+        """The trend -f."""
+        return replace(self, sign=-self.sign)
+
+    def __call__(self, z: Array) -> Array:
+        """The values at z (m, d). One call of f for each point that is not remembered."""
+        values = np.empty(len(z))
+        for i, row in enumerate(np.ascontiguousarray(z)):
+            place = row.tobytes()
+            value = self.known.get(place)
+            if value is None:
+                value = self.f(row)
+                if len(self.known) >= KEPT:
+                    self.known.clear()
+                self.known[place] = value
+            values[i] = value
+        return self.sign * values
+
+    def gradient(self, z: Array) -> Array:
+        """d trend / dz at z (m, d), (m, d); at a bound from one side. 2 m d calls of f."""
+        step = STEP * (self.hi - self.lo)
+        gradient = np.zeros(z.shape)
+        for j in np.flatnonzero(step > 0.0).tolist():
+            above, below = z.copy(), z.copy()
+            above[:, j] = np.minimum(z[:, j] + step[j], self.hi[j])
+            below[:, j] = np.maximum(z[:, j] - step[j], self.lo[j])
+            gradient[:, j] = (self(above) - self(below)) / (above[:, j] - below[:, j])
+        return gradient
