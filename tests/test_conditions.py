@@ -291,13 +291,15 @@ def test_a_whole_number_with_a_billion_values_takes_no_memory() -> None:
 def test_the_first_points_of_a_design_show_every_option_of_a_choice_in_turn(options: int, seed: int) -> None:
     words = [f"w{i}" for i in range(options)]
     space = product({"a": words, "x": (0.0, 1.0), "b": ["u", "v", "w"]})
-    points = [space.decode(row) for row in design_of(space, seed, 60)]
+    points = [space.decode(row) for row in design_of(space, seed, 60, cover=True)]
     for start in range(0, len(points) - options, options):
         assert {p["a"] for p in points[start : start + options]} == set(words)
     assert {p["b"] for p in points[:3]} == {"u", "v", "w"}
     pairs = {(p["a"], p["b"]) for p in points}
     assert len(pairs) > 0.6 * min(3 * options, len(points))  # choices do not go in step
-    assert [space.decode(row) for row in design_of(space, seed, 8)] == points[: len(design_of(space, seed, 8))]
+    assert [space.decode(row) for row in design_of(space, seed, 8, cover=True)] == points[
+        : len(design_of(space, seed, 8, cover=True))
+    ]
 
 
 def test_a_design_without_choices_is_the_sobol_sequence() -> None:

@@ -134,13 +134,12 @@ def maximize(
     >>> abs(float(r.x[0]) - 0.3) < 0.01, r.reason
     (True, 'budget')
     """
-    known, budget = _known(earlier), _needed(budget, stop)
+    job = Job(f, _needed(budget, stop), stop, on_trial, progress)
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        budget=_with_known(budget, known), repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0,
-        constraints=constraints,
+        repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0, constraints=constraints,
     )  # fmt: skip
-    return holding(partial(_run, Job(f, budget, stop, on_trial, progress), make, known))
+    return holding(partial(_run, job, make, earlier))
 
 
 def minimize(
@@ -165,13 +164,12 @@ def minimize(
     constraints: Any = None,
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
-    known, budget = _known(earlier), _needed(budget, stop)
+    job = Job(f, _needed(budget, stop), stop, on_trial, progress)
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        budget=_with_known(budget, known), repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0,
-        constraints=constraints,
+        repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0, constraints=constraints,
     )  # fmt: skip
-    return holding(partial(_run, Job(f, budget, stop, on_trial, progress), make, known))
+    return holding(partial(_run, job, make, earlier))
 
 
 def _needed(budget: int | None, stop: Rule | None) -> int | None:
@@ -206,9 +204,10 @@ class Job(NamedTuple):
     progress: bool
 
 
-def _run(job: Job, make: Callable[[], Optimizer], known: list[Any], interrupts: Interrupts) -> Result:
+def _run(job: Job, make: Callable[..., Optimizer], earlier: Any, interrupts: Interrupts) -> Result:
     """A run from its beginning, with the arguments refused that are wrong. A key waits until the optimizer is made."""
-    optimizer = make()
+    known = _known(earlier)
+    optimizer = make(budget=_with_known(job.budget, known))
     if not callable(job.f):
         raise TypeError(f"f is {job.f!r}; give a function of one point")
     if job.on_trial is not None and not callable(job.on_trial):
