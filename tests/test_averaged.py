@@ -197,7 +197,9 @@ def test_on_draws_of_the_hyper_prior_the_residuals_are_standard_normal():
     residuals, rng = [], np.random.default_rng(0)
     for _ in range(40):
         x = rng.random((26, 2)) * SPAN
-        unknowns = Posed.of(FitSetting(DEFAULT, None, SPAN, (0, 1)), x, np.arange(26.0), IDENTITY).criterion.unknowns
+        unknowns = Posed.of(
+            FitSetting(DEFAULT, None, SPAN, (0, 1)), Observations.of(x, np.arange(26.0)), IDENTITY
+        ).criterion.unknowns
         q = np.clip(unknowns.centre + unknowns.width * rng.standard_normal(4), unknowns.lo, unknowns.hi)
         kernel = kernels.Matern(nu=2.5, lengthscale=np.exp(q[1:3]) * SPAN, variance=float(np.exp(q[0])))
         f = Posterior.prior(Lifted(kernel, constant=1.0), 0.0).sample(x, rng)[0]

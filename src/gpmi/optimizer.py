@@ -66,7 +66,8 @@ class Optimizer(Words, Shown):
         prior, and otherwise a few points more than there are parameters.
     budget : how many evaluations there will be in all; a hint to the policy, not a limit.
     mean : a function of a point that is known to be near f, its prior mean: the model is that of f minus it. Then y is
-        not transformed. It must be quick, as it is evaluated at every point that is looked at.
+        not transformed. It must be quick, as it is evaluated at every point that is looked at, and also be a number at
+        points of the box that break a constraint.
     x0 : points to ask first, one or a list of them. They count as part of the initial design.
     repeats : whether a point of a finite set may be asked again. Under aim="find" it is only where f is noisy, or where
         no other point is left.
