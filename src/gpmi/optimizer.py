@@ -317,7 +317,9 @@ class Optimizer(Words, Shown):
     def _ask_one(self) -> Point:
         with one_blas_thread:
             log = self._log
-            first = from_start(self._start, log) or from_design(self._design, self._setting, log, self.n_init)
+            first = from_start(self._start, self.space, log) or from_design(
+                self._design, self._setting, log, self.n_init
+            )
             next_one = first or self._chosen()
         trial: Trial = uninterrupted(lambda: self._add(next_one.x, next_one.origin, **next_one.said))
         return self.space.copy(trial.x)

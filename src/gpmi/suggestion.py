@@ -98,11 +98,11 @@ def _has_points(x0: Any) -> bool:
     return any(isinstance(x, Mapping) or checks.shape(x) for x in x0)
 
 
-def from_start(start: tuple[tuple[Point, Array], ...], log: Log) -> Suggestion | None:
-    """The first of the user's starting points without a trial; None if there is none."""
-    rejected = {log.row(number).tobytes() for number in log.rejected} if start else set()
+def from_start(start: tuple[tuple[Point, Array], ...], space: Space, log: Log) -> Suggestion | None:
+    """The first of the user's starting points without a trial and not as good as rejected; None if there is none."""
+    barred = barriers(space, log) if start else None
     for x, row in start:
-        if row.tobytes() not in log.places and row.tobytes() not in rejected:
+        if row.tobytes() not in log.places and (barred is None or not barred.holds(row[None], core=True)[0]):
             return Suggestion(x, "design", {}, ())
     return None
 
