@@ -598,8 +598,8 @@ def page(rows: list[Row]) -> str:
     lines += [
         "## What was tried",
         "",
-        "On the development tables only, seeds from 1000. The compressed y was picked on these very seeds, so the line of "
-        "find is optimistic here; on five others (not kept) it left 0.33 after 40 and 0.08 after 100 evaluations.",
+        "On the development tables only, seeds from 1000. The compressed y was picked on these very seeds, so the line "
+        "of find is optimistic here; on five others (not kept) it left 0.33 after 40 and 0.08 after 100 evaluations.",
         "",
     ]
     for budget in (SHORT, LONG):
