@@ -182,7 +182,7 @@ def frames(draw: st.DrawFn) -> Place:
     }
     names = draw(st.lists(st.sampled_from(sorted(columns)), min_size=1, max_size=3, unique=True))
     rows = [{name: draw(columns[name]) for name in names} for _ in range(m)]
-    return Place(pd.DataFrame(rows), st.sampled_from(rows).map(dict), lambda x: type(x) is dict and x in rows)
+    return Place(pd.DataFrame(rows), st.sampled_from(rows).map(dict), lambda x: isinstance(x, dict) and x in rows)
 
 
 @st.composite
