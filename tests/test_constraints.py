@@ -503,3 +503,15 @@ def test_every_policy_keeps_to_constraints(policy: Any, fit: Any) -> None:
         x = opt.ask()
         assert abs(x.sum() - 1.0) <= 1e-9
         opt.tell(x, float(x @ [1.0, 2.0, -1.0]))
+
+
+def test_what_constraints_leave_is_searched_however_small_it_is() -> None:
+    """A square of 1e-4 in a box of 1: distances that count as none in the box count in it."""
+    best = np.array([0.30003, 0.70006])
+    corner = ["0.3 <= x0 <= 0.3001", "0.7 <= x1 <= 0.7001"]
+    r = gpmi.maximize(
+        lambda x: -float((((x - best) / 1e-4) ** 2).sum()), [(0.0, 1.0)] * 2, budget=20, constraints=corner, seed=0
+    )
+    assert sum(trial.origin == "policy" for trial in r.trials) > 10
+    assert r.y > -1e-3
+    np.testing.assert_allclose(r.recommended, best, atol=3e-6)

@@ -54,7 +54,7 @@ def polished_inside(objective: Objective, space: Parameters, starts: Array, tole
     values, *others = expansion(s, np.arange(len(s)))
     climbers = [_Climber(*each) for each in zip(polytopes, numbers, s, values.tolist(), *others, strict=True)]
     for _ in range(ROUNDS):
-        steps = _steps(climbers, tolerance)
+        steps = _steps(climbers, tolerance, space.scale)
         if not steps:
             break
         which = np.array(list(steps))
@@ -67,8 +67,11 @@ def polished_inside(objective: Objective, space: Parameters, starts: Array, tole
     return points, objective(points)
 
 
-def _steps(climbers: list[_Climber], tolerance: float) -> dict[int, Array]:
-    """The next step of each climber that still moves; those that come too late or too close to the best one stop."""
+def _steps(climbers: list[_Climber], tolerance: float, scale: Array) -> dict[int, Array]:
+    """The next step of each climber that still moves; those that come too late or too close to the best one stop.
+
+    Lengths are in units of `scale` (q,).
+    """
     leader = max(range(len(climbers)), key=lambda i: climbers[i].value)
     best, steps = climbers[leader], {}
     for i, climber in enumerate(climbers):
@@ -76,11 +79,11 @@ def _steps(climbers: list[_Climber], tolerance: float) -> dict[int, Array]:
             continue
         step = _step(climber)
         promise = float(step @ climber.gradient)
-        apart = float(np.abs(climber.s - best.s).max())
+        apart = float(np.abs((climber.s - best.s) / scale).max())
         rival = climber.value + promise > best.value and (
             apart > SAME_PEAK or not np.array_equal(climber.numbers, best.numbers)
         )
-        climber.moving = promise > tolerance and np.abs(step).max() > GIVE_UP and (rival or i == leader)
+        climber.moving = promise > tolerance and np.abs(step / scale).max() > GIVE_UP and (rival or i == leader)
         if climber.moving:
             steps[i] = step
     return steps
@@ -118,7 +121,7 @@ class _Expansion:
         reach = np.array([self.reach[c].max() for c in self._columns])
         with np.errstate(divide="ignore"):
             unit = np.where(speed > 0.0, np.minimum(reach / speed, 1.0), 1.0)
-            difference = np.minimum(np.where(speed > 0.0, DIFFERENCE * width / speed, DIFFERENCE), DIFFERENCE)
+            difference = np.minimum(np.where(speed > 0.0, width / speed, 1.0), 1.0) * DIFFERENCE
         difference = np.where(s < 0.5, difference, -difference)
         points = s[:, None] + difference[:, None] * np.eye(q + 1, q, -1)
         starts = self.numbers[which.repeat(q + 1)]

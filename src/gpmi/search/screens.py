@@ -193,7 +193,7 @@ def _neighbours_inside(space: Parameters, known: Array, rng: np.random.Generator
     moves = rng.random((NEIGHBOURS, p)) < np.maximum(rng.random((NEIGHBOURS, 1)), 2.0 / p)
     numbers, fresh = layout.numbers(centre), layout.numbers(layout.at(rng.random((NEIGHBOURS, p))))
     step = rng.standard_normal((NEIGHBOURS, p)) * widths * moves
-    s = np.clip(region.s_of(numbers) + step[:, region.reals], 0.0, 1.0)
+    s = np.clip(region.s_of(numbers) + step[:, region.reals] * space.scale, 0.0, 1.0)
     swaps = moves & (rng.random((NEIGHBOURS, p)) < 0.3)
     swaps[:, region.reals] = False
     swaps |= ~layout.active(numbers)  # what becomes active has no value to start from

@@ -23,6 +23,7 @@ from gpmi.types import Array, Mask, Point
 
 ENUMERATED = 20_000  # a discrete space with no more points than this is searched point by point: our choice, not tuned
 _MOVED = 32  # points outside of which one is made that is inside, of all that are tried together; our limit
+_EXTENT = 128  # points from which the width of what constraints leave is taken; our choice, not tuned
 _NO_RULES = Rules((), np.zeros(0), (), ())
 
 
@@ -88,6 +89,24 @@ class Parameters(Space):
     def hi(self) -> Array:
         result: Array = self.layout.ends[1]
         return result
+
+    @cached_property
+    def span(self) -> Array:
+        """hi - lo, (d,); where constraints leave less than half of that, the width of what they leave, about."""
+        full = np.where(self.hi > self.lo, self.hi - self.lo, 1.0)
+        if not self.rules.texts or self.rows is not None:
+            return full
+        found = self.region.spread(self._targets, _EXTENT, np.random.default_rng(0))
+        width = np.ptp(found, axis=0)
+        alone = np.concatenate([np.full(part.width, part.width == 1) for part in self.parts])
+        result: Array = np.where(alone & (width > 0.0) & (width < 0.5 * full), width, full)
+        return result
+
+    @cached_property
+    def scale(self) -> Array:
+        """The span of each Real in widths of its interval, (q,): less than 1 where constraints leave little of it."""
+        widths = self.span / np.where(self.hi > self.lo, self.hi - self.lo, 1.0)
+        return np.array([widths[self.columns[j]].max() for j in self.region.reals])
 
     @property
     def rounding(self) -> Array:
