@@ -142,7 +142,7 @@ class Paths(NamedTuple):
     def everywhere(self, z: Array) -> Array:
         """All paths at all points z (m, d): (m, size). O(m (n + K + F) (d + size))."""
         values: Array = self.posterior.mean + self.posterior.kernel(z, self.centres) @ self.v
-        return values if self.features is None else values + self.features(z)[0] @ self.w.astype(np.float32)
+        return values if self.features is None else values + self.features(z)[0] @ self.w
 
 
 def has_features(kernel: Kernel) -> bool:
@@ -183,7 +183,7 @@ def _lifted(base: Features, scale: float, constant: float) -> Features:
 
     def features(z: Array) -> tuple[Array, Pullback]:
         phi, pull = base(z)
-        column = np.full((len(z), 1), constant, dtype=phi.dtype)
+        column = np.full((len(z), 1), constant)
         return np.concatenate([scale * phi, column], axis=1), lambda w: scale * pull(w[:, :-1])
 
     return features
@@ -227,7 +227,7 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
         angle = z @ turns + phase
         angle -= np.rint(angle)
         short = (2.0 * np.pi * angle).astype(np.float32)
-        return scale * np.cos(short), lambda weights: (-scale * weights * np.sin(short)) @ omega
+        return scale * np.cos(short).astype(float), lambda weights: (-scale * weights * np.sin(short)) @ omega
 
     return features
 
