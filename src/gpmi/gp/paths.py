@@ -173,7 +173,9 @@ def random_features(kernel: Kernel, d: int, count: int, rng: np.random.Generator
             gradient: Array = scale * np.sum([pull(w) for (_, pull), w in zip(products, cut, strict=True)], axis=0)
             return gradient
 
-        return scale * np.concatenate([value for value, _ in products], axis=1), pull
+        phi = products[0][0] if len(products) == 1 else np.concatenate([value for value, _ in products], axis=1)
+        phi *= scale
+        return phi, pull
 
     return features
 
@@ -183,8 +185,10 @@ def _lifted(base: Features, scale: float, constant: float) -> Features:
 
     def features(z: Array) -> tuple[Array, Pullback]:
         phi, pull = base(z)
-        column = np.full((len(z), 1), constant)
-        return np.concatenate([scale * phi, column], axis=1), lambda w: scale * pull(w[:, :-1])
+        lifted = np.empty((len(z), phi.shape[1] + 1))
+        np.multiply(phi, scale, out=lifted[:, :-1])
+        lifted[:, -1] = constant
+        return lifted, lambda w: scale * pull(w[:, :-1])
 
     return features
 
@@ -224,10 +228,13 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
     turns, phase, scale = omega.T / (2.0 * np.pi), u[:, d + 1], float(np.sqrt(2.0 * kernel.known_variance))
 
     def features(z: Array) -> tuple[Array, Pullback]:
-        angle = z @ turns + phase
+        angle = z @ turns
+        angle += phase
         angle -= np.rint(angle)
-        short = (2.0 * np.pi * angle).astype(np.float32)
-        return scale * np.cos(short).astype(float), lambda weights: (-scale * weights * np.sin(short)) @ omega
+        short = np.empty(angle.shape, dtype=np.float32)
+        np.multiply(angle, 2.0 * np.pi, out=short, casting="same_kind")
+        np.multiply(np.cos(short), scale, out=angle, dtype=float)
+        return angle, lambda weights: (-scale * weights * np.sin(short)) @ omega
 
     return features
 
