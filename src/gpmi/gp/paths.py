@@ -145,7 +145,7 @@ class Paths(NamedTuple):
     def everywhere(self, z: Array) -> Array:
         """All paths at all points z (m, d): (m, size). O(m (n + K + F) (d + size))."""
         values: Array = self.posterior.prior_mean(z)[:, None] + self.posterior.kernel(z, self.centres) @ self.v
-        return values if self.features is None else values + self.features(z)[0] @ self.w.astype(np.float32)
+        return values if self.features is None else values + self.features(z)[0] @ self.w
 
 
 def has_features(kernel: Kernel) -> bool:
@@ -176,7 +176,9 @@ def random_features(kernel: Kernel, d: int, count: int, rng: np.random.Generator
             gradient: Array = scale * np.sum([pull(w) for (_, pull), w in zip(products, cut, strict=True)], axis=0)
             return gradient
 
-        return scale * np.concatenate([value for value, _ in products], axis=1), pull
+        phi = products[0][0] if len(products) == 1 else np.concatenate([value for value, _ in products], axis=1)
+        phi *= scale
+        return phi, pull
 
     return features
 
@@ -186,8 +188,10 @@ def _lifted(base: Features, scale: float, constant: float) -> Features:
 
     def features(z: Array) -> tuple[Array, Pullback]:
         phi, pull = base(z)
-        column = np.full((len(z), 1), constant, dtype=phi.dtype)
-        return np.concatenate([scale * phi, column], axis=1), lambda w: scale * pull(w[:, :-1])
+        lifted = np.empty((len(z), phi.shape[1] + 1))
+        np.multiply(phi, scale, out=lifted[:, :-1])
+        lifted[:, -1] = constant
+        return lifted, lambda w: scale * pull(w[:, :-1])
 
     return features
 
@@ -227,11 +231,13 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
     turns, phase, scale = omega.T / (2.0 * np.pi), u[:, d + 1], float(np.sqrt(2.0 * kernel.known_variance))
 
     def features(z: Array) -> tuple[Array, Pullback]:
-        angle = z @ turns + phase
+        angle = z @ turns
+        angle += phase
         angle -= np.rint(angle)
-        short = (2.0 * np.pi * angle).astype(np.float32)
-        wave: Array = np.cos(short).astype(float)  # a large scale overflows in four bytes
-        return scale * wave, lambda weights: (-scale * weights * np.sin(short)) @ omega
+        short = np.empty(angle.shape, dtype=np.float32)
+        np.multiply(angle, 2.0 * np.pi, out=short, casting="same_kind")
+        np.multiply(np.cos(short), scale, out=angle, dtype=float)  # a large scale overflows in four bytes
+        return angle, lambda weights: (-scale * weights * np.sin(short)) @ omega
 
     return features
 

@@ -37,7 +37,7 @@ class Regret:
     simple: Array  # (DRAWS or PATHS,), max f - f(recommended); (1,), infinite, where it is not known
     cumulative: Array  # the same for the sum over the policy's queries x_s of max f - f(x_s)
     how: str  # how max f was drawn, and what is approximate about it
-    learned: bool  # whether the prior is learned: then the interval begins at 0
+    learned: bool = False  # whether the prior is learned: then the interval begins at 0
 
     def interval(self, level: float = 0.95) -> Interval:
         """A credible interval for the simple regret: `credible_interval`, or [0, q(level)] if the prior is learned.

@@ -14,7 +14,7 @@ from gpmi.gp.lifted import Lifted
 from gpmi.prior.criterion import NO_FIT, Criterion, Setting
 from gpmi.prior.data import FIT_POINTS, Data, warped
 from gpmi.prior.fit import Prior, noise_density
-from gpmi.prior.search import ROUNDS, Peak, chain, descend, start
+from gpmi.prior.search import ROUNDS, Peak, chain, chain_along, descend, directions, start
 from gpmi.prior.warp import Warp
 from gpmi.types import Array, Observations
 
@@ -95,10 +95,10 @@ def moved(
     """
     posed = Posed.of(setting, observed, before[0].warp)
     unknowns, surprisal = posed.criterion.unknowns, posed.criterion.surprisal
-    after = []
+    scales = directions(start(posed.criterion, unknowns.centre, hessian).hessian, unknowns)
+    slices, after = -(-len(scales) // _EVERY), []
     for prior in before:
-        begin = start(posed.criterion, posed.q_of(prior), hessian)
-        after.append(chain(surprisal, unknowns, begin, 1, -(-len(begin.q) // _EVERY), rng)[-1])
+        after += chain_along(surprisal, unknowns, posed.q_of(prior), scales, 1, slices, rng)
     return tuple(posed.prior(q) for q in after)
 
 

@@ -120,13 +120,31 @@ def chain(
     loss: Callable[[Array], float], unknowns: Unknowns, peak: Peak, count: int, apart: int, rng: np.random.Generator
 ) -> list[Array]:
     """`count` draws of q from exp(-loss) within the bounds of the unknowns, `apart` slices from each other."""
-    values, vectors = eigen(peak.hessian)
-    scales = vectors / np.sqrt(np.maximum(values, unknowns.width.max() ** -2))  # no wider than the prior
+    return chain_along(loss, unknowns, peak.q, directions(peak.hessian, unknowns), count, apart, rng)
+
+
+def directions(hessian: Array, unknowns: Unknowns) -> Array:
+    """A with A A^T = hessian^-1, but no wider than the prior: A u with u ~ N(0, I) is a direction of a slice."""
+    values, vectors = eigen(hessian)
+    scales: Array = vectors / np.sqrt(np.maximum(values, unknowns.width.max() ** -2))
+    return scales
+
+
+def chain_along(
+    loss: Callable[[Array], float],
+    unknowns: Unknowns,
+    q: Array,
+    scales: Array,  # see `directions`
+    count: int,
+    apart: int,
+    rng: np.random.Generator,
+) -> list[Array]:
+    """The same as `chain`, from q and with given directions."""
 
     def bounded(q: Array) -> float:
         return loss(q) if np.all(q >= unknowns.lo) and np.all(q <= unknowns.hi) else np.inf
 
-    q, value, draws = peak.q, loss(peak.q), []
+    value, draws = loss(q), []
     for step in range(1, count * apart + 1):
         q, value = _slice(bounded, q, value, scales @ rng.standard_normal(len(q)), rng)
         if step % apart == 0:
