@@ -148,6 +148,18 @@ class Model:
         """
         return best_mean(self.posterior, self.members, self.setting.space, self.setting.seed)
 
+    def recommended_in(self, space: Space) -> Array:
+        """The same for a part of the space with given coordinates. Computed once for each."""
+        if space is self.setting.space:
+            return self.recommended
+        if space not in self._recommended_in:
+            self._recommended_in[space] = best_mean(self.posterior, self.members, space, self.setting.seed)
+        return self._recommended_in[space]
+
+    @cached_property
+    def _recommended_in(self) -> dict[Space, Array]:
+        return {}
+
     def in_units_of_y(self, mu: float, sd: float) -> tuple[float, float]:
         """The median and half the width of the central 68 % of y, where warp(y) ~ N(mu, sd^2)."""
         if not self.warp.bends:

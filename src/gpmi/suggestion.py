@@ -11,6 +11,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.cube import far_apart
+from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.model import Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
@@ -18,8 +19,8 @@ from gpmi.policies import Find, Policy, Reinvest, guard
 from gpmi.prior.schedule import Priors
 from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Found, Objective
-from gpmi.search.screens import Barriers, Design
-from gpmi.search.search import Search
+from gpmi.search.places import Place
+from gpmi.search.screens import Barriers
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin
 from gpmi.types import Array, Event, Point
@@ -60,17 +61,17 @@ def default_n_init(space: Space, priors: Priors, budget: int | None) -> int:
     return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 
-def from_design(design: Design, setting: Setting, log: Log, n_init: int) -> Suggestion | None:
+def from_design(place: Place, setting: Setting, log: Log, n_init: int) -> Suggestion | None:
     """The next point of the initial design that is not in the log; None when the design is complete.
 
     It is complete with trials at n_init places, or once the policy has chosen; but a prior that is learned needs a
     value first. Points told close to each other are one place: six penalties in one corner are no design.
     """
     blind = not setting.priors.given and not log.told
-    barred = barriers(setting.space, log)
+    barred = barriers(place.space, log)
     if not blind and (log.unchosen < len(log) or _places(setting.space, log, n_init) >= n_init):
         return None
-    x = design.first_outside(log.places, barred)
+    x = place.design.first_outside(log.places, barred)
     return None if x is None else Suggestion(x, "design", {}, ())
 
 
@@ -99,9 +100,14 @@ def _has_points(x0: Any) -> bool:
 
 
 def from_start(start: tuple[tuple[Point, Array], ...], space: Space, log: Log) -> Suggestion | None:
-    """The first of the user's starting points without a trial and not as good as rejected; None if there is none."""
+    """The first of the user's starting points without a trial and not as good as rejected; None if there is none.
+
+    Where coordinates are given, `space` is the part of the space that has them, and the point must be in it.
+    """
     barred = barriers(space, log) if start else None
     for x, row in start:
+        if space.pins and not space.has(row):
+            continue
         if row.tobytes() not in log.places and (barred is None or not barred.holds(row[None], core=True)[0]):
             return Suggestion(x, "design", {}, ())
     return None
@@ -154,7 +160,7 @@ def by_policy(
     model: Model,
     policy: Policy,
     log: Log,
-    search: Search,
+    place: Place,
     extensions: Extensions,
     orientation: Orientation,
     *,
@@ -162,15 +168,15 @@ def by_policy(
     repeats: bool,
 ) -> Suggestion:
     """The policy's choice, given the model after everything told and the failed and pending trials of the log."""
-    setting = model.setting
+    setting, space, search = model.setting, place.space, place.search
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
-    failed = {number: log.rows[number] for number in log.failed} if setting.space.rows is not None else {}
-    rejected = {number: log.row(number) for number in log.rejected} if setting.space.rows is not None else {}
-    barred = barriers(setting.space, log) if setting.space.rows is None else None
+    failed = {number: log.rows[number] for number in log.failed} if space.rows is not None else {}
+    rejected = {number: log.row(number) for number in log.rejected} if space.rows is not None else {}
+    barred = barriers(space, log) if space.rows is None else None
 
     def best(policy: Policy, taken: Mapping[int, Array]) -> Choice:
-        scored = objective(model, policy, log, horizon, extensions)
+        scored = among(objective(model, policy, log, horizon, extensions), model, space)
         taken = {**taken, **rejected} if rejected else taken
         found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng), barred)
         return Choice(policy, scored, found)
@@ -188,14 +194,14 @@ def by_policy(
     charged: dict[str, Any] = {}
     if isinstance(policy, Find):
         used, scored, found = best(policy.first, allowed)
-        if _is_known(found.row, setting.space, log):
+        if _is_known(found.row, space, log):
             used, scored, found = unknown(policy.then)
-            if _is_known(found.row, setting.space, log) and _is_repetition(setting.space, log):
+            if _is_known(found.row, space, log) and _is_repetition(space, log):
                 used, scored, found = unknown(policy.last)
     else:
         used, scored, found = choice = best(policy, allowed)
         if isinstance(policy, Reinvest) and repeats:
-            (used, scored, found), charged = _guarded(choice, model, log, search, best, allowed)
+            (used, scored, found), charged = _guarded(choice, model, log, place, best, allowed)
     mu, sd = model.in_units_of_y(found.mu, math.sqrt(found.var))
     below = scored.state.best_mean - found.mu  # the best mean at a told point
     said = {
@@ -206,30 +212,50 @@ def by_policy(
         "explored": not log.told or below > math.sqrt(scored.posterior.noise_var),
         **charged,
     }
-    return Suggestion(setting.space.decode(found.row), "policy", said, (*scored.posterior.events, *found.events))
+    return Suggestion(space.decode(found.row), "policy", said, (*scored.posterior.events, *found.events))
+
+
+def among(scored: Objective, model: Model, space: Space) -> Objective:
+    """The objective where coordinates are given: the best value so far is the best posterior mean with these.
+
+    A value that was told under other coordinates is not to be had now.
+    """
+    if not space.pins:
+        return scored
+    row = model.recommended_in(space)[None]
+
+    def seen(part: Objective, told: Posterior) -> Objective:
+        best = float(told.mu(row)[0])
+        return replace(part, state=replace(part.state, best_mean=best, best_observed=best))
+
+    members = tuple(seen(part, told) for part, told in zip(scored.members, model.members, strict=True))
+    return replace(seen(scored, model.posterior), members=members)
 
 
 def _guarded(
     choice: Choice,
     model: Model,
     log: Log,
-    search: Search,
+    place: Place,
     best: Callable[[Policy, Mapping[int, Array]], Choice],
     allowed: Mapping[int, Array],
 ) -> tuple[Choice, dict[str, Any]]:
     """Reinvest's choice, or that of the guard if its account does not allow it; and what the trial says of it.
 
     Only on a finite set with a given prior and noise. The account is read off the log. O(n + m) beyond the moments.
+    Where coordinates are given, the charge is that of the regret among the points with these, and |D| stays that of the
+    whole set: the bound is then one of the regret against the best point of each moment.
     """
-    rows, posterior, found = model.setting.space.rows, choice.scored.posterior, choice.found
-    if rows is None or len(rows) < 2 or not model.setting.priors.given or posterior.noise_var == 0.0:
+    whole, posterior, found = model.setting.space.rows, choice.scored.posterior, choice.found
+    rows, search = place.space.rows, place.search
+    if whole is None or rows is None or len(whole) < 2 or not model.setting.priors.given or posterior.noise_var == 0.0:
         return choice, {}
     moments = search.moments(model.posterior, model.anchor)
     if moments is None:
         event = Event("no guard", f"{len(rows)} candidates are too many for the guard of the bound")
         return choice._replace(found=replace(found, events=(*found.events, event))), {}
     mu, var = moments
-    largest, size = float(posterior.kernel.diagonal(rows).max()), len(rows)
+    largest, size = float(posterior.kernel.diagonal(whole).max()), len(whole)
     trials = [log[number] for number in (*log.told, *log.failed, *log.pending)]
     counted = np.array([trial.charge is not None and trial.status != "failed" for trial in trials], dtype=bool)
     charges = [(trial.charge or 0.0, trial.zeta or guard.beta(size)) for trial in trials if trial.charge is not None]

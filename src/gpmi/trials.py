@@ -15,7 +15,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.checks import checked_noise, checked_value
-from gpmi.text import rounded, trial_line
+from gpmi.text import point, rounded, trial_line
 from gpmi.types import Array, GrowingObservations, Mask, Observations, Point
 
 # A trial is pending, or it has an outcome: a value was told, it failed, or the point was rejected. An outcome that was
@@ -55,6 +55,7 @@ class Trial:
     noise_var: float = 0.0  # the known variance of y, besides the noise that all values have in common
     repeats: int = 1  # of how many evaluations y is the mean: their common noise is divided by it
     y_before: float | None = None  # the value that was told at first, where it was corrected or retracted since
+    fixed: Mapping[Any, Any] | None = None  # the coordinates that were given when it was asked, by name or number
 
     @property
     def label(self) -> Any:
@@ -67,6 +68,8 @@ class Trial:
             notes.append(f"noise_var={rounded(self.noise_var)}")
         if self.repeats != 1:
             notes.append(f"mean of {self.repeats}")
+        if self.fixed is not None:
+            notes.append(f"given {point(self.fixed)}")
         if self.y_before is not None:
             notes.append(f"{'corrected from' if self.status == 'told' else 'was'} {rounded(self.y_before)}")
         return trial_line(self.number, self.x, self.y, self.status, self.origin, notes)
@@ -354,6 +357,7 @@ def names_a_trial(x: Any) -> TypeGuard[Trial | int]:
 
 SAID = (  # kept when a run is replayed
     *("mu", "sd", "phi", "gamma_hat", "explored", "charge", "zeta", "surprise", "information", "asked"),
+    "fixed",
 )
 
 

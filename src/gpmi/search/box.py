@@ -12,7 +12,7 @@ from gpmi.policies import Mean, State
 from gpmi.search.climb import climb
 from gpmi.search.inside import Levels, Values, best_levels_inside, polished_inside
 from gpmi.search.objective import Found, Objective, mean
-from gpmi.search.screens import Barriers, best_observed, neighbours, screen_of
+from gpmi.search.screens import Barriers, best_known, neighbours, screen_of
 from gpmi.space import Parameters, Space
 from gpmi.types import Array, Event, Mask, Numbers
 
@@ -95,7 +95,7 @@ def best_mean(
     parts = tuple(Objective(member, Mean(), State()) for member in members)
     screened = mean([member.mu(screen) for member in members or (posterior,)])
     objective = Objective(posterior, Mean(), State(), parts)
-    return best_point(objective, space, screen, screened, best_observed(posterior), rng).row
+    return best_point(objective, space, screen, screened, best_known(posterior, space), rng).row
 
 
 def best_levels(

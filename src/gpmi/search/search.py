@@ -12,7 +12,7 @@ from gpmi.gp.tracking import Tracked, moments_in_chunks
 from gpmi.search.box import best_point, drawn_point
 from gpmi.search.finite import best_row, drawn_row
 from gpmi.search.objective import Found, Objective
-from gpmi.search.screens import Barriers, best_observed, screen_of
+from gpmi.search.screens import Barriers, best_known, screen_of
 from gpmi.space import Parameters, Space, SpaceExhausted
 from gpmi.types import Array, Mask, Numbers
 
@@ -89,7 +89,7 @@ class Search:
         space = self._space
         assert isinstance(space, Parameters)
         visited = np.array(list(taken.values())) if taken else None
-        known = best_observed(told).reshape(-1, space.dim)
+        known = best_known(told, space).reshape(-1, space.dim)
         if objective.policy.joint:
             return drawn_point(objective, space, self._screen, known, rng, normals, visited, barred)
         # Where C was singular the last digits would depend on when that was noticed, and so would a replay.
