@@ -66,7 +66,8 @@ class Believing:
 
     def _believe(self) -> Model:
         """The model after everything told."""
-        self._model = model = Model.after(self._setting, self._observed(), self._foresight, self._model)
+        model = Model.after(self._setting, self._observed(), self._foresight, self._model)
+        self._model = model = model.given(self._log.outcomes)
         self._note(*model.prior.events)
         if model.warp.bends:
             self._note(Event("transformed", f"the model is that of {self._orientation.warp(model.warp)}"))

@@ -11,8 +11,12 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from gpmi.feasibility import Feasibility
+from gpmi.gp.chance import Chance
 from gpmi.gp.posterior import Posterior
+from gpmi.gp.tracking import first_best
 from gpmi.gp.trend import Trend
+from gpmi.outcomes import Outcomes
 from gpmi.policies import Policy, State
 from gpmi.policies.promises import Promises, account
 from gpmi.prior.data import MERGE_FROM, merges
@@ -30,6 +34,12 @@ from gpmi.types import Array, Mask, Observations
 # quarter of the others if that is more: then merging costs O(m^2) a value. Our choice, not tuned.
 LOOSE, LOOSE_SHARE = 16, 0.25
 
+# A gain is weighed by p^c, c = 1 + DEARER times the failures among the last LATELY queries of the policy that have an
+# outcome. With c = 1 alone a run whose best point lies at the edge of where nothing works goes on failing: a point
+# beyond the edge with p = 0.03 promises more than what is left inside. Tuned on the problems of
+# benchmarks/failures.py --tuning, with other seeds than those of its page.
+LATELY, DEARER = 10, 20.0
+
 
 @dataclass(frozen=True, eq=False)
 class Setting:
@@ -39,6 +49,11 @@ class Setting:
     priors: Priors
     seed: int
     trend: Trend | None = None  # oriented so that larger is better
+
+    @cached_property
+    def feasibility(self) -> Feasibility:
+        """What is learned of failures and constraints."""
+        return Feasibility(self.space.span, self.space.groups, self.seed)
 
     def anew(self) -> Setting:
         """The same, with nothing learned: for other values."""
@@ -64,6 +79,7 @@ class Model:
     anchor: Posterior  # of warp(y), given those, or the values that were merged last
     posterior: Posterior  # of warp(y), given all values; it extends the anchor
     members: tuple[Posterior, ...] = ()  # with fit="mcmc": `posterior` under each draw of the prior
+    outcomes: Outcomes | None = None  # where a trial has failed or constraints were measured
 
     @staticmethod
     def after(setting: Setting, observed: Observations, *known: Model | None) -> Model:
@@ -139,13 +155,46 @@ class Model:
         """The posteriors with equal weights whose mixture is the model's belief: the members, or the one posterior."""
         return self.members or (self.posterior,)
 
+    def given(self, outcomes: Outcomes | None) -> Model:
+        """The same model with what is known of failures and constraints; `self` if that is nothing new."""
+        known = self.outcomes
+        if outcomes is None or (known is not None and len(known.x) == len(outcomes.x)):
+            return self
+        return replace(self, outcomes=outcomes)
+
+    @cached_property
+    def chance(self) -> Chance | None:
+        """The probability of success at each point; None where nothing failed and no constraint was measured."""
+        return None if self.outcomes is None else self.setting.feasibility.chance(self.outcomes)
+
+    @cached_property
+    def proven(self) -> Mask:
+        """Which rows of the posterior are at points that succeed with p >= 1/2, and where no constraint was broken."""
+        rows = self.posterior.x
+        if self.chance is None or self.outcomes is None or len(rows) == 0:
+            return np.ones(len(rows), dtype=bool)
+        return self.chance.likely(rows) & self.outcomes.feasible_at(rows)
+
     @cached_property
     def recommended(self) -> Array:
         """The coordinates (d,) of the point of the space with the best posterior mean, observed or not.
 
         O(n m) on a finite set of m points, a multi-start climb elsewhere. Computed once.
+
+        Where trials have failed or constraints were measured it is a point that was told a value and is `proven`: a
+        better mean elsewhere may lie where nothing works. If no point is proven, it is the told one with the largest
+        probability of success.
         """
-        return best_mean(self.posterior, self.members, self.setting.space, self.setting.seed)
+        if self.chance is None or self.posterior.n == 0:
+            return best_mean(self.posterior, self.members, self.setting.space, self.setting.seed)
+        mu = np.mean([member.mu_at_observed for member in self.mixture], axis=0)
+        worth = np.where(self.proven, mu, -np.inf) if self.proven.any() else self.chance.log(self.posterior.x)
+        row: Array = self.posterior.x[first_best(worth)]
+        return row
+
+    def allowed(self, z: Array) -> Mask:
+        """Which of the points z (m, d) probably succeed; all where nothing failed and no constraint was measured."""
+        return np.ones(len(z), dtype=bool) if self.chance is None else self.chance.likely(z)
 
     def in_units_of_y(self, mu: float, sd: float) -> tuple[float, float]:
         """The median and half the width of the central 68 % of y, where warp(y) ~ N(mu, sd^2)."""
@@ -164,29 +213,26 @@ class Model:
 
 
 class Extensions:
-    """Posteriors of the values told, extended by failed and pending trials; remembered from one query to the next.
+    """Posteriors of the values told, extended by pending trials; remembered from one query to the next.
 
     A query that differs from the last by one more pending trial costs one extension, not as many as are pending.
     """
 
     def __init__(self) -> None:
-        self._last: dict[int, tuple[Posterior, list[tuple[int, float | None]], Posterior]] = {}
+        self._last: dict[int, tuple[Posterior, list[int], Posterior]] = {}
 
     def extend(self, member: int, told: Posterior, log: Log) -> Posterior:
-        """The posterior `told`, the member-th of its model, given failed trials at its worst value and pending ones.
+        """The posterior `told`, the member-th of its model, given the pending trials.
 
         A pending point counts as observed with its posterior mean: mu stays as it is, and var falls around the point,
         which pushes the next query away. O(n^2) for each trial.
         """
-        worst = float(told.observed.min()) if told.n else told.mean
-        steps: list[tuple[int, float | None]] = [(number, worst) for number in log.failed]
-        steps += [(number, None) for number in log.pending]
+        steps = log.pending
         start, done, posterior = self._last.get(member, (None, [], told))
         if start is not told or done != steps[: len(done)]:
             done, posterior = [], told
-        for number, value in steps[len(done) :]:
-            row = log.rows[number]
-            posterior = posterior.anticipate(row) if value is None else posterior.condition(row, np.array([value]))
+        for number in steps[len(done) :]:
+            posterior = posterior.anticipate(log.rows[number])
         self._last[member] = told, steps, posterior
         return posterior
 
@@ -194,31 +240,44 @@ class Extensions:
 def objective(
     model: Model, policy: Policy, log: Log, horizon: int | None, extensions: Extensions | None = None
 ) -> Objective:
-    """The policy's score, with failed and pending trials taken into account (`Extensions`)."""
+    """The policy's score, with pending trials taken into account (`Extensions`), and weighed by the chance of success.
+
+    What has failed is in the chance alone: no value of f is made up for it.
+    """
     extensions = extensions or Extensions()
 
     def of(member: int, told: Posterior) -> Objective:
         posterior = extensions.extend(member, told, log)
-        return Objective(posterior, policy, _state(model.setting.space, told, posterior, log, horizon))
+        return Objective(posterior, policy, _state(model, told, posterior, log, horizon), chance=model.chance)
 
     members = tuple(of(i, member) for i, member in enumerate(model.members, 1))
     return replace(of(0, model.posterior), members=members)
 
 
-def _state(space: Space, told: Posterior, posterior: Posterior, log: Log, horizon: int | None) -> State:
-    """The state for a policy: `told` is given the values told, `posterior` also failed and pending trials."""
-    chosen = log.chosen([*log.told, *log.failed, *log.pending])
-    size, dim = space.extent
+def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizon: int | None) -> State:
+    """The state for a policy: `told` is given the values told, `posterior` also pending trials.
+
+    The best values are those of points that work. Where there is none so far, the worst take their place: then any
+    point that works is an improvement.
+    """
+    chosen = log.chosen([*log.told, *log.pending])
+    size, dim = model.setting.space.extent
+    observed, means = (told.observed, told.mu_at_observed) if told.n else (np.empty(0), np.empty(0))
+    if model.outcomes is not None and told.n:
+        feasible, proven = model.outcomes.feasible, model.proven
+        observed = observed[feasible] if feasible.any() else observed.min(keepdims=True)
+        means = means[proven] if proven.any() else means.min(keepdims=True)
     return State(
-        t=int(chosen.sum()) + 1,
+        t=int(chosen.sum() + log.chosen(log.failed).sum()) + 1,
         gamma_hat=float(posterior.predictive_var[chosen].sum()),
         noise_var=posterior.noise_var,
-        best_observed=float(np.max(told.observed)) if told.n else posterior.mean,
-        best_mean=float(np.max(told.mu_at_observed)) if told.n else posterior.mean,
+        best_observed=float(np.max(observed)) if told.n else posterior.mean,
+        best_mean=float(np.max(means)) if told.n else posterior.mean,
         size=size,
         dim=dim,
         horizon=horizon,
         promises=promises(told, chosen[: told.count]),
+        caution=0.0 if model.outcomes is None else DEARER * log.failed_lately(LATELY),
     )
 
 

@@ -159,7 +159,7 @@ def by_policy(
     budget: int | None,
     repeats: bool,
 ) -> Suggestion:
-    """The policy's choice, given the model after everything told and the failed and pending trials of the log."""
+    """The policy's choice, given the model after everything told and the pending trials of the log."""
     setting = model.setting
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
@@ -200,7 +200,8 @@ def by_policy(
         "gamma_hat": scored.state.gamma_hat,
         "explored": not log.told or below > math.sqrt(scored.posterior.noise_var),
     }
-    return Suggestion(setting.space.decode(found.row), "policy", said, (*scored.posterior.events, *found.events))
+    events = (*scored.posterior.events, *found.events, *(() if model.chance is None else model.chance.events))
+    return Suggestion(setting.space.decode(found.row), "policy", said, events)
 
 
 def _is_known(row: Array, space: Space, log: Log, count: int | None = None) -> bool:

@@ -22,12 +22,13 @@ from gpmi.ledger.maxima import most_likely_better, spread_of_difference
 from gpmi.ledger.regret import Regret, drawn, repeats
 from gpmi.model import Model, Setting
 from gpmi.orientation import Orientation
+from gpmi.outcomes import Outcomes
 from gpmi.policies import EI, LogEI, State
 from gpmi.search.box import best_point
 from gpmi.search.objective import Objective
 from gpmi.search.screens import best_observed, screen_of
 from gpmi.space import Parameters, Space
-from gpmi.text import Line, aligned, ledger_lines
+from gpmi.text import Line, aligned, ledger_lines, tally
 from gpmi.trials import Origin, Trial
 from gpmi.types import Array, Event, Observations, Point
 
@@ -95,6 +96,8 @@ class Ledger:
 
     trials: tuple[Trial, ...]  # those told, in the order in which they were told
     observed: Observations  # their values with coordinates and noise
+    outcomes: Outcomes | None  # what is known of failures and constraints, if anything is
+    failures: tuple[Trial, ...]  # those that failed
     noted: tuple[tuple[int, Event], ...]  # events, each with the number of values that had been told
     orientation: Orientation
     setting: Setting
@@ -148,14 +151,17 @@ class Ledger:
     @one_blas_thread
     def model(self) -> Model:
         """The model after all values told, oriented so that larger is better."""
-        return Model.after(self.setting, self._oriented, *self.known)
+        return Model.after(self.setting, self._oriented, *self.known).given(self.outcomes)
 
     @one_blas_thread
     def model_after(self, t: int) -> Model:
         """The model after the first t values."""
         if not 1 <= t <= self.n:
             raise ValueError(f"t is {t}, but {self.n} values have been told; give a number between 1 and that")
-        return self.model if t == self.n else Model.after(self.setting, self._oriented.first(t))
+        if t == self.n:
+            return self.model
+        known = None if self.outcomes is None else self.outcomes.after(t)
+        return Model.after(self.setting, self._oriented.first(t)).given(known)
 
     # How far from the best
 
@@ -185,7 +191,8 @@ class Ledger:
         level, model = checks.probability("level", level), self.model
         if not model.warp.bends and not model.members:
             z = self.space.rows if self.space.rows is not None else screen_of(self.space, self.setting.seed)
-            if most_likely_better(model.posterior, z, model.recommended, eps) > 1.0 - level:
+            likely = z[model.allowed(z)]
+            if len(likely) and most_likely_better(model.posterior, likely, model.recommended, eps) > 1.0 - level:
                 return False
         return self.regret().probability_below(eps) >= level
 
@@ -257,6 +264,8 @@ class Ledger:
         best = float(posterior.mu(row)[0])
         state = State(noise_var=posterior.noise_var, best_observed=best, best_mean=best)
         z = self.space.rows if self.space.rows is not None else self._most_promising(posterior, state)
+        if self.model.chance is not None:  # in the feasible part; where that is empty nothing is to be had
+            z = np.concatenate([z[self.model.allowed(z)], row[None]])
         mu, var = moments_in_chunks(posterior, z)
         if not warp.bends:
             return float(EI("mean").score(mu, spread_of_difference(posterior, z, row), state).max())
@@ -272,7 +281,7 @@ class Ledger:
         """The point with the largest expected improvement, (1, d)."""
         assert isinstance(self.space, Parameters)
         screen = screen_of(self.space, self.setting.seed)
-        objective = Objective(posterior, LogEI("mean"), state)
+        objective = Objective(posterior, LogEI("mean"), state, chance=self.model.chance)
         rng = np.random.default_rng([self.setting.seed, self.n, 0, 2])
         known = best_observed(posterior)
         return best_point(objective, self.space, screen, objective(screen), known, rng).row[None]
@@ -287,12 +296,24 @@ class Ledger:
         chosen = [step.choice for step in self.steps if step.choice is not None]
         information = sum(step.information or 0.0 for step in self.steps)
         verdict = f"{self.calibration.verdict}: {self.calibration.reason}"
-        return ledger_lines(self.n, len(chosen), chosen.count("explored"), information, verdict)
+        lines = ledger_lines(self.n, len(chosen), chosen.count("explored"), information, verdict)
+        return lines if self.outcomes is None else [*lines, ("failures", self._setbacks())]
+
+    @property
+    def infeasible(self) -> int:
+        """How many of the values told came with a constraint that was broken."""
+        return sum(not trial.feasible for trial in self.trials)
+
+    def _setbacks(self) -> str:
+        """How many trials failed, and why, and how many broke a constraint."""
+        reasons = tally(trial.why for trial in self.failures if trial.why)
+        failed = f"{len(self.failures)} failed" + (f" ({reasons})" if reasons != "none" else "")
+        return f"{failed}, {self.infeasible} infeasible"
 
     def __str__(self) -> str:
         if not self.n:
             return "no value has been told"
-        values, information, calibration = self._lines()
+        values, information, calibration, *setbacks = self._lines()
         simple, cumulative = self.regret().in_words
         lock_in = self.lock_in
         return aligned(
@@ -304,5 +325,6 @@ class Ledger:
                 ("one more", f"is expected to bring at most {self.improvement:.3g}; the noise is {self.noise_sd:.3g}"),
                 calibration,
                 ("lock-in", "none" if lock_in is None else lock_in.reason),
+                *setbacks,
             ]
         )

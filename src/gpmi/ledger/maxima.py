@@ -6,6 +6,7 @@ of a screen; each draw is then continued to a function on the whole box (a path)
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -50,20 +51,23 @@ def draw_maxima(
     size: int,
     rng: np.random.Generator,
     seed: int = 0,  # of the screen
+    allowed: Callable[[Array], Mask] | None = None,  # which of some points (m, d) count
 ) -> Maxima:
-    """`size` joint draws of max f over the space and of f at `at`.
+    """`size` joint draws of max f over the space and of f at `at`; over its allowed points, and the first of `at`.
 
     On a finite set of m points, K of which may hold the maximum, it costs O(n^2 m + n K^2 + K^3 + size K^2). On a box
     m and K are those of the screen, and each round of the climb adds O(size (n + K)).
     """
     if space.rows is not None:
-        numbers = _most_plausible(posterior, space.rows)
+        rows = space.rows if allowed is None else space.rows[allowed(space.rows)]
+        numbers = _most_plausible(posterior, rows) if len(rows) else np.empty(0, dtype=np.intp)
         how = f"joint draws at the {len(numbers)} candidates that may hold the maximum"
         if len(numbers) > JOINT:
             numbers = numbers[:JOINT]
             how = f"joint draws at the {JOINT} candidates most likely to beat the best mean; a lower bound"
-        draws = posterior.sample(np.concatenate([at, space.rows[numbers]]), rng, size)
-        return Maxima(draws.max(axis=1), draws[:, : len(at)], how)
+        z = np.concatenate([at, rows[numbers]])
+        draws = posterior.sample(z, rng, size)
+        return Maxima(draws[:, _counted(z, allowed)].max(axis=1), draws[:, : len(at)], how)
     assert isinstance(space, Parameters)
     screen = screen_of(space, seed)
     frame = Frame.of(posterior, np.concatenate([at, screen[_most_plausible(posterior, screen)]]))
@@ -73,7 +77,7 @@ def draw_maxima(
     best, values = [], []
     for _ in range(groups):
         paths = frame.paths(-(-size // groups), rng, rough=groups > 1)
-        best.append(_maxima(paths, space))
+        best.append(_maxima(paths, space, allowed))
         values.append(paths.values[: len(at)].T)
     between = f"{_GROUPS} sets of {FEATURES} random features" if groups > 1 else "their conditional mean"
     how = f"posterior paths through {len(frame.z)} points, continued by {between} and climbed; a lower bound"
@@ -120,19 +124,33 @@ def spread_of_difference(posterior: Posterior, z: Array, row: Array) -> Array:
 # Maxima of functions drawn from a posterior
 
 
-def _maxima(paths: Paths, space: Parameters) -> Array:
+def _counted(z: Array, allowed: Callable[[Array], Mask] | None) -> Mask:
+    """Which of the points z (m, d) count for the maximum: those that are allowed, and the first."""
+    counted = np.ones(len(z), dtype=bool)
+    if allowed is not None:
+        counted[1:] = allowed(z[1:])
+    return counted
+
+
+def _maxima(paths: Paths, space: Parameters, allowed: Callable[[Array], Mask] | None = None) -> Array:
     """The largest value found on each path, by climbs from the points of z where the path is highest. (size,)"""
     values = paths.values.copy()  # (K, size)
+    values[~_counted(paths.z, allowed)] = -np.inf
     size = values.shape[1]
     best: Array = values.max(axis=0)
     unit = (paths.z - space.lo) / space.span
     starts = 1 if paths.features is None else _STARTS
     for _ in range(starts):
         first = values.argmax(axis=0)
-        z, value = _climb(paths, space, paths.z[first])
+        z, value = _climb(paths, space, paths.z[first], allowed)
         if space.combinations > 1:
-            moved, _ = best_levels(lambda z, which: paths(z, which)[0], space, z, value, _spread_levels)
-            z, value = _climb(paths, space, moved)
+
+            def along(z: Array, which: NDArray[np.intp]) -> Array:
+                on_path = paths(z, which)[0]
+                return on_path if allowed is None else np.where(allowed(z), on_path, -np.inf)
+
+            moved, _ = best_levels(along, space, z, value, _spread_levels)
+            z, value = _climb(paths, space, moved, allowed)
         best = np.maximum(best, value)
         for s in range(size if starts > 1 else 0):  # the next start shall not climb the same peak again
             near = ((unit - unit[first[s]]) ** 2).sum(axis=1) <= _APART**2 * unit.shape[1]
@@ -140,7 +158,9 @@ def _maxima(paths: Paths, space: Parameters) -> Array:
     return best
 
 
-def _climb(paths: Paths, space: Parameters, z: Array) -> tuple[Array, Array]:
+def _climb(
+    paths: Paths, space: Parameters, z: Array, allowed: Callable[[Array], Mask] | None = None
+) -> tuple[Array, Array]:
     """Local maxima of the paths over the continuous coordinates, path s from z_s, all of them in lockstep.
 
     Projected gradient steps in units of the kernel's reach. Their length comes from the last two gradients (Barzilai
@@ -157,7 +177,7 @@ def _climb(paths: Paths, space: Parameters, z: Array) -> tuple[Array, Array]:
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows ends at the bounds
             new = np.clip(z + (length[:, None] * metric) * gradient, space.lo, space.hi)
         new_value, new_gradient = paths(new, which)
-        better = new_value > value
+        better = new_value > value if allowed is None else (new_value > value) & allowed(new)
         step = new - z
         curvature = (step * (gradient - new_gradient)).sum(axis=1)
         squared = np.divide(step**2, metric, out=np.zeros_like(step), where=metric > 0.0).sum(axis=1)

@@ -72,7 +72,8 @@ def drawn(model: Model, queries: Array, rng: np.random.Generator) -> Regret:
     space, seed = model.setting.space, model.setting.seed
     at = np.concatenate([model.recommended[None], queries])
     size = -(-(DRAWS if space.rows is not None else PATHS) // len(model.mixture))
-    parts = [draw_maxima(posterior, space, at, size, rng, seed) for posterior in model.mixture]
+    allowed = None if model.chance is None else model.allowed
+    parts = [draw_maxima(posterior, space, at, size, rng, seed, allowed) for posterior in model.mixture]
     best = model.warp.inverse(np.concatenate([part.best for part in parts]))
     values = model.warp.inverse(np.concatenate([part.at for part in parts]))
     gaps = np.maximum(best[:, None] - values, 0.0)

@@ -80,9 +80,9 @@ def drawn_point(
     z = np.concatenate([screen, neighbours(space, known, rng)])
     value = draw(z)
     for width in WIDTHS:
-        near = neighbours(space, z[[first_best(value)]], rng, width)
+        near = neighbours(space, z[[first_best(objective.weighed(value, z))]], rng, width)
         z, value = np.concatenate([z, near]), np.append(value, draw(near))
-    return _best_of(objective, space, z, value, visited, barred)
+    return _best_of(objective, space, z, objective.weighed(value, z), visited, barred)
 
 
 def best_mean(

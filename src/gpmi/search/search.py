@@ -40,7 +40,7 @@ class Search:
     def best(
         self,
         objective: Objective,
-        told: Posterior,  # given the values told; the objective's posterior extends it by failed and pending points
+        told: Posterior,  # given the values told; the objective's posterior extends it by pending points
         anchor: Posterior,  # given the values that the prior was learned from; `told` extends it
         taken: Mapping[int, Array],  # the trials whose points may not be asked again: number -> coordinates
         rng: np.random.Generator,
@@ -98,7 +98,7 @@ class Search:
         if not Tracked.fits(posterior.n, len(rows)):
             self._tracked = self._extended = None
         elif posterior.nugget == 0.0 and not (
-            objective.members or (policy.grows_with_var and (prior_is_new or self._lazy_is_cheaper(told)))
+            objective.members or objective.chance is not None or (policy.grows_with_var and (prior_is_new or self._lazy_is_cheaper(told)))
         ):
             tracked = self._follow(rows, told, posterior)
         if posterior.nugget != self._nugget:  # with more noise variances are larger: old ones bound them no longer
@@ -134,7 +134,7 @@ class Search:
         if posterior is told:
             self._extended = self._tracked
             return self._tracked
-        extended = self._extended  # by the failed and pending trials of the last query
+        extended = self._extended  # by the pending trials of the last query
         if extended is None or extended.z is not z or not extended.extends_to(posterior):
             extended = self._tracked
         self._extended = extended.follow(posterior, at_once=at_once)

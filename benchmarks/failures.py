@@ -1,0 +1,192 @@
+"""Runs in which 40 % of the box crashes: how many queries fail, how good the best point is, and what is recommended.
+
+    python benchmarks/failures.py [--seeds 20] [--first 0] [--tuning] [--out docs/benchmarks/failures.md]
+
+Three problems (`PROBLEMS`), gpmi and Optuna's TPE, whose failed trials are pruned; gpmi also on the same functions
+without failures. `TUNING` are other problems: whatever was tuned was tuned on them, with other seeds. Optuna is needed
+for the comparison alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from problems import hartmann3, hartmann6, levy, styblinski_tang
+
+import gpmi
+from gpmi.tasks.functions import branin
+
+T, FIRST, SHARE = 60, 20, 0.4
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "failures.md"
+
+
+@dataclass(frozen=True)
+class Crashing:
+    """f on a box, which crashes where `danger` is above its quantile 1 - SHARE; both are functions of u in [0, 1]^d."""
+
+    name: str
+    dim: int
+    f: Callable[[Any], float]
+    danger: Callable[[Any], Any]  # (m, d) -> (m,)
+    maximum: float  # of f where it does not crash, and of f on the whole box
+    best: Any = None  # where that is, if the edge of the region goes through it
+
+    def limit(self) -> float:
+        """The level of danger at which it crashes: that of the maximiser, or the quantile over the box."""
+        if self.best is not None:
+            return float(self.danger(np.asarray(self.best)[None])[0]) + 1e-9
+        rng = np.random.default_rng(0)
+        return float(np.quantile(self.danger(rng.random((200_000, self.dim))), 1.0 - SHARE))
+
+    def share(self) -> float:
+        """How much of the box crashes."""
+        u = np.random.default_rng(1).random((200_000, self.dim))
+        return float(np.mean(self.danger(u) > self.limit()))
+
+
+def _branin(u: Any) -> float:
+    return float(branin(np.array([[15.0 * u[0] - 5.0, 15.0 * u[1]]]))[0])
+
+
+def _ball(centre: list[float]) -> Callable[[Any], Any]:
+    return lambda u: -((u - np.array(centre)) ** 2).sum(axis=1)
+
+
+def _slope(*weights: float) -> Callable[[Any], Any]:
+    return lambda u: u @ np.array(weights)
+
+
+H3, H6 = (0.114614, 0.555649, 0.852547), (0.20169, 0.150011, 0.476874, 0.275332, 0.311652, 0.6573)
+ST = (-2.903534 + 5.0) / 10.0  # where Styblinski-Tang is largest
+PROBLEMS = (
+    # One of the three maximisers of Branin lies in the ball; the ball of Hartmann-6 is far from the maximiser.
+    Crashing("Branin", 2, _branin, _ball([0.85, 0.45]), -0.397887),
+    Crashing("Hartmann-6", 6, hartmann6, _slope(1.0, 1.0, 0.0, 1.0, 0.5, 0.0), 3.322368),
+    # The edge of the region goes through the maximiser of Hartmann-3.
+    Crashing("Hartmann-3, edge", 3, hartmann3, _slope(-1.0, 0.3, 0.0965), 3.862780, H3),
+)
+TUNING = (
+    Crashing("Levy-2", 2, lambda u: levy(12.0 * u - 5.0), _ball([0.2, 0.8]), 0.0),
+    Crashing("Styblinski-Tang-4", 4, lambda u: styblinski_tang(10.0 * u - 5.0), _slope(1.0, 0.5, 1.0, 0.0), 156.664663),
+    Crashing(
+        "Styblinski-Tang-3, edge", 3, lambda u: styblinski_tang(10.0 * u - 5.0), _slope(-1.0, 0.88, 0.0), 117.498497,
+        (ST, ST, ST),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    problem: str
+    tool: str
+    seed: int
+    gap: float  # of the best value
+    late: float  # share of the queries after the first FIRST that failed
+    failed: int
+    infeasible: int | None  # whether the recommended point crashes; None for tools that recommend none
+    seconds: float
+
+
+def run(problem: Crashing, tool: str, seed: int) -> Run:
+    """One run of T queries."""
+    limit = problem.limit()
+    crashes: list[bool] = []
+    values: list[float] = []
+
+    def evaluate(u: Any) -> float | None:
+        crash = tool != "gpmi, no failures" and bool(problem.danger(np.asarray(u)[None])[0] > limit)
+        crashes.append(crash)
+        if crash:
+            return None
+        values.append(problem.f(np.asarray(u)))
+        return values[-1]
+
+    begin = time.perf_counter()
+    recommended = _optuna(problem, seed, evaluate) if tool == "Optuna TPE" else _gpmi(problem, seed, evaluate)
+    bad = None if recommended is None else int(problem.danger(recommended[None])[0] > limit)
+    late = float(np.mean(crashes[FIRST:]))
+    gap = problem.maximum - max(values, default=-np.inf)
+    return Run(problem.name, tool, seed, gap, late, sum(crashes), bad, time.perf_counter() - begin)
+
+
+def _gpmi(problem: Crashing, seed: int, evaluate: Callable[[Any], float | None]) -> Any:
+    opt = gpmi.Optimizer([(0.0, 1.0)] * problem.dim, budget=T, seed=seed)
+    for _ in range(T):
+        x = opt.ask()
+        y = evaluate(x)
+        opt.fail(x, why="crash") if y is None else opt.tell(x, y)
+    return opt.recommend()
+
+
+def _optuna(problem: Crashing, seed: int, evaluate: Callable[[Any], float | None]) -> None:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+    def objective(trial: Any) -> float:
+        y = evaluate(np.array([trial.suggest_float(f"x{j}", 0.0, 1.0) for j in range(problem.dim)]))
+        if y is None:
+            raise optuna.TrialPruned
+        return y
+
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+    study.optimize(objective, n_trials=T)
+
+
+def table(runs: list[Run]) -> str:
+    """Medians by problem and tool."""
+    lines = [
+        "| problem | tool | runs | median gap | quartiles | failed after the first 20 | failed in all | "
+        "recommended crashes |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for problem, tool in dict.fromkeys((run.problem, run.tool) for run in runs):
+        some = [run for run in runs if (run.problem, run.tool) == (problem, tool)]
+        low, middle, high = np.quantile([run.gap for run in some], [0.25, 0.5, 0.75])
+        late, failed = np.mean([run.late for run in some]), np.mean([run.failed for run in some])
+        bad = [run.infeasible for run in some if run.infeasible is not None]
+        lines.append(
+            f"| {problem} | {tool} | {len(some)} | {middle:.3g} | {low:.3g} to {high:.3g} | {late:.1%} | "
+            f"{failed:.1f} | {f'{sum(bad)} of {len(bad)}' if bad else '-'} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--tuning", action="store_true")
+    parser.add_argument("--tools", default="gpmi,gpmi, no failures,Optuna TPE".replace(", ", "; "))
+    parser.add_argument("--csv", type=Path, default=PAGE.with_suffix(".csv"))
+    arguments = parser.parse_args()
+    runs = []
+    for problem in TUNING if arguments.tuning else PROBLEMS:
+        print(f"{problem.name}: {problem.share():.1%} of the box crashes", flush=True)
+        for tool in _tools(arguments.tools):
+            for seed in range(arguments.first, arguments.first + arguments.seeds):
+                runs.append(run(problem, tool, seed))
+            print(table(runs[-arguments.seeds :]).splitlines()[-1], flush=True)
+    if arguments.tuning:
+        return
+    with arguments.csv.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(Run.__dataclass_fields__)
+        writer.writerows([*run.__dict__.values()] for run in runs)
+    print(f"\n{table(runs)}\n\n{platform.processor() or platform.machine()}, {time.strftime('%Y-%m-%d')}")
+
+
+def _tools(names: str) -> list[str]:
+    return [name.strip().replace("; ", ", ") for name in names.split(",")]
+
+
+if __name__ == "__main__":
+    main()
