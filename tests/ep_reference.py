@@ -17,7 +17,7 @@ import numpy as np
 from gpmi.gp.kernels import RBF, Kernel, Matern
 
 FILE = Path(__file__).with_name("ep_reference.json")
-CHAINS, WARM_UP, ROUNDS = 2000, 300, 1500
+CHAINS, WARM_UP, ROUNDS = 1000, 150, 500
 NU = 4.0
 
 
@@ -103,8 +103,9 @@ def sampled(data: DataSet, seed: int) -> dict[str, list[float]]:
             bad = at[log[at] <= level[at]]
             moving[:] = False
             moving[bad] = True
-            low[bad], high[bad] = np.where(angle[bad] < 0, angle[bad], low[bad]), np.where(
-                angle[bad] >= 0, angle[bad], high[bad]
+            low[bad], high[bad] = (
+                np.where(angle[bad] < 0, angle[bad], low[bad]),
+                np.where(angle[bad] >= 0, angle[bad], high[bad]),
             )
             angle[bad] = rng.uniform(low[bad], high[bad])
         f = new

@@ -54,7 +54,7 @@ class Feasibility:
         x, success = outcomes.x, outcomes.success
         if success.all():
             return [], ()
-        p, events = fit_point(len(x)), ()
+        p, events = fit_point(len(x)), tuple[Event, ...]()
         if success[:p].all():  # the first failure came later: the kernel is that of one more failure
             p = len(x)
         if p not in self._classes:

@@ -14,6 +14,7 @@ import numpy as np
 from gpmi.feasibility import Feasibility
 from gpmi.gp.chance import Chance
 from gpmi.gp.posterior import Posterior
+from gpmi.gp.student import normal_score
 from gpmi.gp.tracking import first_best
 from gpmi.gp.trend import Trend
 from gpmi.outcomes import Outcomes
@@ -21,6 +22,7 @@ from gpmi.policies import Policy, State
 from gpmi.policies.promises import Promises, account
 from gpmi.prior.data import MERGE_FROM, merges
 from gpmi.prior.fit import Prior
+from gpmi.prior.heavy import sites_of
 from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import Warp
 from gpmi.search.box import best_mean
@@ -28,7 +30,7 @@ from gpmi.search.objective import Objective
 from gpmi.space import Space
 from gpmi.text import aligned, rounded
 from gpmi.trials import Log
-from gpmi.types import Array, Mask, Observations
+from gpmi.types import Array, Event, Mask, Observations
 
 # Where values are merged, the rows that have come since are merged as well when there are this many of them, or a
 # quarter of the others if that is more: then merging costs O(m^2) a value. Our choice, not tuned.
@@ -80,6 +82,7 @@ class Model:
     posterior: Posterior  # of warp(y), given all values; it extends the anchor
     members: tuple[Posterior, ...] = ()  # with fit="mcmc": `posterior` under each draw of the prior
     outcomes: Outcomes | None = None  # where a trial has failed or constraints were measured
+    events: tuple[Event, ...] = ()  # of expectation propagation
 
     @staticmethod
     def after(setting: Setting, observed: Observations, *known: Model | None) -> Model:
@@ -102,6 +105,8 @@ class Model:
         if trend is not None and n:
             known = replace(known, y=known.y - trend(x))
         prior = setting.priors(setting.priors.point(n), known, known_mean=trend is not None)
+        if setting.priors.heavy:
+            return _robust(setting, prior, n, replace(observed, x=x))
 
         def given(prior: Prior, warp: Warp) -> Posterior:
             start = prior.posterior(trend)
@@ -115,8 +120,13 @@ class Model:
         return Model(setting, prior, n, posterior, posterior, members)
 
     def extended(self, observed: Observations) -> Model:
-        """The model after these values, the first n of which it has already, under the same prior. O(n^2) a value."""
+        """The model after these values, the first n of which it has already, under the same prior. O(n^2) a value.
+
+        Where the noise has heavy tails it is O(n^3).
+        """
         anchor, posterior, members = self.anchor, self.posterior, self.members
+        if self.setting.priors.heavy and len(observed) > self.n:  # a new value changes what the others are worth
+            return _robust(self.setting, self.prior, self.begin, observed)
         for s in range(self.n, len(observed)):
             if _is_crowded(posterior, observed, s):
                 anchor = posterior = posterior.compacted()
@@ -203,10 +213,28 @@ class Model:
         low, mid, high = self.warp.inverse(np.array([mu - sd, mu, mu + sd])).tolist()
         return mid, 0.5 * (high - low)
 
-    def foreseen(self) -> tuple[float, float, float]:
-        """mu and var at the last point as predicted just before its value, and the standardised residual. O(n)."""
+    def foreseen(self, before: Model, observed: Observations) -> tuple[float, float, float]:
+        """mu and var at the last of the values as predicted by `before`, and the standardised residual. O(n).
+
+        Where the noise has heavy tails the residual is the quantile of the normal law with the same probability.
+        """
+        if self.setting.priors.heavy:
+            last = observed.part(len(observed) - 1, len(observed))
+            (mu,), (var,) = before.posterior(last.x)
+            scale2 = float((before.prior.noise_var / last.repeats + last.noise_var)[0])
+            return float(mu), float(var), normal_score(float(last.y[0] - mu), float(var), scale2)
         mu, var, _, surprise = (float(part[-1]) for part in self.posterior.ahead)
         return mu, var, surprise
+
+
+def _robust(setting: Setting, prior: Prior, begin: int, observed: Observations) -> Model:
+    """The model whose noise is Student's t: its posterior is given sites, not the values. O(n^3) a round."""
+    start = prior.posterior(setting.trend)
+    if len(observed) == 0:
+        return Model(setting, prior, begin, start, start)
+    sites = sites_of(prior, observed, setting.trend)
+    posterior = start.condition(observed.x, sites.value, sites.noise)
+    return Model(setting, prior, begin, posterior, posterior, events=sites.events)
 
 
 # What a policy is asked
@@ -267,6 +295,8 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
         feasible, proven = model.outcomes.feasible, model.proven
         observed = observed[feasible] if feasible.any() else observed.min(keepdims=True)
         means = means[proven] if proven.any() else means.min(keepdims=True)
+    if model.setting.priors.heavy:  # the largest of these values may be an outlier
+        observed = means
     return State(
         t=int(chosen.sum() + log.chosen(log.failed).sum()) + 1,
         gamma_hat=float(posterior.predictive_var[chosen].sum()),

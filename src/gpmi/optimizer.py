@@ -72,6 +72,8 @@ class Optimizer(Words, Shown):
     repeats : whether a point of a finite set may be asked again. Under aim="find" it is only where f is noisy, or where
         no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
+    noise : the law of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that outliers
+        count little; noise_var is then its squared scale, half of its variance. A value costs O(n_obs^3).
 
     Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls. To pickle or
     copy it, wait until no other thread uses it.
@@ -102,6 +104,7 @@ class Optimizer(Words, Shown):
         goal: Goal = "max",
         mean: Callable[[Any], float] | None = None,
         x0: Any = None,
+        noise: Literal["normal", "student"] = "normal",
     ) -> None:
         self.space = Space.of(space)
         self.policy = of_aim(aim) if policy is None else checked_policy(policy)
@@ -114,7 +117,8 @@ class Optimizer(Words, Shown):
         checks.one_of("goal", goal, ("max", "min"))
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
-        priors = Priors(kernel, noise_var, fit, span=self.space.span, groups=self.space.groups, seed=self.seed)
+        where: dict[str, Any] = {"span": self.space.span, "groups": self.space.groups}
+        priors = Priors(kernel, noise_var, fit, **where, seed=self.seed, noise=noise)
         self.n_init = (
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )

@@ -37,7 +37,8 @@ class Outcomes:
     @property
     def feasible(self) -> Mask:
         """Which of the values told came with constraints that are all <= 0, (t,)."""
-        return np.all(self.constraints <= 0.0, axis=1)
+        feasible: Mask = np.all(self.constraints <= 0.0, axis=1)
+        return feasible
 
     def after(self, t: int) -> Outcomes:
         """Those up to the t-th value told."""

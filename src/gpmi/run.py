@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gpmi.checks import shown
+from gpmi.checks import one_of, positive, shown
+from gpmi.evaluation import failure_of, guarded
 from gpmi.frame import Shown
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
@@ -25,6 +26,9 @@ from gpmi.stopping import Rule, Stop, checked_rule, checked_stop
 from gpmi.text import Line, best_lines, point, tally
 from gpmi.trials import Trial
 from gpmi.types import Event, Point
+
+OnFailure: TypeAlias = Literal["raise", "learn"]
+SWITCH = 'with on_failure="learn" an evaluation without a value is a failed trial, and the run goes on'
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,6 +81,8 @@ class Result(Shown):
     def told_in_words(self) -> list[Line]:
         count = Counter(trial.status for trial in self.trials)
         others = [f"{count[status]} {status}" for status in ("failed", "rejected", "retracted") if count[status]]
+        infeasible = sum(trial.status == "told" and not trial.feasible for trial in self.trials)
+        others += [f"{infeasible} infeasible"] if infeasible else []
         evaluations = f"{len(self.trials) - count['rejected']}"
         return [
             *best_lines(self.goal, self.x, self.y),
@@ -105,6 +111,9 @@ def maximize(
     mean: Callable[[Any], float] | None = None,
     x0: Any = None,
     earlier: Iterable[Any] = (),
+    noise: Literal["normal", "student"] = "normal",
+    on_failure: OnFailure = "raise",
+    timeout: float | None = None,
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
 ) -> Result:
@@ -122,8 +131,11 @@ def maximize(
     at INFO and for each event at WARNING.
 
     If f raises, or returns something that is not a finite number, the exception is raised on with everything
-    evaluated so far in its attribute `result`. Ctrl-C ends the run and returns the result so far; while a point is
-    being chosen it must be pressed twice to act at once.
+    evaluated so far in its attribute `result`. With on_failure="learn" an exception, nan, an infinity or a time-out is
+    a failed trial with its reason in `Trial.why`, it counts in the budget, the run goes on, and the region is avoided
+    (`Optimizer.fail`). With `timeout` each evaluation runs in a process of its own, which is ended after so many
+    seconds; where the system cannot fork, f must be one that can be pickled. Ctrl-C ends the run and returns the result
+    so far; while a point is being chosen it must be pressed twice to act at once.
 
     Examples
     --------
@@ -134,9 +146,10 @@ def maximize(
     known, budget = _known(earlier), _needed(budget, stop)
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        budget=_with_known(budget, known), repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0,
+        budget=_with_known(budget, known), repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0, noise=noise,
     )  # fmt: skip
-    return holding(partial(_run, Job(f, budget, stop, on_trial, progress), make, known))
+    job = Job(f, budget, stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
+    return holding(partial(_run, job, make, known))
 
 
 def minimize(
@@ -156,6 +169,9 @@ def minimize(
     mean: Callable[[Any], float] | None = None,
     x0: Any = None,
     earlier: Iterable[Any] = (),
+    noise: Literal["normal", "student"] = "normal",
+    on_failure: OnFailure = "raise",
+    timeout: float | None = None,
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
 ) -> Result:
@@ -163,9 +179,10 @@ def minimize(
     known, budget = _known(earlier), _needed(budget, stop)
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        budget=_with_known(budget, known), repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0,
+        budget=_with_known(budget, known), repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0, noise=noise,
     )  # fmt: skip
-    return holding(partial(_run, Job(f, budget, stop, on_trial, progress), make, known))
+    job = Job(f, budget, stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
+    return holding(partial(_run, job, make, known))
 
 
 def _needed(budget: int | None, stop: Rule | None) -> int | None:
@@ -174,6 +191,14 @@ def _needed(budget: int | None, stop: Rule | None) -> int | None:
     elif budget is None:
         raise TypeError("budget is None; give the number of times f may be evaluated, or a rule to stop by")
     return budget
+
+
+def _learns(on_failure: Any) -> bool:
+    return one_of("on_failure", on_failure, ("raise", "learn")) == "learn"
+
+
+def _seconds(timeout: Any) -> float | None:
+    return None if timeout is None else positive("timeout", timeout)
 
 
 def _known(earlier: Any) -> list[Any]:
@@ -198,6 +223,12 @@ class Job(NamedTuple):
     stop: Rule | None
     on_trial: Callable[[Trial, Optimizer], Any] | None
     progress: bool
+    learns: bool = False  # from failures
+    timeout: float | None = None  # seconds of an evaluation
+
+    def evaluation(self) -> Callable[[Any], Any]:
+        """f as it is called."""
+        return guarded(self.f, learn=self.learns, timeout=self.timeout)
 
 
 def _run(job: Job, make: Callable[[], Optimizer], known: list[Any], interrupts: Interrupts) -> Result:
@@ -226,7 +257,7 @@ def _guarded(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Result:
     except KeyboardInterrupt:
         end = Stop("interrupted")
     except BaseException as error:
-        _attach(error, _closed(optimizer, Stop(f"error: {_words(error)}"), interrupts))
+        _attach(error, _closed(optimizer, Stop(f"error: {_words(error)}"), interrupts), job.learns)
         raise
     return _closed(optimizer, end, interrupts)
 
@@ -253,7 +284,7 @@ def _loop(job: Job, optimizer: Optimizer, report: Callable[[Trial], None], inter
             optimizer.ask()
         except SpaceExhausted:
             return Stop("space exhausted")
-        trial = _evaluate(job.f, optimizer.pending[-1], optimizer, interrupts)
+        trial = _evaluate(job, optimizer.pending[-1], optimizer, interrupts)
         report(trial)
         if job.on_trial is not None:
             interrupts.act()
@@ -266,9 +297,9 @@ def _loop(job: Job, optimizer: Optimizer, report: Callable[[Trial], None], inter
     return Stop("budget")
 
 
-def _evaluate(f: Callable[[Any], float], trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:
+def _evaluate(job: Job, trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:
     """One evaluation; f gets a copy of the point, so that it may change it. Once f has returned, y is told."""
-    values = held(f, optimizer.space.copy(trial.x))
+    values = held(job.evaluation(), optimizer.space.copy(trial.x))
     try:
         try:
             interrupts.patience = 1
@@ -278,18 +309,21 @@ def _evaluate(f: Callable[[Any], float], trial: Trial, optimizer: Optimizer, int
             interrupts.patience = None  # stored before any key can act again; see `gpmi.interrupts`
     finally:
         if values:
-            told = _tell(optimizer, trial, values[0])
+            told = _tell(optimizer, trial, values[0], job.learns)
     interrupts.patience = 2
     return told
 
 
-def _tell(optimizer: Optimizer, trial: Trial, y: Any) -> Trial:
+def _tell(optimizer: Optimizer, trial: Trial, y: Any, learns: bool) -> Trial:
+    failure = failure_of(y) if learns else None
+    if failure is not None:
+        return optimizer.fail(trial, failure.why)
     try:
         return optimizer.tell(trial, y)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may want other arguments
         where = f"f returned {y!r} at x = {trial.x!r}"
-        raise kind(f"{where}; it must return one finite number ({error})") from error
+        raise kind(f"{where}; it must return one finite number ({error}); {SWITCH}") from error
 
 
 def _closed(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
@@ -309,7 +343,7 @@ def _closed(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
     return replace(result, events=result.events + end.events)
 
 
-def _attach(error: BaseException, result: Result) -> None:
+def _attach(error: BaseException, result: Result, learns: bool = True) -> None:
     """Let the exception carry the result, past any rule of its class about attributes."""
     own: dict[str, Any] = vars(BaseException)["__dict__"].__get__(error)  # the class may hide its instances' dict
     own["result"] = result
@@ -318,6 +352,7 @@ def _attach(error: BaseException, result: Result) -> None:
     notes = own.get("__notes__")
     if notes is None or type(notes) is list:  # what else somebody has put there is left alone
         note = f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`"
+        note += "" if learns else f"; {SWITCH}"
         own["__notes__"] = [*(notes or ()), note]
 
 

@@ -11,8 +11,8 @@ from gpmi import checks
 from gpmi.belief import Believing, locked, logger
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.interrupts import uninterrupted
-from gpmi.space import Space
 from gpmi.outcomes import checked_constraints, checked_noise, checked_value
+from gpmi.space import Space
 from gpmi.trials import Origin, Trial, names_a_trial
 from gpmi.types import Point
 
@@ -35,10 +35,10 @@ class Words(Believing):
         """Replace the value of a trial by y: everything is then as if y had been told at first.
 
         The trial, given as itself or by its number, was told, failed or retracted. noise_var, repeats and constraints
-        stay what they were unless they are given. The model is computed anew, and with it the prior: O(n^3). What was said of trials
-        when they were chosen (`mu`, `sd`, `phi`, `gamma_hat`) stays in the log: it is what was believed then. The
-        `surprise` and `information` of this trial become None; `y_before` keeps the value that was told at first.
-        Points that are pending stay so: only the next `ask` knows y.
+        stay what they were unless they are given. The model is computed anew, and with it the prior: O(n^3). What was
+        said of trials when they were chosen (`mu`, `sd`, `phi`, `gamma_hat`) stays in the log: it is what was believed
+        then. The `surprise` and `information` of this trial become None; `y_before` keeps the value that was told at
+        first. Points that are pending stay so: only the next `ask` knows y.
         """
         remedy = "give a trial that was told, failed or retracted; a pending one is told"
         number = self._log.number_with(trial, ("told", "failed", "retracted"), remedy)
@@ -101,8 +101,8 @@ class Words(Believing):
         """Tell values that are known already, as those of an earlier run: each as by `tell`, in their order.
 
         An observation is (x, y), (x, y, noise_var), or a Trial, of which those with a value count, with their own
-        noise_var, repeats and constraints. The argument noise_var is added to that of each one: how far that run may be off. Nothing
-        is told if one of them is refused.
+        noise_var, repeats and constraints. The argument noise_var is added to that of each one: how far that run may be
+        off. Nothing is told if one of them is refused.
         """
         extra, _ = checked_noise(noise_var, 1)
         some = [one for one in observations if not isinstance(one, Trial) or one.status == "told"]

@@ -20,7 +20,7 @@ import numpy as np
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import invert, one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.types import Array, Event
+from gpmi.types import Array, Event, Mask
 
 # Our choices, not tuned.
 ROUNDS = 200  # at most. The data sets of the tests take 7 to 60
@@ -111,7 +111,9 @@ def expectation_propagation(
     tau, nu = (least.copy(), least * m) if sites is None else (1.0 / sites[1], sites[0] / sites[1])
     step, before, converged = _STEP, np.inf, False
     joint = _given(k, m, tau, nu)
-    for rounds in range(1, ROUNDS + 1):
+    rounds = 0
+    while rounds < ROUNDS and not converged:
+        rounds += 1
         free = 1.0 / np.maximum(1.0 / joint.var - tau, 1e-12 / prior)  # the variance of the cavity
         centre = free * (joint.mean / joint.var - nu)
         tilted = likelihood(centre, free)
@@ -122,9 +124,7 @@ def expectation_propagation(
         moved = np.abs(after.mean - joint.mean) / np.sqrt(prior)
         change = float(np.maximum(moved, np.abs(after_tau - tau) * joint.var).max()) / step
         tau, nu, joint = after_tau, after_nu, after
-        if change <= CLOSE:
-            converged = True
-            break
+        converged = change <= CLOSE
         step = max(_SMALLEST_STEP, 0.5 * step) if change > 0.95 * before else min(_STEP, 1.05 * step)
         before = change
     return _finished(k, tau, nu, joint, likelihood, rounds, converged)
@@ -147,7 +147,7 @@ def _finished(
     return Sites(nu / tau, 1.0 / tau, joint.mean, joint.var, evidence, by_k, rounds, converged)
 
 
-def probit(success: Array) -> Likelihood:
+def probit(success: Mask) -> Likelihood:
     """The likelihood p(success_i | f_i) = cdf(f_i), or cdf(-f_i) for a failure, of the standard normal; success (n,).
 
     With z = s mean / sqrt(1 + var), s = 1 or -1, and r = pdf(z) / cdf(z), the moments are mean + s var r / sqrt(1 +

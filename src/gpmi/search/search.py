@@ -98,7 +98,9 @@ class Search:
         if not Tracked.fits(posterior.n, len(rows)):
             self._tracked = self._extended = None
         elif posterior.nugget == 0.0 and not (
-            objective.members or objective.chance is not None or (policy.grows_with_var and (prior_is_new or self._lazy_is_cheaper(told)))
+            objective.members
+            or objective.chance is not None
+            or (policy.grows_with_var and (prior_is_new or self._lazy_is_cheaper(told)))
         ):
             tracked = self._follow(rows, told, posterior)
         if posterior.nugget != self._nugget:  # with more noise variances are larger: old ones bound them no longer
