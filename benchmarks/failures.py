@@ -71,7 +71,7 @@ PROBLEMS = (
     Crashing("Branin", 2, _branin, _ball([0.85, 0.45]), -0.397887),
     Crashing("Hartmann-6", 6, hartmann6, _slope(1.0, 1.0, 0.0, 1.0, 0.5, 0.0), 3.322368),
     # The edge of the region goes through the maximiser of Hartmann-3.
-    Crashing("Hartmann-3, edge", 3, hartmann3, _slope(-1.0, 0.3, 0.0965), 3.862780, H3),
+    Crashing("Hartmann-3, edge", 3, hartmann3, _slope(1.0, 1.0, 1.33), 3.862782, H3),
 )
 TUNING = (
     Crashing("Levy-2", 2, lambda u: levy(12.0 * u - 5.0), _ball([0.2, 0.8]), 0.0),

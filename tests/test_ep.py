@@ -70,7 +70,7 @@ def test_the_evidence_of_two_signs_is_that_of_an_orthant() -> None:
     k = np.array([[4.0, 3.0], [3.0, 4.0]])
     sites = expectation_propagation(k, np.zeros(2), probit(np.array([True, True])))
     exact = multivariate_normal(np.zeros(2), k + np.eye(2)).cdf(np.zeros(2))
-    assert sites.log_evidence == pytest.approx(np.log(exact), abs=2e-3)
+    assert sites.log_evidence == pytest.approx(np.log(exact), abs=5e-3)
 
 
 def test_the_sites_are_observations_of_a_posterior() -> None:
