@@ -53,7 +53,7 @@ class Crashing:
 
 
 def _branin(u: Any) -> float:
-    return float(branin(np.array([[15.0 * u[0] - 5.0, 15.0 * u[1]]]))[0])
+    return float(branin(np.array([15.0 * u[0] - 5.0, 15.0 * u[1]])))
 
 
 def _ball(centre: list[float]) -> Callable[[Any], Any]:

@@ -12,9 +12,10 @@ import numpy as np
 from gpmi import checks
 from gpmi.cube import far_apart
 from gpmi.gp.trend import Trend
-from gpmi.model import Extensions, Model, Setting, objective
+from gpmi.model import LATELY, Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
 from gpmi.policies import Find, Policy
+from gpmi.policies.policy import LOG_SAFE
 from gpmi.prior.schedule import Priors
 from gpmi.search.objective import Found, Objective
 from gpmi.search.screens import Barriers, Design
@@ -27,6 +28,11 @@ SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths 
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
+# While TOO_MANY of the policy's last LATELY queries have failed, of at least ENOUGH, no point is asked that succeeds with
+# a lower probability than SAFE as long as there are others: so about one query of ten fails in the long run. To weigh by
+# the probability is not enough where the best point lies at the edge of what works: all that is left to gain is there.
+# Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
+ENOUGH, TOO_MANY = 10, 2
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
@@ -140,6 +146,16 @@ def barriers(space: Space, log: Log) -> Barriers | None:
     return Barriers(at, np.where(soon[:, None], NEAR * space.span, core), core)
 
 
+def _with_unsafe(model: Model, log: Log, barred: Barriers | None) -> Barriers | None:
+    """The barriers, and where a query is not SAFE if too many have failed lately."""
+    chance = model.chance
+    failed, ended = log.failed_lately(LATELY)
+    if chance is None or ended < ENOUGH or failed < TOO_MANY:
+        return barred
+    none = np.empty((0, model.setting.space.dim))
+    return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < LOG_SAFE)
+
+
 def _places(space: Space, log: Log, most: int) -> int:
     """How many trials keep a distance from each other, counted up to `most`."""
     if len(log) < most or most == 0:
@@ -165,7 +181,7 @@ def by_policy(
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
     failed = {number: log.rows[number] for number in log.failed} if setting.space.rows is not None else {}
     rejected = {number: log.row(number) for number in log.rejected} if setting.space.rows is not None else {}
-    barred = barriers(setting.space, log) if setting.space.rows is None else None
+    barred = _with_unsafe(model, log, barriers(setting.space, log) if setting.space.rows is None else None)
 
     def best(policy: Policy, taken: Mapping[int, Array]) -> Choice:
         scored = objective(model, policy, log, horizon, extensions)

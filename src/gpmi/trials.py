@@ -231,11 +231,13 @@ class Log:
         values = np.array(limits).reshape(len(limits), -1 if limits else 0)
         return Outcomes(x, np.array([number in failed for number in ended], dtype=bool), values)
 
-    def failed_lately(self, count: int) -> int:
-        """How many of the policy's last `count` trials with an outcome failed. O(n)."""
+    def failed_lately(self, count: int) -> tuple[int, int]:
+        """How many of the policy's last `count` trials with an outcome failed, and how many these are. O(n)."""
+        if not self._failed:
+            return 0, 0
         ended = [trial for trial in self._trials.values() if trial.status in ("told", "failed")]
         last = sorted((t for t in ended if t.origin == "policy"), key=lambda trial: trial.order or 0)[-count:]
-        return sum(trial.status == "failed" for trial in last)
+        return sum(trial.status == "failed" for trial in last), len(last)
 
     def count_of_constraints(self, but: int | None = None) -> int | None:
         """How many constraints come with each value; None before the first, the trial `but` left out."""

@@ -5,8 +5,8 @@ site, that is each pair (value_i, noise_i), is such that the i-th marginal has t
 with p_i in the place of its site (Minka 2001; Opper and Winther 2000). The sites are observations with noise of their
 own, so the result is an ordinary `Posterior`, with its moments, gradients and draws.
 
-Notation, with n observations: tau = 1 / noise, nu = value / noise; S = diag(tau); B = I + S^1/2 K S^1/2. A cavity is a
-marginal without its own site.
+Notation, with n observations: tau = 1 / noise, nu = value / noise; S = diag(tau); K = R R^T; B = I + R^T S R. A cavity
+is a marginal without its own site.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from gpmi.gp.kernels import Kernel
-from gpmi.gp.linalg import invert, one_blas_thread
+from gpmi.gp.linalg import invert, one_blas_thread, semidefinite_root
 from gpmi.gp.posterior import Posterior
 from gpmi.types import Array, Event, Mask
 
@@ -66,30 +66,25 @@ class Sites:
 
 
 class _Joint(NamedTuple):
-    """The joint law of f given the sites."""
+    """The joint law of f given the sites; K = R R^T."""
 
     mean: Array  # (n,)
     var: Array  # (n,)
-    weights: Array  # (n,), (K + S^-1)^-1 (value - m)
-    precision: Array  # (n, n), (K + S^-1)^-1
+    inner: Array  # (n, r), R B^-1: the covariance is its product with R^T
     logdet: float  # of B
-    fit: float  # (value - m)^T weights
 
 
-def _given(k: Array, m: Array, tau: Array, nu: Array) -> _Joint:
-    """f ~ N(m, K) given sites. O(n^3)."""
-    root = np.sqrt(tau)
-    b = k * root * root[:, None]
+def _given(root: Array, m: Array, tau: Array, nu: Array) -> _Joint | None:
+    """f ~ N(m, K) given sites, of which some may have a negative precision; None if f then has no law. O(n r^2)."""
+    b = root.T @ (tau[:, None] * root)
     b[np.diag_indices(len(b))] += 1.0
-    solved = invert(b, np.empty((len(k), 0)))
-    assert solved is not None  # every eigenvalue of B is at least 1
+    solved = invert(b, (root.T @ (nu - tau * m))[:, None])
+    if solved is None:
+        return None
     lower = np.tril(solved.lower, -1)
-    precision = (lower + lower.T + np.diag(solved.lower.diagonal())) * root * root[:, None]
-    off = (nu - tau * m) / tau
-    weights = precision @ off
-    inner = k @ precision
-    var = np.maximum(k.diagonal() - np.einsum("ij,ij->i", inner, k), 1e-14 * k.diagonal())
-    return _Joint(m + k @ weights, var, weights, precision, solved.logdet, float(off @ weights))
+    inner = root @ (lower + lower.T + np.diag(solved.lower.diagonal()))
+    var = np.maximum(np.einsum("ij,ij->i", inner, root), 1e-14 * np.einsum("ij,ij->i", root, root))
+    return _Joint(m + root @ solved.solution[:, 0], var, inner, solved.logdet)
 
 
 @one_blas_thread
@@ -101,50 +96,74 @@ def expectation_propagation(
 ) -> Sites:
     """The sites of f ~ N(m, K) and a likelihood; all are updated at once, round by round. O(n^3) a round.
 
-    A site whose precision would be negative, as Student's t makes it for an outlier, gets the smallest precision and
-    the value with which the mean of its marginal is right.
+    A site may have a negative precision on the way, as Student's t gives it to an outlier: f is less certain with the
+    outlier than without. No observation has such noise. In the result it has next to none, and a value with which the
+    means of f are exactly what they were; the variances are then a little too small.
     """
     n, prior = len(m), k.diagonal()
     if n == 0:
         return Sites(m, m, m, m, 0.0, k, 0, True)
-    least = LEAST / prior
+    root, least = semidefinite_root(k), LEAST / prior
     tau, nu = (least.copy(), least * m) if sites is None else (1.0 / sites[1], sites[0] / sites[1])
-    step, before, converged = _STEP, np.inf, False
-    joint = _given(k, m, tau, nu)
-    rounds = 0
+    joint = _given(root, m, tau, nu)
+    assert joint is not None  # no precision is negative
+    step, before, rounds, converged = _STEP, np.inf, 0, False
     while rounds < ROUNDS and not converged:
         rounds += 1
-        free = 1.0 / np.maximum(1.0 / joint.var - tau, 1e-12 / prior)  # the variance of the cavity
-        centre = free * (joint.mean / joint.var - nu)
+        centre, free, whole = _cavities(joint, tau, nu, prior)
         tilted = likelihood(centre, free)
-        new_tau = np.maximum(1.0 / tilted.var - 1.0 / free, least)
-        new_nu = tilted.mean * (1.0 / free + new_tau) - centre / free
-        after_tau, after_nu = tau + step * (new_tau - tau), nu + step * (new_nu - nu)
-        after = _given(k, m, after_tau, after_nu)
-        moved = np.abs(after.mean - joint.mean) / np.sqrt(prior)
-        change = float(np.maximum(moved, np.abs(after_tau - tau) * joint.var).max()) / step
-        tau, nu, joint = after_tau, after_nu, after
-        converged = change <= CLOSE
+        to_tau = np.where(whole, 1.0 / tilted.var - 1.0 / free - tau, 0.0)
+        to_nu = np.where(whole, tilted.mean / tilted.var - centre / free - nu, 0.0)
+        after = _given(root, m, tau + step * to_tau, nu + step * to_nu)
+        if after is None:
+            step = 0.5 * step
+            continue
+        moved = np.abs(after.mean - joint.mean) / (step * np.sqrt(prior))
+        change = float(np.maximum(moved, np.abs(to_tau) * joint.var).max())
+        tau, nu, joint = tau + step * to_tau, nu + step * to_nu, after
+        converged = change <= CLOSE and bool(whole.all())
         step = max(_SMALLEST_STEP, 0.5 * step) if change > 0.95 * before else min(_STEP, 1.05 * step)
         before = change
-    return _finished(k, tau, nu, joint, likelihood, rounds, converged)
+    return _finished(root, m, tau, nu, joint, likelihood, least, rounds, converged)
+
+
+def _cavities(joint: _Joint, tau: Array, nu: Array, prior: Array) -> tuple[Array, Array, Mask]:
+    """The means and variances of the marginals without their sites, and which of them are laws at all."""
+    precision = 1.0 / joint.var - tau
+    whole: Mask = precision > 1e-9 / prior
+    free = 1.0 / np.where(whole, precision, 1.0 / prior)
+    return free * (joint.mean / joint.var - nu), free, whole
 
 
 def _finished(
-    k: Array, tau: Array, nu: Array, joint: _Joint, likelihood: Likelihood, rounds: int, converged: bool
+    root: Array,
+    m: Array,
+    tau: Array,
+    nu: Array,
+    joint: _Joint,
+    likelihood: Likelihood,
+    least: Array,
+    rounds: int,
+    converged: bool,
 ) -> Sites:
-    """The sites with their evidence: log Z = sum log z_i - sum log N(value_i; cavity, its var + noise_i)
-    + log N(value; m, K + S^-1), in which the terms with log noise_i cancel.
+    """The sites with their evidence. With the cavities N(c_i, v_i) and everything counted from m,
 
-    At the fixed point its derivative by K is that of the last term, with the sites as they are (Seeger 2005).
+    log Z = sum_i log z_i + 1/2 log(1 + tau_i v_i) + 1/2 (tau_i c_i^2 - 2 c_i nu_i - nu_i^2 v_i) / (1 + tau_i v_i)
+            - 1/2 log det B + 1/2 nu^T cov nu.
+
+    At the fixed point its derivative by K is that with the sites as they are: 1/2 (w w^T - S + S cov S), where w = nu
+    - S (mean - m) (Seeger 2005).
     """
-    free = 1.0 / np.maximum(1.0 / joint.var - tau, 1e-12 / k.diagonal())
-    centre = free * (joint.mean / joint.var - nu)
-    spread = 1.0 + tau * free
-    apart = 0.5 * np.log(spread) + 0.5 * tau * (centre - nu / tau) ** 2 / spread
-    evidence = float((likelihood(centre, free).log_z + apart).sum()) - 0.5 * joint.logdet - 0.5 * joint.fit
-    by_k = np.multiply.outer(joint.weights, joint.weights) - joint.precision
-    return Sites(nu / tau, 1.0 / tau, joint.mean, joint.var, evidence, by_k, rounds, converged)
+    centre, free, _ = _cavities(joint, tau, nu, np.einsum("ij,ij->i", root, root))
+    c, pull, spread = centre - m, nu - tau * m, np.maximum(1.0 + tau * free, 1e-12)
+    apart = 0.5 * np.log(spread) + 0.5 * (tau * c**2 - 2.0 * c * pull - pull**2 * free) / spread
+    evidence = float((likelihood(centre, free).log_z + apart).sum())
+    evidence += 0.5 * float(pull @ (joint.mean - m)) - 0.5 * joint.logdet
+    weights = pull - tau * (joint.mean - m)
+    precision = np.diag(tau) - tau[:, None] * (joint.inner @ root.T) * tau
+    noise = 1.0 / np.maximum(tau, least)
+    value, by_k = joint.mean + noise * weights, np.multiply.outer(weights, weights) - precision
+    return Sites(value, noise, joint.mean, joint.var, evidence, by_k, rounds, converged)
 
 
 def probit(success: Mask) -> Likelihood:

@@ -48,7 +48,10 @@ def best_point(
     """
     z = np.concatenate([screen, neighbours(space, known, rng), known])
     score = np.concatenate([screened, objective(z[len(screen) :])])
-    worth = score if barred is None else np.where(barred.holds(z), -np.inf, score)
+    held = np.zeros(len(z), dtype=bool) if barred is None else barred.holds(z)
+    if barred is not None and held.all():
+        held = barred.holds(z, core=True)
+    worth = np.where(held, -np.inf, score) if held.any() else score
     order = np.argsort(-worth, kind="stable")[: 20 * STARTS]
     chosen = far_apart((z - space.lo) / space.span, order, APART, STARTS)
     starts = z[chosen]

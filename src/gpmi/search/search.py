@@ -45,7 +45,7 @@ class Search:
         taken: Mapping[int, Array],  # the trials whose points may not be asked again: number -> coordinates
         rng: np.random.Generator,
         normals: np.random.Generator,  # for draws of f
-        barred: Barriers | None = None,  # where nothing may be asked, if the space is not searched row by row
+        barred: Barriers | None = None,  # where nothing may be asked; on a finite set its unsafe points alone count
     ) -> Found:
         """The best point under the objective. Exact on a finite set, where a tie goes to the lowest row.
 
@@ -56,7 +56,7 @@ class Search:
             self._lazy_searches = 0
         if self._space.rows is None:
             return self._best_point(objective, told, taken, rng, normals, barred)
-        return self._best_row(objective, told, taken, rng, normals)
+        return self._best_row(objective, told, taken, rng, normals, barred)
 
     def _best_point(
         self,
@@ -86,10 +86,14 @@ class Search:
         taken: Mapping[int, Array],
         rng: np.random.Generator,
         normals: np.random.Generator,
+        barred: Barriers | None,
     ) -> Found:
         rows, posterior, policy = self._space.rows, objective.posterior, objective.policy
         assert rows is not None and self._anchor is not None
         excluded = self._excluded(rows, taken)
+        if barred is not None and barred.unsafe is not None:
+            safe = barred.unsafe(rows) if excluded is None else excluded | barred.unsafe(rows)
+            excluded = excluded if safe.all() else safe
         if policy.joint:
             return drawn_row(objective, rows, excluded, rng, normals)
         tracked = None
