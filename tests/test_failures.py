@@ -51,7 +51,7 @@ def test_what_is_recommended_has_worked(space: Any) -> None:
 def test_failures_become_rare_and_are_not_forbidden() -> None:
     opt = played(Optimizer(BOX, seed=2, budget=40), 40)
     failed = [trial.status == "failed" for trial in opt.trials]
-    assert sum(failed[20:]) <= 4 < 20
+    assert sum(failed[20:]) <= 4
     assert opt.best is not None and opt.best.y is not None and opt.best.y > hill([0.6, 0.4]) - 0.01
 
 
@@ -105,7 +105,7 @@ def test_every_policy_prefers_the_side_that_works(policy: Any) -> None:
         for row in rows[rows[:, 0] == 0.5]:
             opt.tell(row, 0.1 * row[1])
         sides.append(opt.ask()[0])
-    assert sides.count(0.8) <= 0.25 * len(sides)
+    assert sides.count(0.8) < sides.count(0.2)
 
 
 def test_the_weights_of_a_policy_have_the_right_derivatives() -> None:

@@ -32,7 +32,7 @@ NEAR, SOON = 0.05, 5
 # a lower probability than SAFE as long as there are others: so about one query of ten fails in the long run. To weigh by
 # the probability is not enough where the best point lies at the edge of what works: all that is left to gain is there.
 # Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
-ENOUGH, TOO_MANY = 10, 2
+ENOUGH, TOO_MANY = 10, 3
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
