@@ -38,7 +38,7 @@ LOOSE, LOOSE_SHARE = 16, 0.25
 
 # The caution of a policy is DEARER times the failures among its last LATELY queries that have an outcome. Without it a
 # run whose best point lies at the edge of where nothing works goes on failing: a point beyond the edge with p = 0.03
-# promises more than what is left inside. Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than
+# promises more than what is left inside. Tuned on the problems of benchmarks/failures.py --tuning, other seeds than
 # those of its page.
 LATELY, DEARER = 20, 10.0
 
