@@ -28,10 +28,10 @@ SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths 
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
-# While TOO_MANY of the policy's last LATELY queries have failed, of at least ENOUGH, no point is asked that succeeds with
-# a lower probability than SAFE as long as there are others: so about one query of ten fails in the long run. To weigh by
-# the probability is not enough where the best point lies at the edge of what works: all that is left to gain is there.
-# Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
+# While TOO_MANY of the policy's last LATELY queries have failed, of at least ENOUGH, no point is asked that succeeds
+# with a lower probability than SAFE as long as there are others: so about one query of ten fails in the long run. To
+# weigh by the probability is not enough where the best point lies at the edge of what works: all that is left to gain
+# is there. Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
 ENOUGH, TOO_MANY = 10, 3
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
