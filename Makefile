@@ -5,7 +5,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-ledger bench-find bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-ledger bench-find bench-guard bench-tables bench-constraints bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,15 @@ mutants: .venv/.dev  ## check that tests notice a wrong value of every constant 
 
 bench-find: .venv/.dev  ## measure how often the best point is missed (half an hour; goes on where it stopped)
 	.venv/bin/python benchmarks/find.py --cores $(CORES)
+
+bench-guard: .venv/.dev  ## measure what the guard of aim="earn" does and costs (ten minutes; goes on where it stopped)
+	.venv/bin/python benchmarks/guard.py
+
+bench-tables: .venv-bench/.ready  ## measure the better rows left on sixteen real tables, next to the peers (hours; goes on where it stopped)
+	.venv-bench/bin/python benchmarks/tables.py
+
+bench-constraints: .venv-bench/.ready  ## compare constraints and conditions with the peers (half an hour; goes on where it stopped)
+	.venv-bench/bin/python benchmarks/constraints.py
 
 bench-paper: .venv/.dev  ## measure what a run of the paper costs, next to scikit-learn
 	.venv/bin/python benchmarks/paper_cost.py

@@ -303,7 +303,8 @@ def page(rows: list[dict[str, str]]) -> str:
         "",
         *lines_of(developed, DEVELOPED, tuple(ARMS), short=True),
         "",
-        "The mean share of better rows left on tables:",
+        "The mean share of better rows left on tables. The first line is that of now; the others are from before "
+        "columns of few numbers counted by rank and the worse half of y was compressed, as is LogEI's line above:",
         "",
         *table_lines(developed, tuple(ARMS)),
         "",

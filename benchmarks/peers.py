@@ -9,12 +9,12 @@ evaluated.
 
 from __future__ import annotations
 
-import hashlib
+import subprocess
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,11 +75,46 @@ def _plain(parameter: Real | Int | Choice, value: Any) -> Any:
     return round(clipped) if isinstance(parameter, Int) else float(clipped)
 
 
+class Opened:
+    """A peer without an initial design of its own, after n points of one (Sobol' or uniform), told all at once."""
+
+    def __init__(self, peer: Peer, space: Parameters, seed: int, n: int, *, sobol: bool = False) -> None:
+        rng = np.random.default_rng([2, seed])
+        unit = _sobol(space.unit_dim, n, seed) if sobol else rng.random((n, space.unit_dim))
+        self.peer, self.waiting = peer, [space.decode(row) for row in space.from_unit(unit)]
+        self.n, self.points, self.values = n, list[Point](), list[float]()
+
+    def tell(self, points: Sequence[Point], values: Sequence[float]) -> None:
+        if len(self.values) >= self.n:
+            self.peer.tell(points, values)
+            return
+        self.points += points
+        self.values += values
+        if len(self.values) == self.n:
+            self.peer.tell(self.points, self.values)
+
+    def ask(self) -> Point:
+        return self.waiting.pop(0) if self.waiting else self.peer.ask()
+
+
+def _sobol(d: int, n: int, seed: int) -> Array:
+    from scipy.stats import qmc
+
+    return qmc.Sobol(d, seed=seed).random(2 ** int(np.ceil(np.log2(n))))[:n]
+
+
+def opening(space: Parameters) -> int:
+    """How many points to begin with where a library leaves it to its user: 2 (d + 1), at most a third of 60."""
+    return min(20, 2 * (space.dim + 1))
+
+
 class Gpmi:
-    """gpmi with nothing set but the budget and the aim: that which the table was measured with."""
+    """gpmi with nothing set but the budget."""
+
+    aim: Literal["find", "earn"] = "find"
 
     def __init__(self, space: Parameters, seed: int, budget: int | None) -> None:
-        self.optimizer = gpmi.Optimizer(space, aim="earn", budget=budget, seed=seed)
+        self.optimizer = gpmi.Optimizer(space, aim=self.aim, budget=budget, seed=seed)
 
     def tell(self, points: Sequence[Point], values: Sequence[float]) -> None:
         for point, value in zip(points, values, strict=True):
@@ -87,6 +122,12 @@ class Gpmi:
 
     def ask(self) -> Point:
         return self.optimizer.ask()
+
+
+class GpmiEarn(Gpmi):
+    """gpmi with the other aim: every evaluation counts."""
+
+    aim = "earn"
 
 
 class Random:
@@ -103,7 +144,7 @@ class Random:
 
 
 class CmaEs:
-    """pycma on the relaxed cube, from the best point of the initial design with sigma 0.25, a generation at a time."""
+    """pycma on the relaxed cube, from the best point told first with sigma 0.25, a generation at a time."""
 
     def __init__(self, space: Parameters, seed: int, budget: int | None) -> None:
         import cma
@@ -401,6 +442,7 @@ Maker = Callable[[Parameters, int, int | None], Peer]  # of the space, the seed 
 # Cheap ones first: a partial table is then balanced. The distribution gives the version.
 PEERS: dict[str, tuple[Maker, str]] = {
     "gpmi": (Gpmi, "gpmi"),
+    "gpmi earn": (GpmiEarn, "gpmi"),
     "random": (Random, "numpy"),
     "CMA-ES": (CmaEs, "cma"),
     "Optuna TPE": (OptunaTpe, "optuna"),
@@ -413,14 +455,26 @@ PEERS: dict[str, tuple[Maker, str]] = {
     "Ax": (Ax, "ax-platform"),
     "HEBO": (Hebo, "hebo"),
 }
-SLOW = ("scikit-optimize", "Ax", "HEBO")
+OURS = ("gpmi", "gpmi earn")
+# The design of those that leave it to their user: BoTorch's and Emukit's examples draw a few points for each dimension,
+# bayesian-optimization takes five, CMA-ES one to start from. Each as (points for a space, whether they are Sobol').
+OPENINGS: dict[str, tuple[Callable[[Parameters], int], bool]] = {
+    "CMA-ES": (lambda space: 1, False),
+    "Emukit EI": (opening, False),
+    "bayesian-optimization": (lambda space: 5, False),
+    "BoTorch LogEI": (opening, True),
+    "BoTorch UCB": (opening, True),
+}
+CHEAP = ("gpmi", "gpmi earn", "random", "CMA-ES", "Optuna TPE", "Emukit EI", "Optuna GP")  # also with 200 evaluations
+SLOW = ("BoTorch LogEI", "BoTorch UCB", "scikit-optimize", "Ax", "HEBO")  # 30 s of CPU a run and more: three seeds
+HALF_SLOW = ("Emukit EI", "Optuna GP", *SLOW)  # the same with 200 evaluations
 # Beside .venv-bench, because HEBO's pins exclude the others'. There boosting-cancer differs by some 1e-4: nearly equal
 # splits of a tree are told apart by the last digit of NumPy's exponential. The other problems are the same.
 OWN_ENVIRONMENT = {"HEBO": ".venv-bench-hebo"}
 
 
-def make(name: str, space: Any, seed: int, budget: int | None = None) -> Peer:
-    """The peer, ready to be told the initial design; every source of randomness is seeded."""
+def make(name: str, space: Any, seed: int, budget: int | None = None, *, alone: bool = False) -> Peer:
+    """The peer, ready to be told an initial design or, `alone`, to be asked; every source of randomness is seeded."""
     import random
 
     random.seed(seed)
@@ -429,13 +483,19 @@ def make(name: str, space: Any, seed: int, budget: int | None = None) -> Peer:
     maker, _ = PEERS[name]
     made = gpmi.Space.of(space)
     assert isinstance(made, Parameters)
-    return maker(made, seed, budget)
+    peer = maker(made, seed, budget)
+    if alone and name in OPENINGS:
+        n, sobol = OPENINGS[name]
+        return Opened(peer, made, seed, n(made), sobol=sobol)
+    return peer
 
 
 def version(name: str) -> str:
-    """The peer's version; for gpmi the version and a digest of its source."""
-    number = metadata.version(PEERS[name][1])
-    if name != "gpmi":
-        return number
-    source = b"".join(path.read_bytes() for path in sorted(Path(gpmi.__file__).parent.rglob("*.py")))
-    return f"{number}+{hashlib.sha256(source).hexdigest()[:8]}"
+    """The peer's version; for gpmi the commit that last changed its source, marked if there are changes since."""
+    if name not in OURS:
+        return metadata.version(PEERS[name][1])
+    source = Path(gpmi.__file__).parent
+    git = ["git", "-C", str(source)]
+    commit = subprocess.run([*git, "log", "-1", "--format=%h", "--", "."], capture_output=True, text=True, check=True)
+    changed = subprocess.run([*git, "status", "--porcelain", "--", "."], capture_output=True, text=True, check=True)
+    return commit.stdout.strip() + (" and changes" if changed.stdout else "")

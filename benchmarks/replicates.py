@@ -60,7 +60,8 @@ def main() -> None:
         "",
         ". ".join(machine()) + ".",
         "",
-        "Values at 50 points of a box in three dimensions; the policy is GP-MI, which reads gamma_hat. `rows` are those of the model after all of it.",
+        "Values at 50 points of a box in three dimensions; the policy is GP-MI, which reads gamma_hat. "
+        "`rows` are those of the model after all of it.",
         "",
         "| prior | values | all told | first model | first ask | one more value and ask | rows |",
         "|---|---|---|---|---|---|---|",

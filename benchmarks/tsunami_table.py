@@ -2,6 +2,10 @@
 
     python benchmarks/tsunami_table.py [--points N] [--cores N]
 
+The rows are gathered in tsunami-anew.csv beside the table, which they replace when all of them are there. (The table
+that is committed is older: it has no run-up along the beach, and its sea is narrower.) After that learn the priors
+again, `python -m gpmi.tasks.priors`, remove the tsunamis' rows from docs/paper/runs.csv.gz and run `gpmi paper`.
+
 The design is a scrambled Sobol sequence, so that its first N points fill the space for any N. A simulation has a
 process with one thread; its row is appended when it is done, so the work can be stopped at any time and taken up again.
 A row does not depend on the order, or the number of cores. When all points are there the rows are put in order.
@@ -33,11 +37,15 @@ from gpmi.show.progress import progress_bar
 from gpmi.tasks import shallow_water, tsunami
 
 PATH = Path(tsunami.__file__).with_name(tsunami.TABLE)
+ANEW = PATH.with_name("tsunami-anew.csv")
 POINTS, SEED = 200, 2014
-RESULTS = ("run_up", "bare_run_up", "amplification", "time", "bare_time", "duration")
+RESULTS = (
+    *("run_up", "aside_run_up", "lowest_run_up", "bare_run_up", "amplification", "bare_amplification"),
+    *("time", "bare_time", "duration"),
+)
 COST = ("triangles", "steps")
 SETTINGS = tuple(tsunami.Settings.__dataclass_fields__)
-COLUMNS = ("point", *tsunami.SPACE, *RESULTS, *COST, *SETTINGS, "algorithm", "anuga")
+COLUMNS = ("point", *tsunami.SPACE, *RESULTS, "along", *COST, *SETTINGS, "algorithm", "anuga")
 Row = dict[str, str]
 
 
@@ -51,14 +59,15 @@ def design(points: int = POINTS) -> list[dict[str, float]]:
     ]
 
 
-def run(point: int, inputs: dict[str, float]) -> tuple[Row, float]:
+def run(point: int, inputs: dict[str, float], settings: tsunami.Settings | None = None) -> tuple[Row, float]:
     """A row of the table, and the CPU seconds it cost."""
     begin = time.process_time()
-    done = tsunami.simulate(**inputs)
+    done = tsunami.simulate(**inputs, settings=settings)
     row = {
         "point": str(point),
         **{name: f"{value:.6g}" for name, value in inputs.items()},
         **{name: f"{getattr(done, name):.6g}" for name in RESULTS},
+        "along": " ".join(f"{y:.5g}:{height:.5g}" for y, height in done.along),
         **{name: str(getattr(done, name)) for name in COST},
         **{name: f"{getattr(done.settings, name):g}" for name in SETTINGS},
         "algorithm": shallow_water.ALGORITHM,
@@ -75,7 +84,10 @@ def load(path: Path) -> dict[int, Row]:
     whole = text[: text.rfind("\n") + 1]
     if whole != text:
         write(path, whole)
-    return {int(row["point"]): row for row in csv.DictReader(io.StringIO(whole))}
+    reader = csv.DictReader(io.StringIO(whole))
+    if tuple(reader.fieldnames or ()) != COLUMNS:
+        raise ValueError(f"{path} has other columns than this script writes; give another --path")
+    return {int(row["point"]): row for row in reader}
 
 
 def lines(rows: Iterable[Row], header: bool) -> str:
@@ -106,7 +118,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, default=POINTS)
     parser.add_argument("--cores", type=int, default=1)
-    parser.add_argument("--path", type=Path, default=PATH)
+    parser.add_argument("--path", type=Path, default=ANEW)
     chosen = parser.parse_args()
     points = design(chosen.points)
     todo = [point for point in range(len(points)) if point not in load(chosen.path)]
@@ -134,6 +146,8 @@ def main() -> None:
     write(chosen.path, lines((rows[point] for point in sorted(rows)), header=True))
     if failed:
         sys.exit(f"{len(failed)} points failed: {failed}; run again to repeat them")
+    if chosen.path == ANEW and len(rows) >= POINTS:
+        ANEW.replace(PATH)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ def amplification(p: dict) -> float:
 
 
 result = gpmi.maximize(amplification, tsunami.SPACE, budget=budget, seed=0, progress=sys.stderr.isatty())
-print(f"worst of {len(result.trials)}: {result.y:.3f} times the run-up of the bare beach, at")
+print(f"worst of {len(result.trials)}: {result.y:.3f} times the run-up one radius of the island's foot aside, at")
 for name, value in result.x.items():
     print(f"  {name:12} {value:.4g}")
 gpmi.plots.run(result).savefig("tsunami.png", dpi=150)

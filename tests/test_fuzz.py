@@ -45,9 +45,10 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
 from gpmi.model import Model, objective
 from gpmi.policies import Policy
+from gpmi.replay import take_over
 from gpmi.search.objective import Objective
 from gpmi.suggestion import SAME
-from gpmi.trials import Log, Trial, take_over
+from gpmi.trials import Log, Trial
 from gpmi.types import FrozenPoint
 
 HISTORIES = os.environ.get("GPMI_HISTORIES")
@@ -183,7 +184,7 @@ def frames(draw: st.DrawFn) -> Place:
     }
     names = draw(st.lists(st.sampled_from(sorted(columns)), min_size=1, max_size=3, unique=True))
     rows = [{name: draw(columns[name]) for name in names} for _ in range(m)]
-    return Place(pd.DataFrame(rows), st.sampled_from(rows).map(dict), lambda x: type(x) is dict and x in rows)
+    return Place(pd.DataFrame(rows), st.sampled_from(rows).map(dict), lambda x: isinstance(x, dict) and x in rows)
 
 
 @st.composite

@@ -10,6 +10,7 @@ import pytest
 from gpmi import GPMI, LogEI, Optimizer, Reinvest, kernels
 from gpmi.model import Model, Setting
 from gpmi.orientation import MirroredNormals, Orientation
+from gpmi.prior import schedule
 from gpmi.prior.schedule import Priors
 from gpmi.space import Space
 from gpmi.types import Observations
@@ -144,3 +145,28 @@ def test_a_mirrored_posterior_is_that_of_minus_f(n: int) -> None:
     mirrored_mu, mirrored_var = posterior.mirrored()(z)
     np.testing.assert_array_equal(mirrored_mu, -mu)
     np.testing.assert_array_equal(mirrored_var, var)
+
+
+def test_a_bulk_load_costs_one_fit_and_replays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """128 values and more that are there before the first question are fitted at once, with a warp of their own."""
+    fits: list[int] = []
+    once = schedule.fit
+
+    def counted(setting: Any, x: Any, *given: Any, **named: Any) -> Any:
+        fits.append(len(x))
+        return once(setting, x, *given, **named)
+
+    monkeypatch.setattr(schedule, "fit", counted)
+    x = np.random.default_rng(0).random((200, 2))
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=0)
+    for row in x:
+        opt.tell(row, float(np.exp(np.sin(5.0 * row[0]) + row[1])))
+    first = opt.ask()
+    assert fits == [192]
+    again = Optimizer([(0.0, 1.0)] * 2, seed=0)
+    again.replay(opt.trials[:-1])
+    np.testing.assert_array_equal(again.ask(), first)
+    opt.tell(first, 0.0)
+    for _ in range(56):
+        opt.tell(opt.ask(), 0.0)
+    assert fits == [192, 192, 224, 256]  # the second is that of the replay; those after start from the one before

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpmi import GPMI, Optimizer, Posterior, Reinvest, kernels
+import gpmi.model
+from gpmi import GPMI, Optimizer, Posterior, Reinvest, Thompson, kernels
 from gpmi.gp.replicates import merge
 from gpmi.model import Model, Setting, promises
 from gpmi.prior import data as prior_data
@@ -281,6 +282,32 @@ def test_values_that_come_without_a_question_are_merged_as_well() -> None:
     for x, y in zip(values.x, values.y, strict=True):
         opt.tell(x, y)
     assert opt._foresight is not None and opt._foresight.n == 300 and opt._foresight.posterior.n < 30
+
+
+@pytest.mark.parametrize("prior", [GIVEN, {}, {"noise_var": 0.0}], ids=["given", "learned", "exact"])
+@pytest.mark.parametrize(("policy", "goal"), [(None, "max"), (GPMI(), "min"), (Thompson(), "min")])
+@pytest.mark.parametrize("space", [np.linspace(0.0, 1.0, 5)[:, None], [(0.0, 1.0)]], ids=["rows", "box"])
+def test_a_run_with_merged_rows_replays_at_every_moment(
+    space: Any, policy: Any, prior: dict[str, Any], goal: Any, monkeypatch: Any
+) -> None:
+    """With merging from 8 values on, replicates told beside what is asked, points pending, corrected and failed."""
+    monkeypatch.setattr(prior_data, "MERGE_FROM", 8)
+    monkeypatch.setattr(gpmi.model, "MERGE_FROM", 8)
+    monkeypatch.setattr(gpmi.model, "LOOSE", 3)
+    options: dict[str, Any] = {"policy": policy, "goal": goal, "seed": 1, "n_init": 2, **prior}
+    rng, opt = np.random.default_rng(0), Optimizer(space, **options)
+    for step in range(12):
+        again = Optimizer(space, **options).replay(opt.trials)
+        x = opt.ask()
+        np.testing.assert_array_equal(x, again.ask(), str(step))
+        opt.tell(x, float(np.sin(5.0 * x[0]) + 0.1 * rng.standard_normal()), repeats=1 + step % 2)
+        for place in (0.25, 0.75):
+            opt.tell([place], float(np.sin(5.0 * place) + 0.1 * rng.standard_normal()), noise_var=0.1 * (step % 3))
+        if step == 8:
+            opt.correct(5, 0.3)
+            opt.fail(opt.ask())
+    assert opt.model is not None and opt.model.posterior.replicates is not None
+    assert opt.model.posterior.n < opt.model.n == 36
 
 
 def test_only_runs_that_repeat_themselves_are_merged() -> None:

@@ -630,3 +630,49 @@ def spoil(point):
 
 def same(a, b):
     return a == b if isinstance(a, dict) else bool(np.array_equal(a, b))
+
+
+# Grids
+
+
+def geometric() -> pd.DataFrame:
+    rates, widths = np.meshgrid([1e-4, 1e-3, 1e-2, 1.0], [16, 32, 64])
+    frame = pd.DataFrame({"rate": rates.ravel(), "width": widths.ravel(), "kind": ["a", "b"] * 6})
+    return frame.assign(weight=np.random.default_rng(0).random(12))
+
+
+def test_an_evened_grid_has_ranks_and_the_same_points():
+    plain = Space.of(geometric().drop(columns="weight"))
+    even = plain.evened()
+    assert even.choices == plain.choices
+    np.testing.assert_array_equal(even.rows[:, 0], np.tile([0.0, 1.0, 2.0, 3.0], 3))
+    np.testing.assert_array_equal(even.rows[:, 1], np.repeat([0.0, 1.0, 2.0], 4))
+    np.testing.assert_array_equal(even.rows[:, 2:], plain.rows[:, 2:])
+    for plain_row, row in zip(plain.rows, even.rows, strict=True):
+        assert even.decode(row) == plain.decode(plain_row)
+        np.testing.assert_array_equal(even.encode(plain.decode(plain_row)), row)
+    np.testing.assert_array_equal(even.evened().rows, even.rows)
+
+
+def test_a_number_between_those_of_a_grid_is_not_among_the_candidates():
+    even = Space.of(geometric().drop(columns="weight")).evened()
+    for rate in (0.5, 2.0, 1e-5):
+        with pytest.raises(ValueError, match="not among the candidates"):
+            even.encode({"rate": rate, "width": 16, "kind": "a"})
+
+
+def test_many_different_numbers_and_arrays_keep_their_coordinates():
+    frame = pd.concat([geometric().assign(weight=np.random.default_rng(i).random(12)) for i in range(2)])
+    even = Space.of(frame).evened()
+    np.testing.assert_array_equal(even.rows[:, -1], frame["weight"])  # 24 numbers are no grid
+    array = geometric()[["rate", "width"]].to_numpy()
+    np.testing.assert_array_equal(Space.of(array).evened().rows, array)
+    box = Space.of([(0.0, 1.0)])
+    assert box.evened() is box
+
+
+def test_a_grid_is_evened_to_find_with_the_default_kernel_only():
+    frame = geometric()
+    assert Optimizer(frame).space.rows[3, 0] == 3.0
+    for options in ({"aim": "earn"}, {"kernel": kernels.RBF(0.3)}):
+        assert Optimizer(frame, **options).space.rows[3, 0] == 1.0

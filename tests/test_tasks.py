@@ -26,7 +26,7 @@ from gpmi.tasks import (
     priors,
     tsunami,
 )
-from gpmi.tasks.fixed import FIXED, grid, rough_mixture
+from gpmi.tasks.fixed import BY_COORDINATE, FIXED, Fixed, grid, rough_mixture
 from gpmi.tasks.generated import draw
 
 FUNCTIONS = {
@@ -264,18 +264,21 @@ def test_mackey_glass_is_the_same_on_every_machine() -> None:
 # The priors
 
 
-def test_leave_one_out_is_the_likelihood_of_each_value_given_the_others_and_has_the_right_gradient() -> None:
-    x, theta = rng(0).random((12, 2)), np.log([1.7, 0.4, 0.02])
+@pytest.mark.parametrize("scales", [0.4, (0.3, 0.8)], ids=["isotropic", "by coordinate"])
+def test_leave_one_out_is_the_likelihood_of_each_value_given_the_others_and_has_the_right_gradient(
+    scales: float | tuple[float, float],
+) -> None:
+    x, theta = rng(0).random((12, 2)), np.log([1.7, *np.atleast_1d(scales), 0.02])
     y = np.sin(5 * x[:, 0]) + x[:, 1]
     value, gradient = priors._leave_one_out(theta, x, y)
-    kernel, noise_var, want = kernels.RBF(lengthscale=0.4, variance=1.7), 0.02, 0.0
+    kernel, noise_var, want = kernels.RBF(lengthscale=scales, variance=1.7), 0.02, 0.0
     for i in range(12):
         others = np.arange(12) != i
         mu, var = gpmi.Posterior.prior(kernel, noise_var).condition(x[others], y[others])(x[i : i + 1])
         s = float(var[0]) + noise_var
         want -= 0.5 * (np.log(2 * np.pi * s) + float(y[i] - mu[0]) ** 2 / s)
     assert value == pytest.approx(want, rel=1e-10)
-    for j, step in enumerate(1e-6 * np.eye(3)):
+    for j, step in enumerate(1e-6 * np.eye(len(theta))):
         up, down = priors._leave_one_out(theta + step, x, y)[0], priors._leave_one_out(theta - step, x, y)[0]
         assert gradient[j] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-6)
 
@@ -283,19 +286,22 @@ def test_leave_one_out_is_the_likelihood_of_each_value_given_the_others_and_has_
 @pytest.mark.slow
 def test_the_table_of_priors_is_what_is_learned() -> None:
     table = json.loads((files("gpmi.tasks") / "priors.json").read_text())
-    assert set(table) == {source.name for source in FIXED}
+    assert set(table) == {source.name for source in (*FIXED, *BY_COORDINATE)}
+    for one, each in zip(FIXED, BY_COORDINATE, strict=True):
+        assert table[each.name]["log_likelihood_per_row"] >= table[one.name]["log_likelihood_per_row"] - 1e-3
     learned = priors.learn(*priors.half(TASKS["log-goldstein-price"].sample(rng())))
     assert learned == pytest.approx(table["log-goldstein-price"], rel=1e-3)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [source.name for source in FIXED])
-def test_no_neighbour_of_a_learned_prior_is_better_on_its_half(name: str) -> None:
-    task = TASKS[name].sample(rng())
+@pytest.mark.parametrize("source", [*FIXED, *BY_COORDINATE], ids=lambda source: source.name)
+def test_no_neighbour_of_a_learned_prior_is_better_on_its_half(source: Fixed) -> None:
+    task = source.sample(rng())
     x, y = priors.half(task)
     assert len(y) == len(task.values) // 2
-    best = np.log([task.kernel.variance, task.kernel.lengthscale, task.noise_var])
+    scales = np.atleast_1d(task.kernel.lengthscale)
+    best = np.log([task.kernel.variance, *scales, task.noise_var])
     value, _ = priors._leave_one_out(best, x, y)
-    low, high = np.array(priors._BOUNDS).T
-    for step in (*0.2 * np.eye(3), *-0.2 * np.eye(3)):
+    low, high = np.array(priors.bounds(len(scales))).T
+    for step in (*0.2 * np.eye(len(best)), *-0.2 * np.eye(len(best))):
         assert priors._leave_one_out(np.clip(best + step, low - 1e-9, high + 1e-9), x, y)[0] <= value + 1e-3 * len(y)

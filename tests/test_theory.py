@@ -585,3 +585,12 @@ def test_the_page_on_theory_runs_and_its_table_of_gamma_is_what_is_computed() ->
 def test_theory_is_a_submodule_that_importing_gpmi_does_not_load() -> None:
     code = "import sys, gpmi; assert 'gpmi.theory' not in sys.modules; from gpmi import theory; theory.c1(0.1)"
     subprocess.run([sys.executable, "-c", code + "; assert 'scipy.stats' not in sys.modules"], check=True)
+
+
+def test_the_bound_of_reinvest_is_on_the_mean_and_its_number_is_the_formula_s() -> None:
+    bound = theory.reinvest(12.0, 100, noise_var=0.02, size=40, variance=3.0)
+    c1 = 6.0 / np.log1p(150.0)
+    assert bound.value == pytest.approx(2 * np.sqrt(c1 * (2 + 2 * np.log(20)) * 100 * 12.0) + 0.02 * np.sqrt(3.0))
+    assert bound.status == "stands" and str(bound).startswith("Reinvest with its guard, stands: E[R_T] <= ")
+    with pytest.raises(ValueError, match="size is 1"):
+        theory.reinvest(1.0, 1, noise_var=0.1, size=1)

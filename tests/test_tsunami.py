@@ -24,6 +24,8 @@ import tsunami_table as script
 
 MIDDLE = {"island_slope": 0.1, "beach_slope": 0.1, "depth": 500.0, "distance": 1000.0, "omega": 0.05}
 ROWS = list(csv.DictReader(script.PATH.read_text().splitlines()))
+OLD = tsunami.Settings(beside=1.0)  # of the table, until it is simulated anew
+LIKE_NEW = [{**dict.fromkeys(script.COLUMNS, ""), **row} for row in ROWS[:3]]
 
 
 # The mesh
@@ -130,7 +132,13 @@ def test_simulating_says_nothing_and_leaves_nothing_behind(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = tsunami.simulate(**MIDDLE, settings=tsunami.Settings().refined(0.4))
-    assert done.amplification == done.run_up / done.bare_run_up > 0.5
+    assert done.bare_amplification == done.run_up / done.bare_run_up > 0.5
+    assert done.amplification == done.run_up / done.aside_run_up
+    y, along = np.array(done.along).T
+    foot = (500.0 + tsunami.CREST) / 0.1
+    assert np.all(np.diff(y) > 0.0) and y[0] < 0.1 * foot and y[-1] > 1.5 * foot
+    assert done.lowest_run_up == along.min() and along.min() <= done.aside_run_up <= along.max()
+    assert along[y < tsunami.CREST / 0.1].max() == pytest.approx(done.run_up, rel=1e-2)  # a strip's cells have no one y
     assert 0.0 < done.bare_time < done.duration and 0.0 < done.time < done.duration
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr() == ("", "")
@@ -163,9 +171,7 @@ def test_amplification_is_the_ratio_of_the_run_ups_and_they_come_before_the_end(
         assert float(row["amplification"]) == pytest.approx(ratio, rel=1e-5)
         assert float(row["bare_time"]) < float(row["duration"])
         assert float(row["time"]) < float(row["duration"])
-        assert [float(row[name]) for name in script.SETTINGS] == [
-            getattr(tsunami.Settings(), name) for name in script.SETTINGS
-        ]
+        assert [float(row[name]) for name in script.SETTINGS] == [getattr(OLD, name) for name in script.SETTINGS]
 
 
 @pytest.mark.slow
@@ -184,8 +190,8 @@ def test_the_table_agrees_with_linear_theory_by_another_solver_where_the_wave_do
 @pytest.mark.anuga
 def test_the_cheapest_row_simulated_again_is_the_same() -> None:
     row = min(ROWS, key=lambda row: int(row["triangles"]) * int(row["steps"]))
-    again, _ = script.run(int(row["point"]), {name: float(row[name]) for name in tsunami.SPACE})
-    assert float(again["amplification"]) == pytest.approx(float(row["amplification"]), rel=1e-3)
+    again, _ = script.run(int(row["point"]), {name: float(row[name]) for name in tsunami.SPACE}, OLD)
+    assert float(again["bare_amplification"]) == pytest.approx(float(row["amplification"]), rel=1e-3)
     assert float(again["run_up"]) == pytest.approx(float(row["run_up"]), rel=1e-3)
     assert again["triangles"] == row["triangles"]
 
@@ -199,23 +205,31 @@ def test_the_design_s_beginning_does_not_depend_on_its_length() -> None:
 
 def test_a_line_without_its_end_is_not_taken_for_a_result(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    script.append(path, ROWS[0])
-    script.append(path, ROWS[1])
+    script.append(path, LIKE_NEW[0])
+    script.append(path, LIKE_NEW[1])
     whole = path.read_text()
-    assert script.load(path) == {0: ROWS[0], 1: ROWS[1]}
-    path.write_text(whole + script.lines([ROWS[2]], header=False)[:40])
-    assert script.load(path) == {0: ROWS[0], 1: ROWS[1]}
-    script.append(path, ROWS[2])
-    assert list(script.load(path).values()) == ROWS[:3]
+    assert script.load(path) == {0: LIKE_NEW[0], 1: LIKE_NEW[1]}
+    path.write_text(whole + script.lines([LIKE_NEW[2]], header=False)[:40])
+    assert script.load(path) == {0: LIKE_NEW[0], 1: LIKE_NEW[1]}
+    script.append(path, LIKE_NEW[2])
+    assert list(script.load(path).values()) == LIKE_NEW
 
 
 def test_what_is_in_the_table_is_not_simulated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "t.csv"
-    for row in (ROWS[2], ROWS[0], ROWS[1]):
+    for row in (LIKE_NEW[2], LIKE_NEW[0], LIKE_NEW[1]):
         script.append(path, row)
     monkeypatch.setattr(sys, "argv", ["tsunami_table.py", "--points", "3", "--path", str(path)])
     script.main()  # which would take a minute if it simulated
-    assert path.read_text() == script.lines(ROWS[:3], header=True)
+    assert path.read_text() == script.lines(LIKE_NEW, header=True)
+
+
+def test_a_table_of_other_columns_is_not_continued(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(script.PATH.read_text())
+    if set(ROWS[0]) != set(script.COLUMNS):
+        with pytest.raises(ValueError, match="has other columns than this script writes; give another --path"):
+            script.load(path)
 
 
 # What is refused
@@ -247,14 +261,41 @@ def test_without_anuga_one_line_says_what_to_install(monkeypatch: pytest.MonkeyP
 
 
 def test_a_run_up_to_the_end_of_the_beach_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    flood = shallow_water.RunUp(height=50.0, time=1.0, triangles=1, steps=1)
+    flood = shallow_water.RunUp(50.0, 1.0, triangles=1, steps=1, y=np.zeros(1), along=np.full(1, 50.0))
     monkeypatch.setattr(shallow_water, "simulate", lambda *args, **kwargs: flood)
     with pytest.raises(RuntimeError, match=r"the water reached the end of the simulated beach, .* 'depth': 500.0"):
         tsunami.simulate(**MIDDLE)
 
 
+def test_amplification_divides_by_the_place_one_radius_of_the_foot_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    foot = (500.0 + tsunami.CREST) / 0.1
+    y, along = foot * np.array([0.1, 0.8, 1.2, 2.0]), np.array([4.0, 3.0, 2.0, 2.5])
+    runs = iter([shallow_water.RunUp(5.0, 1.0, 1, 1), shallow_water.RunUp(4.5, 1.0, 1, 1, y, along)])
+    monkeypatch.setattr(shallow_water, "simulate", lambda *args, **kwargs: next(runs))
+    done = tsunami.simulate(**MIDDLE)
+    assert done.aside_run_up == pytest.approx(2.5) and done.amplification == pytest.approx(4.5 / 2.5)
+    assert done.bare_amplification == pytest.approx(0.9) and done.lowest_run_up == 2.0
+    assert done.along[1] == (0.8 * foot, 3.0)
+
+
+@pytest.mark.anuga
+def test_the_run_up_along_a_plane_beach_is_the_same_everywhere() -> None:
+    x, y = np.linspace(-500.0, 1200.0, 35), np.array([0.0, 100.0, 250.0, 300.0])
+    done = shallow_water.simulate(
+        x,
+        y,
+        lambda x, y: np.maximum(-50.0, 0.1 * x - 100.0),
+        lambda x, y: x > 500.0,
+        beach=lambda x, y: (x > 500.0) & (y < 250.0),
+        incoming=lambda t: 0.5 / math.cosh(0.05 * t - 2.6) ** 2,
+        duration=150.0,
+    )
+    assert done.y.tolist() == [50.0, 175.0] and done.height > 0.5
+    assert done.along == pytest.approx(done.height, rel=0.02)
+
+
 def test_the_space_is_one_to_optimise_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    calm = shallow_water.RunUp(height=3.0, time=1.0, triangles=1, steps=1)
+    calm = shallow_water.RunUp(3.0, 1.0, triangles=1, steps=1, y=np.zeros(1), along=np.full(1, 3.0))
     monkeypatch.setattr(shallow_water, "simulate", lambda *args, **kwargs: calm)
     result = gpmi.maximize(lambda p: tsunami.simulate(**p).amplification, tsunami.SPACE, budget=3, seed=0)
     assert set(result.x) == set(tsunami.SPACE) and result.y == 1.0

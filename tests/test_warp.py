@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpmi
-from gpmi.prior.choice import choose_warp
+from gpmi.prior.choice import choose_warp, softened
 from gpmi.prior.criterion import Setting
 from gpmi.prior.unknowns import DEFAULT
 from gpmi.prior.warp import IDENTITY, Warp
@@ -187,3 +187,38 @@ def test_penalties_told_first_do_not_blind_the_model() -> None:
             opt.tell(x, -float(((x - best) ** 2).sum()))
         off.append(float(np.abs(opt.recommend() - best).max()))
     assert sum(distance < 0.01 for distance in off) >= 6, off  # 2 of 8 before transformations were considered so early
+
+
+# Finite sets under aim="find"
+
+
+@settings(max_examples=50, deadline=None)
+@given(y=st.lists(st.floats(-1e6, 1e6), min_size=8, max_size=40))
+def test_softened_leaves_the_better_half_and_draws_the_worse_one_in(y: list[float]) -> None:
+    values = np.array(y)
+    middle, best = float(np.median(values)), float(values.max())
+    warp = softened(values)
+    if best - middle <= 1e-10 * np.ptp(values):  # the better half is one value: it gives no unit
+        assert warp is IDENTITY
+        return
+    z, upper = warp(values) - warp(np.array([middle])), values >= middle
+    np.testing.assert_allclose(z[upper], values[upper] - middle, atol=1e-6)
+    # by hand: -u log(1 + (middle - y) / u) with u the distance from the middle to the best
+    unit = best - middle
+    np.testing.assert_allclose(z[~upper], -unit * np.log(1.0 + (middle - values[~upper]) / unit), rtol=1e-6, atol=1e-6)
+
+
+def test_y_is_softened_on_finite_sets_to_find_with_everything_learned() -> None:
+    rows = np.random.default_rng(0).random((40, 2))
+
+    def bends(space: object, goal: str = "max", **options: object) -> bool:
+        opt = gpmi.Optimizer(space, seed=0, goal=goal, **options)  # type: ignore[arg-type]
+        for _ in range(8):
+            x = opt.ask()
+            opt.tell(x, float(np.sum(x)))
+        return opt.warp.bends
+
+    assert bends(rows) and bends(rows, goal="min")
+    for options in ({"aim": "earn"}, {"policy": gpmi.LogEI()}, {"noise_var": 0.1}, {"kernel": gpmi.kernels.RBF(None)}):
+        assert not bends(rows, **options)
+    assert not bends([(0.0, 1.0)] * 2)

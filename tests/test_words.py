@@ -506,3 +506,10 @@ def test_nothing_is_printed_without_a_handler(capfd: Any) -> None:
         opt.tell([0.5], 1.0)
     assert opt.posterior is not None and opt.events and capfd.readouterr() == ("", "")
     assert any(isinstance(handler, logging.NullHandler) for handler in logging.getLogger("gpmi").handlers)
+
+
+def test_a_starting_point_beside_a_rejected_one_is_not_offered() -> None:
+    """Within a thousandth of the width it is the same point to whoever rejected it."""
+    opt = Optimizer([(0.0, 1.0)], x0=[[1e-100], [0.7]], seed=0)
+    opt.reject(np.array([0.0]))
+    assert opt.ask() == [0.7]

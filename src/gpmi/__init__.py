@@ -22,7 +22,7 @@ from gpmi.policies import (
     VarianceBonus,
 )
 from gpmi.run import Result, maximize, minimize
-from gpmi.space import Choice, Int, Real, Space, SpaceExhausted
+from gpmi.space import Choice, Forbidden, Int, Real, Space, SpaceExhausted
 from gpmi.trials import Trial
 from gpmi.types import Event
 
@@ -36,6 +36,7 @@ __all__ = [
     "Event",
     "Explore",
     "Find",
+    "Forbidden",
     "Guarantee",
     "Int",
     "LogEI",

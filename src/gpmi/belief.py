@@ -66,7 +66,8 @@ class Believing:
 
     def _believe(self) -> Model:
         """The model after everything told."""
-        model = Model.after(self._setting, self._observed(), self._foresight, self._model)
+        setting = self._setting.after(self._log.given)
+        model = Model.after(setting, self._observed(), self._foresight, self._model)
         self._model = model = model.given(self._log.outcomes)
         self._note(*model.prior.events)
         if model.warp.bends:

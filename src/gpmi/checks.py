@@ -16,6 +16,7 @@ from gpmi.types import Array
 # A whole number beyond this is no count of anything, and overflows NumPy's integers: 2^63 - 1.
 LARGEST_COUNT = 2**63 - 1
 LARGEST_SEED = 10**100  # NumPy's own seeds have 39 digits; a longer one than this nobody can copy. Our choice
+LARGEST = 1e100  # the largest |y|: y^2 = 1e200 leaves room for sums and products below the largest float, 1.8e308
 _SHOWN = 500  # characters of a value in a message, at most; our choice, not tuned
 
 
@@ -62,7 +63,9 @@ def variance(name: str, value: Any) -> float:
 
 def variances(name: str, value: Any, n: int, common: float) -> Array:
     """Finite variances (n,), 0 or larger: one for each value, one number for all, or `common` where it is None."""
-    given = np.asarray(common if value is None else value, dtype=float)
+    if value is None:
+        return np.full(n, common)
+    given = np.asarray(value, dtype=float)
     if given.shape not in ((), (n,)) or not np.all(np.isfinite(given) & (given >= 0.0)):
         raise ValueError(f"{name} is {shown(value)}; give one variance, 0 or larger, or one for each of {n} values")
     return np.full(n, given)
@@ -135,3 +138,22 @@ def writable_folder(name: str, value: Path, folder: Path) -> None:
         raise ValueError(
             f"{name} is {str(value)!r}, but {str(folder)!r} cannot be written to ({reason}); give another"
         ) from error
+
+
+def checked_noise(noise_var: Any, repeats: Any) -> tuple[float, int]:
+    """The known variance of a value, and of how many evaluations it is the mean."""
+    if type(noise_var) is float and noise_var == 0.0 and type(repeats) is int and repeats == 1:
+        return 0.0, 1
+    own = variance("noise_var", noise_var)
+    if own > LARGEST**2:
+        remedy = f"give a variance below {LARGEST**2:g}, in other units, or leave out a value that says nothing"
+        raise ValueError(f"noise_var is {noise_var!r}, too large to be computed with; {remedy}")
+    return own, whole("repeats", repeats, 1)
+
+
+def checked_value(y: Any) -> float:
+    """y as a finite number that is small enough to be squared."""
+    value = number("y", y, "give one finite number, or call fail(x) for an evaluation that has none")
+    if abs(value) > LARGEST:
+        raise ValueError(f"y is {y!r}, too large to be squared; give values below {LARGEST:g}, in other units")
+    return value

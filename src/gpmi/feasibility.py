@@ -41,12 +41,15 @@ class Feasibility:
         fresh._classes, fresh._priors, fresh._last = {}, [], None
         return fresh
 
-    def chance(self, outcomes: Outcomes) -> Chance:
-        """The probability of success after these outcomes. O(n^3)."""
+    def chance(self, outcomes: Outcomes, given: int = 0) -> Chance:
+        """The probability of success after these outcomes. O(n^3).
+
+        `given` values were told before the first point was asked, if they are many: see `Priors`.
+        """
         n = len(outcomes.x)
         if self._last is None or self._last[0] != n:
             conditions, events = self._failures(outcomes)
-            self._last = n, Chance((*conditions, *self._limits(outcomes)), events)
+            self._last = n, Chance((*conditions, *self._limits(outcomes, given)), events)
         return self._last[1]
 
     def _failures(self, outcomes: Outcomes) -> tuple[list[Condition], tuple[Event, ...]]:
@@ -68,7 +71,7 @@ class Feasibility:
         posterior = sites.posterior(classes.kernel, x, classes.mean)
         return [Condition(posterior)], (*events, *sites.events)
 
-    def _limits(self, outcomes: Outcomes) -> list[Condition]:
+    def _limits(self, outcomes: Outcomes, given: int) -> list[Condition]:
         """That each of the constraints is at most 0."""
         x, constraints = outcomes.told, outcomes.constraints
         while len(self._priors) < constraints.shape[1]:
@@ -79,7 +82,7 @@ class Feasibility:
             if len(values) == 0:
                 continue
             observed = Observations.of(x, np.ascontiguousarray(values))
-            prior = priors(priors.point(len(values)), observed)
+            prior = priors(priors.point(len(values)), observed, given=given)
             posterior = prior.posterior().condition_merged(x, prior.warp(observed.y))
             limit = float(prior.warp(np.zeros(1))[0])
             conditions.append(Condition(posterior, limit, -1.0, 0.0))

@@ -129,9 +129,9 @@ def _titles(space: Space) -> list[str]:
 
 
 def _values(x: Point, space: Space) -> list[Any]:
-    """The coordinates of a point, in the order of `_names`."""
+    """The coordinates of a point, in the order of `_names`; None for a parameter that is inactive."""
     assert isinstance(space, Parameters | Candidates)
-    return list(x.tolist()) if space.names is None else [x[name] for name in space.names]
+    return list(x.tolist()) if space.names is None else [x.get(name) for name in space.names]
 
 
 def _uniform(values: list[Any]) -> Any:

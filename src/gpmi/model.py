@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -20,10 +20,10 @@ from gpmi.gp.trend import Trend
 from gpmi.outcomes import Outcomes
 from gpmi.policies import Policy, State
 from gpmi.policies.promises import Promises, account
-from gpmi.prior.data import MERGE_FROM, merges
+from gpmi.prior.data import MERGE_FROM, merges, warped
 from gpmi.prior.fit import Prior
 from gpmi.prior.heavy import sites_of
-from gpmi.prior.schedule import Priors
+from gpmi.prior.schedule import BULK, Priors
 from gpmi.prior.warp import Warp
 from gpmi.search.box import best_mean
 from gpmi.search.objective import Objective
@@ -45,12 +45,21 @@ LATELY, DEARER = 20, 10.0
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What a model depends on besides the values: the space, the schedule of priors, the seed, a known mean of y."""
+    """What a model depends on besides the values: the space, the schedule of priors, the seed, what is known."""
 
     space: Space
     priors: Priors
     seed: int
-    trend: Trend | None = None  # oriented so that larger is better
+    trend: Trend | None = None  # a known mean of y, oriented so that larger is better
+    given: int = 0  # how many values were told before the first point was asked, if they are many: see `Priors`
+
+    def after(self, given: int) -> Setting:
+        """The same, with this number of values told before the first point was asked."""
+        if given < BULK:
+            return self
+        later = replace(self, given=given)
+        vars(later)["feasibility"] = self.feasibility  # what was learned stays
+        return later
 
     @cached_property
     def feasibility(self) -> Feasibility:
@@ -60,6 +69,13 @@ class Setting:
     def anew(self) -> Setting:
         """The same, with nothing learned: for other values."""
         return replace(self, priors=self.priors.anew())
+
+    def off_trend(self, observed: Observations) -> Observations:
+        """The observations minus the known mean: what the prior is learned from. O(n) evaluations of the mean."""
+        known = replace(observed, x=observed.x.reshape(len(observed), self.space.dim))
+        if self.trend is None or len(observed) == 0:
+            return known
+        return replace(known, y=known.y - self.trend(known.x))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,23 +116,13 @@ class Model:
     def _learned(setting: Setting, observed: Observations) -> Model:
         """The model whose prior is learned from all of these values."""
         n, trend = len(observed), setting.trend
-        x = observed.x.reshape(n, setting.space.dim)
-        known = replace(observed, x=x)
-        if trend is not None and n:
-            known = replace(known, y=known.y - trend(x))
-        prior = setting.priors(setting.priors.point(n), known, known_mean=trend is not None)
+        known = setting.off_trend(observed)
+        prior = setting.priors(setting.priors.point(n), known, known_mean=trend is not None, given=setting.given)
         if setting.priors.heavy:
-            return _robust(setting, prior, n, replace(observed, x=x))
-
-        def given(prior: Prior, warp: Warp) -> Posterior:
-            start = prior.posterior(trend)
-            if n == 0:
-                return start
-            y, noise = warp(observed.y), _noise(observed, prior.noise_var, warp)
-            return start.condition_merged(x, y, noise) if merges(observed) else start.condition(x, y, noise)
-
-        posterior = given(prior, prior.warp)
-        members = tuple(given(sample, prior.warp) for sample in prior.samples)
+            return _robust(setting, prior, n, replace(observed, x=known.x))
+        modelled = warped(replace(observed, x=known.x), prior.warp)
+        posterior = conditioned(prior.posterior(trend), modelled)
+        members = tuple(conditioned(sample.posterior(trend), modelled) for sample in prior.samples)
         return Model(setting, prior, n, posterior, posterior, members)
 
     def extended(self, observed: Observations) -> Model:
@@ -131,10 +137,9 @@ class Model:
             if _is_crowded(posterior, observed, s):
                 anchor = posterior = posterior.compacted()
                 members = tuple(member.compacted() for member in members)
-            one = observed.part(s, s + 1)
-            z, noises = self.prior.warp(one.y), partial(_noise, one, warp=self.prior.warp)
-            posterior = posterior.condition(one.x[0], z, noises(self.prior.noise_var))
-            members = tuple(member.condition(one.x[0], z, noises(member.noise_var)) for member in members)
+            one = warped(observed.part(s, s + 1), self.prior.warp)
+            posterior = posterior.condition(one.x[0], one.y, noise_of(one, posterior.noise_var))
+            members = tuple(member.condition(one.x[0], one.y, noise_of(one, member.noise_var)) for member in members)
         return (
             self if posterior is self.posterior else replace(self, anchor=anchor, posterior=posterior, members=members)
         )
@@ -175,7 +180,8 @@ class Model:
     @cached_property
     def chance(self) -> Chance | None:
         """The probability of success at each point; None where nothing failed and no constraint was measured."""
-        return None if self.outcomes is None else self.setting.feasibility.chance(self.outcomes)
+        setting = self.setting
+        return None if self.outcomes is None else setting.feasibility.chance(self.outcomes, setting.given)
 
     @cached_property
     def proven(self) -> Mask:
@@ -327,15 +333,21 @@ def _is_crowded(posterior: Posterior, observed: Observations, n: int) -> bool:
     return posterior.n - merged.rows >= max(LOOSE, LOOSE_SHARE * merged.rows)
 
 
-def _noise(observed: Observations, common: float, warp: Warp) -> Array | None:
-    """The variance of the noise of each of the values warp(y), (n,); None if it is the common one everywhere.
+def noise_of(observed: Observations, common: float) -> Array | None:
+    """The variance of the noise of each value, (n,): common / repeats plus its own; None if all have the common one."""
+    return None if observed.plain else common / observed.repeats + observed.noise_var
 
-    It is common / repeats plus the value's own variance, which a transformation multiplies by its squared slope at y.
+
+def conditioned(start: Posterior, observed: Observations, factor: float = 1.0) -> Posterior:
+    """The posterior `start`, without observations, given these. Values at equal points are merged if there are many.
+
+    `factor` multiplies the variances that the values have of their own; that of `start` is taken as it is.
     """
-    if observed.plain:
-        return None
-    own = observed.noise_var * np.exp(2.0 * warp.log_slope(observed.y)) if warp.bends else observed.noise_var
-    return common / observed.repeats + own
+    if len(observed) == 0:
+        return start
+    scaled = observed if factor == 1.0 else replace(observed, noise_var=factor * observed.noise_var)
+    condition = start.condition_merged if merges(observed) else start.condition
+    return condition(observed.x, observed.y, noise_of(scaled, start.noise_var))
 
 
 def information_of(var: float, noise_var: float) -> float:

@@ -16,6 +16,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.belief import locked
+from gpmi.checks import checked_noise, checked_value
 from gpmi.frame import Shown
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
@@ -24,12 +25,12 @@ from gpmi.interrupts import uninterrupted
 from gpmi.ledger.account import Ledger
 from gpmi.model import Model, Setting
 from gpmi.orientation import Goal, Orientation
-from gpmi.outcomes import checked_constraints, checked_noise, checked_value, checked_why
+from gpmi.outcomes import checked_constraints, checked_why
 from gpmi.policies import Aim, Policy, of_aim
 from gpmi.policies.policy import checked_policy
 from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import IDENTITY, Warp
-from gpmi.replay import checked_trial, take_over
+from gpmi.replay import checked_trials, take_over
 from gpmi.search.screens import Design
 from gpmi.search.search import Search
 from gpmi.space import Space, SpaceExhausted
@@ -67,11 +68,13 @@ class Optimizer(Words, Shown):
         prior, and otherwise a few points more than there are parameters.
     budget : how many evaluations there will be in all; a hint to the policy, not a limit.
     mean : a function of a point that is known to be near f, its prior mean: the model is that of f minus it. Then y is
-        not transformed. It must be quick, as it is evaluated at every point that is looked at.
+        not transformed. It must be quick, as it is evaluated at every point that is looked at, and also be a number at
+        points of the box that break a constraint.
     x0 : points to ask first, one or a list of them. They count as part of the initial design.
     repeats : whether a point of a finite set may be asked again. Under aim="find" it is only where f is noisy, or where
         no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
+    constraints : texts such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
     noise : the law of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that outliers
         count little; noise_var is then its squared scale, half of its variance. A value costs O(n_obs^3).
 
@@ -104,21 +107,21 @@ class Optimizer(Words, Shown):
         goal: Goal = "max",
         mean: Callable[[Any], float] | None = None,
         x0: Any = None,
+        constraints: Any = None,
         noise: Literal["normal", "student"] = "normal",
     ) -> None:
-        self.space = Space.of(space)
+        made, finding = Space.of(space).constrained(constraints), policy is None and aim == "find" and kernel is None
+        self.space = made = made.evened() if finding else made  # how finite sets are modelled depends on the aim
         self.policy = of_aim(aim) if policy is None else checked_policy(policy)
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
-        self.seed = (
-            int(np.random.SeedSequence().generate_state(1)[0])
-            if seed is None
-            else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
-        )
+        drawn = int(np.random.SeedSequence().generate_state(1)[0])
+        self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
         checks.one_of("goal", goal, ("max", "min"))
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
-        where: dict[str, Any] = {"span": self.space.span, "groups": self.space.groups}
-        priors = Priors(kernel, noise_var, fit, **where, seed=self.seed, noise=noise)
+        soften = finding and made.rows is not None
+        where: dict[str, Any] = {"span": made.span, "groups": made.groups, "seed": self.seed}
+        priors = Priors(kernel, noise_var, fit, **where, soften=soften, noise=noise)
         self.n_init = (
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
@@ -129,6 +132,7 @@ class Optimizer(Words, Shown):
         self._start = starting_points(x0, self.space)
         self._search = Search(self.space, self.seed, repeats=self.repeats)
         self._design = Design(self.space, self.seed, cover=policy is None and aim == "find")
+        self._events.update(dict.fromkeys(self.space.events, 0))
 
     # What the user does
 
@@ -169,14 +173,11 @@ class Optimizer(Words, Shown):
         Gaussian process of its own, with a learned prior, and what a policy expects is multiplied by the probability
         that all hold. With every value there must be the same number of them.
         """
-        if names_a_trial(x):
-            x = self._pending_number(x)
-        else:
-            self.space.encode(x)
+        number = self._pending_number(x) if names_a_trial(x) else self._meant(x)
         value, noise = checked_value(y), checked_noise(noise_var, repeats)
         limits = checked_constraints(constraints, self._log.count_of_constraints())
         with one_blas_thread:
-            return self._tell(x, value, *noise, limits)
+            return self._tell(x, number, value, *noise, limits)
 
     @locked
     def fail(self, x: Point | Trial | int, why: str | None = None) -> Trial:
@@ -219,7 +220,7 @@ class Optimizer(Words, Shown):
         With the same seed and arguments the next `ask` is what that run would have asked next. Values told to pending
         trials afterwards are compared with the model of now.
         """
-        checked = [checked_trial(trial) for trial in trials]
+        checked = checked_trials(trials, self._log.count_of_constraints())
         placed = [replace(trial, x=self.space.frozen(self.space.canonical(trial.x))) for trial in checked]
         rows = [self.space.encode(trial.x) for trial in placed]
         uninterrupted(lambda: take_over(self._log, placed, rows))
@@ -246,11 +247,10 @@ class Optimizer(Words, Shown):
 
         One at which a constraint was broken does not count.
         """
-        told = self._log.told
-        feasible = np.array([self._log[number].feasible for number in told], dtype=bool)
-        if not feasible.any():
-            return None
-        return self._log[told[int(np.argmax(np.where(feasible, self._values(), -np.inf)))]]
+        told, values = self._log.told, self._values()
+        if self._log.count_of_constraints():
+            values = np.where([self._log[number].feasible for number in told], values, -np.inf)
+        return None if not told or values.max() == -np.inf else self._log[told[int(np.argmax(values))]]
 
     @property
     @locked
@@ -302,7 +302,7 @@ class Optimizer(Words, Shown):
             failures=tuple(self._log[number] for number in self._log.failed),
             noted=tuple((told, event) for event, told in self._events.items()),
             orientation=self._orientation,
-            setting=self._setting,
+            setting=self._setting.after(self._log.given),
             known=(self._foresight, self._model),
             memory=self._memory,
         )
@@ -348,7 +348,9 @@ class Optimizer(Words, Shown):
     def _ask_one(self) -> Point:
         with one_blas_thread:
             log = self._log
-            first = from_start(self._start, log) or from_design(self._design, self._setting, log, self.n_init)
+            first = from_start(self._start, self.space, log) or from_design(
+                self._design, self._setting, log, self.n_init
+            )
             next_one = first or self._chosen()
         trial: Trial = uninterrupted(lambda: self._add(next_one.x, next_one.origin, **next_one.said))
         return self.space.copy(trial.x)

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from gpmi import checks
+from gpmi.checks import LARGEST
 from gpmi.gp.replicates import places_of
 from gpmi.text import shortened
 from gpmi.types import Array, Mask
 
-LARGEST = 1e100  # the largest |y|: y^2 = 1e200 leaves room for sums and products below the largest float, 1.8e308
 REASON = 200  # characters of the reason of a failure that are kept: our choice, a line or two
 
 
@@ -54,23 +54,6 @@ class Outcomes:
         np.add.at(sums, place[m:], self.constraints)
         good: Mask = np.all(sums[place[:m]] <= 0.0, axis=1)
         return good
-
-
-def checked_value(y: Any) -> float:
-    """y as a finite number that is small enough to be squared."""
-    value = checks.number("y", y, "give one finite number, or call fail(x) for an evaluation that has none")
-    if abs(value) > LARGEST:
-        raise ValueError(f"y is {y!r}, too large to be squared; give values below {LARGEST:g}, in other units")
-    return value
-
-
-def checked_noise(noise_var: Any, repeats: Any) -> tuple[float, int]:
-    """The known variance of a value, and of how many evaluations it is the mean."""
-    variance = checks.variance("noise_var", noise_var)
-    if variance > LARGEST**2:
-        remedy = f"give a variance below {LARGEST**2:g}, in other units, or leave out a value that says nothing"
-        raise ValueError(f"noise_var is {noise_var!r}, too large to be computed with; {remedy}")
-    return variance, checks.whole("repeats", repeats, 1)
 
 
 def checked_constraints(constraints: Any, count: int | None) -> tuple[float, ...]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
 from gpmi import checks
-from gpmi.outcomes import checked_constraints, checked_noise, checked_value, checked_why
+from gpmi.checks import checked_noise, checked_value
+from gpmi.outcomes import checked_constraints, checked_why
 from gpmi.trials import Log, Origin, Status, Trial
 from gpmi.types import Array
 
-SAID = ("mu", "sd", "phi", "gamma_hat", "explored", "surprise", "information", "asked")  # kept when a run is replayed
+SAID = (  # kept when a run is replayed
+    *("mu", "sd", "phi", "gamma_hat", "explored", "charge", "zeta", "surprise", "information", "asked"),
+)
 
 
 def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
@@ -40,7 +43,16 @@ def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
             log.correct(numbers[i], trial.y, trial.noise_var, trial.repeats, trial.constraints)
 
 
-def checked_trial(trial: Any) -> Trial:
+def checked_trials(trials: Iterable[Any], count: int | None) -> list[Trial]:
+    """The trials of another run; with every value `count` constraints, or as many as with the first of them."""
+    checked = [_checked(trial) for trial in trials]
+    for trial in checked:
+        if trial.status == "told":
+            count = len(checked_constraints(trial.constraints, count))
+    return checked
+
+
+def _checked(trial: Any) -> Trial:
     """A trial of another run: what the log goes by is checked, but its point; what a model said is taken as it is."""
     if not isinstance(trial, Trial):
         raise TypeError(f"trials has {trial!r}; give the trials of a Result or an Optimizer")

@@ -17,7 +17,7 @@ from gpmi.frame import Shown
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
 from gpmi.interrupts import Interrupts, held, holding
-from gpmi.ledger import Ledger
+from gpmi.ledger import Ledger, alarms
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim, Policy
 from gpmi.prior.warp import IDENTITY, Warp
@@ -53,9 +53,11 @@ class Result(Shown):
         """The result of a run so far; without what a model says if it fails, or if `model` is False."""
         best, recommended, posterior, ledger = optimizer.best, None, None, None
         failure: tuple[Event, ...] = ()
+        alarm: tuple[Event, ...] = ()
         if best is not None and model:
             try:
                 recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
+                alarm = alarms(ledger)
             except Exception as error:  # the evaluations must come out, whatever the model says
                 failure = (Event("no recommendation", f"the model failed: {_words(error)}"),)
         elif best is not None:
@@ -66,7 +68,7 @@ class Result(Shown):
             recommended=recommended,
             trials=tuple(trial for trial in optimizer.trials if trial.status != "pending"),
             reason=reason,
-            events=optimizer.events + failure,  # those of the last model included
+            events=optimizer.events + alarm + failure,  # those of the last model included
             goal=optimizer.goal,
             seed=optimizer.seed,
             space=optimizer.space,
@@ -116,6 +118,7 @@ def maximize(
     timeout: float | None = None,
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
+    constraints: Any = None,
 ) -> Result:
     """Evaluate f at `budget` points of the space, chosen one after the other, to find its maximum.
 
@@ -143,13 +146,12 @@ def maximize(
     >>> abs(float(r.x[0]) - 0.3) < 0.01, r.reason
     (True, 'budget')
     """
-    known, budget = _known(earlier), _needed(budget, stop)
+    job = Job(f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        budget=_with_known(budget, known), repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0, noise=noise,
+        repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0, constraints=constraints, noise=noise,
     )  # fmt: skip
-    job = Job(f, budget, stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
-    return holding(partial(_run, job, make, known))
+    return holding(partial(_run, job, make, earlier))
 
 
 def minimize(
@@ -174,15 +176,15 @@ def minimize(
     timeout: float | None = None,
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
+    constraints: Any = None,
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
-    known, budget = _known(earlier), _needed(budget, stop)
+    job = Job(f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        budget=_with_known(budget, known), repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0, noise=noise,
+        repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0, constraints=constraints, noise=noise,
     )  # fmt: skip
-    job = Job(f, budget, stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
-    return holding(partial(_run, job, make, known))
+    return holding(partial(_run, job, make, earlier))
 
 
 def _needed(budget: int | None, stop: Rule | None) -> int | None:
@@ -231,13 +233,18 @@ class Job(NamedTuple):
         return guarded(self.f, learn=self.learns, timeout=self.timeout)
 
 
-def _run(job: Job, make: Callable[[], Optimizer], known: list[Any], interrupts: Interrupts) -> Result:
+def _run(job: Job, make: Callable[..., Optimizer], earlier: Any, interrupts: Interrupts) -> Result:
     """A run from its beginning, with the arguments refused that are wrong. A key waits until the optimizer is made."""
-    optimizer = make()
+    known = _known(earlier)
+    optimizer = make(budget=_with_known(job.budget, known))
     if not callable(job.f):
         raise TypeError(f"f is {job.f!r}; give a function of one point")
     if job.on_trial is not None and not callable(job.on_trial):
         raise TypeError(f"on_trial is {shown(job.on_trial)}; give a function of a trial and the optimizer")
+    if any(isinstance(one, Trial) and one.constraints for one in known):
+        raise ValueError(
+            "earlier has constraints measured beside y, but f returns y alone; use an Optimizer"
+        )
     if known:
         optimizer.tell_all(known)
     return _guarded(job, optimizer, interrupts)

@@ -158,7 +158,11 @@ class PhiBelow(Rule):
 
 @dataclass(frozen=True)
 class RegretBelow(Rule):
-    """Stop when the simple regret max f - f(recommended) is at most eps, in units of y, with probability `level`."""
+    """Stop when the simple regret max f - f(recommended) is at most eps, in units of y, with probability `level`.
+
+    Never under a verdict "over-confident" or "too early to say" of the ledger's calibration. On a box, and where the
+    prior is learned, it looks after 16, 20, 24, 28, 32, 40, ... values only, four times in each doubling.
+    """
 
     eps: float
     level: float = 0.95
@@ -168,14 +172,14 @@ class RegretBelow(Rule):
         checks.probability("level", self.level)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        ledger = _once_chosen(optimizer)
+        ledger = _at_a_look(optimizer)
         below = ledger is not None and ledger.is_below(self.eps, self.level)
         return Stop(f"regret below {self.eps:g}") if below else None
 
 
 @dataclass(frozen=True)
 class RegretBelowNoise(Rule):
-    """Stop when the simple regret is at most the sd of the noise with probability `level`.
+    """Stop when the simple regret is at most the sd of the noise with probability `level`: when `RegretBelow` would.
 
     Where the noise is below 1e-4 prior sd, which draws of the regret do not resolve, that takes its place.
     """
@@ -186,14 +190,17 @@ class RegretBelowNoise(Rule):
         checks.probability("level", self.level)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        ledger = _once_chosen(optimizer)
+        ledger = _at_a_look(optimizer)
         below = ledger is not None and ledger.is_below(ledger.floor, self.level)
         return Stop(f"regret below the noise, {ledger.floor:.3g}") if ledger is not None and below else None
 
 
 @dataclass(frozen=True)
 class ImprovementBelow(Rule):
-    """Stop when max over x of E[(f(x) - f(recommended))^+] is below the price of one evaluation, in units of y."""
+    """Stop when max over x of E[(f(x) - f(recommended))^+] is below the price of one evaluation, in units of y.
+
+    Never under a verdict "over-confident" or "too early to say" of the ledger's calibration.
+    """
 
     price: float
 
@@ -202,7 +209,7 @@ class ImprovementBelow(Rule):
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
         ledger = _once_chosen(optimizer)
-        below = ledger is not None and ledger.improvement < self.price
+        below = ledger is not None and ledger.improvement < self.price and ledger.doubt is None
         return Stop(f"expected improvement below {self.price:g}") if below else None
 
 
@@ -236,3 +243,11 @@ def _once_chosen(optimizer: Optimizer) -> Ledger | None:
     """The ledger once a point that the policy chose was told, else None: a model of the initial design says little."""
     ledger = optimizer.ledger
     return ledger if any(trial.origin == "policy" for trial in ledger.trials) else None
+
+
+def _at_a_look(optimizer: Optimizer) -> Ledger | None:
+    """The ledger where a rule about the regret looks at it: not after every value where it costs many suggestions."""
+    ledger = _once_chosen(optimizer)
+    if ledger is None or (ledger.setting.priors.given and ledger.space.rows is not None):
+        return ledger
+    return ledger if ledger.n % max(1, (1 << (ledger.n.bit_length() - 1)) // 4) == 0 else None

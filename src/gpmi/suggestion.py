@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,9 +14,10 @@ from gpmi.cube import far_apart
 from gpmi.gp.trend import Trend
 from gpmi.model import LATELY, Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
-from gpmi.policies import Find, Policy
+from gpmi.policies import Find, Policy, Reinvest, guard
 from gpmi.policies.policy import LOG_SAFE
 from gpmi.prior.schedule import Priors
+from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Found, Objective
 from gpmi.search.screens import Barriers, Design
 from gpmi.search.search import Search
@@ -25,6 +26,7 @@ from gpmi.trials import Log, Origin
 from gpmi.types import Array, Event, Point
 
 SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths of the box: that of the lock-in alarm
+GUARD = 1  # tells the guard's random numbers from those of the search
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
@@ -102,11 +104,11 @@ def _has_points(x0: Any) -> bool:
     return any(isinstance(x, Mapping) or checks.shape(x) for x in x0)
 
 
-def from_start(start: tuple[tuple[Point, Array], ...], log: Log) -> Suggestion | None:
-    """The first of the user's starting points without a trial; None if there is none."""
-    rejected = {log.row(number).tobytes() for number in log.rejected} if start else set()
+def from_start(start: tuple[tuple[Point, Array], ...], space: Space, log: Log) -> Suggestion | None:
+    """The first of the user's starting points without a trial and not as good as rejected; None if there is none."""
+    barred = barriers(space, log) if start else None
     for x, row in start:
-        if row.tobytes() not in log.places and row.tobytes() not in rejected:
+        if row.tobytes() not in log.places and (barred is None or not barred.holds(row[None], core=True)[0]):
             return Suggestion(x, "design", {}, ())
     return None
 
@@ -199,6 +201,7 @@ def by_policy(
             return best(policy, failed)
 
     allowed = failed if repeats else log.rows
+    charged: dict[str, Any] = {}
     if isinstance(policy, Find):
         used, scored, found = best(policy.first, allowed)
         if _is_known(found.row, setting.space, log):
@@ -206,7 +209,9 @@ def by_policy(
             if _is_known(found.row, setting.space, log) and _is_repetition(setting.space, log):
                 used, scored, found = unknown(policy.last)
     else:
-        used, scored, found = best(policy, allowed)
+        used, scored, found = choice = best(policy, allowed)
+        if isinstance(policy, Reinvest) and repeats:
+            (used, scored, found), charged = _guarded(choice, model, log, search, best, allowed)
     mu, sd = model.in_units_of_y(found.mu, math.sqrt(found.var))
     below = scored.state.best_mean - found.mu  # the best mean at a told point
     said = {
@@ -215,9 +220,61 @@ def by_policy(
         "phi": found.score - found.mu if used.additive else None,
         "gamma_hat": scored.state.gamma_hat,
         "explored": not log.told or below > math.sqrt(scored.posterior.noise_var),
+        **charged,
     }
     events = (*scored.posterior.events, *found.events, *(() if model.chance is None else model.chance.events))
     return Suggestion(setting.space.decode(found.row), "policy", said, events)
+
+
+def _guarded(
+    choice: Choice,
+    model: Model,
+    log: Log,
+    search: Search,
+    best: Callable[[Policy, Mapping[int, Array]], Choice],
+    allowed: Mapping[int, Array],
+) -> tuple[Choice, dict[str, Any]]:
+    """Reinvest's choice, or that of the guard if its account does not allow it; and what the trial says of it.
+
+    Only on a finite set with a given prior and noise. The account is read off the log. O(n + m) beyond the moments.
+    """
+    rows, posterior, found = model.setting.space.rows, choice.scored.posterior, choice.found
+    if rows is None or len(rows) < 2 or not model.setting.priors.given or posterior.noise_var == 0.0:
+        return choice, {}
+    moments = search.moments(model.posterior, model.anchor)
+    if moments is None:
+        event = Event("no guard", f"{len(rows)} candidates are too many for the guard of the bound")
+        return choice._replace(found=replace(found, events=(*found.events, event))), {}
+    mu, var = moments
+    largest, size = float(posterior.kernel.diagonal(rows).max()), len(rows)
+    if model.chance is not None and (likely := model.allowed(rows)).any():  # the maximum is that of what works
+        rows, mu, var = rows[likely], mu[likely], var[likely]
+    trials = [log[number] for number in (*log.told, *log.pending)]
+    counted = np.array([trial.charge is not None for trial in trials], dtype=bool)
+    charged = [trial for trial in (*trials, *(log[number] for number in log.failed)) if trial.charge is not None]
+    charges = [(trial.charge or 0.0, trial.zeta or guard.beta(size)) for trial in charged]
+    noise = posterior.noise_of_observed[counted]
+    told = guard.learned(posterior.predictive_var[counted], noise, largest)
+    account = guard.Account(sum(c for c, _ in charges), sum(w for _, w in charges), float(told.sum()))
+    gain = float(guard.learned(np.array([found.var]), posterior.noise_var, largest)[0])
+
+    def may_cost(charge: float) -> bool:
+        return account.allows(charge, guard.beta(size), gain)
+
+    rng = np.random.default_rng([model.setting.seed, model.n, len(log.failed) + len(log.pending), GUARD])
+    charge = max(guard.mean_of_maximum(mu, var) - found.mu, 0.0)
+    if not may_cost(charge):
+        drawn = drawn_maximum(model.posterior, rows, mu, var, guard.DRAWS, rng)
+        if drawn is not None:
+            error = guard.error_of_draws(math.sqrt(float(var.max())), len(charges) + 1)
+            charge = min(charge, max(drawn + error - found.mu, 0.0))
+    if may_cost(charge):
+        return choice, {"charge": charge}
+    zeta = guard.draw_zeta(size, rng)
+    choice = best(guard.RandomUCB(zeta), allowed)
+    event = Event("guard", "Reinvest had used up what its bound allows; the guard chose a query")
+    found = replace(choice.found, events=(*choice.found.events, event))
+    return choice._replace(found=found), {"charge": found.score - found.mu, "zeta": zeta}
 
 
 def _is_known(row: Array, space: Space, log: Log, count: int | None = None) -> bool:
@@ -241,7 +298,7 @@ def _is_noisy(setting: Setting, log: Log) -> bool:
     A learned noise_var does not count: on rough tables the fit sometimes takes a part of f for noise.
     """
     given = setting.priors.noise_var
-    if log.observed.noise_var.any():
+    if not log.observed.plain and log.observed.noise_var.any():
         return True
     if given is not None:
         return given > 0.0

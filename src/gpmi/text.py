@@ -83,6 +83,12 @@ def interval(low: float, high: float, median: float) -> str:
     return f"{low:.3g} to {high:.3g} with probability 95 %, median {median:.3g}"
 
 
+# What is said of an interval
+
+UNKNOWN = "not known: the values do not say yet how much f varies"
+BLIND: Line = ("not in it", "a peak that no query came near: no interval can know of it")
+
+
 # Lines
 
 
@@ -108,12 +114,13 @@ def trial_line(number: int, x: Point, y: float | None, status: str, origin: str,
     return before + point(x, WIDTH - len(before) - len(after)) + after
 
 
-def regret_lines(t: int, recommended: Point, simple: str, cumulative: str, how: str) -> list[Line]:
-    """The regrets after t values; `simple` and `cumulative` are made by `interval`."""
+def regret_lines(t: int, recommended: Point, simple: str, cumulative: str, how: str, *, blind: bool) -> list[Line]:
+    """The regrets after t values; `simple` and `cumulative` are made by `interval`; `blind` if the prior is learned."""
     return [
         ("after", f"{t} values"),
         ("recommended", point(recommended)),
         ("simple regret", simple),
+        *([BLIND] if blind else []),
         ("cumulative", cumulative),
         ("drawn as", how),
     ]

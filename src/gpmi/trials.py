@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
@@ -46,6 +47,9 @@ class Trial:
     phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi
     gamma_hat: float | None = None  # the gamma_hat that phi_t was computed with
     explored: bool | None = None  # whether mu was more than one sd of the noise below the best mean at a told point
+    # Of the guard of aim="earn" (`gpmi.policies.guard`), in units of y; None where there is no guard:
+    charge: float | None = None  # what the account was charged for this query
+    zeta: float | None = None  # the weight with which the guard chose it; None where it let the policy choose
     # Under the model of the policy's last choice, extended by the values told since:
     surprise: float | None = None  # (y - mu) / sqrt(var + noise_var)
     information: float | None = None  # what y tells about f, log(1 + var / noise_var) / 2, in nats
@@ -61,6 +65,11 @@ class Trial:
     def feasible(self) -> bool:
         """Whether a value was told, and every constraint measured beside it is at most 0."""
         return self.status == "told" and all(value <= 0.0 for value in self.constraints)
+
+    @property
+    def label(self) -> Any:
+        """The label of the row of the DataFrame of candidates that x is; None in other spaces."""
+        return getattr(self.x, "label", None)
 
     def __repr__(self) -> str:
         notes = []
@@ -93,8 +102,8 @@ class Entry(NamedTuple):
 class Log:
     """The trials of a run and what happened to them, in order.
 
-    A trial is identified by its number. A number is never used again, not even after its point was forgotten. A trial
-    stands if it is pending, told or failed. One that was rejected or retracted is kept, and counts for no model.
+    A number is never used again, not even after its point was forgotten. A trial stands if it is pending, told or
+    failed. One that was rejected or retracted is kept, and counts for no model.
     """
 
     def __init__(self) -> None:
@@ -211,7 +220,7 @@ class Log:
 
     @property
     def told_values(self) -> Array:
-        """The values told, in the order in which they came, (n,)."""
+        """Those values, (n,)."""
         return self.observed.y
 
     @property
@@ -222,10 +231,9 @@ class Log:
     @property
     def outcomes(self) -> Outcomes | None:
         """What is known of failures and constraints; None if nothing failed and none was measured. O(n)."""
-        limits = [self._trials[number].constraints for number in self._told]
-        if not self._failed and not any(limits):
+        if not self._failed and not self.count_of_constraints():
             return None
-        failed = set(self._failed)
+        limits, failed = [self._trials[number].constraints for number in self._told], set(self._failed)
         ended = sorted([*self._told, *self._failed], key=lambda number: self._trials[number].order or 0)
         x = np.array([self._rows[number] for number in ended])
         values = np.array(limits).reshape(len(limits), -1 if limits else 0)
@@ -253,6 +261,12 @@ class Log:
         """How many trials that stand the policy did not choose."""
         return self._unchosen
 
+    @property
+    def given(self) -> int:
+        """How many values that stand were told before the first point was asked. O(1) for each."""
+        first = takewhile(lambda trial: trial.origin == "user", self._trials.values())
+        return sum(trial.status == "told" for trial in first)
+
     def find_pending(self, row: Array, rounding: Array) -> int | None:
         """The first pending trial at these coordinates, or else the only one within `rounding` (d,) of them."""
         exact = self._pending_at.get(row.tobytes())
@@ -278,8 +292,7 @@ class Log:
         if not names_a_trial(trial):
             raise TypeError(f"trial is {checks.shown(trial)}; give a Trial or its number")
         number = trial.number if isinstance(trial, Trial) else int(trial)
-        known = self._trials.get(number)
-        if known is None or known.status not in statuses:
+        if number not in self._trials or self._trials[number].status not in statuses:
             raise ValueError(f"trial is {number}: {self._state(number)}; {remedy}")
         return number
 
@@ -311,8 +324,8 @@ class Log:
 
         `ended` is now by default; `more` are noise_var, repeats and constraints of y, or why it failed.
         """
-        ended = time.time() if ended is None else ended
         status: Outcome = "told" if y is not None else "rejected" if rejected else "failed"
+        ended = time.time() if ended is None else ended
         said: dict[str, Any] = {"status": status, "y": y, "order": self._outcomes, "ended": ended}
         trial = replace(self._trials[number], **said, **more)
         self._outcomes += 1
@@ -332,7 +345,7 @@ class Log:
         What was predicted for it stays; how its old value compared with that is dropped.
         """
         said: dict[str, Any] = {"y": y, "status": "told", "noise_var": noise_var, "repeats": repeats}
-        self._trials[number] = trial = replace(self._outdated(number), **said, constraints=constraints)
+        self._trials[number] = trial = replace(self._outdated(number), **said, constraints=constraints, why=None)
         self._entries.append(Entry("corrected", number, time.time(), y, *_details(trial)))
         self._derive()
         return self._trials[number]
@@ -351,8 +364,8 @@ class Log:
 
     def note(self, number: int, **said: Any) -> Trial:
         """Fill further fields of a trial."""
-        self._trials[number] = replace(self._trials[number], **said)
-        return self._trials[number]
+        trial = self._trials[number] = replace(self._trials[number], **said)
+        return trial
 
     def forget(self, number: int) -> None:
         """Drop a pending trial, as if it had never been asked."""

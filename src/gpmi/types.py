@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -15,16 +14,24 @@ Numbers: TypeAlias = NDArray[np.intp]
 Point: TypeAlias = Any  # a point as the user writes it: an array (d,), or a dict; see gpmi.space
 
 
-class FrozenPoint(dict[str, Any]):
+class LabelledPoint(dict[str, Any]):
+    """A row of a DataFrame: a dict of its values, with the row's label in the attribute `label`."""
+
+    def __init__(self, values: Any = (), label: Any = None) -> None:
+        super().__init__(values)
+        self.label = label
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, Any], Any]]:
+        return type(self), (dict(self), self.label)
+
+
+class FrozenPoint(LabelledPoint):
     """A point of a named space in the log: a dict that cannot be changed. `dict(point)` is one that can."""
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError("a point of the log cannot be changed; change a copy, dict(x)")
 
     __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
-
-    def __reduce__(self) -> tuple[type, tuple[dict[str, Any]]]:
-        return FrozenPoint, (dict(self),)
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,7 @@ class Observations:
     noise_var: Array  # (n,), known variance of each value, besides the common noise; 0 for a plain value
     repeats: Array  # (n,), of how many evaluations each value is the mean; 1 for a plain value
     places: Numbers  # (n,), at how many different points the first 1, 2, ..., n values are
+    plain: bool = False  # whether each is known to be one evaluation with the common noise alone
 
     @staticmethod
     def of(x: Array, y: Array, noise_var: Array | None = None, repeats: Array | None = None) -> Observations:
@@ -58,7 +66,7 @@ class Observations:
             places[i] = len(seen)
         own = np.zeros(n) if noise_var is None else np.asarray(noise_var, dtype=float)
         means = np.ones(n) if repeats is None else np.asarray(repeats, dtype=float)
-        return Observations(x, y, own, means, places)
+        return Observations(x, y, own, means, places, not own.any() and bool(np.all(means == 1.0)))
 
     def __len__(self) -> int:
         return len(self.y)
@@ -70,12 +78,7 @@ class Observations:
     def part(self, begin: int, end: int) -> Observations:
         """Those from `begin` to before `end`, with the number of places among all before; views, not copies."""
         at = slice(begin, end)
-        return Observations(self.x[at], self.y[at], self.noise_var[at], self.repeats[at], self.places[at])
-
-    @cached_property
-    def plain(self) -> bool:
-        """Whether each is one evaluation with the common noise alone. O(n), once."""
-        return not self.noise_var.any() and bool(np.all(self.repeats == 1.0))
+        return Observations(self.x[at], self.y[at], self.noise_var[at], self.repeats[at], self.places[at], self.plain)
 
 
 class GrowingObservations:
@@ -85,7 +88,8 @@ class GrowingObservations:
         self._x, self._numbers = np.empty((0, 0)), np.empty((3, 0))  # the numbers are y, noise_var and repeats
         self._places = np.empty(0, dtype=np.intp)
         self._seen: set[bytes] = set()
-        self._n = 0
+        self._n, self._plain = 0, True
+        self._all: Observations | None = None
 
     def append(self, row: Array, y: float, noise_var: float, repeats: int) -> None:
         """Add one. O(d) on average."""
@@ -98,10 +102,14 @@ class GrowingObservations:
             self._x, self._numbers, self._places = x, numbers, places
         self._seen.add(row.tobytes())
         self._x[n], self._numbers[:, n], self._places[n] = row, (y, noise_var, repeats), len(self._seen)
-        self._n = n + 1
+        self._n, self._all = n + 1, None
+        self._plain = self._plain and noise_var == 0.0 and repeats == 1
 
     @property
     def all(self) -> Observations:
         """All of them, as views. O(1)."""
-        y, noise_var, repeats = self._numbers[:, : self._n]
-        return Observations(self._x[: self._n], y, noise_var, repeats, self._places[: self._n])
+        if self._all is None:
+            y, noise_var, repeats = self._numbers[:, : self._n]
+            at = slice(self._n)
+            self._all = Observations(self._x[at], y, noise_var, repeats, self._places[at], self._plain)
+        return self._all

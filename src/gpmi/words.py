@@ -9,9 +9,10 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.belief import Believing, locked, logger
+from gpmi.checks import checked_noise, checked_value
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.interrupts import uninterrupted
-from gpmi.outcomes import checked_constraints, checked_noise, checked_value
+from gpmi.outcomes import checked_constraints
 from gpmi.space import Space
 from gpmi.trials import Origin, Trial, names_a_trial
 from gpmi.types import Point
@@ -84,11 +85,7 @@ class Words(Believing):
         the space in every coordinate, and none within 5 % of it before 5 more values have been told. It is no failure:
         the model learns nothing from it. `retract` takes it back.
         """
-        number: int | None
-        if names_a_trial(x):
-            number = self._pending_number(x)
-        else:
-            number = self._log.find_pending(self.space.encode(x), self.space.rounding)
+        number = self._pending_number(x) if names_a_trial(x) else self._meant(x)
 
         def record() -> Trial:
             known = self._add(self.space.canonical(x), "user").number if number is None else number
@@ -106,11 +103,17 @@ class Words(Believing):
         """
         extra, _ = checked_noise(noise_var, 1)
         some = [one for one in observations if not isinstance(one, Trial) or one.status == "told"]
-        checked = [self._checked(one, extra) for one in some]
+        count, checked = self._log.count_of_constraints(), []
+        for one in some:
+            checked.append(self._checked(one, extra, count))
+            count = len(checked[-1][-1])
         with one_blas_thread:
-            return [self._tell(*one) for one in checked]
+            return [self._tell(one[0], self._meant(one[0]), *one[1:]) for one in checked]
 
-    def _checked(self, observation: Any, extra: float) -> tuple[Point, float, float, int, tuple[float, ...]]:
+    def _checked(
+        self, observation: Any, extra: float, count: int | None
+    ) -> tuple[Point, float, float, int, tuple[float, ...]]:
+        """An observation as `_tell` takes it; it has `count` constraints."""
         limits: tuple[float, ...] = ()
         if isinstance(observation, Trial):
             x, y, own, repeats = observation.x, observation.y, observation.noise_var, observation.repeats
@@ -121,16 +124,21 @@ class Words(Believing):
             what = checks.shown(observation)
             raise TypeError(f"observations has {what}; give (x, y), (x, y, noise_var) or a Trial")
         noise, repeats = checked_noise(own, repeats)
-        limits = checked_constraints(limits, self._log.count_of_constraints())
+        limits = checked_constraints(limits, count)
         return self.space.canonical(x), checked_value(y), checked_noise(noise + extra, 1)[0], repeats, limits
 
     # How it is done
 
     def _tell(
-        self, x: Point | int, y: float, noise_var: float, repeats: int, constraints: tuple[float, ...] = ()
+        self,
+        x: Point,
+        number: int | None,
+        y: float,
+        noise_var: float,
+        repeats: int,
+        constraints: tuple[float, ...] = (),
     ) -> Trial:
-        """Record a checked value, at a point or at the pending trial with a number."""
-        number = x if isinstance(x, int) else self._log.find_pending(self.space.encode(x), self.space.rounding)
+        """Record a checked value of the pending trial with this number, or of a new one at x."""
 
         def record() -> Trial:
             told = self._add(self.space.canonical(x), "user").number if number is None else number
@@ -148,9 +156,13 @@ class Words(Believing):
         logger.info("%r", trial)
         return trial
 
+    def _meant(self, x: Point) -> int | None:
+        """The pending trial that is meant by a point, if any."""
+        return self._log.find_pending(self.space.encode(x), self.space.rounding)
+
     def _pending_number(self, x: Point | Trial | int) -> int:
         if not names_a_trial(x):
-            number = self._log.find_pending(self.space.encode(x), self.space.rounding)
+            number = self._meant(x)
             if number is None:
                 raise ValueError(f"x is {x!r}, which is not pending; only points that were asked and not yet told are")
             return number

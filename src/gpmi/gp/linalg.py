@@ -228,6 +228,27 @@ def invert(lower: Array, b: Array) -> Inverted | None:
     return Inverted(inverse.T, solution, logdet)
 
 
+class Whitened(NamedTuple):
+    """The results of `whiten`."""
+
+    columns: Array  # L^-1 b with L L^T = C
+    diagonal: Array  # of L
+    logdet: float  # log det C
+
+
+def whiten(lower: Array, b: Array) -> Whitened | None:
+    """L^-1 b for b (n, m), the diagonal of L and log det C, L L^T = C; None where C is not positive definite. O(n^3).
+
+    A third of what `invert` costs. Only the lower triangle of C is read; it is overwritten.
+    """
+    upper, info = lapack.dpotrf(lower.T, lower=0, clean=0, overwrite_a=1)
+    if info != 0:
+        return None
+    columns, _ = lapack.dtrtrs(upper, b, lower=0, trans=1)
+    diagonal = upper.diagonal().copy()
+    return Whitened(columns, diagonal, 2.0 * float(np.log(diagonal).sum()))
+
+
 def solve_definite(c: Array, b: Array) -> Array | None:
     """C^-1 b for b (n,), or None where C is not numerically positive definite. O(n^3)."""
     _, x, info = lapack.dposv(c, b)

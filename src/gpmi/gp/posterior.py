@@ -103,6 +103,9 @@ class Posterior:
         """The mean of f at z (m, d) before any observation, (m,)."""
         return np.full(len(z), self.mean) if self.trend is None else self.mean + self.trend(z)
 
+    def _base(self, z: Array) -> Array | float:
+        return self.mean if self.trend is None else self.prior_mean(z)
+
     @one_blas_thread
     def condition(self, x: Array, y: Array, noise_var: Array | float | None = None) -> Posterior:
         """The posterior after y (k,) was observed at x (k, d), or one y at one x (d,). O(k n^2 + k^2 n + k^3).
@@ -259,7 +262,7 @@ class Posterior:
         if self.n == 0:
             return self.prior_mean(z), var
         v = self.whiten(z)
-        return self.prior_mean(z) + self.whitened @ v, np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
+        return self._base(z) + self.whitened @ v, np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
 
     @one_blas_thread
     def mu(self, z: Array) -> Array:
@@ -268,8 +271,8 @@ class Posterior:
         if self.n == 0:
             return self.prior_mean(z)
         if self.nugget > 0.0:  # the weights are so large that k . weights cancels; O(n^2 m)
-            return self.prior_mean(z) + self.whitened @ self.whiten(z)
-        return self.prior_mean(z) + self.kernel(z, self.x) @ self.weights
+            return self._base(z) + self.whitened @ self.whiten(z)
+        return self._base(z) + self.kernel(z, self.x) @ self.weights
 
     @one_blas_thread
     def with_pullback(self, z: Array) -> tuple[Array, Array, MomentPullback]:
@@ -281,14 +284,11 @@ class Posterior:
         z = self._points("z", z)
         var, var_gradient = self.kernel.diagonal(z), self.kernel.diagonal_gradient(z)
         if self.n == 0:
-            return (
-                self.prior_mean(z),
-                var,
-                lambda by_mu, by_var: self._steeper(by_var[:, None] * var_gradient, by_mu, z),
-            )
+            steeper = self._steeper
+            return self.prior_mean(z), var, lambda by_mu, by_var: steeper(by_var[:, None] * var_gradient, by_mu, z)
         k, pull = self.kernel.with_input_pullback(z, self.x)  # (m, n)
         v = self.factor.solve(k.T)
-        mu = self.prior_mean(z) + self.whitened @ v
+        mu = self._base(z) + self.whitened @ v
         var = np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
 
         def gradient(by_mu: Array, by_var: Array) -> Array:

@@ -7,9 +7,9 @@ of its own and changes nothing. The regret needs joint draws of f, which are mad
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from gpmi import checks
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import moments_in_chunks
+from gpmi.ledger.averaged import FIRST, Foreseen, Values, inflation
 from gpmi.ledger.calibration import Calibration, judge
 from gpmi.ledger.maxima import most_likely_better, spread_of_difference
-from gpmi.ledger.regret import Regret, drawn, repeats
+from gpmi.ledger.regret import Regret, drawn, repeats, unknown
+from gpmi.ledger.steps import Step
 from gpmi.model import Model, Setting
 from gpmi.orientation import Orientation
 from gpmi.outcomes import Outcomes
@@ -28,11 +30,9 @@ from gpmi.search.box import best_point
 from gpmi.search.objective import Objective
 from gpmi.search.screens import best_observed, screen_of
 from gpmi.space import Parameters, Space
-from gpmi.text import Line, aligned, ledger_lines, tally
-from gpmi.trials import Origin, Trial
-from gpmi.types import Array, Event, Observations, Point
-
-Choice: TypeAlias = Literal["explored", "exploited"]
+from gpmi.text import BLIND, Line, aligned, ledger_lines, tally
+from gpmi.trials import Trial
+from gpmi.types import Array, Event, Observations
 
 # The lock-in alarm. Our choices, not tuned one by one. Together they find 84 of 85 lock-ins of GP-MI on 50 arms and
 # raise no alarm in 100 runs of GP-UCB (docs/benchmarks/ledger.md).
@@ -42,36 +42,9 @@ MISSED = 0.25  # a repetition is a lock-in if the regret exceeds the noise with 
 CERTAIN = 0.002  # or if the model is over-confident at this error: 25 looks then have an error of 5 % together
 
 RESOLVED = 1e-4  # prior sd: a smaller regret is not resolved. Ten times the error of a drawn value, see `gpmi.gp.paths`
+_PART = 4  # one of so many draws of the prior is looked at before the others: our choice
+_CLEARLY = 2.5  # times the probability that is allowed is clearly too much: 64 draws estimate 0.05 with an sd of 0.03
 CLOSEST = 1000  # candidates whose improvement is computed in units of y, where y is transformed: our limit of cost
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One value told, with what the model predicted for it. Steps are in the order of the values: t = 1, 2, ...
-
-    Predictions are None where no model was in use yet: with a learned prior, before the policy's first choice.
-    """
-
-    t: int
-    x: Point
-    y: float
-    origin: Origin
-    mu: float | None  # this and the next three are those of the `Trial`
-    sd: float | None
-    phi: float | None
-    gamma_hat: float | None
-    information: float | None  # nats that y told about f
-    surprise: float | None  # (y - mu) / sqrt(var + noise_var)
-    choice: Choice | None  # "explored" if `Trial.explored`; None where the policy did not choose the point
-    events: tuple[Event, ...]  # what the library did without being asked, after this value and before the next
-
-    @staticmethod
-    def of(t: int, trial: Trial, events: tuple[Event, ...]) -> Step:
-        """What a told trial says."""
-        assert trial.y is not None
-        choice: Choice | None = None if trial.explored is None else "explored" if trial.explored else "exploited"
-        said = (trial.mu, trial.sd, trial.phi, trial.gamma_hat, trial.information, trial.surprise)
-        return Step(t, trial.x, trial.y, trial.origin, *said, choice, events)
 
 
 class LockIn(NamedTuple):
@@ -82,12 +55,19 @@ class LockIn(NamedTuple):
     reason: str
 
 
+def alarms(ledger: Ledger) -> tuple[Event, ...]:
+    """The lock-in of a run as an event; none where all is well."""
+    lock_in = ledger.lock_in
+    return () if lock_in is None else (Event("lock-in", lock_in.reason),)
+
+
 @dataclass(frozen=True, eq=False)
 class Memory:
     """Results that the ledgers of one run share, so that the next ledger does not compute them again."""
 
-    regrets: dict[int, Regret]  # by the number of values
+    regrets: dict[tuple[int, int], Regret]  # by the number of values, and of outcomes if some are failures
     past: dict[int, Step]  # the steps before the last, by t: threads may fill it at the same time
+    foreseen: Foreseen = field(default_factory=Foreseen)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,6 +109,11 @@ class Ledger:
         return replace(self.observed, y=self.values)
 
     @cached_property
+    def _off_trend(self) -> Array:
+        """The values, oriented, minus a known mean, (n,)."""
+        return self.setting.off_trend(self._oriented).y
+
+    @cached_property
     def rows(self) -> Array:
         """Their coordinates, (n, d)."""
         return self.observed.x.reshape(self.n, self.space.dim)
@@ -160,39 +145,82 @@ class Ledger:
             raise ValueError(f"t is {t}, but {self.n} values have been told; give a number between 1 and that")
         if t == self.n:
             return self.model
-        known = None if self.outcomes is None else self.outcomes.after(t)
-        return Model.after(self.setting, self._oriented.first(t)).given(known)
+        return Model.after(self.setting, self._oriented.first(t)).given(self._outcomes_after(t))
+
+    def _outcomes_after(self, t: int) -> Outcomes | None:
+        """What was known of failures and constraints after the first t values; after all of them, what is now."""
+        return None if self.outcomes is None else self.outcomes.after(t)
 
     # How far from the best
 
     @one_blas_thread
     def regret(self, t: int | None = None) -> Regret:
-        """Joint draws of the regrets after the first t values (all by default), under the model of that moment.
+        """Joint draws of the regrets after the first t values (all by default), under what was believed at that moment.
 
         These are draws of max f over the space, of f at the point recommended at that moment, and of f at the policy's
-        queries. `gpmi.ledger.maxima` says what they cost and what is approximate. The random numbers come from
-        (seed, t), so a second reading gives the same draws, and reading changes no suggestion.
+        queries. `gpmi.ledger.maxima` says what they cost and what is approximate. A learned prior is averaged over
+        (`gpmi.ledger.averaged`); one value, or values that are all equal, do not say how much f varies, and then the
+        regret is not known. The random numbers come from (seed, t), so a second reading gives the same draws, and
+        reading changes no suggestion.
         """
         t = self.n if t is None else checks.whole("t", t, 1)
-        if t not in self.memory.regrets:
+        outcomes, regrets = self._outcomes_after(min(t, self.n)), self.memory.regrets
+        key = t, 0 if outcomes is None else len(outcomes.x)
+        if key not in regrets:
             model = self.model_after(t)
             chosen = np.array([trial.origin == "policy" for trial in self.trials[:t]], dtype=bool)
             rng = np.random.default_rng([self.setting.seed, t, 0, 1])  # no suggestion draws from it
-            self.memory.regrets[t] = drawn(model, self.rows[:t][chosen], self.orientation.normals(rng))
-        return self.memory.regrets[t]
+            if self._says_nothing(t):
+                regrets[key] = unknown(model)
+            else:
+                queries, mixture = self.rows[:t][chosen], self._mixture(model, t)
+                regrets[key] = drawn(model, mixture, queries, self.orientation.normals(rng))
+        return regrets[key]
+
+    def _says_nothing(self, t: int) -> bool:
+        """Whether the prior is learned and the first t values do not say how much f varies."""
+        return not self.setting.priors.given and bool(np.ptp(self._off_trend[:t]) == 0.0)
+
+    @property
+    def _averages(self) -> bool:
+        """Whether the prior is averaged over: it is learned, and the noise is normal."""
+        return not (self.setting.priors.given or self.setting.priors.heavy)
+
+    def _mixture(self, model: Model, t: int) -> tuple[Posterior, ...]:
+        """The posteriors with equal weights whose mixture is believed after t values, given the model of that time."""
+        if not self._averages:
+            return model.mixture
+        values = Values(self.setting, self._oriented.first(t), model.warp)
+        foreseen = self.memory.foreseen
+        priors = foreseen.drawn(values)
+        return values.posteriors(priors, t, inflation(foreseen(values), len(priors)))
 
     @one_blas_thread
     def is_below(self, eps: float, level: float = 0.95) -> bool:
-        """Whether the simple regret is at most eps with probability `level`, after all values told.
+        """Whether it is certified, after all values, that the simple regret is at most eps with probability `level`.
 
-        P(regret > eps) >= P(f(x) - f(recommended) > eps) for every x. So if one point has too large a probability, the
-        answer is no, and no draws are made.
+        Never under a verdict "over-confident" or "too early to say". P(regret > eps) >= P(f(x) - f(recommended) > eps)
+        for every x. So if one point has too large a probability the answer is no, and no draws are made. Where draws
+        are costly a part of them is made next, and the rest only if these do not clearly say no.
         """
         level, model = checks.probability("level", level), self.model
-        if not model.warp.bends and not model.members:
-            z = self.space.rows if self.space.rows is not None else screen_of(self.space, self.setting.seed)
-            likely = z[model.allowed(z)]
-            if len(likely) and most_likely_better(model.posterior, likely, model.recommended, eps) > 1.0 - level:
+        if self._says_nothing(self.n):
+            return False
+        z = self.space.rows if self.space.rows is not None else screen_of(self.space, self.setting.seed)
+        if model.chance is not None:
+            z = np.concatenate([z[model.allowed(z)], model.recommended[None]])
+        straight = not model.warp.bends
+        if straight and most_likely_better((model.posterior,), z, model.recommended, eps) > 1.0 - level:
+            return False
+        if self.doubt is not None:
+            return False
+        if not self.setting.priors.given or self.space.rows is None:
+            mixture, allowed = self._mixture(model, self.n)[::_PART], _CLEARLY * (1.0 - level)
+            if straight and most_likely_better(mixture, z, model.recommended, eps) > allowed:
+                return False
+            rng = np.random.default_rng([self.setting.seed, self.n, 0, 5])
+            part = drawn(model, mixture, self.rows[:0], self.orientation.normals(rng), parts=_PART)
+            if 1.0 - part.probability_below(eps) > allowed:
                 return False
         return self.regret().probability_below(eps) >= level
 
@@ -200,9 +228,29 @@ class Ledger:
 
     @cached_property
     def calibration(self) -> Calibration:
-        """The residuals of the values told and a verdict on them. O(n); `left_out` costs O(n^3) when it is read."""
-        ahead = [trial.surprise for trial in self.trials if trial.surprise is not None]
-        return Calibration(np.array(ahead), self._posterior)
+        """The residuals of the values told and a verdict on them. `left_out` costs O(n^3) when it is read.
+
+        With a given prior the residuals are the surprises of the steps, O(n). A learned prior is averaged over, as in
+        the interval that the verdict is about: `Foreseen` says what that costs, once for each value.
+        """
+        return Calibration(self._residuals(), self._posterior)
+
+    @one_blas_thread
+    def _residuals(self) -> Array:
+        if not self._averages:
+            return np.array([trial.surprise for trial in self.trials if trial.surprise is not None])
+        if self.n <= FIRST or self._says_nothing(self.n):
+            return np.empty(0)
+        values = Values(self.setting, self._oriented, self.model.warp)
+        return self.orientation.values(self.memory.foreseen(values))
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the model's confidence certifies nothing, in words; None if it may. No stopping rule overrules it."""
+        verdict = self.calibration.verdict
+        if verdict in ("over-confident", "too early to say"):
+            return f"{verdict}: {self.calibration.reason}"
+        return None
 
     def _posterior(self) -> Posterior:
         return self.orientation.posterior(self.model.posterior)
@@ -321,6 +369,7 @@ class Ledger:
                 values,
                 information,
                 ("simple regret", simple),
+                *([] if self.setting.priors.given else [BLIND]),
                 ("cumulative", cumulative),
                 ("one more", f"is expected to bring at most {self.improvement:.3g}; the noise is {self.noise_sd:.3g}"),
                 calibration,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from gpmi import checks
+from gpmi.gp.posterior import Posterior
 from gpmi.ledger.maxima import draw_maxima
 from gpmi.model import Model
-from gpmi.text import aligned, interval, regret_lines
+from gpmi.text import UNKNOWN, aligned, interval, regret_lines
 from gpmi.types import Array, Mask, Point
 
 # Draws of max f. With 512 a probability of 0.95 is estimated with an sd of sqrt(0.95 * 0.05 / 512) = 0.01. On a box
@@ -32,13 +34,25 @@ class Regret:
 
     t: int
     recommended: Point
-    simple: Array  # (DRAWS or PATHS,), max f - f(recommended)
-    cumulative: Array  # (DRAWS or PATHS,), the sum over the policy's queries x_s of max f - f(x_s)
+    simple: Array  # (DRAWS or PATHS,), max f - f(recommended); (1,), infinite, where it is not known
+    cumulative: Array  # the same for the sum over the policy's queries x_s of max f - f(x_s)
     how: str  # how max f was drawn, and what is approximate about it
+    learned: bool = False  # whether the prior is learned: then the interval begins at 0
 
     def interval(self, level: float = 0.95) -> Interval:
-        """A credible interval for the simple regret: `credible_interval`."""
+        """A credible interval for the simple regret: `credible_interval`, or [0, q(level)] if the prior is learned.
+
+        It is [0, inf] where the values do not say how much f varies.
+        """
+        if self.learned:  # one-sided: nearly all misses of a learned prior are above
+            level = checks.probability("level", level)
+            return Interval(0.0, float(np.quantile(self.simple, level)) if self.known else np.inf)
         return credible_interval(self.simple, level)
+
+    @property
+    def known(self) -> bool:
+        """Whether anything can be said. With a learned prior: not after one value, nor while all are equal."""
+        return bool(np.isfinite(self.simple).all())
 
     def probability_below(self, eps: float) -> float:
         """The probability that the simple regret is at most eps."""
@@ -47,12 +61,14 @@ class Regret:
     @property
     def in_words(self) -> tuple[str, str]:
         """The 95 % intervals and the medians of the simple and of the cumulative regret."""
+        if not self.known:
+            return UNKNOWN, UNKNOWN
         draws = self.simple, self.cumulative
         first, second = (interval(*credible_interval(draw, 0.95), float(np.median(draw))) for draw in draws)
         return first, second
 
     def __repr__(self) -> str:
-        return aligned(regret_lines(self.t, self.recommended, *self.in_words, self.how))
+        return aligned(regret_lines(self.t, self.recommended, *self.in_words, self.how, blind=self.learned))
 
 
 def credible_interval(draws: Array, level: float) -> Interval:
@@ -67,18 +83,30 @@ def credible_interval(draws: Array, level: float) -> Interval:
     return Interval(low, high) if high - low < one_sided else Interval(0.0, one_sided)
 
 
-def drawn(model: Model, queries: Array, rng: np.random.Generator) -> Regret:
-    """Joint draws of max f, of f at the recommended point and at the policy's `queries` (k, d), under the model."""
+def drawn(
+    model: Model, mixture: Sequence[Posterior], queries: Array, rng: np.random.Generator, parts: int = 1
+) -> Regret:
+    """Joint draws of max f, of f at the recommended point and at the policy's `queries` (k, d), under a mixture.
+
+    With `parts` there are fewer draws, in proportion: the mixture is one of so many parts of what is believed.
+    """
     space, seed = model.setting.space, model.setting.seed
     at = np.concatenate([model.recommended[None], queries])
-    size = -(-(DRAWS if space.rows is not None else PATHS) // len(model.mixture))
+    size = -(-(DRAWS if space.rows is not None else PATHS) // (parts * len(mixture)))
     allowed = None if model.chance is None else model.allowed
-    parts = [draw_maxima(posterior, space, at, size, rng, seed, allowed) for posterior in model.mixture]
-    best = model.warp.inverse(np.concatenate([part.best for part in parts]))
-    values = model.warp.inverse(np.concatenate([part.at for part in parts]))
+    found = [draw_maxima(posterior, space, at, size, rng, seed, allowed) for posterior in mixture]
+    best = model.warp.inverse(np.concatenate([one.best for one in found]))
+    values = model.warp.inverse(np.concatenate([one.at for one in found]))
     gaps = np.maximum(best[:, None] - values, 0.0)
-    how = parts[0].how + (f"; under {len(model.members)} draws of the prior" if model.members else "")
-    return Regret(model.n, space.decode(model.recommended), gaps[:, 0], gaps[:, 1:].sum(axis=1), how)
+    how = found[0].how + (f"; under {len(mixture)} draws of the prior" if len(mixture) > 1 else "")
+    learned = not model.setting.priors.given
+    return Regret(model.n, space.decode(model.recommended), gaps[:, 0], gaps[:, 1:].sum(axis=1), how, learned)
+
+
+def unknown(model: Model) -> Regret:
+    """The regret where the values do not say how much f varies: it may be anything."""
+    draws = np.full(1, np.inf)
+    return Regret(model.n, model.setting.space.decode(model.recommended), draws, draws, UNKNOWN, True)
 
 
 def repeats(queries: Array, same: float) -> int:

@@ -10,15 +10,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gpmi import checks
-from gpmi.paper.experiment import DELTA, ERRATUM, SOURCES, Cell, available_cores, cells, run_all
-from gpmi.paper.simulate import Problem, Run
+from gpmi.paper.bounds import Bounds, bounds_of
+from gpmi.paper.experiment import ERRATUM, SOURCES, Cell, available_cores, cells, run_all
 from gpmi.paper.table import Row, append, open_table, pack
 from gpmi.show.progress import progress_bar
 
-__all__ = ["Plan", "claimed_bound", "reproduce"]
+__all__ = ["Bounds", "Plan", "bounds_of", "reproduce"]
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -84,27 +82,12 @@ def reproduce(plan: Plan, console: Console) -> Path:
     pack(rows, packed)
     summaries = summarise(rows)
     there = {row.task for row in rows}
-    bounds = {task: claimed_bound(task, 10 * plan.horizon) for task in ERRATUM if task in there}
+    bounds = {task: bounds_of(task, 10 * plan.horizon) for task in ERRATUM if task in there}
     figures.save(figures.all_figures(summaries, bounds), plan.folder)
     written, half_written = plan.out / "paper.md", plan.out / ".paper.md"
     half_written.write_text(page.text(summaries, bounds, about.read_text().strip()), encoding="utf-8")
     half_written.replace(written)
     return written
-
-
-def claimed_bound(task: str, horizon: int) -> float:
-    """Theorem 2's bound on R_T, withdrawn by the erratum, with the upper bound on gamma_T from the greedy choice."""
-    from gpmi import theory
-
-    source = ERRATUM[task]
-    noise_var = source.noise_sd**2
-    problem = Problem.given(source.kernel(source.x, source.x), np.zeros(len(source.x)), 0.0, noise_var)
-    # The choice of theory.greedy, whose last digit would depend on the processor. The values observed do not matter.
-    run = Run(problem, np.random.default_rng(0), 0, horizon)
-    for _ in range(horizon):
-        run.observe(int(np.argmax(run.var)))
-    information = 0.5 * float(np.sum(np.log1p(run.queried_var / noise_var)))
-    return theory.theorem_2(information / theory.GREEDY, noise_var=noise_var, delta=DELTA).value
 
 
 def _run(missing: Sequence[Cell], path: Path, cores: int, console: Console) -> Iterator[Row]:

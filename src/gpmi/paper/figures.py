@@ -11,12 +11,14 @@ import numpy as np
 
 from gpmi.gp.kernels import RBF
 from gpmi.gp.posterior import Posterior
+from gpmi.paper.bounds import Bounds
 from gpmi.paper.experiment import (
     ALGORITHMS,
     BESIDE,
     DEFAULT,
     DELTAS,
     ERRATUM,
+    OWN_SCALES,
     PANELS,
     PLACE_KNOWN,
     VALUE_KNOWN,
@@ -26,7 +28,7 @@ from gpmi.paper.summary import Summaries, Summary, half_interval
 from gpmi.show.plots import posterior_1d
 from gpmi.show.style import BLACK, new_figure, style
 from gpmi.tasks import HIMMELBLAU, TASKS
-from gpmi.tasks.fixed import SIDE
+from gpmi.tasks.fixed import SIDE, without_suffix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,8 +46,19 @@ COLOURS: Mapping[str, str] = {
     PLACE_KNOWN: "#56B4E9",
     VALUE_KNOWN: "#F0E442",
 }
+# Solid below, dashed above: where two curves are equal, as those of the two EIs without noise, both are seen.
+DASHES: Mapping[str, Any] = {
+    "GP-UCB / 5": (0, (5, 2)),
+    "EI, best mean": (0, (3, 3)),
+    "Corollary 1": (0, (1, 1)),
+    "Thompson": (0, (6, 2, 1, 2)),
+    DEFAULT: (0, (4, 1.5)),
+    VALUE_KNOWN: (0, (2, 2)),
+}
+_RATIO = 8.0  # a panel whose curves end this many times below its top has a logarithmic axis; our choice
 _POINTS = 80  # of a curve, which keeps the files small; our choice
-TITLES: Mapping[str, str] = {
+OWN = ", a lengthscale for each coordinate"
+_TITLES: Mapping[str, str] = {
     "generated-2": "Generated GP (d = 2)",
     "generated-4": "Generated GP (d = 4)",
     "mixture": "Gaussian mixture",
@@ -60,6 +73,7 @@ TITLES: Mapping[str, str] = {
     "arms": "50 independent arms",
     "line": "A smooth draw on a line",
 }
+TITLES = {**_TITLES, **{name: _TITLES[without_suffix(name)] + OWN for name in OWN_SCALES}}
 
 
 def save(figures: Mapping[str, Figure], folder: Path) -> None:
@@ -74,11 +88,15 @@ def save(figures: Mapping[str, Figure], folder: Path) -> None:
                 half_written.replace(folder / f"{name}{suffix}")
 
 
-def all_figures(summaries: Summaries, bounds: Mapping[str, float]) -> dict[str, Figure]:
+def all_figures(summaries: Summaries, bounds: Mapping[str, Bounds]) -> dict[str, Figure]:
     """Every figure for which the table has runs; `bounds` are Theorem 2's for the tasks of the erratum."""
     drawn = {task for task, _ in summaries}
     figures = {"inference": inference(), "surfaces": surfaces()}
-    for name, tasks in (("regret", PANELS), ("regret-beside", tuple(BESIDE))):
+    for name, tasks in (
+        ("regret", PANELS),
+        ("regret-beside", tuple(BESIDE)),
+        ("regret-by-coordinate", tuple(OWN_SCALES)),
+    ):
         if there := [task for task in tasks if task in drawn]:
             figures[name] = panels(summaries, there)
     if "himmelblau" in drawn:
@@ -105,7 +123,8 @@ def surfaces() -> Figure:
             ax.plot_surface(
                 x1, x2, task.values.reshape(SIDE, SIDE), cmap="viridis", linewidth=0.0, rcount=SIDE, ccount=SIDE
             )
-            ax.set(title=TITLES[name], xlabel="$x_1$", ylabel="$x_2$")
+            ax.set(title=f"({'ab'[i]}) {TITLES[name]}", xlabel="$x_1$", ylabel="$x_2$", zlabel="$f$, in sd")
+            ax.set_box_aspect(None, zoom=0.88)  # or the last label is cut off
     return figure
 
 
@@ -120,7 +139,8 @@ def panels(summaries: Summaries, tasks: Sequence[str]) -> Figure:
         for i, task in enumerate(tasks):
             ax, side = axes.flat[2 * i], axes.flat[2 * i + 1]
             _curves(ax, {name: summaries[task, name] for name in ALGORITHMS})
-            ax.set(title=f"({chr(ord('a') + i)}) {TITLES[task]}", xlabel="$T$", ylabel="$R_T / T$")
+            title = TITLES[task].removesuffix(OWN)
+            ax.set(title=f"({chr(ord('a') + i)}) {title}", xlabel="$T$", ylabel="$R_T / T$")
             _legend(side, {name: summaries[task, name] for name in ALGORITHMS})
     return figure
 
@@ -129,42 +149,56 @@ def deltas(summaries: Summaries) -> Figure:
     """Figure 4: GP-MI on Himmelblau for several delta."""
     with _figure(5.0, 3.2) as figure:
         ax = figure.subplots()
-        for delta, shade in zip(DELTAS, ("#08306B", "#2171B5", "#6BAED6", "#F28E2B"), strict=True):
-            _curve(ax, summaries["himmelblau", with_delta("GP-MI", delta)], shade, f"$\\delta$ = {delta:g}")
-        ax.set(title="GP-MI on Himmelblau", xlabel="$T$", ylabel="$R_T / T$", ylim=(0.0, None))
+        shades, dashes = ("#08306B", "#2171B5", "#6BAED6", "#F28E2B"), ("-", (0, (5, 2)), (0, (2, 2)), (0, (1, 1)))
+        for delta, shade, dash in zip(DELTAS, shades, dashes, strict=True):
+            summary = summaries["himmelblau", with_delta("GP-MI", delta)]
+            _curve(ax, summary, shade, f"$\\delta$ = {delta:g}", dash, positive=True)
+        ax.set(title="GP-MI on Himmelblau", xlabel="$T$", ylabel="$R_T / T$", yscale="log")
         ax.legend()
     return figure
 
 
-def erratum(summaries: Summaries, tasks: Sequence[str], bounds: Mapping[str, float]) -> Figure:
+def erratum(summaries: Summaries, tasks: Sequence[str], bounds: Mapping[str, Bounds]) -> Figure:
     """R_T of every run of GP-MI (thin), the mean of each algorithm (thick), and what Theorem 2 claimed (dotted)."""
     with _figure(5.2 * len(tasks), 3.6) as figure:
         for ax, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
             there = {name: summaries[task, name] for name in COLOURS if (task, name) in summaries}
             steps = np.arange(1, there["GP-MI"].curves.shape[1] + 1)
-            ax.plot(steps, (steps * there["GP-MI"].curves).T, color=COLOURS["GP-MI"], linewidth=0.3, alpha=0.35)
+            kept = np.unique(np.geomspace(1, len(steps), 3 * _POINTS).round().astype(int)) - 1
+            runs = (steps * there["GP-MI"].curves)[:, kept]
+            ax.plot(steps[kept], runs.T, color=COLOURS["GP-MI"], linewidth=0.3, alpha=0.35)
             for name, summary in there.items():
-                ax.plot(steps, steps * summary.curves.mean(axis=0), color=COLOURS[name], linewidth=2.0, label=name)
-            ax.axhline(bounds[task], color=BLACK, linestyle=":", label="Theorem 2, withdrawn, at the last $T$")
-            ax.set(title=TITLES[task], xlabel="$T$", ylabel="$R_T$")
-            ax.legend()
+                mean, dashes = (steps * summary.curves.mean(axis=0))[kept], DASHES.get(name, "-")
+                ax.plot(steps[kept], mean, color=COLOURS[name], linewidth=2.0, linestyle=dashes, label=name)
+            ax.axhline(bounds[task].claimed, color=BLACK, linestyle=":", label="Theorem 2, withdrawn, at the last $T$")
+            label = f"the bound that stands for {DEFAULT}, at the last $T$"
+            ax.axhline(bounds[task].kept, color=COLOURS[DEFAULT], linestyle=":", label=label)
+            ax.set(title=TITLES[task], xlabel="$T$", ylabel="$R_T$", xscale="log", yscale="log")
+            ax.set_ylim(0.01, None)  # the legend is below the curves
+            ax.legend(loc="lower right")
     return figure
 
 
 def _curves(ax: Axes, algorithms: Mapping[str, Summary]) -> None:
-    for name, summary in algorithms.items():
-        _curve(ax, summary, COLOURS[name], name)
-    ax.set_ylim(0.0, None)
+    means = np.array([summary.curves.mean(axis=0) for summary in algorithms.values()])
+    logarithmic = float(means[:, -1].min()) * _RATIO < float(means[:, min(9, means.shape[1] - 1)].max())
+    for name, summary in sorted(algorithms.items(), key=lambda item: item[0] in DASHES):
+        _curve(ax, summary, COLOURS[name], name, DASHES.get(name, "-"), positive=logarithmic)
+    if logarithmic and means.min() > 0.0:
+        ax.set_yscale("log")
+    else:
+        ax.set_ylim(0.0, None)
 
 
-def _curve(ax: Axes, summary: Summary, colour: str, label: str) -> None:
+def _curve(ax: Axes, summary: Summary, colour: str, label: str, dashes: Any = "-", *, positive: bool = False) -> None:
     steps = np.unique(np.linspace(1, summary.curves.shape[1], _POINTS).round().astype(int))
     curves = summary.curves[:, steps - 1]
     mean = curves.mean(axis=0)
-    ax.plot(steps, mean, color=colour, linewidth=1.3, label=label)
+    ax.plot(steps, mean, color=colour, linewidth=1.3, linestyle=dashes, label=label)
     if len(curves) > 1:
         half = half_interval(curves)
-        ax.fill_between(steps, mean - half, mean + half, color=colour, alpha=0.2, linewidth=0.0)
+        low = np.maximum(mean - half, 0.1 * mean) if positive else mean - half  # a logarithmic axis has no 0
+        ax.fill_between(steps, low, mean + half, color=colour, alpha=0.2, linewidth=0.0)
 
 
 def _legend(ax: Axes, algorithms: Mapping[str, Summary]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.special import stdtrit
 
-from gpmi.paper.table import LAST, Row
+from gpmi.paper.table import Row
 from gpmi.types import Array, Mask
 
 MISSED = 0.1  # sd of f: a run with a larger mean regret in its last 50 queries has missed the maximum; our choice
@@ -33,9 +33,13 @@ class Summary:
         """R_T / T of each repetition."""
         return self.curves[:, -1]
 
+    def until(self, horizon: int) -> Summary:
+        """What it would have been after the first `horizon` queries."""
+        return Summary(tuple(row.until(horizon) for row in self.rows))
+
     @property
     def last(self) -> Array:
-        """The mean regret of the last 50 queries of each repetition."""
+        """The mean regret of the last 50 queries, or of the last quarter, of each repetition."""
         return np.array([row.last_regret for row in self.rows])
 
     @property
@@ -55,9 +59,9 @@ class Summary:
 
     @property
     def stuck(self) -> Mask:
-        """Which repetitions end by repeating a wrong point: the last 50 queries are at most three different points, and
+        """Which repetitions end by repeating a wrong point: the last queries are at most three different points, and
         their mean regret is above 0.1. An algorithm that still explores is not stuck."""
-        repeats = np.array([len(set(row.queries[-LAST:])) <= FEW for row in self.rows])
+        repeats = np.array([len(set(row.queries[row.last])) <= FEW for row in self.rows])
         stuck: Mask = repeats & (self.last > MISSED)
         return stuck
 
@@ -80,6 +84,14 @@ def summarise(rows: Iterable[Row]) -> Summaries:
     for row in sorted(rows, key=lambda row: row.key):
         groups.setdefault((row.task, row.algorithm), []).append(row)
     return {name: Summary(tuple(group)) for name, group in groups.items()}
+
+
+def at_horizon(summaries: Summaries, tasks: Collection[str], horizon: int) -> Summaries:
+    """The summaries of these tasks after `horizon` queries; those of the others as they are."""
+    return {
+        (task, name): summary.until(horizon) if task in tasks else summary
+        for (task, name), summary in summaries.items()
+    }
 
 
 def half_interval(values: Array) -> Array:

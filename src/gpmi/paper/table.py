@@ -7,7 +7,7 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -15,7 +15,8 @@ import numpy as np
 
 from gpmi.types import Array
 
-LAST = 50  # queries at the end of a run; their mean regret tells whether it found the maximum. Our choice
+# Queries at the end of a run, or a quarter of it if that is less; their mean regret tells whether it found the maximum.
+LAST = 50  # our choice
 
 
 @dataclass(frozen=True)
@@ -43,9 +44,19 @@ class Row:
         return mean
 
     @property
+    def last(self) -> slice:
+        """The last 50 queries, or the last quarter of a run of less than 200."""
+        return slice(-max(1, min(LAST, self.horizon // 4)), None)
+
+    @property
     def last_regret(self) -> float:
-        """The mean regret of the last 50 queries."""
-        return float(np.mean(self.regrets[-LAST:]))
+        """The mean regret of the last queries."""
+        return float(np.mean(self.regrets[self.last]))
+
+    def until(self, horizon: int) -> Row:
+        """The same run after its first `horizon` queries; its CPU seconds are their share."""
+        cpu = self.cpu * horizon / self.horizon
+        return replace(self, horizon=horizon, cpu=cpu, queries=self.queries[:horizon], regrets=self.regrets[:horizon])
 
     @property
     def found(self) -> bool:

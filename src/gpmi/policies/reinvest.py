@@ -34,6 +34,9 @@ class Reinvest(Policy):
 
     c and delta were chosen on the tasks of docs/benchmarks/policies.md, which has their ablations (c = 1 and 100, delta
     = 1e-6); `floor` is our choice, and the proof needs it above 0. docs/policy.md has the experiments and the proof.
+
+    On a finite set with a given prior `gpmi.policies.guard` watches over it: when the regret expected of its queries
+    adds up to more than a bound allows, another policy chooses the point. docs/benchmarks/guard.md says how often.
     """
 
     c: float = 10.0
@@ -42,10 +45,13 @@ class Reinvest(Policy):
 
     guarantee: ClassVar[Guarantee] = Guarantee(
         True,
-        "almost surely every point is queried again and again, and R_T <= sum over suboptimal x of 4 noise_var "
-        "alpha_T / gap(x) + a finite random constant: R_T = O(log T). No rate uniform in f; the constant may be huge.",
-        "any f on a finite set, independent noise of finite variance, kernel and noise_var > 0 given, K positive "
-        "definite on the set, no horizon; nothing for boxes, for a known horizon or for a prior that is refitted",
+        "with the guard E[R_T] <= 2 sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v) for every T, beta = 2 + 2 log(|D| / 2). "
+        "Without it almost surely every point is queried again and again, and R_T <= sum over suboptimal x of "
+        "4 noise_var alpha_T / gap(x) + a finite random constant: R_T = O(log T). No rate uniform in f; the constant "
+        "may be huge.",
+        "finite set, kernel and noise_var > 0 given; for the first f drawn from the prior, normal noise, one query at "
+        "a time; for the second any f, independent noise of finite variance, K positive definite on the set, no "
+        "horizon. Nothing for boxes or for a prior that is refitted",
         "this project, docs/policy.md",
     )
     grows_with_var: ClassVar[bool] = True

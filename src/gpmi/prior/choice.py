@@ -67,6 +67,18 @@ def choose_warp(setting: Setting, x: Array, y: Array) -> Warp:
     return best
 
 
+def softened(y: Array) -> Warp:
+    """Logarithmic below the median of y, in units of the distance from there to the best value; y is oriented.
+
+    For who looks for the best of finitely many rows: how bad a bad row is says little about where the best one is, but
+    it decides the scale and the lengthscales that a fit finds. Median and unit are our choice among the four that were
+    tried on the development tables of docs/benchmarks/tables.md.
+    """
+    middle, best = float(np.median(y)), float(y.max())
+    unit = best - middle
+    return Warp(middle, np.inf, unit, middle) if unit > 1e-10 * (best - float(y.min())) else IDENTITY
+
+
 def _thinned(setting: Setting, x: Array, y: Array) -> tuple[Array, Array]:
     """At most _WARP_POINTS observations; of those close to each other, the one farthest from the median of y.
 

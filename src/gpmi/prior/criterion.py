@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi.gp.kernels import Kernel
-from gpmi.gp.linalg import Inverted, invert
+from gpmi.gp.linalg import Inverted, invert, whiten
 from gpmi.prior.covariance import EXACT, Covariance, PairPullback, PairwiseMatern, filled
 from gpmi.prior.data import Noises, subset
 from gpmi.prior.unknowns import DEFAULT, Unknowns
@@ -142,17 +142,39 @@ class Criterion:
         solved.pull(by_pair, by_diagonal, gradient)
         return value + 0.5 * float(off @ off), gradient
 
-    def _solve(self, q: Array) -> _Solved | None:
+    def surprisal(self, q: Array) -> float:
+        """-log p(y, q) without constants, the mean integrated out; the evidence in any case. O(n^3), no gradient.
+
+        With m ~ N(0, s^2) and its most probable value m' it is the loss of the evidence at m' plus half the logarithm
+        of the precision of m given y, 1^T C^-1 1 + s^-2.
+        """
+        noise, _ = self._fill(q)
+        whitened = whiten(self._c, self._b)
+        if whitened is None:
+            return NO_FIT
+        (by_y, by_one), logdet = whitened.columns.T, whitened.logdet
+        precision = float(by_one @ by_one) + _MEAN_SD**-2
+        fit = float(by_y @ by_y) - float(by_y @ by_one) ** 2 / precision
+        off = (q - self.unknowns.centre) / self.unknowns.width
+        within = 0.0 if self._noises is None else self._noises.minus_log_within(noise)[0]
+        return 0.5 * (fit + logdet + math.log(precision) + float(off @ off)) + within
+
+    def _fill(self, q: Array) -> tuple[float, PairPullback]:
+        """Write C at q into its place; returns the noise and the pullback."""
         values, n = self.covariance(q), len(self.y)
         noise = math.exp(q[-1]) if self._noise is None else self._noise
         flat = self._c.reshape(-1)
         flat[self.covariance.pairs.at] = values.by_pair
         flat[:: n + 1] = values.diagonal + (noise if self._noises is None else self._noises.of_rows(noise))
+        return noise, values.pull
+
+    def _solve(self, q: Array) -> _Solved | None:
+        noise, pull = self._fill(q)
         inverted = invert(self._c, self._b)
         if inverted is None:
             return None
         by_y, by_one = inverted.solution.sum(axis=0)  # 1^T C^-1 y and 1^T C^-1 1
-        return _Solved(inverted, float(by_y / (by_one + _MEAN_SD**-2)), noise, values.pull)
+        return _Solved(inverted, float(by_y / (by_one + _MEAN_SD**-2)), noise, pull)
 
     def _minus_evidence(self, solved: _Solved) -> tuple[float, Array, Array, float]:
         """-log p(y | q) - n/2 log 2 pi, maximised over the mean m, 2 d / d C by pair and diagonal, d / d log noise.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from gpmi.types import Array, Event
 SAMPLES = 8  # draws of the prior over which a score is averaged; the cost of a score is proportional to it
 _RACE_ROUNDS = 6  # steps after which the starts of a fit are compared: about what a whole descent takes
 _RACE_POINTS = 128  # observations that they are compared on, at most: an eighth of the cost with FIT_POINTS
+_FAR = 16.0  # nats: a noise_var that is less probable by this much, a factor of 1e7, is not looked at
 _RACE_TO_THE_END = 16  # up to this many observations a fit is so cheap that every start is followed to its minimum
 
 
@@ -131,12 +133,19 @@ def _unexplained(setting: Setting, criterion: Criterion, q: Array) -> tuple[Even
     return (Event("clipped", message),)
 
 
-def fit_noise(x: Array, y: Array, kernel: Kernel, noises: Noises | None = None) -> Prior:
-    """The most probable noise_var under a given kernel, with mean 0. O(n^3): one eigendecomposition.
+class NoiseDensity(NamedTuple):
+    """-log p(noise_var | y) without constants, at noise_var = unit * exp(log_noise)."""
 
-    Where rows have error bars of their own it takes about 60 factorisations instead.
+    log_noise: Array  # (400,)
+    loss: Array  # (400,), infinite where it was not computed because it is far above the smallest
+    unit: float
+
+
+def noise_density(x: Array, y: Array, kernel: Kernel, noises: Noises | None = None) -> NoiseDensity:
+    """The density of noise_var given y, under a given kernel with mean 0. O(n^3): one eigendecomposition.
+
+    Where rows have error bars of their own it takes a factorisation for each noise_var that is looked at.
     """
-    events = _subset_event(y)
     data = Data(x, y, noises).at_most(FIT_POINTS)
     x, y, noises = data.x, data.y, data.noises
     unit = float(kernel.diagonal(x).mean() if len(y) else 0.0) or 1.0
@@ -144,17 +153,23 @@ def fit_noise(x: Array, y: Array, kernel: Kernel, noises: Noises | None = None) 
     penalty = 0.5 * ((log_noise - LOG_NOISE[0]) / LOG_NOISE[1]) ** 2
     s = unit * np.exp(log_noise)
     if noises is not None and noises.own.any():
-        best = _best_noise(kernel(x, x), y, noises, s, penalty)
-    else:
-        # With rows of noise s / w_i, K is scaled by w: sqrt(w) K sqrt(w) = Q diag(values) Q^T, so each s costs O(n).
-        root = np.ones(len(y)) if noises is None else np.sqrt(noises.repeats * noises.values)
-        values, vectors = eigen(kernel(x, x) * root * root[:, None])
-        rotated = (vectors.T @ (y * root)) ** 2
-        total = np.maximum(values, 0.0)[:, None] + s  # an eigenvalue below 0 is rounding
-        loss = 0.5 * (rotated[:, None] / total + np.log(total)).sum(axis=0) + penalty
-        if noises is not None:
-            loss += [noises.minus_log_within(each)[0] for each in s.tolist()]
-        best = int(np.argmin(loss))
+        return NoiseDensity(log_noise, _loss_with_error_bars(kernel(x, x), y, noises, s, penalty), unit)
+    # With rows of noise s / w_i, K is scaled by w: sqrt(w) K sqrt(w) = Q diag(values) Q^T, so each s costs O(n).
+    root = np.ones(len(y)) if noises is None else np.sqrt(noises.repeats * noises.values)
+    values, vectors = eigen(kernel(x, x) * root * root[:, None])
+    rotated = (vectors.T @ (y * root)) ** 2
+    total = np.maximum(values, 0.0)[:, None] + s  # an eigenvalue below 0 is rounding
+    loss = 0.5 * (rotated[:, None] / total + np.log(total)).sum(axis=0) + penalty
+    if noises is not None:
+        loss += [noises.minus_log_within(each)[0] for each in s.tolist()]
+    return NoiseDensity(log_noise, loss, unit)
+
+
+def fit_noise(x: Array, y: Array, kernel: Kernel, noises: Noises | None = None) -> Prior:
+    """The most probable noise_var under a given kernel, with mean 0. The cost is that of `noise_density`."""
+    events = _subset_event(y)
+    log_noise, loss, unit = noise_density(x, y, kernel, noises)
+    best = int(np.argmin(loss))
     noise_var = unit * float(np.exp(log_noise[best]))
     if best == len(log_noise) - 1 and len(y):
         clipped = f"noise_var was limited to {noise_var:.3g}: y varies more than this kernel can explain; scale y or k"
@@ -162,8 +177,11 @@ def fit_noise(x: Array, y: Array, kernel: Kernel, noises: Noises | None = None) 
     return Prior(kernel, noise_var, events=events)
 
 
-def _best_noise(k: Array, y: Array, noises: Noises, s: Array, penalty: Array) -> int:
-    """The number of the best of the noise variances s for rows with error bars: every tenth first, then around it."""
+def _loss_with_error_bars(k: Array, y: Array, noises: Noises, s: Array, penalty: Array) -> Array:
+    """The loss at the noise variances s for rows with error bars: at every tenth first, then where that is small.
+
+    It is infinite between two of these that both exceed the smallest by _FAR.
+    """
 
     def loss(number: int) -> float:
         c = k + np.diag(noises.of_rows(float(s[number])))
@@ -173,9 +191,14 @@ def _best_noise(k: Array, y: Array, noises: Noises, s: Array, penalty: Array) ->
         fitted = 0.5 * (float(y @ solved.solution[:, 0]) + solved.logdet)
         return fitted + noises.minus_log_within(float(s[number]))[0] + float(penalty[number])
 
-    rough: int = min(range(0, len(s), 10), key=loss)
-    best: int = min(sorted({*range(max(0, rough - 10), min(len(s), rough + 11)), len(s) - 1}), key=loss)
-    return best
+    found = np.full(len(s), np.inf)
+    rough = [*range(0, len(s) - 1, 10), len(s) - 1]
+    found[rough] = [loss(number) for number in rough]
+    near = found[rough] <= found.min() + _FAR
+    for i in np.flatnonzero(near[:-1] | near[1:]).tolist():
+        between = range(rough[i] + 1, rough[i + 1])
+        found[between] = [loss(number) for number in between]
+    return found
 
 
 def _subset_event(y: Array) -> tuple[Event, ...]:

@@ -14,14 +14,17 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.gp.kernels import Kernel
-from gpmi.prior.choice import WARP_FROM, choose_warp
+from gpmi.prior.choice import WARP_FROM, choose_warp, softened
 from gpmi.prior.criterion import Setting
 from gpmi.prior.data import FIT_POINTS, Data, merges
+from gpmi.prior.draws import draws, draws_of_noise, moved
 from gpmi.prior.fit import Prior, fit, fit_noise
 from gpmi.prior.heavy import fit_student
 from gpmi.prior.unknowns import DEFAULT
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.types import Array, Observations
+
+BULK = 128  # as many values told at once are fitted at once; below, the fits before cost less than a suggestion or two
 
 
 class Priors:
@@ -40,6 +43,7 @@ class Priors:
         span: Array,  # (d,), the width of the space
         groups: tuple[int, ...],  # (d,), the parameter that each coordinate belongs to
         seed: int,
+        soften: bool = False,  # whether the worse half of the values is compressed in any case (`softened`)
         noise: Literal["normal", "student"] = "normal",
     ) -> None:
         template = _checked_kernel(kernel, len(span))
@@ -52,7 +56,7 @@ class Priors:
             raise ValueError(f"noise is 'student', but fit is {fit!r}; under heavy tails the prior is learned by 'map'")
         self.heavy = noise == "student"  # whether the noise has the tails of Student's t
         self._setting = Setting(template, noise_var, span, groups, loo=fit == "loo")
-        self._sampled, self._seed = fit == "mcmc", seed
+        self._sampled, self._seed, self._soften = fit == "mcmc", seed, soften
         self._learned: dict[int, Prior] = {}
 
     def anew(self) -> Priors:
@@ -84,11 +88,13 @@ class Priors:
             return self.point(len(observed))
         return fit_point(len(observed)) if not self.given or merges(observed) else 0
 
-    def __call__(self, p: int, observed: Observations, *, known_mean: bool = False) -> Prior:
+    def __call__(self, p: int, observed: Observations, *, known_mean: bool = False, given: int = 0) -> Prior:
         """The prior learned from the first p of the observations; y is oriented: larger is better.
 
         y is not transformed if a part of its mean is known and was subtracted, nor if some values have error bars:
         these are in units of y. Nor is it if the noise has heavy tails: a transformation would explain these away.
+        `given` observations were there before anything was asked. If they are many, BULK or more, no fit on fewer is
+        needed: the first fit has no warm start, and a bulk load costs one fit.
         """
         kernel, noise_var = self._setting.template, self._setting.noise_var
         if not kernel.unknown and noise_var is not None:
@@ -103,22 +109,52 @@ class Priors:
                 self._learned[p] = fit_noise(data.x, data.y, kernel, data.noises)
             else:
                 begin = warm_point(p)
-                warm = None if begin is None else self(begin, observed, known_mean=known_mean)
+                cold = p >= BULK <= given and (begin is None or begin < fit_point(given))
+                warm = None if begin is None or cold else self(begin, observed, known_mean=known_mean, given=given)
                 before = IDENTITY if warm is None else warm.warp
-                warp = IDENTITY if known_mean or first.noise_var.any() else self._warp(first.x, first.y, before)
+                untransformed = known_mean or first.noise_var.any()
+                warp = IDENTITY if untransformed else self._warp(first.x, first.y, before, anew=cold)
                 if warp.bends and data.noises is not None:  # a mean of y is not one of warp(y)
                     data = Data.of(replace(first, y=warp(first.y)))
                     data = replace(data, y=warp.inverse(data.y))
                 rng = np.random.default_rng([self._seed, p, 0]) if self._sampled else None
                 learn = partial(fit, self._setting, data.x, data.y, noises=data.noises)
-                self._learned[p] = learn(warp=warp, warm=warm, wide=is_wide(p), rng=rng)
+                self._learned[p] = learn(warp=warp, warm=warm, wide=cold or is_wide(p), rng=rng)
         return self._learned[p]
 
-    def _warp(self, x: Array, y: Array, before: Warp) -> Warp:
-        """The transformation of y: chosen anew at 8, 16, 32, ... observations if nothing is given, else as before."""
+    def drawn(
+        self, p: int, observed: Observations, warp: Warp, *, known_mean: bool = False, given: int = 0
+    ) -> tuple[Prior, ...]:
+        """What the prior of warp(y) may be, given the first p of the observations: draws with equal weights.
+
+        No suggestion uses them. Only for a prior that is learned.
+        """
+        first = observed.first(p)
+        if not self._setting.template.unknown:
+            return draws_of_noise(self._setting, first)
+        near = self(fit_point(p), observed, known_mean=known_mean, given=given)
+        return draws(self._setting, first, near, warp, self._stream(p, 3))
+
+    def moved(
+        self, p: int, observed: Observations, before: tuple[Prior, ...], *, known_mean: bool = False, given: int = 0
+    ) -> tuple[Prior, ...]:
+        """Draws given the first p of the observations, made from draws `before` that have their law, see `moved`."""
+        first = observed.first(p)
+        if not self._setting.template.unknown:
+            return draws_of_noise(self._setting, first)
+        near = self(fit_point(p), observed, known_mean=known_mean, given=given)
+        hessian = near.hessian if near.warp == before[0].warp and not self._setting.loo else None
+        return moved(self._setting, first, before, hessian, self._stream(p, 4))
+
+    def _stream(self, p: int, use: int) -> np.random.Generator:
+        """Random numbers that no suggestion draws from; 1 and 2 in the last place are those of the ledger."""
+        return np.random.default_rng([self._seed, p, 0, use])
+
+    def _warp(self, x: Array, y: Array, before: Warp, *, anew: bool) -> Warp:
+        """The transformation of y: chosen at 8, 16, 32, ... observations, or `anew`, if nothing is given."""
         n = len(y)
-        if self._setting.all_unknown and n >= WARP_FROM and n == _octave(n):
-            return choose_warp(self._setting, x, y)
+        if self._setting.all_unknown and n >= WARP_FROM and (anew or n == _octave(n)):
+            return softened(y) if self._soften else choose_warp(self._setting, x, y)
         return before
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpmi.gp.linalg import eigen, solve_definite
 from gpmi.prior.criterion import NO_FIT, Criterion
+from gpmi.prior.unknowns import Unknowns
 from gpmi.types import Array, Mask
 
 # Our choices, not tuned.
@@ -112,17 +113,41 @@ def sample(criterion: Criterion, peak: Peak, count: int, rng: np.random.Generato
     does not depend on the present q, so the density stays invariant. Between two draws there are as many slices as q
     has entries, each of about six evaluations.
     """
-    unknowns = criterion.unknowns
-    values, vectors = eigen(peak.hessian)
-    scales = vectors / np.sqrt(np.maximum(values, unknowns.width.max() ** -2))  # no wider than the prior
+    return chain(lambda q: criterion.loss(q)[0], criterion.unknowns, peak, count, len(peak.q), rng)
 
-    def loss(q: Array) -> float:
-        return criterion.loss(q)[0] if np.all(q >= unknowns.lo) and np.all(q <= unknowns.hi) else np.inf
 
-    q, value, draws = peak.q, criterion.loss(peak.q)[0], []
-    for step in range(1, count * len(q) + 1):
-        q, value = _slice(loss, q, value, scales @ rng.standard_normal(len(q)), rng)
-        if step % len(q) == 0:
+def chain(
+    loss: Callable[[Array], float], unknowns: Unknowns, peak: Peak, count: int, apart: int, rng: np.random.Generator
+) -> list[Array]:
+    """`count` draws of q from exp(-loss) within the bounds of the unknowns, `apart` slices from each other."""
+    return chain_along(loss, unknowns, peak.q, directions(peak.hessian, unknowns), count, apart, rng)
+
+
+def directions(hessian: Array, unknowns: Unknowns) -> Array:
+    """A with A A^T = hessian^-1, but no wider than the prior: A u with u ~ N(0, I) is a direction of a slice."""
+    values, vectors = eigen(hessian)
+    scales: Array = vectors / np.sqrt(np.maximum(values, unknowns.width.max() ** -2))
+    return scales
+
+
+def chain_along(
+    loss: Callable[[Array], float],
+    unknowns: Unknowns,
+    q: Array,
+    scales: Array,  # see `directions`
+    count: int,
+    apart: int,
+    rng: np.random.Generator,
+) -> list[Array]:
+    """The same as `chain`, from q and with given directions."""
+
+    def bounded(q: Array) -> float:
+        return loss(q) if np.all(q >= unknowns.lo) and np.all(q <= unknowns.hi) else np.inf
+
+    value, draws = loss(q), []
+    for step in range(1, count * apart + 1):
+        q, value = _slice(bounded, q, value, scales @ rng.standard_normal(len(q)), rng)
+        if step % apart == 0:
             draws.append(q)
     return draws
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpmi.types import Array
 
-_FAR = 450.0  # the largest exponent of the inverse: exp(450) = 1e195 is far above any y (LARGEST in `gpmi.trials`)
+_FAR = 450.0  # the largest exponent of the inverse: exp(450) = 1e195 is far above any y (LARGEST in `gpmi.checks`)
 
 
 @dataclass(frozen=True)

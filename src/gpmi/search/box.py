@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 import numpy as np
 
 from gpmi.cube import far_apart
@@ -13,6 +10,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks
 from gpmi.policies import Mean, State
 from gpmi.search.climb import climb
+from gpmi.search.inside import Levels, Values, best_levels_inside, polished_inside
 from gpmi.search.objective import Found, Objective, mean
 from gpmi.search.screens import Barriers, best_observed, neighbours, screen_of
 from gpmi.space import Parameters, Space
@@ -25,10 +23,6 @@ TOLERANCE = 1e-6  # a gain smaller than this, relative to the range of the scree
 RANGE = 100.0  # that range is taken for no more than this many times the range of the starts' scores
 MOST_LEVELS = 512  # a discrete parameter with more levels is not tried at all of them: as many as the screen has points
 WIDTHS = (3e-2, 1e-2, 3e-3, 1e-3)  # widths of the neighbourhoods, in widths of the box, in which a draw is refined
-
-# Points (k, d) and, for each, the number (k,) of the point it was made from -> values (k,)
-Values: TypeAlias = Callable[[Array, Numbers], Array]
-Levels: TypeAlias = Callable[[Array, Array], Array]  # all levels (k, w) and the present one (w,) -> those to try
 
 
 def best_point(
@@ -115,12 +109,14 @@ def best_levels(
     levels: Levels,
 ) -> tuple[Array, Array]:
     """The points with one discrete parameter after the other set to its best level, the rest fixed; and f there."""
+    if not space.plain:
+        return best_levels_inside(f, space, points, values, levels)
     points, values = points.copy(), values.copy()
-    for parameter, column in zip(space.parameters, space.columns, strict=True):
-        if parameter.levels is None:
+    for part, column in zip(space.parts, space.columns, strict=True):
+        if part.count is None or part.width == 0:
             continue
         for i in range(len(points)):
-            options = levels(parameter.levels, points[i, column])
+            options = levels(part.tried(points[i, column]), points[i, column])
             trial = np.repeat(points[i : i + 1], len(options), axis=0)
             trial[:, column] = options
             trial_values = f(trial, np.full(len(trial), i))
@@ -132,10 +128,10 @@ def best_levels(
 
 def _some_levels(levels: Array, here: Array) -> Array:
     """All levels up to MOST_LEVELS. Of more: 256 spread evenly, `here`, and those 1, 2, 4, ... steps away from it."""
-    k = len(levels)
-    if k <= MOST_LEVELS:
+    k, width = levels.shape
+    if k <= MOST_LEVELS or width > 2:  # the options of a choice have no order
         return levels
-    at = int(np.searchsorted(levels[:, 0], here[0]))
+    at = int(np.searchsorted(levels[:, -1], here[-1]))
     jumps = 2 ** np.arange(int(np.log2(k)) + 1)
     picks = np.concatenate([np.linspace(0, k - 1, 256).astype(int), [at], at + jumps, at - jumps])
     result: Array = levels[np.unique(np.clip(picks, 0, k - 1))]
@@ -154,7 +150,9 @@ def _tolerance(screened: Array, starts: Array) -> float:
 
 def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
     """Climb from every start over the continuous coordinates, the others fixed."""
-    is_free = np.concatenate([np.full(p.width, p.levels is None) for p in space.parameters])
+    if not space.plain:
+        return polished_inside(objective, space, starts, tolerance)
+    is_free = space.free
     if not is_free.any():
         return starts.copy(), objective(starts)
     free = slice(None) if is_free.all() else is_free  # a view is cheaper than a copy

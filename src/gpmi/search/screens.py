@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from gpmi.cube import sobol
 from gpmi.gp.posterior import Posterior
-from gpmi.space import Parameters, Space
+from gpmi.space import Choice, Parameters, Space
 from gpmi.types import Array, Mask, Point
 
 # Our choices, not tuned.
@@ -17,17 +18,51 @@ SCREEN = 512  # points of the screen, a power of 2 for Sobol. After a new prior 
 NEIGHBOURS = 64  # further points, close to the best known ones
 KNOWN = 3  # how many of the best observed points get neighbours: more than one, because a value may be lucky
 OPTIONS = 5  # a choice with no more options than this is small: a design of a few points can show them all
+PORTION = 64  # points of a design inside constraints that are made together
+PROGRAMS = 16  # neighbours, at most, whose discrete parameters are set by a program so that constraints can hold
 TRIES = 10  # times that a design is made twice as long, to find a point that is not barred
 AMONG = 1000  # rows among which those are looked for that show new options
 
 
-def design_of(space: Space, seed: int, count: int) -> Array:
-    """At least `count` rows for the initial design, or all of a smaller set. A larger count only appends rows."""
+def design_of(space: Space, seed: int, count: int, *, cover: bool = False) -> Array:
+    """At least `count` rows for the initial design, or all of a smaller set. A larger count only appends rows.
+
+    On a product they are Sobol points. With `cover` the options of each choice without order take turns in them: of k
+    options the first k points show all; on a finite set the options of small choices come first. Where constraints
+    leave so little that points are hard to find, there may be fewer.
+    """
     if space.rows is not None:
         order = np.random.default_rng(seed).permutation(len(space.rows))
-        return space.rows[order]
+        return covering(space.rows[order], space.groups) if cover else space.rows[order]
     assert isinstance(space, Parameters)
-    return space.from_unit(sobol(space.unit_dim, max(4, count.bit_length()), (seed, 0)))
+    if space.plain:
+        u = sobol(space.unit_dim, max(4, count.bit_length()), (seed, 0))
+        return space.from_unit(_in_turn(space, u, (seed, 3)) if cover else u)
+    portions = range(-(-count // PORTION))
+    return np.concatenate([_portion(space, seed, i) for i in portions])
+
+
+def _portion(space: Parameters, seed: int, i: int) -> Array:
+    """PORTION points of a design inside constraints, or fewer."""
+
+    def points(log2: int) -> Array:
+        return space.from_unit(_in_turn(space, sobol(space.unit_dim, log2, (seed, 0, i)), (seed, 3, i)))
+
+    return space.region.spread(points, PORTION, np.random.default_rng([seed, 4, i]))
+
+
+def _in_turn(space: Parameters, u: Array, seed: tuple[int, ...]) -> Array:
+    """Points u (m, p) of the unit cube, those of the choices without order replaced: each option once, then again.
+
+    The order is random, and another one in each turn.
+    """
+    for j, parameter in enumerate(space.parameters):
+        if isinstance(parameter, Choice) and not parameter.ordered and parameter.count > 1:
+            rng, k = np.random.default_rng([*seed, j]), parameter.count
+            turns = np.concatenate([rng.permutation(k) for _ in range(-(-len(u) // k))])
+            u = u.copy()
+            u[:, j] = (turns[: len(u)] + 0.5) / k
+    return u
 
 
 def covering(rows: Array, groups: tuple[int, ...]) -> Array:
@@ -63,8 +98,7 @@ class Barriers(NamedTuple):
 class Design:
     """The points of the initial design, one after the other. It remembers them, because finding them takes a while.
 
-    With `cover` the options of small choices come first on a finite set. Elsewhere the points are those of a Sobol
-    sequence, whose first few show all of up to four options in nearly every case.
+    With `cover` it shows the options of choices early (`design_of`).
     """
 
     def __init__(self, space: Space, seed: int, *, cover: bool = False) -> None:
@@ -90,9 +124,7 @@ class Design:
             if is_free(place):
                 return x
         if len(self._rows) < count and (self._space.rows is None or len(self._rows) == 0):
-            self._rows = design_of(self._space, self._seed, count)
-            if self._cover and self._space.rows is not None:
-                self._rows = covering(self._rows, self._space.groups)
+            self._rows = design_of(self._space, self._seed, count, cover=self._cover)
         for row in self._rows[len(self._known) :]:
             x = self._space.decode(row)
             self._known.append((x, self._space.encode(x).tobytes()))
@@ -103,8 +135,23 @@ class Design:
 
 def screen_of(space: Space, seed: int) -> Array:
     """SCREEN points spread over a space that cannot be enumerated, the same for the same seed."""
+    return spread_over(space, SCREEN.bit_length() - 1, (seed, 1))
+
+
+def spread_over(space: Space, log2: int, seed: tuple[int, ...]) -> Array:
+    """2^log2 points spread over a space that cannot be enumerated; fewer where constraints leave very little."""
     assert isinstance(space, Parameters)
-    return space.from_unit(sobol(space.unit_dim, SCREEN.bit_length() - 1, (seed, 1)))
+    if space.plain:
+        return space.from_unit(sobol(space.unit_dim, log2, seed))
+    return _spread_inside(space, log2, seed)
+
+
+@lru_cache(maxsize=8)  # points inside constraints take longer to find
+def _spread_inside(space: Parameters, log2: int, seed: tuple[int, ...]) -> Array:
+    rng = np.random.default_rng(seed)
+    found = space.region.spread(lambda log2: space.from_unit(sobol(space.unit_dim, log2, seed)), 2**log2, rng)
+    found.flags.writeable = False
+    return found
 
 
 def best_observed(posterior: Posterior) -> Array:
@@ -122,6 +169,8 @@ def neighbours(space: Parameters, known: Array, rng: np.random.Generator, width:
     """
     if len(known) == 0:
         return np.empty((0, space.dim))
+    if not space.plain:
+        return _neighbours_inside(space, known, rng, width)
     centre = known[rng.integers(len(known), size=NEIGHBOURS)]
     d = len(space.parameters)
     widths = 10.0 ** rng.uniform(-3.0, -1.0, (NEIGHBOURS, 1)) if width is None else np.full((NEIGHBOURS, 1), width)
@@ -131,7 +180,24 @@ def neighbours(space: Parameters, known: Array, rng: np.random.Generator, width:
     if space.combinations > 1:
         fresh = space.from_unit(rng.random((NEIGHBOURS, d)))
         swaps = moves & (rng.random((NEIGHBOURS, d)) < 0.3)
-        for j, (p, column) in enumerate(zip(space.parameters, space.columns, strict=True)):
-            if p.levels is not None:
+        for j, (part, column) in enumerate(zip(space.parts, space.columns, strict=True)):
+            if part.count is not None:
                 near[:, column] = np.where(swaps[:, j : j + 1], fresh[:, column], centre[:, column])
     return near
+
+
+def _neighbours_inside(space: Parameters, known: Array, rng: np.random.Generator, width: float | None) -> Array:
+    """The same where constraints or conditions make the space less than a product."""
+    region, layout, p = space.region, space.layout, len(space.parameters)
+    centre = known[rng.integers(len(known), size=NEIGHBOURS)]
+    widths = 10.0 ** rng.uniform(-3.0, -1.0, (NEIGHBOURS, 1)) if width is None else np.full((NEIGHBOURS, 1), width)
+    moves = rng.random((NEIGHBOURS, p)) < np.maximum(rng.random((NEIGHBOURS, 1)), 2.0 / p)
+    numbers, fresh = layout.numbers(centre), layout.numbers(layout.at(rng.random((NEIGHBOURS, p))))
+    step = rng.standard_normal((NEIGHBOURS, p)) * widths * moves
+    s = np.clip(region.s_of(numbers) + step[:, region.reals] * space.scale, 0.0, 1.0)
+    swaps = moves & (rng.random((NEIGHBOURS, p)) < 0.3)
+    swaps[:, region.reals] = False
+    swaps |= ~layout.active(numbers)  # what becomes active has no value to start from
+    s = np.where(swaps[:, region.reals], region.s_of(fresh), s)
+    target = region.with_s(np.where(swaps, fresh, numbers), s)
+    return space.stepped(centre, layout.coordinates(region.settled(target, PROGRAMS)))

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.tracking import Tracked
+from gpmi.gp.tracking import Tracked, moments_in_chunks
 from gpmi.search.box import best_point, drawn_point
 from gpmi.search.finite import best_row, drawn_row
 from gpmi.search.objective import Found, Objective
@@ -51,12 +51,31 @@ class Search:
 
         O(n m) for m candidates, or for m points of the screen; O(n^2 m) after a change of the prior.
         """
-        if anchor is not self._anchor:
-            self._anchor, self._tracked, self._extended, self._bound = anchor, None, None, None
-            self._lazy_searches = 0
+        self._start_from(anchor)
         if self._space.rows is None:
             return self._best_point(objective, told, taken, rng, normals, barred)
         return self._best_row(objective, told, taken, rng, normals, barred)
+
+    def moments(self, told: Posterior, anchor: Posterior) -> tuple[Array, Array] | None:
+        """mu and var of `told` at all candidates, (m,) each; None if there are too many to keep them.
+
+        O(n m) where those of the query before are kept, else O(n^2 m).
+        """
+        rows = self._space.rows
+        assert rows is not None
+        self._start_from(anchor)
+        if not Tracked.fits(told.n, len(rows)):
+            return None
+        if told.nugget != 0.0:
+            return moments_in_chunks(told, rows)
+        tracked = self._follow(rows, told, told)
+        return tracked.mu, tracked.var
+
+    def _start_from(self, anchor: Posterior) -> None:
+        """Forget what belongs to another prior."""
+        if anchor is not self._anchor:
+            self._anchor, self._tracked, self._extended, self._bound = anchor, None, None, None
+            self._lazy_searches = 0
 
     def _best_point(
         self,

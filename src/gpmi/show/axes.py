@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpmi.show.style import plain
-from gpmi.space import Candidates, Choice, Int, Parameter, Parameters, Space
+from gpmi.space import Candidates, Choice, Constant, Int, OnArc, Parameters, Part, Space
 from gpmi.types import Array
 
 if TYPE_CHECKING:
@@ -28,27 +28,38 @@ class Axis:
     settings: Array  # (k, width), the values that are drawn, in the kernel's coordinates
     discrete: bool = False
     log: bool = False
-    labels: tuple[str, ...] | None = None  # of the options of a Choice
+    labels: tuple[str, ...] | None = None  # of the options of a Choice, or of the numbers of a grid
+    arc: OnArc | None = None  # on which the values lie, if the parameter has a condition
 
     @staticmethod
-    def of(parameter: Parameter, name: str, columns: slice, points: int = CURVE) -> Axis:
+    def of(parameter: Part, name: str, columns: slice, points: int = CURVE) -> Axis:
         """The axis of a parameter, with at most `points` settings unless it is a Choice."""
+        assert not isinstance(parameter, Constant)
+        if isinstance(parameter, OnArc):
+            straight = Axis.of(parameter.inner, name, columns, points)
+            return replace(straight, settings=parameter.bent(straight.settings), arc=parameter)
         if isinstance(parameter, Choice):
             labels = tuple(plain(str(option)) for option in parameter.options)
             return Axis(name, columns, parameter.levels, discrete=True, labels=labels)
         if isinstance(parameter, Int):
-            settings = _thinned(parameter.levels, points)
-            return Axis(name, columns, settings, len(parameter.levels) <= FEW, parameter.log)
+            settings = _thinned(np.unique(parameter.tried(parameter.ends[0]), axis=0), points)
+            return Axis(name, columns, settings, parameter.count <= FEW, parameter.log)
         lo, hi = parameter.ends[:, 0]
         return Axis(name, columns, np.linspace(lo, hi, points)[:, None], log=parameter.log)
 
     def positions(self, rows: Array) -> Array:
         """Where points with coordinates (m, d) lie on this axis, (m,)."""
         part = rows[:, self.columns]
-        if self.labels is not None:
-            return np.asarray(np.argmax(part, axis=1), dtype=float)
-        values: Array = np.exp(part[:, 0]) if self.log else part[:, 0]
+        if self.labels is not None and part.shape[1] == len(self.labels) > 1:
+            return np.where(part.any(axis=1), np.argmax(part, axis=1), np.nan)
+        values: Array = np.exp(self._line(part)) if self.log else self._line(part)
         return values
+
+    def _line(self, part: Array) -> Array:
+        """The values, or their logarithms, at coordinates (m, width); nan where the parameter is inactive."""
+        if self.arc is None:
+            return part[:, 0]
+        return np.where(part.any(axis=1), self.arc.straight(part)[:, 0], np.nan)
 
     def along(self, row: Array) -> Array:
         """The points (k, d) in which this parameter takes each of its settings and the others stay as in row (d,)."""
@@ -61,7 +72,8 @@ class Axis:
         """The ends of the axis. Discrete values are centres of cells, so half a step is added at each end."""
         if self.labels is not None:
             return -0.5, len(self.labels) - 0.5
-        lo, hi = (np.exp(self.settings) if self.log else self.settings)[[0, -1], 0]
+        line = self._line(self.settings)
+        lo, hi = (np.exp(line) if self.log else line)[[0, -1]]
         step = (hi - lo) / (len(self.settings) - 1) if hi > lo else 1.0
         margin = 0.5 * step if self.discrete else 0.0
         return float(lo - margin), float(hi + margin)
@@ -69,7 +81,7 @@ class Axis:
     @property
     def edges(self) -> Array:
         """The borders between the settings, (k + 1,), ends included."""
-        at = np.arange(float(len(self.settings))) if self.labels is not None else self.settings[:, 0]
+        at = np.arange(float(len(self.settings))) if self.labels is not None else self._line(self.settings)
         at = np.exp(at) if self.log else at
         lo, hi = self.limits
         return np.concatenate([[lo], (at[1:] + at[:-1]) / 2.0, [hi]])
@@ -87,24 +99,28 @@ class Axis:
         elif self.discrete and not self.log:
             from matplotlib.ticker import MaxNLocator
 
-            axis.set_major_locator(MaxNLocator(nbins=6, integer=bool(np.all(self.settings == np.round(self.settings)))))
+            line = self._line(self.settings)
+            axis.set_major_locator(MaxNLocator(nbins=6, integer=bool(np.all(line == np.round(line)))))
 
 
 def axes_of(space: Space, points: int = CURVE) -> list[Axis]:
-    """An axis for each parameter; one whose values are numbers has at most `points` settings."""
+    """An axis for each parameter that varies; one whose values are numbers has at most `points` settings."""
     assert isinstance(space, Parameters | Candidates)
     count = len(space.parameters if isinstance(space, Parameters) else space.choices)
     formulas = ["$x$"] if count == 1 else [f"$x_{{{i + 1}}}$" for i in range(count)]
     names = formulas if space.names is None else [plain(name) for name in space.names]
     if isinstance(space, Parameters):
-        parts = zip(space.parameters, names, space.columns, strict=True)
-        return [Axis.of(parameter, name, columns, points) for parameter, name, columns in parts]
+        parts = zip(space.parts, names, space.columns, strict=True)
+        return [Axis.of(part, name, columns, points) for part, name, columns in parts if part.width]
     axes, start = [], 0
-    for choice, name in zip(space.choices, names, strict=True):
+    for choice, grid, name in zip(space.choices, space.grids, names, strict=True):
         columns = slice(start, start + (1 if choice is None else choice.width))
         start = columns.stop
         if choice is not None:
             axes.append(Axis.of(choice, name, columns))
+        elif grid is not None:
+            ranks = np.arange(float(len(grid)))[:, None]
+            axes.append(Axis(name, columns, ranks, discrete=True, labels=tuple(f"{number:g}" for number in grid)))
         else:
             values = np.unique(space.encoded[:, columns])[:, None]
             axes.append(Axis(name, columns, _thinned(values, points), discrete=len(values) <= FEW))
@@ -112,8 +128,11 @@ def axes_of(space: Space, points: int = CURVE) -> list[Axis]:
 
 
 def contains_slices(space: Space) -> bool:
-    """Whether changing one parameter of a point stays in the space. Of several columns of candidates it does not."""
-    return not isinstance(space, Candidates) or len(space.choices) == 1
+    """Whether changing one parameter of a point stays in the space.
+
+    Of several columns of candidates it does not, nor where there are constraints or conditions.
+    """
+    return space.plain if isinstance(space, Parameters) else len(axes_of(space, 2)) == 1
 
 
 def _thinned(values: Array, most: int) -> Array:

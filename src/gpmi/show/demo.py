@@ -84,8 +84,6 @@ def report(result: Result, elapsed: float, cpu: float, console: Console) -> None
         low, high = result.ledger.regret().interval()
         console.print(f"regret: {low:.3g} to {high:.3g} with probability 95 %, says the model", highlight=False)
     console.print(f"time: {elapsed:.2f} s, {cpu:.2f} s of CPU", highlight=False)
-    if result.ledger is not None and result.ledger.lock_in is not None:
-        console.print(f"lock-in: {result.ledger.lock_in.reason}", soft_wrap=True, highlight=False, markup=False)
     for event in result.events:
         console.print(f"{event.kind}: {event.message}", soft_wrap=True, highlight=False, markup=False)
 

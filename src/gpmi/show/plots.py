@@ -40,7 +40,7 @@ def posterior_1d(posterior: Posterior, lo: float, hi: float, *, f: Function | No
         space = Parameters.box([(lo, hi)])
     except (TypeError, ValueError) as error:
         raise type(error)(f"lo is {lo!r} and hi is {hi!r}; give finite numbers with lo < hi") from error
-    axis = Axis.of(space.parameters[0], name, slice(0, 1))
+    axis = Axis.of(space.parts[0], name, slice(0, 1))
     with style():
         figure = new_figure(6.4, 3.8)
         ax = figure.add_subplot()
@@ -75,7 +75,7 @@ def slices(source: Result | Optimizer, f: Function | None = None) -> Figure:
     result = checked_result(source)
     count = len(axes_of(result.space))
     if f is not None and not contains_slices(result.space):
-        raise ValueError("f is given, but a slice leaves the candidates, where f may not be defined; leave f out")
+        raise ValueError("f is given, but a slice leaves the space, where f may not be defined; leave f out")
     with style():
         columns = min(count, 4 if count > 6 or count == 4 else 3)
         rows = -(-count // columns)

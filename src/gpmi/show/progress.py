@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from gpmi.ledger import alarms
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Trial
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def live(optimizer: Optimizer) -> Iterator[Callable[[Trial], None]]:
     """Show a progress bar on stderr while the block runs.
 
-    The context gives a function; call it with each trial that was told or failed.
+    The context gives a function; call it with each trial that was told or failed. A lock-in is the last line.
 
     On a terminal the display is updated in place. Elsewhere its last state is printed once, at the end.
     """
@@ -43,6 +44,9 @@ def live(optimizer: Optimizer) -> Iterator[Callable[[Trial], None]]:
     try:
         with Live(Group(bar, found), console=console, refresh_per_second=10):
             yield report
+            with suppress(Exception):  # a model that fails here fails again where the result is made, and is an event
+                for event in alarms(optimizer.ledger):
+                    found.append(f"\n{event.kind}: {event.message}")
     finally:
         if not (console.is_terminal or console.is_jupyter):
             console.line()  # here the display does not end its last line

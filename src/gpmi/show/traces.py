@@ -79,7 +79,11 @@ def _draw_regret(ax: Axes, ledger: Ledger) -> None:
     """Draw the 95 % interval and the median of the simple regret, at most LOOKS times, once the policy has chosen."""
     first = next((step.t for step in ledger.steps if step.choice is not None), ledger.n)
     looks = np.unique(np.linspace(first, ledger.n, LOOKS).round().astype(int))
-    found = [ledger.regret(int(t)) for t in looks]
+    found = [regret for regret in (ledger.regret(int(t)) for t in looks) if regret.known]
+    if not found:
+        ax.set_title("Simple regret: not known yet")
+        return
+    looks = np.array([regret.t for regret in found])
     low, high = np.array([regret.interval() for regret in found]).T
     middle = np.array([np.median(regret.simple) for regret in found])
     positive = high[high > 0.0]

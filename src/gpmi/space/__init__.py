@@ -1,6 +1,27 @@
 """What may be queried: `Space.of` makes a space from what a user writes."""
 
+from gpmi.space.candidates import Candidates
+from gpmi.space.conditions import Constant, OnArc, Part
+from gpmi.space.constraints import Forbidden
 from gpmi.space.parameters import Choice, Int, Parameter, Real
-from gpmi.space.space import Candidates, Parameters, Space, SpaceExhausted
+from gpmi.space.polytope import Polytope
+from gpmi.space.product import Parameters
+from gpmi.space.region import Region
+from gpmi.space.space import Space, SpaceExhausted
 
-__all__ = ["Candidates", "Choice", "Int", "Parameter", "Parameters", "Real", "Space", "SpaceExhausted"]
+__all__ = [
+    "Candidates",
+    "Choice",
+    "Constant",
+    "Forbidden",
+    "Int",
+    "OnArc",
+    "Parameter",
+    "Parameters",
+    "Part",
+    "Polytope",
+    "Real",
+    "Region",
+    "Space",
+    "SpaceExhausted",
+]

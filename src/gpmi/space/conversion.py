@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpmi import checks
+from gpmi.space.conditions import Constant
 from gpmi.space.parameters import LARGEST, MOST_OPTIONS, Choice, Int, Parameter, Real, equal, key
 from gpmi.types import Array, Numbers, Point
 
@@ -25,20 +26,31 @@ def box_parameters(bounds: Sequence[Any]) -> tuple[Real, ...]:
     return tuple(_real(f"bounds[{i}]", pair) for i, pair in enumerate(bounds))
 
 
-def named_parameters(spec: Mapping[Any, Any]) -> dict[str, Parameter]:
+def named_parameters(spec: Mapping[Any, Any]) -> dict[str, Parameter | Constant]:
     """The parameters of a dict by their names, in the order of the dict."""
     if len(spec) == 0:
         raise ValueError("space is an empty dict; give at least one parameter")
     for name in spec:
         if not isinstance(name, str):
             raise TypeError(f"parameter name {checks.shown(name)} is not a string; name parameters by strings")
-    return {name: _parameter(name, value) for name, value in spec.items()}
+    parameters = {name: _parameter(name, value) for name, value in spec.items()}
+    if all(isinstance(parameter, Constant) for parameter in parameters.values()):
+        raise ValueError(f"space is {checks.shown(dict(spec))}, constants only; give a parameter that varies")
+    return parameters
 
 
-def _parameter(name: str, value: Any) -> Parameter:
-    """Real, Int and Choice stand for themselves, a tuple (lo, hi) for Real, a list for Choice."""
+def _parameter(name: str, value: Any) -> Parameter | Constant:
+    """Real, Int and Choice are meant as they are, a tuple as Real, a list as Choice, a range as Int."""
     if isinstance(value, Real | Int | Choice):
         return value
+    if isinstance(value, np.generic) and value.dtype.kind in "biufU":
+        value = value.item()
+    if value is None or isinstance(value, str | bool | int):
+        return Constant(value)
+    if isinstance(value, float):
+        return Constant(checks.number(f"parameter {name!r}", value))
+    if isinstance(value, range):
+        return _range(name, value)
     if isinstance(value, tuple):
         if any(isinstance(end, str) for end in value):
             told = checks.shown(value)
@@ -50,7 +62,20 @@ def _parameter(name: str, value: Any) -> Parameter:
         except (TypeError, ValueError) as error:
             raise type(error)(f"parameter {name!r}: {error}") from None
     told = checks.shown(value)
-    raise TypeError(f"parameter {name!r} is {told}; give Real, Int, a tuple (lo, hi), or a list of options")
+    raise TypeError(
+        f"parameter {name!r} is {told}; give Real, Int, a tuple (lo, hi), a list of options, or a value for a constant"
+    )
+
+
+def _range(name: str, value: range) -> Int | Constant:
+    """The whole numbers of a range."""
+    if len(value) == 0:
+        raise ValueError(f"parameter {name!r} is {value!r}, which is empty; give a range of at least one number")
+    lo, hi = min(value[0], value[-1]), max(value[0], value[-1])
+    try:
+        return Constant(lo) if lo == hi else Int(lo, hi, step=abs(value.step))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"parameter {name!r}: {error}") from None
 
 
 def _real(label: str, pair: Any) -> Real:
@@ -155,8 +180,17 @@ def _check_column(label: str, column: Array) -> None:
 # Points
 
 
+def as_point(point: Point) -> Point:
+    """A pandas Series as a dict of its values; anything else as it is."""
+    is_series = hasattr(point, "iloc") and hasattr(point, "items") and getattr(point, "ndim", None) == 1
+    return dict(point.items()) if is_series else point
+
+
 def values_of(point: Point, names: tuple[str, ...] | None, count: int) -> list[Any]:
     """The `count` values of a point: a dict with exactly these names, or an array of shape (count,) without names."""
+    series = as_point(point)
+    if series is not point:
+        point = list(series.values()) if names is None else series
     if names is None:
         if checks.shape(point) != (count,):
             raise ValueError(f"x is {checks.shown(point)}; a point of this space is an array of shape ({count},)")

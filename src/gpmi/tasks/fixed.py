@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.resources import files
 
@@ -58,24 +58,40 @@ class Fixed:
 def _task(source: Fixed) -> Task:
     x, values = source.table()
     low, high = x.min(axis=0), x.max(axis=0)
-    kernel, noise_var = _prior(source.name)
+    prior = learned(source.name)
     return Task(
         source.name,
         (x - low) / (high - low),
         (values - values.mean()) / values.std(),
         source.noise_sd,
-        kernel,
-        noise_var,
+        None if prior is None else prior.kernel,
+        None if prior is None else prior.noise_var,
     )
 
 
-def _prior(name: str) -> tuple[RBF | None, float | None]:
-    """Kernel and noise variance that gpmi.tasks.priors learned; None and None for a name without a learned prior."""
-    learned = json.loads((files("gpmi.tasks") / "priors.json").read_text())
-    if name not in learned:
-        return None, None
-    p = learned[name]
-    return RBF(lengthscale=p["lengthscale"], variance=p["variance"]), float(p["noise_var"])
+@dataclass(frozen=True)
+class Learned:
+    """A prior that gpmi.tasks.priors learned."""
+
+    kernel: RBF
+    noise_var: float
+    likelihood: float  # leave-one-out, in nats for each row
+
+    @property
+    def lengthscales(self) -> list[float]:
+        """One, or one for each coordinate."""
+        scales: list[float] = np.atleast_1d(np.asarray(self.kernel.lengthscale, dtype=float)).tolist()
+        return scales
+
+
+def learned(name: str) -> Learned | None:
+    """The prior of the task with this name; None for a name without one."""
+    table = json.loads((files("gpmi.tasks") / "priors.json").read_text())
+    if name not in table:
+        return None
+    p = table[name]
+    kernel = RBF(lengthscale=p["lengthscale"], variance=p["variance"])
+    return Learned(kernel, float(p["noise_var"]), float(p["log_likelihood_per_row"]))
 
 
 FIXED = (
@@ -87,3 +103,19 @@ FIXED = (
     Fixed("mackey-glass", mackey_glass.table),
     Fixed("tsunami", tsunami.table),
 )
+
+
+_SUFFIX = "-by-coordinate"
+
+
+def by_coordinate(source: Fixed) -> Fixed:
+    """The same task, its prior learned with one lengthscale for each coordinate."""
+    return replace(source, name=source.name + _SUFFIX)
+
+
+def without_suffix(name: str) -> str:
+    """The name of a task whatever its prior."""
+    return name.removesuffix(_SUFFIX)
+
+
+BY_COORDINATE = tuple(by_coordinate(source) for source in FIXED)

@@ -9,7 +9,7 @@ import contextlib
 import io
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ WET = 0.01  # m: a cell with less water counts as dry; our choice
 GROWTH = 0.25  # growth of the spacing per length: neighbouring cells have a ratio of about 1.3 at most; our choice
 
 Bed = Callable[[Array, Array], Array]
+Cells = Callable[[Array, Array], NDArray[np.bool_]]  # which cells are meant, by their centroids
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class RunUp:
     time: float  # s
     triangles: int
     steps: int
+    y: Array = field(default_factory=lambda: np.empty(0))  # (k,), m: the middles of the strips of cells along x
+    along: Array = field(default_factory=lambda: np.empty(0))  # (k,), m: how high the water went in each strip
 
 
 def graded(ends: tuple[float, float], spacing: Callable[[Array], Array]) -> Array:
@@ -77,8 +80,9 @@ def simulate(
     x: Array,
     y: Array,
     bed: Bed,
-    watched: Callable[[Array, Array], NDArray[np.bool_]],
+    watched: Cells,
     *,
+    beach: Cells | None = None,
     duration: float,
     incoming: Callable[[float], float] | None = None,
     initial: tuple[Callable[[Array], Array], Callable[[Array], Array]] | None = None,
@@ -87,7 +91,8 @@ def simulate(
 
     Still water over the bed, without friction. At the side x[0] waves leave, and the wave eta(t) = `incoming` enters
     with the velocity of a wave in that direction: one Riemann invariant is prescribed, the other comes from inside. The
-    other sides are walls, that is, lines of symmetry. `initial` is the surface and the velocity along x at time 0.
+    other sides are walls, that is, lines of symmetry. `initial` is the surface and the velocity along x at time 0. In
+    the cells of the `beach` the highest level is also recorded for each strip between two lines of y.
     """
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -111,9 +116,15 @@ def simulate(
         rows = np.flatnonzero(watched(xc, yc))
         seen = _Highest(domain, rows)
         domain.set_fractional_step_operator(seen)  # called after every step
+        strips = None
+        if beach is not None:
+            shore = np.flatnonzero(beach(xc, yc))
+            strips = _Along(domain, shore, (shore // 4) % (len(y) - 1))
+            domain.set_fractional_step_operator(strips)
         for _ in domain.evolve(yieldstep=duration, finaltime=duration):
             pass
-    return RunUp(seen.height, seen.time, len(triangles), seen.steps)
+    along = {} if strips is None else {"y": 0.5 * (y[1:] + y[:-1])[strips.numbers], "along": strips.heights}
+    return RunUp(seen.height, seen.time, len(triangles), seen.steps, **along)
 
 
 class _Highest:
@@ -131,6 +142,26 @@ class _Highest:
         if highest > self.height:
             self.height, self.time = highest, float(self._domain.get_time())
         self.steps += 1
+
+    def log_timestepping_statistics(self) -> None:
+        """ANUGA asks every operator for it; there is nothing to log."""
+
+
+class _Along:
+    """The highest level of the surface so far in each strip of wet cells. Call it after every step."""
+
+    def __init__(self, domain: Any, rows: NDArray[np.intp], strip: NDArray[np.intp]) -> None:
+        order = np.argsort(strip, kind="stable")
+        self._rows = rows[order]
+        self.numbers, self._starts = np.unique(strip[order], return_index=True)
+        self._stage = domain.quantities["stage"].centroid_values
+        self._ground = domain.quantities["elevation"].centroid_values[self._rows]
+        self.heights = np.zeros(len(self.numbers))
+
+    def __call__(self) -> None:
+        level = self._stage[self._rows]
+        wet = np.where(level - self._ground > WET, level, -np.inf)
+        self.heights = np.maximum(self.heights, np.maximum.reduceat(wet, self._starts))
 
     def log_timestepping_statistics(self) -> None:
         """ANUGA asks every operator for it; there is nothing to log."""

@@ -1,0 +1,409 @@
+"""Known constraints and conditional parameters, next to Optuna's TPE, BoTorch and random search.
+
+    python benchmarks/constraints.py            writes docs/benchmarks/constraints.csv and .md; goes on where it stopped
+    python benchmarks/constraints.py --report   writes the page from the table
+    python benchmarks/constraints.py --problems gardner --arms gpmi --seeds 3     some runs only
+
+Every run makes its own initial design. A constraint is known, so whether a point keeps to it costs nothing: what a peer
+proposes outside is told to it as a violation and is no evaluation. Needs the peers (make bench-setup).
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
+
+import argparse
+import csv
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from engine import machine
+from find import commit
+from numpy.typing import NDArray
+
+import gpmi
+
+Array = NDArray[np.float64]
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
+TABLE, PAGE = FOLDER / "constraints.csv", FOLDER / "constraints.md"
+COLUMNS = ("problem", "seed", "arm", "best", "gap", "outside", "seconds")
+SEEDS = 10
+TRIES = 1000  # proposals outside that are refused in a row, at most
+
+
+# Problems
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Maximise f over a box, where `excess` (k,) of a point is at most 0."""
+
+    bounds: list[tuple[float, float]]
+    f: Callable[[Array], float]
+    excess: Callable[[Array], Array]
+    budget: int
+    maximum: float
+    linear: tuple[Array, Array] | None = None  # A x <= b, where the constraints are linear
+    constraints: list[Any] = field(default_factory=list)  # as a user of gpmi writes them
+
+
+def gardner(x: Array) -> float:
+    """Minus the objective of the first simulation of Gardner et al. 2014."""
+    return -float(np.cos(2.0 * x[0]) * np.cos(x[1]) + np.sin(x[0]))
+
+
+def allowed(x: Array) -> bool:
+    """Its constraint."""
+    return bool(np.cos(x[0]) * np.cos(x[1]) - np.sin(x[0]) * np.sin(x[1]) <= 0.5)
+
+
+def ackley(x: Array) -> float:
+    root, waves = np.sqrt(np.mean(x**2)), np.mean(np.cos(2.0 * np.pi * x))
+    return float(20.0 * np.exp(-0.2 * root) + np.exp(waves) - 20.0 - np.e)
+
+
+SLANTED = (np.array([[1.0, 1.0], [1.0, -1.0]]), np.array([9.0, 4.0]))
+HALVES = (np.array([[1.0] * 10, [-1.0] * 5 + [0.0] * 5]), np.zeros(2))
+
+
+@cache
+def problems() -> dict[str, Problem]:
+    """Gardner's function with its own constraint, or with two lines; Ackley's, with its maximum on two faces."""
+    return {
+        "gardner": Problem(
+            [(0.0, 6.0)] * 2,
+            gardner,
+            lambda x: np.array([np.cos(x[0] + x[1]) - 0.5]),
+            40,
+            maximum=2.0,  # at (3 pi / 2, 0)
+            constraints=[allowed],
+        ),
+        "gardner, lines": Problem(
+            [(0.0, 6.0)] * 2,
+            gardner,
+            lambda x: SLANTED[0] @ x - SLANTED[1],
+            40,
+            maximum=1.7987111917984,  # on x0 - x1 = 4, from SLSQP with 300 starts
+            linear=SLANTED,
+            constraints=["x0 + x1 <= 9", "x0 - x1 <= 4"],
+        ),
+        "ackley-10": Problem(
+            [(-5.0, 10.0)] * 10,
+            ackley,
+            lambda x: HALVES[0] @ x - HALVES[1],
+            60,
+            maximum=0.0,
+            linear=HALVES,
+            constraints=[" + ".join(f"x{i}" for i in range(10)) + " <= 0", "x0 + x1 + x2 + x3 + x4 >= 0"],
+        ),
+    }
+
+
+# The peers: each returns the points it evaluated
+
+
+def by_gpmi(problem: Problem, seed: int) -> list[Array]:
+    bounds = problem.bounds
+    r = gpmi.maximize(problem.f, bounds, budget=problem.budget, constraints=problem.constraints, seed=seed)
+    return [trial.x for trial in r.trials]
+
+
+def by_chance(problem: Problem, seed: int) -> list[Array]:
+    rng, (lo, hi) = np.random.default_rng(seed), np.array(problem.bounds).T
+    inside: list[Array] = []
+    while len(inside) < problem.budget:
+        x = lo + rng.random(len(lo)) * (hi - lo)
+        if np.all(problem.excess(x) <= 0.0):
+            inside.append(x)
+    return inside
+
+
+def by_tpe(problem: Problem, seed: int) -> list[Array]:
+    """TPESampler with `constraints_func`."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore")
+    d = len(problem.bounds)
+
+    def violations(trial: Any) -> list[float]:
+        return list(problem.excess(np.array([trial.params[f"x{i}"] for i in range(d)])))
+
+    sampler = optuna.samplers.TPESampler(seed=seed, constraints_func=violations)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    found: list[Array] = []
+    refused = 0
+    while len(found) < problem.budget:
+        trial = study.ask()
+        x = np.array([trial.suggest_float(f"x{i}", *ends) for i, ends in enumerate(problem.bounds)])
+        if np.all(problem.excess(x) <= 0.0) or refused >= TRIES:
+            found.append(x)
+            refused = 0
+            study.tell(trial, problem.f(x))
+        else:
+            refused += 1
+            study.tell(trial, 0.0)  # its value does not count: infeasible trials are ranked by their violations
+    return found
+
+
+def by_botorch(problem: Problem, seed: int) -> list[Array]:
+    """SingleTaskGP and LogEI under the constraints, after 2 (d + 1) random points, at most 12.
+
+    Linear constraints are given as such; otherwise the constraint is a function and the climb starts at the best of 512
+    random points inside, as BoTorch asks for.
+    """
+    import torch
+    from botorch import fit_gpytorch_mll
+    from botorch.acquisition import LogExpectedImprovement
+    from botorch.models import SingleTaskGP
+    from botorch.models.transforms import Normalize, Standardize
+    from botorch.optim import optimize_acqf
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    (lo, hi), d = np.array(problem.bounds).T, len(problem.bounds)
+    bounds = torch.tensor([[0.0] * d, [1.0] * d]).double()
+    rng = np.random.default_rng(seed)
+
+    def inside(count: int) -> Array:
+        some = np.empty((0, d))
+        while len(some) < count:
+            u = rng.random((4096, d))
+            some = np.concatenate([some, u[[bool(np.all(problem.excess(lo + v * (hi - lo)) <= 0.0)) for v in u]]])
+        return some[:count]
+
+    def constraint(u: Any) -> Any:  # >= 0 inside
+        x = torch.tensor(lo) + u * torch.tensor(hi - lo)
+        return 0.5 - torch.cos(x[..., 0] + x[..., 1])
+
+    u = torch.tensor(inside(min(12, 2 * (d + 1))))
+    y = torch.tensor([[problem.f(lo + v * (hi - lo))] for v in u.numpy()]).double()
+    while len(u) < problem.budget:
+        model = SingleTaskGP(u, y, input_transform=Normalize(d, bounds=bounds), outcome_transform=Standardize(1))
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        score = LogExpectedImprovement(model, best_f=y.max())
+        options: dict[str, Any] = {"num_restarts": 10, "raw_samples": 512}
+        if problem.linear is not None:
+            a, b = problem.linear
+            options["inequality_constraints"] = [  # sum of coefficients u_i >= bound
+                (torch.arange(d), torch.tensor(-row * (hi - lo)), float(row @ lo - at))
+                for row, at in zip(a, b, strict=True)
+            ]
+        else:
+            starts = torch.tensor(inside(512))[:, None]
+            best = score(starts).topk(5).indices
+            options = {"num_restarts": 5, "nonlinear_inequality_constraints": [(constraint, True)]}
+            options |= {"batch_initial_conditions": starts[best], "options": {"batch_limit": 1}}
+        new, _ = optimize_acqf(score, bounds, q=1, **options)
+        u = torch.cat([u, new.detach()])
+        y = torch.cat([y, torch.tensor([[problem.f(lo + new[0].detach().numpy() * (hi - lo))]]).double()])
+    return [lo + v * (hi - lo) for v in u.numpy()]
+
+
+ARMS: dict[str, Callable[[Problem, int], list[Array]]] = {
+    "gpmi": by_gpmi,
+    "Optuna TPE": by_tpe,
+    "BoTorch LogEI": by_botorch,
+    "random": by_chance,
+}
+
+
+# A pipeline with conditional parameters
+
+
+SVC = {
+    "scaler": ["none", "standard", "minmax"],
+    "kernel": ["linear", "rbf", "poly", "sigmoid"],
+    "C": gpmi.Real(1e-3, 1e3, log=True),
+    "gamma": gpmi.Real(1e-5, 1e1, log=True, when={"kernel": ["rbf", "poly", "sigmoid"]}),
+    "degree": gpmi.Int(2, 5, when={"kernel": "poly"}),
+    "coef0": gpmi.Real(-1.0, 1.0, when={"kernel": ["poly", "sigmoid"]}),
+}
+SVC_BUDGET = 40
+
+
+@cache
+def digits() -> tuple[Any, Any]:
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    return data.data, data.target
+
+
+def accuracy(p: dict[str, Any]) -> float:
+    """The mean accuracy of a support vector machine on scikit-learn's digits, cross-validated in three parts."""
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import MinMaxScaler, StandardScaler
+    from sklearn.svm import SVC as Machine
+
+    steps = {"none": [], "standard": [StandardScaler()], "minmax": [MinMaxScaler()]}[p["scaler"]]
+    own = {name: p[name] for name in ("kernel", "C", "gamma", "degree", "coef0") if name in p}
+    parts = StratifiedKFold(3, shuffle=True, random_state=0)
+    return float(np.mean(cross_val_score(make_pipeline(*steps, Machine(**own, max_iter=20_000)), *digits(), cv=parts)))
+
+
+def svc_by_gpmi(seed: int) -> list[float]:
+    return [t.y for t in gpmi.maximize(accuracy, SVC, budget=SVC_BUDGET, seed=seed).trials if t.y is not None]
+
+
+def svc_by_tpe(seed: int) -> list[float]:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+
+    def objective(trial: Any) -> float:
+        return accuracy(_suggested(trial))
+
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+    study.optimize(objective, n_trials=SVC_BUDGET)
+    return [trial.value for trial in study.trials]
+
+
+def _suggested(trial: Any) -> dict[str, Any]:
+    p: dict[str, Any] = {"scaler": trial.suggest_categorical("scaler", SVC["scaler"])}
+    p["kernel"] = trial.suggest_categorical("kernel", SVC["kernel"])
+    p["C"] = trial.suggest_float("C", 1e-3, 1e3, log=True)
+    if p["kernel"] != "linear":
+        p["gamma"] = trial.suggest_float("gamma", 1e-5, 1e1, log=True)
+    if p["kernel"] == "poly":
+        p["degree"] = trial.suggest_int("degree", 2, 5)
+    if p["kernel"] in ("poly", "sigmoid"):
+        p["coef0"] = trial.suggest_float("coef0", -1.0, 1.0)
+    return p
+
+
+def svc_by_chance(seed: int) -> list[float]:
+    space: Any = gpmi.Space.of(SVC)
+    u = np.random.default_rng(seed).random((SVC_BUDGET, space.unit_dim))
+    return [accuracy(space.decode(row)) for row in space.from_unit(u)]
+
+
+PIPELINE: dict[str, Callable[[int], list[float]]] = {
+    "gpmi": svc_by_gpmi,
+    "Optuna TPE": svc_by_tpe,
+    "random": svc_by_chance,
+}
+
+
+# Runs and their page
+
+
+def play(name: str, seed: int, arm: str) -> tuple[Any, ...]:
+    begin = time.process_time()
+    if name == "svc":
+        best, gap, outside = max(PIPELINE[arm](seed)), float("nan"), 0.0
+    else:
+        problem = problems()[name]
+        points = ARMS[arm](problem, seed)
+        excess = np.array([problem.excess(x).max() for x in points])
+        best = max((problem.f(x) for x, by in zip(points, excess, strict=True) if by <= 1e-6), default=-np.inf)
+        gap, outside = problem.maximum - best, float(excess.max())
+    return (
+        name,
+        seed,
+        arm,
+        repr(float(best)),
+        repr(float(gap)),
+        repr(float(outside)),
+        f"{time.process_time() - begin:.2f}",
+    )
+
+
+def known() -> list[dict[str, str]]:
+    if not TABLE.exists():
+        return []
+    with TABLE.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def runs() -> Iterable[tuple[str, int, str]]:
+    for seed in range(SEEDS):
+        for name in problems():
+            yield from ((name, seed, arm) for arm in ARMS)
+        yield from (("svc", seed, arm) for arm in PIPELINE)
+
+
+def page(rows: list[dict[str, str]]) -> str:
+    lines = [
+        "# Constraints and conditions",
+        "",
+        "Written by `python benchmarks/constraints.py`. A run gets the space, its constraints, the budget and a seed, "
+        "and makes its own initial design; there is no noise. Constraints are known: a point that a peer proposes "
+        "outside is told to it as a violation and costs no evaluation.",
+        "",
+        *(f"- {line}" for line in machine()),
+        f"- {date.today().isoformat()}, gpmi {gpmi.__version__}, page written at commit {commit()}",
+        "",
+        "`gardner` is the first simulation of Gardner et al. (2014) with its own constraint, as a function, in 40 "
+        "evaluations; `gardner, lines` has two linear constraints instead. `ackley-10` is Ackley's function on "
+        "[-5, 10]^10 with sum x <= 0 and x0 + ... + x4 >= 0 in 60 evaluations; its maximum is on both faces.",
+        "",
+        "The median gap, maximum minus the best value inside, with the quartiles; how far the furthest point was "
+        "outside; CPU seconds of a run.",
+        "",
+        f"| | {' | '.join(problems())} |",
+        "|---" * (len(problems()) + 1) + "|",
+    ]
+    for arm in ARMS:
+        cells = []
+        for name in problems():
+            own = [row for row in rows if row["problem"] == name and row["arm"] == arm]
+            if not own:
+                cells.append("")
+                continue
+            low, middle, high = np.quantile([float(row["gap"]) for row in own], [0.25, 0.5, 0.75])
+            outside = max(0.0, *(float(row["outside"]) for row in own))
+            seconds = np.mean([float(row["seconds"]) for row in own])
+            cells.append(f"{middle:.1e} ({low:.1e} to {high:.1e}); {outside:.0e}; {seconds:.0f} s; {len(own)} runs")
+        lines.append(f"| {arm} | {' | '.join(cells)} |")
+    lines += [
+        "",
+        "`svc` is a pipeline of a scaler and a support vector machine on scikit-learn's digits, whose gamma, degree "
+        f"and coef0 depend on the kernel; {SVC_BUDGET} evaluations. The mean best accuracy of three-fold "
+        "cross-validation, with its standard error.",
+        "",
+        "| | svc |",
+        "|---|---|",
+    ]
+    for arm in PIPELINE:
+        best = [float(row["best"]) for row in rows if row["problem"] == "svc" and row["arm"] == arm]
+        if best:
+            error = np.std(best, ddof=1) / len(best) ** 0.5 if len(best) > 1 else float("nan")
+            lines.append(f"| {arm} | {np.mean(best):.4f} +- {error:.4f}; {len(best)} runs |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--problems", nargs="*")
+    parser.add_argument("--arms", nargs="*")
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--report", action="store_true")
+    args = parser.parse_args()
+    done = {(row["problem"], int(row["seed"]), row["arm"]) for row in known()}
+    if not args.report:
+        if not TABLE.exists():
+            TABLE.write_text(",".join(COLUMNS) + "\n")
+        for run in runs():
+            wanted = (args.problems is None or run[0] in args.problems) and (args.arms is None or run[2] in args.arms)
+            if run not in done and wanted and run[1] < args.seeds:
+                row = play(*run)
+                with TABLE.open("a", newline="") as file:
+                    csv.writer(file).writerow(row)
+    PAGE.write_text(page(known()))
+
+
+if __name__ == "__main__":
+    main()
