@@ -242,9 +242,7 @@ def _run(job: Job, make: Callable[..., Optimizer], earlier: Any, interrupts: Int
     if job.on_trial is not None and not callable(job.on_trial):
         raise TypeError(f"on_trial is {shown(job.on_trial)}; give a function of a trial and the optimizer")
     if any(isinstance(one, Trial) and one.constraints for one in known):
-        raise ValueError(
-            "earlier has constraints measured beside y, but f returns y alone; use an Optimizer"
-        )
+        raise ValueError("earlier has constraints measured beside y, but f returns y alone; use an Optimizer")
     if known:
         optimizer.tell_all(known)
     return _guarded(job, optimizer, interrupts)
