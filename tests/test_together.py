@@ -1,4 +1,4 @@
-"""Error bars, merged values, a known mean, later words, failures; with the averaged interval, the guard, constraints."""
+"""Error bars, merged values, a known mean, later words, failures, with the averaged interval, guard and constraints."""
 
 from __future__ import annotations
 
