@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpmi.cube import far_apart
+from gpmi.gp.chance import Chance
 from gpmi.gp.paths import Draw
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks
@@ -12,6 +13,7 @@ from gpmi.policies import Mean, State
 from gpmi.search.climb import climb
 from gpmi.search.inside import Levels, Values, best_levels_inside, polished_inside
 from gpmi.search.objective import Found, Objective, mean
+from gpmi.search.relevant import confined
 from gpmi.search.screens import Barriers, best_known, neighbours, screen_of
 from gpmi.space import Parameters, Space
 from gpmi.types import Array, Event, Mask, Numbers
@@ -42,7 +44,10 @@ def best_point(
     """
     z = np.concatenate([screen, neighbours(space, known, rng), known])
     score = np.concatenate([screened, objective(z[len(screen) :])])
-    worth = score if barred is None else np.where(barred.holds(z), -np.inf, score)
+    held = np.zeros(len(z), dtype=bool) if barred is None else barred.holds(z)
+    if barred is not None and held.all():
+        held = barred.holds(z, core=True)
+    worth = np.where(held, -np.inf, score) if held.any() else score
     order = np.argsort(-worth, kind="stable")[: 20 * STARTS]
     chosen = far_apart((z - space.lo) / space.span, order, APART, STARTS)
     starts = z[chosen]
@@ -74,9 +79,9 @@ def drawn_point(
     z = np.concatenate([screen, neighbours(space, known, rng)])
     value = draw(z)
     for width in WIDTHS:
-        near = neighbours(space, z[[first_best(value)]], rng, width)
+        near = neighbours(space, z[[first_best(objective.weighed(value, z))]], rng, width)
         z, value = np.concatenate([z, near]), np.append(value, draw(near))
-    return _best_of(objective, space, z, value, visited, barred)
+    return _best_of(objective, space, z, objective.weighed(value, z), visited, barred)
 
 
 def best_mean(
@@ -84,18 +89,33 @@ def best_mean(
     members: tuple[Posterior, ...],  # the same under other priors; where there are any, their means are averaged
     space: Space,
     seed: int,
+    chance: Chance | None = None,
 ) -> Array:
-    """The point (d,) with the largest posterior mean, observed or not. On a finite set a tie goes to the lowest row."""
+    """The point (d,) with the largest posterior mean, observed or not. On a finite set a tie goes to the lowest row.
+
+    With a `chance` of success it is one that probably succeeds. If none is found, the one most likely to succeed.
+    """
     if space.rows is not None:
         means = mean([mean_in_chunks(member, space.rows) for member in members or (posterior,)])
+        if chance is not None:
+            likely = chance.likely(space.rows)
+            means = np.where(likely, means, -np.inf) if likely.any() else chance.log(space.rows)
         row: Array = space.rows[first_best(means)]
         return row
     assert isinstance(space, Parameters)
     screen, rng = screen_of(space, seed), np.random.default_rng([seed, posterior.n, 0])
     parts = tuple(Objective(member, Mean(), State()) for member in members)
     screened = mean([member.mu(screen) for member in members or (posterior,)])
-    objective = Objective(posterior, Mean(), State(), parts)
-    return best_point(objective, space, screen, screened, best_known(posterior, space), rng).row
+    objective, known = Objective(posterior, Mean(), State(), parts), best_known(posterior, space)
+    if chance is None:
+        return best_point(objective, space, screen, screened, known, rng).row
+    screened = np.where(chance.likely(screen), screened, -np.inf)
+    row = best_point(confined(objective, chance.likely), space, screen, screened, known, rng).row
+    if chance.likely(row[None])[0]:
+        return row
+    z = np.concatenate([screen, known])
+    most_likely: Array = z[first_best(chance.log(z))]
+    return most_likely
 
 
 def best_levels(
