@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,12 +15,13 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.model import LATELY, Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
-from gpmi.policies import Find, Policy, Reinvest, guard
+from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, State, guard
 from gpmi.policies.policy import LOG_SAFE
 from gpmi.prior.schedule import Priors
 from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Found, Objective
 from gpmi.search.places import Place
+from gpmi.search.relevant import Relevant
 from gpmi.search.screens import Barriers
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin
@@ -28,6 +29,7 @@ from gpmi.types import Array, Event, Point
 
 SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths of the box: that of the lock-in alarm
 GUARD = 1  # tells the guard's random numbers from those of the search
+REGION = 2  # and those of the search for the relevant region
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
@@ -36,6 +38,7 @@ NEAR, SOON = 0.05, 5
 # weigh by the probability is not enough where the best point lies at the edge of what works: all that is left to gain
 # is there. Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
 ENOUGH, TOO_MANY = 10, 3
+BESIDE = GPUCBPE(scale=0.2)  # its region is where aim="find" explores while points are pending: the scale of Find.last
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
@@ -191,29 +194,31 @@ def by_policy(
     rejected = {number: log.row(number) for number in log.rejected} if space.rows is not None else {}
     barred = _with_unsafe(model, log, barriers(space, log) if space.rows is None else None)
 
-    def best(policy: Policy, taken: Mapping[int, Array]) -> Choice:
+    def best(policy: Policy, taken: Mapping[int, Array], region: Relevant | None = None) -> Choice:
         scored = among(objective(model, policy, log, horizon, extensions), model, space)
         taken = {**taken, **rejected} if rejected else taken
-        found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng), barred)
+        found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng), barred, region)
         return Choice(policy, scored, found)
 
-    def unknown(policy: Policy) -> Choice:
+    def unknown(policy: Policy, region: Relevant | None = None) -> Choice:
         """The best point; without noise, the best of those without a trial as long as there are any."""
         try:
-            return best(policy, failed if repeats and _is_noisy(setting, log) else log.rows)
+            return best(policy, failed if repeats and _is_noisy(setting, log) else log.rows, region)
         except SpaceExhausted:
             if not repeats:
                 raise
-            return best(policy, failed)
+            return best(policy, failed, region)
+
+    def explored(policy: GPUCBPE) -> Choice:
+        """The point of the relevant region that is known least."""
+        return unknown(Explore(), relevant(policy, model, log, place))
 
     allowed = failed if repeats else log.rows
     charged: dict[str, Any] = {}
     if isinstance(policy, Find):
-        used, scored, found = best(policy.first, allowed)
-        if _is_known(found.row, space, log):
-            used, scored, found = unknown(policy.then)
-            if _is_known(found.row, space, log) and _is_repetition(space, log):
-                used, scored, found = unknown(policy.last)
+        used, scored, found = _unknown_point(policy, space, log, best, unknown, allowed, explored)
+    elif isinstance(policy, GPUCBPE) and _follows(space, log):
+        used, scored, found = explored(policy)
     else:
         used, scored, found = choice = best(policy, allowed)
         if isinstance(policy, Reinvest) and repeats:
@@ -230,6 +235,41 @@ def by_policy(
     }
     events = (*scored.posterior.events, *found.events, *(() if model.chance is None else model.chance.events))
     return Suggestion(space.decode(found.row), "policy", said, events)
+
+
+def _unknown_point(
+    policy: Find,
+    space: Space,
+    log: Log,
+    best: Callable[[Policy, Mapping[int, Array]], Choice],
+    unknown: Callable[[Policy], Choice],
+    allowed: Mapping[int, Array],
+    explored: Callable[[GPUCBPE], Choice],
+) -> Choice:
+    """The choice of `Find`."""
+    choice = best(policy.first, allowed)
+    if not _is_known(choice.found.row, space, log):
+        return choice
+    pending = [log.rows[number] for number in log.pending]
+    choice = unknown(policy.then)
+    repeated = _is_known(choice.found.row, space, log) and _is_repetition(space, log)
+    if repeated or _is_near(choice.found.row, space, pending):
+        choice = unknown(policy.last)
+    return explored(BESIDE) if _is_near(choice.found.row, space, pending) else choice
+
+
+def relevant(policy: GPUCBPE, model: Model, log: Log, place: Place) -> Relevant:
+    """The region in which the points of a batch after the first explore, the same for all of them."""
+    size, dim = model.setting.space.extent
+    state = State(t=int(log.chosen([*log.told, *log.failed]).sum()) + 1, size=size, dim=dim)
+    rng = np.random.default_rng([model.setting.seed, model.n, len(log.failed), REGION])
+    return place.search.relevant(model.posterior, model.anchor, policy.weight(state), rng)
+
+
+def _follows(space: Space, log: Log) -> bool:
+    """Whether a point is pending that the policy chose for its score; where coordinates are given, one with these."""
+    pending = (number for number in log.pending if log[number].phi is not None)
+    return any(space.has(log.rows[number]) for number in pending)
 
 
 def among(scored: Objective, model: Model, space: Space) -> Objective:
@@ -305,7 +345,11 @@ def _guarded(
 
 def _is_known(row: Array, space: Space, log: Log, count: int | None = None) -> bool:
     """Whether one of the first `count` trials is at these coordinates (d,), or on a box within SAME of them. O(n d)."""
-    rows = list(log.rows.values())[:count]
+    return _is_near(row, space, list(log.rows.values())[:count])
+
+
+def _is_near(row: Array, space: Space, rows: Sequence[Array]) -> bool:
+    """Whether one of the rows is at these coordinates (d,), or on a box within SAME of them."""
     if not rows:
         return False
     near = 0.0 if space.rows is not None else SAME * space.span

@@ -82,8 +82,7 @@ class Trial:
             notes.append(f"noise_var={rounded(self.noise_var)}")
         if self.repeats != 1:
             notes.append(f"mean of {self.repeats}")
-        if self.fixed is not None:
-            notes.append(f"given {point(self.fixed)}")
+        notes += [] if self.fixed is None else [f"given {point(self.fixed)}"]
         if self.y_before is not None:
             notes.append(f"{'corrected from' if self.status == 'told' else 'was'} {rounded(self.y_before)}")
         return trial_line(self.number, self.x, self.y, self.status, self.origin, notes)
