@@ -194,8 +194,10 @@ def by_policy(
     rejected = {number: log.row(number) for number in log.rejected} if space.rows is not None else {}
     barred = _with_unsafe(model, log, barriers(space, log) if space.rows is None else None)
 
+    seen = among(objective(model, policy, log, horizon, extensions), model, space)
+
     def best(policy: Policy, taken: Mapping[int, Array], region: Relevant | None = None) -> Choice:
-        scored = among(objective(model, policy, log, horizon, extensions), model, space)
+        scored = seen.under(policy)
         taken = {**taken, **rejected} if rejected else taken
         found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng), barred, region)
         return Choice(policy, scored, found)

@@ -199,8 +199,9 @@ def _best_of(
     """The best of the points that were scored; one that was visited before or is barred only if there are no others."""
     seen: Mask = np.zeros(len(points), dtype=bool)
     if visited is not None and len(visited):
-        close: Mask = np.abs(points[:, None] - visited) <= space.rounding  # (m, k, d)
-        seen = np.any(np.all(close, axis=2), axis=1)
+        # Nearly all pairs differ in the first coordinate already: the others are compared where they do not.
+        which, at = np.nonzero(np.abs(points[:, :1] - visited[:, 0]) <= space.rounding[0])
+        seen[which[np.all(np.abs(points[which] - visited[at]) <= space.rounding, axis=1)]] = True
     gone = seen if barred is None else seen | barred.holds(points)
     if barred is not None and gone.all():
         gone = seen | barred.holds(points, core=True)
