@@ -253,7 +253,8 @@ def _unknown_point(
     if not _is_known(choice.found.row, space, log):
         return choice
     pending = [log.rows[number] for number in log.pending]
-    choice = unknown(policy.then)
+    if not _is_near(choice.found.row, space, pending):
+        choice = unknown(policy.then)
     repeated = _is_known(choice.found.row, space, log) and _is_repetition(space, log)
     if repeated or _is_near(choice.found.row, space, pending):
         choice = unknown(policy.last)
