@@ -218,13 +218,21 @@ def by_policy(
     allowed = failed if repeats else log.rows
     charged: dict[str, Any] = {}
     if isinstance(policy, Find):
-        used, scored, found = _unknown_point(policy, space, log, best, unknown, allowed, explored)
+        choice = _unknown_point(policy, space, log, best, unknown, allowed, explored)
     elif isinstance(policy, GPUCBPE) and _follows(space, log):
-        used, scored, found = explored(policy)
+        choice = explored(policy)
     else:
-        used, scored, found = choice = best(policy, allowed)
+        choice = best(policy, allowed)
         if isinstance(policy, Reinvest) and repeats:
-            (used, scored, found), charged = _guarded(choice, model, log, place, best, allowed)
+            choice, charged = _guarded(choice, model, log, place, best, allowed)
+    return _suggested(choice, model, log, space, orientation, charged)
+
+
+def _suggested(
+    choice: Choice, model: Model, log: Log, space: Space, orientation: Orientation, charged: Mapping[str, Any]
+) -> Suggestion:
+    """The point with what the model says of it."""
+    used, scored, found = choice
     mu, sd = model.in_units_of_y(found.mu, math.sqrt(found.var))
     below = scored.state.best_mean - found.mu  # the best mean at a told point
     said = {
