@@ -16,6 +16,7 @@ import gpmi
 from gpmi import EI, GPMI, GPUCB, Explore, LogEI, Optimizer, Thompson, kernels, maximize, minimize
 from gpmi.outcomes import Outcomes
 from gpmi.policies import State
+from gpmi.stopping import Stagnation
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 ROWS = np.random.default_rng(0).random((60, 2))
@@ -171,6 +172,14 @@ def test_the_best_point_respects_the_constraints() -> None:
     assert any(not trial.feasible for trial in opt.trials)
     assert opt.ledger.infeasible == sum(not trial.feasible for trial in opt.trials)
     assert f"{opt.ledger.infeasible} infeasible" in repr(opt.ledger)
+
+
+def test_a_value_that_breaks_a_constraint_is_no_progress() -> None:
+    opt = Optimizer(BOX, seed=0)
+    for i, y in enumerate([0.0, 1.0, 5.0, 0.5, 6.0]):  # the third and the last one break the constraint
+        opt.tell([0.1 * i, 0.5], y, constraints=[1.0 if y > 2.0 else -1.0])
+    assert Stagnation(4).stop(opt, 0.0) is None
+    assert Stagnation(3).stop(opt, 0.0) is not None
 
 
 def test_no_feasible_point_is_said() -> None:
