@@ -319,6 +319,12 @@ def test_a_time_out_is_raised_by_default() -> None:
         maximize(lambda x: "text", BOX, budget=3, seed=0, timeout=20.0)  # type: ignore[arg-type,return-value]
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the functions of a test cannot be pickled")
+@pytest.mark.parametrize("timeout", [1e7, 1e300])
+def test_a_long_time_is_no_trouble(timeout: float) -> None:
+    assert maximize(hill, BOX, budget=1, seed=0, timeout=timeout).y is not None
+
+
 def _bad(x: Any) -> float:
     raise ValueError("bad")
 
