@@ -178,7 +178,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--tuning", action="store_true", help="other problems; nothing is written")
-    parser.add_argument("--tools", nargs="+", default=list(TOOLS), choices=TOOLS, help="the others stay as they were, as do other seeds")
+    parser.add_argument(
+        "--tools", nargs="+", default=list(TOOLS), choices=TOOLS, help="the others stay as they were, as do other seeds"
+    )
     arguments = parser.parse_args()
     runs = []
     for problem in TUNING if arguments.tuning else PROBLEMS:
