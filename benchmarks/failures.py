@@ -169,6 +169,8 @@ def page(runs: list[Run]) -> str:
 
 {table(runs)}
 
+Where the best point lies at the edge, the gap is several times that of the same function without failures: half of the points around it crash, and after three failures of thirty only points that are safe with p >= 0.95 are asked.
+
 {platform.processor() or platform.machine()}, {time.strftime("%Y-%m-%d")}.
 """  # noqa: E501
 
