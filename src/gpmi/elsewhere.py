@@ -13,7 +13,7 @@ from gpmi.orientation import Orientation
 from gpmi.space import Space
 from gpmi.trials import Log
 
-# Tuned on six seeds of a support vector machine's parameters (docs/policy.md); 0.01 and 0.001 are our choice.
+# Chosen by probes on a support vector machine's parameters (docs/policy.md); 0.01 and 0.001 are our choice.
 WASTED = 2  # queries in a row with nothing to learn, and the next one is that of the design
 # In units of the distance from the median of the values that the policy did not choose to the best value:
 LITTLE = 0.01  # with a smaller sd of f there was nothing to learn at a point
