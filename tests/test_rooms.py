@@ -18,7 +18,19 @@ MAP = ROOT / "docs" / "architecture.md"
 # From top to bottom. A module belongs to the room with the longest name that it starts with.
 ROOMS = (
     *("types", "text", "checks", "interrupts", "cube", "space", "gp", "prior", "orientation", "policies", "search"),
-    *("outcomes", "trials", "replay", "frame", "feasibility", "model", "suggestion", "ledger", "belief", "words"),
+    *(
+        "outcomes",
+        "trials",
+        "replay",
+        "frame",
+        "feasibility",
+        "model",
+        "elsewhere",
+        "suggestion",
+        "ledger",
+        "belief",
+        "words",
+    ),
     *("optimizer", "stopping", "show.progress", "evaluation", "run"),
     *("theory", "tasks", "show", "paper"),
 )
