@@ -2,9 +2,9 @@
 
     python benchmarks/tsunami_table.py [--points N] [--cores N]
 
-The rows are gathered in tsunami-anew.csv beside the table, which they replace when all of them are there. (The table
-that is committed is older: it has no run-up along the beach, and its sea is narrower.) After that learn the priors
-again, `python -m gpmi.tasks.priors`, remove the tsunamis' rows from docs/paper/runs.csv.gz and run `gpmi paper`.
+The rows are gathered in tsunami-anew.csv beside the table, which they replace when all of them are there. If the table
+has changed, learn the priors again, `python -m gpmi.tasks.priors`, remove the tsunamis' rows from
+docs/paper/runs.csv.gz and run `gpmi paper`.
 
 The design is a scrambled Sobol sequence, so that its first N points fill the space for any N. A simulation has a
 process with one thread; its row is appended when it is done, so the work can be stopped at any time and taken up again.

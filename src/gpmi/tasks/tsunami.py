@@ -7,9 +7,9 @@ A conical island stands on a flat bottom before a plane beach, and one wave of 1
 with its crests parallel to the beach. The amplification is the run-up behind the island over that of a neighbouring
 place of the same beach, one radius of the island's foot aside of its axis. `simulate` computes it with ANUGA (the extra
 `tsunami`) for any point of `SPACE`, with the run-up along the whole beach. `table` is a space-filling design of
-simulations that are done already and needs nothing. It is an older one: it divides by the run-up of a beach without an
-island, in a narrower sea. There the island amplifies long waves, by a tenth at most, and protects from short ones, in
-linear theory by another solver as well (docs/benchmarks/tsunami.md).
+simulations that are done already and needs nothing. It also has the run-up of a beach without an island: compared with
+that the island amplifies long waves, by a tenth at most, and protects from short ones, in linear theory by another
+solver as well (docs/benchmarks/tsunami.md).
 """
 
 from __future__ import annotations
@@ -269,8 +269,7 @@ def _inside(name: str, value: float) -> float:
 def table() -> tuple[Array, Array]:
     """The points of the design (n, 5), columns as in SPACE, and their amplification (n,), in the order of the design.
 
-    From tsunami.csv, which benchmarks/tsunami_table.py writes. The table that is there was made before amplification
-    was a ratio of two places of one beach: it has the ratio to the bare beach.
+    From tsunami.csv, which benchmarks/tsunami_table.py writes.
     """
     lines = (files("gpmi.tasks") / TABLE).read_text().splitlines()
     rows = sorted(csv.DictReader(lines), key=lambda row: int(row["point"]))
