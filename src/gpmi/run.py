@@ -9,9 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gpmi.checks import shown
+from gpmi.checks import one_of, positive, shown
+from gpmi.evaluation import failure_of, guarded
 from gpmi.frame import Shown
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
@@ -25,6 +26,9 @@ from gpmi.stopping import Rule, Stop, checked_rule, checked_stop
 from gpmi.text import Line, best_lines, point, tally
 from gpmi.trials import Trial
 from gpmi.types import Event, Point
+
+OnFailure: TypeAlias = Literal["raise", "learn"]
+SWITCH = 'with on_failure="learn" an evaluation without a value is a failed trial, and the run goes on'
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,6 +83,8 @@ class Result(Shown):
     def told_in_words(self) -> list[Line]:
         count = Counter(trial.status for trial in self.trials)
         others = [f"{count[status]} {status}" for status in ("failed", "rejected", "retracted") if count[status]]
+        infeasible = sum(trial.status == "told" and not trial.feasible for trial in self.trials)
+        others += [f"{infeasible} infeasible"] if infeasible else []
         evaluations = f"{len(self.trials) - count['rejected']}"
         return [
             *best_lines(self.goal, self.x, self.y),
@@ -107,6 +113,9 @@ def maximize(
     mean: Callable[[Any], float] | None = None,
     x0: Any = None,
     earlier: Iterable[Any] = (),
+    noise: Literal["normal", "student"] = "normal",
+    on_failure: OnFailure = "raise",
+    timeout: float | None = None,
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
     constraints: Any = None,
@@ -125,8 +134,11 @@ def maximize(
     at INFO and for each event at WARNING.
 
     If f raises, or returns something that is not a finite number, the exception is raised on with everything
-    evaluated so far in its attribute `result`. Ctrl-C ends the run and returns the result so far; while a point is
-    being chosen it must be pressed twice to act at once.
+    evaluated so far in its attribute `result`. With on_failure="learn" an exception, nan, an infinity or a time-out is
+    a failed trial with its reason in `Trial.why`, it counts in the budget, the run goes on, and the region is avoided
+    (`Optimizer.fail`). With `timeout` each evaluation runs in a process of its own, which is ended after so many
+    seconds; where the system cannot fork, f must be one that can be pickled. Ctrl-C ends the run and returns the result
+    so far; while a point is being chosen it must be pressed twice to act at once.
 
     Examples
     --------
@@ -134,10 +146,10 @@ def maximize(
     >>> abs(float(r.x[0]) - 0.3) < 0.01, r.reason
     (True, 'budget')
     """
-    job = Job(f, _needed(budget, stop), stop, on_trial, progress)
+    job = Job(f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0, constraints=constraints,
+        repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0, constraints=constraints, noise=noise,
     )  # fmt: skip
     return holding(partial(_run, job, make, earlier))
 
@@ -159,15 +171,18 @@ def minimize(
     mean: Callable[[Any], float] | None = None,
     x0: Any = None,
     earlier: Iterable[Any] = (),
+    noise: Literal["normal", "student"] = "normal",
+    on_failure: OnFailure = "raise",
+    timeout: float | None = None,
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
     constraints: Any = None,
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
-    job = Job(f, _needed(budget, stop), stop, on_trial, progress)
+    job = Job(f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0, constraints=constraints,
+        repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0, constraints=constraints, noise=noise,
     )  # fmt: skip
     return holding(partial(_run, job, make, earlier))
 
@@ -178,6 +193,14 @@ def _needed(budget: int | None, stop: Rule | None) -> int | None:
     elif budget is None:
         raise TypeError("budget is None; give the number of times f may be evaluated, or a rule to stop by")
     return budget
+
+
+def _learns(on_failure: Any) -> bool:
+    return one_of("on_failure", on_failure, ("raise", "learn")) == "learn"
+
+
+def _seconds(timeout: Any) -> float | None:
+    return None if timeout is None else positive("timeout", timeout)
 
 
 def _known(earlier: Any) -> list[Any]:
@@ -202,6 +225,12 @@ class Job(NamedTuple):
     stop: Rule | None
     on_trial: Callable[[Trial, Optimizer], Any] | None
     progress: bool
+    learns: bool = False  # from failures
+    timeout: float | None = None  # seconds of an evaluation
+
+    def evaluation(self) -> Callable[[Any], Any]:
+        """f as it is called."""
+        return guarded(self.f, learn=self.learns, timeout=self.timeout)
 
 
 def _run(job: Job, make: Callable[..., Optimizer], earlier: Any, interrupts: Interrupts) -> Result:
@@ -212,6 +241,8 @@ def _run(job: Job, make: Callable[..., Optimizer], earlier: Any, interrupts: Int
         raise TypeError(f"f is {job.f!r}; give a function of one point")
     if job.on_trial is not None and not callable(job.on_trial):
         raise TypeError(f"on_trial is {shown(job.on_trial)}; give a function of a trial and the optimizer")
+    if any(isinstance(one, Trial) and one.constraints for one in known):
+        raise ValueError("earlier has constraints measured beside y, but f returns y alone; use an Optimizer")
     if known:
         optimizer.tell_all(known)
     return _guarded(job, optimizer, interrupts)
@@ -231,7 +262,7 @@ def _guarded(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Result:
     except KeyboardInterrupt:
         end = Stop("interrupted")
     except BaseException as error:
-        _attach(error, _closed(optimizer, Stop(f"error: {_words(error)}"), interrupts))
+        _attach(error, _closed(optimizer, Stop(f"error: {_words(error)}"), interrupts), job.learns)
         raise
     return _closed(optimizer, end, interrupts)
 
@@ -258,7 +289,7 @@ def _loop(job: Job, optimizer: Optimizer, report: Callable[[Trial], None], inter
             optimizer.ask()
         except SpaceExhausted:
             return Stop("space exhausted")
-        trial = _evaluate(job.f, optimizer.pending[-1], optimizer, interrupts)
+        trial = _evaluate(job, optimizer.pending[-1], optimizer, interrupts)
         report(trial)
         if job.on_trial is not None:
             interrupts.act()
@@ -271,9 +302,9 @@ def _loop(job: Job, optimizer: Optimizer, report: Callable[[Trial], None], inter
     return Stop("budget")
 
 
-def _evaluate(f: Callable[[Any], float], trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:
+def _evaluate(job: Job, trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:
     """One evaluation; f gets a copy of the point, so that it may change it. Once f has returned, y is told."""
-    values = held(f, optimizer.space.copy(trial.x))
+    values = held(job.evaluation(), optimizer.space.copy(trial.x))
     try:
         try:
             interrupts.patience = 1
@@ -283,18 +314,21 @@ def _evaluate(f: Callable[[Any], float], trial: Trial, optimizer: Optimizer, int
             interrupts.patience = None  # stored before any key can act again; see `gpmi.interrupts`
     finally:
         if values:
-            told = _tell(optimizer, trial, values[0])
+            told = _tell(optimizer, trial, values[0], job.learns)
     interrupts.patience = 2
     return told
 
 
-def _tell(optimizer: Optimizer, trial: Trial, y: Any) -> Trial:
+def _tell(optimizer: Optimizer, trial: Trial, y: Any, learns: bool) -> Trial:
+    failure = failure_of(y) if learns else None
+    if failure is not None:
+        return optimizer.fail(trial, failure.why)
     try:
         return optimizer.tell(trial, y)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may want other arguments
         where = f"f returned {y!r} at x = {trial.x!r}"
-        raise kind(f"{where}; it must return one finite number ({error})") from error
+        raise kind(f"{where}; it must return one finite number ({error}); {SWITCH}") from error
 
 
 def _closed(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
@@ -314,7 +348,7 @@ def _closed(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
     return replace(result, events=result.events + end.events)
 
 
-def _attach(error: BaseException, result: Result) -> None:
+def _attach(error: BaseException, result: Result, learns: bool = True) -> None:
     """Let the exception carry the result, past any rule of its class about attributes."""
     own: dict[str, Any] = vars(BaseException)["__dict__"].__get__(error)  # the class may hide its instances' dict
     own["result"] = result
@@ -323,6 +357,7 @@ def _attach(error: BaseException, result: Result) -> None:
     notes = own.get("__notes__")
     if notes is None or type(notes) is list:  # what else somebody has put there is left alone
         note = f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`"
+        note += "" if learns else f"; {SWITCH}"
         own["__notes__"] = [*(notes or ()), note]
 
 
