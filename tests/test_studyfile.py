@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpmi
-from gpmi.command import Measured, Reading
+from gpmi.command import Reading
+from gpmi.evaluation import Measured
 from gpmi.studyfile import EXAMPLE, StudyFile, StudyFileError, read_study
 from gpmi.studyfile.lines import line_of, lines_of
 

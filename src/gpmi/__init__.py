@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from gpmi import kernels, stopping
+from gpmi.evaluation import Measured
 from gpmi.gp.posterior import Posterior
 from gpmi.optimizer import Optimizer
 from gpmi.policies import (
@@ -21,7 +22,8 @@ from gpmi.policies import (
     Thompson,
     VarianceBonus,
 )
-from gpmi.run import Result, maximize, minimize
+from gpmi.result import Result
+from gpmi.run import maximize, minimize
 from gpmi.space import Choice, Forbidden, Int, Real, Space, SpaceExhausted
 from gpmi.trials import Trial
 from gpmi.types import Event
@@ -40,6 +42,7 @@ __all__ = [
     "Guarantee",
     "Int",
     "LogEI",
+    "Measured",
     "Optimizer",
     "Policy",
     "Posterior",

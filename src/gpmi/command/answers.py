@@ -11,9 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from gpmi import checks
+from gpmi.evaluation import Measured
 from gpmi.text import shortened
 
 Source: TypeAlias = Literal["last line", "match", "json"]
@@ -23,20 +24,6 @@ QUOTED = 80  # characters of a program's output that a reason quotes; our choice
 
 # A number as programs write it. Python's float would also take digits of other scripts, and 1_000.
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf|infinity)", re.ASCII | re.IGNORECASE)
-
-
-class Measured(NamedTuple):
-    """A value with what was measured beside it: the arguments of `Optimizer.tell`."""
-
-    y: float
-    noise_var: float = 0.0
-    constraints: tuple[float, ...] = ()
-
-
-class Failed(NamedTuple):
-    """An evaluation without a value."""
-
-    why: str
 
 
 class NoValue(Exception):

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpmi import checks
 from gpmi.command import process
-from gpmi.command.answers import Failed, Measured, NoValue, Reading
+from gpmi.command.answers import NoValue, Reading
 from gpmi.command.templates import (
     OWN,
     Template,
@@ -25,6 +25,7 @@ from gpmi.command.templates import (
     text_of,
     variable,
 )
+from gpmi.evaluation import Failure, Measured
 from gpmi.text import shortened
 
 SAID = 120  # characters of what a program said last that the reason of a failure quotes; our choice
@@ -36,7 +37,7 @@ def _never() -> bool:
 
 @dataclass(frozen=True)
 class Command:
-    """Evaluates a point by running a program: `command(point)` is a `Measured` value, or `Failed` with its reason.
+    """Evaluates a point by running a program: `command(point)` is a `Measured` value, or `Failure` with its reason.
 
     Parameters
     ----------
@@ -76,16 +77,16 @@ class Command:
             checks.positive("timeout", self.timeout)
         checks.whole("retries", self.retries, 0)
 
-    def __call__(self, point: Mapping[str, Any], cancelled: Callable[[], bool] = _never) -> Measured | Failed:
+    def __call__(self, point: Mapping[str, Any], cancelled: Callable[[], bool] = _never) -> Measured | Failure:
         """Evaluate a point. `cancelled` is asked meanwhile; a `process.Cancelled` if it says so."""
         for attempt in range(self.retries + 1):
             try:
                 return self._once(point, cancelled)
             except _TimedOut as late:
-                return Failed(str(late))
+                return Failure(str(late))
             except NoValue as error:
                 why = str(error) if not attempt else f"{error} (attempt {attempt + 1})"
-        return Failed(why)
+        return Failure(why)
 
     def _once(self, point: Mapping[str, Any], cancelled: Callable[[], bool]) -> Measured:
         with tempfile.TemporaryDirectory(prefix="gpmi-", ignore_cleanup_errors=True) as folder:
