@@ -18,7 +18,19 @@ MAP = ROOT / "docs" / "architecture.md"
 # From top to bottom. A module belongs to the room with the longest name that it starts with.
 ROOMS = (
     *("types", "text", "checks", "interrupts", "cube", "space", "gp", "prior", "orientation", "policies", "search"),
-    *("outcomes", "trials", "replay", "frame", "feasibility", "model", "suggestion", "ledger", "belief", "words"),
+    *(
+        "outcomes",
+        "trials",
+        "replay",
+        "frame",
+        "exchange",
+        "feasibility",
+        "model",
+        "suggestion",
+        "ledger",
+        "belief",
+        "words",
+    ),
     *("optimizer", "stopping", "result", "show.progress", "evaluation", "parallel", "run", "command", "studyfile"),
     *("theory", "tasks", "show", "paper"),
 )

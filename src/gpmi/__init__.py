@@ -55,6 +55,7 @@ __all__ = [
     "Thompson",
     "Trial",
     "VarianceBonus",
+    "exchange",
     "kernels",
     "maximize",
     "minimize",
@@ -65,12 +66,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gpmi import plots, tasks, theory
+    from gpmi import exchange, plots, tasks, theory
 else:
-    # `gpmi.plots`, `gpmi.tasks` and `gpmi.theory` are imported when they are first used: most runs do not need them.
+    # `gpmi.exchange`, `gpmi.plots` and others are imported when they are first used: most runs do not need them.
     # A type checker sees the imports above instead, so that it still refuses names that do not exist.
     def __getattr__(name: str) -> ModuleType:
-        if name in ("plots", "tasks", "theory"):
+        if name in ("exchange", "plots", "tasks", "theory"):
             return import_module(f"gpmi.{name}")
         raise AttributeError(f"module 'gpmi' has no attribute {name!r}")
 
