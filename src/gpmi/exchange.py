@@ -86,6 +86,14 @@ def from_frame(table: DataFrame, space: Any) -> tuple[Trial, ...]:
     return _from_frame(table, Space.of(space), "the table", texts=False)
 
 
+def check_target(path: str | Path) -> None:
+    """Refuse a path that trials cannot be written to, before time is spent on them."""
+    found = _checked_path(path)
+    if found.suffix == ".parquet":
+        _pandas("Parquet")
+    checks.writable_folder("path", found, found.parent)
+
+
 def _checked_path(path: str | Path) -> Path:
     found = Path(path)
     if found.suffix not in SUFFIXES:

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gpmi.checks import one_of, positive, shown, whole
-from gpmi.evaluation import SWITCH, guarded, tell
+from gpmi.evaluation import SWITCH, Measured, guarded, tell
 from gpmi.gp.kernels import Kernel
 from gpmi.interrupts import Interrupts, held, holding
 from gpmi.optimizer import Optimizer
@@ -25,7 +25,7 @@ OnFailure: TypeAlias = Literal["raise", "learn"]
 
 
 def maximize(
-    f: Callable[[Any], float],
+    f: Callable[[Any], float | Measured],
     space: Any,
     *,
     budget: int | None = None,
@@ -96,7 +96,7 @@ def maximize(
 
 
 def minimize(
-    f: Callable[[Any], float],
+    f: Callable[[Any], float | Measured],
     space: Any,
     *,
     budget: int | None = None,
@@ -168,7 +168,7 @@ def _with_known(budget: Any, known: list[Any]) -> Any:
 class Job(NamedTuple):
     """What a run does besides choosing points."""
 
-    f: Callable[[Any], float]
+    f: Callable[[Any], float | Measured]
     budget: int | None
     stop: Rule | None
     on_trial: Callable[[Trial, Optimizer], Any] | None
