@@ -32,7 +32,7 @@ ROOMS = (
         "words",
     ),
     *("optimizer", "stopping", "result", "show.progress", "evaluation", "parallel", "run", "command", "studyfile"),
-    *("theory", "tasks", "show", "paper"),
+    *("theory", "tasks", "show", "paper", "integrations"),
 )
 DOORS = ("gpmi", "kernels", "plots")  # they re-export public names; below every room, so no room uses them
 LAST = "cli"  # the only one that may use a door, and nothing uses it

@@ -44,8 +44,8 @@ def write_trials(run: Shown, path: str | Path) -> None:
     The file is there as a whole or not at all. Options of a Choice must be texts, numbers, True, False or None.
     """
     path = _checked_path(path)
-    rows = [_plain(trial, run.space) for trial in run.all_trials()]
-    head = ["number", *_titles(run.space), *FIELDS]
+    rows = [row_of(trial, run.space) for trial in run.all_trials()]
+    head = ["number", *titles_of(run.space), *FIELDS]
     if path.suffix == ".csv":
         _replace(path, lambda file: _write_csv(file, head, rows))
     elif path.suffix == ".jsonl":
@@ -75,7 +75,7 @@ def read_trials(path: str | Path, space: Any) -> tuple[Trial, ...]:
 
 def to_frame(run: Shown) -> DataFrame:
     """The trials as a pandas DataFrame, with all fields as they are: times in seconds since 1970, None for missing."""
-    return _frame([_plain(trial, run.space) for trial in run.all_trials()], run.space, texts=False)
+    return _frame([row_of(trial, run.space) for trial in run.all_trials()], run.space, texts=False)
 
 
 def from_frame(table: DataFrame, space: Any) -> tuple[Trial, ...]:
@@ -117,24 +117,25 @@ def _replace(path: Path, write: Callable[[str], Any]) -> None:
 # Rows
 
 
-def _names(space: Space) -> list[str]:
+def names_of(space: Space) -> list[str]:
+    """The names of the parameters: x0, x1, ... where points are arrays."""
     assert isinstance(space, Parameters | Candidates)
     count = len(space.parameters if isinstance(space, Parameters) else space.choices)
     return [f"x{j}" for j in range(count)] if space.names is None else list(space.names)
 
 
-def _titles(space: Space) -> dict[str, str]:
+def titles_of(space: Space) -> dict[str, str]:
     """The columns of the parameters, and the name of each."""
     taken = {"number", *FIELDS}
-    return {f"x.{name}" if name in taken or name.startswith("x.") else name: name for name in _names(space)}
+    return {f"x.{name}" if name in taken or name.startswith("x.") else name: name for name in names_of(space)}
 
 
-def _plain(trial: Trial, space: Space) -> dict[str, Any]:
-    """A trial as a row of plain values."""
+def row_of(trial: Trial, space: Space) -> dict[str, Any]:
+    """A trial as a row of plain values, by the titles of the columns."""
     assert isinstance(space, Parameters | Candidates)
-    x = dict(zip(_names(space), trial.x.tolist(), strict=True)) if space.names is None else trial.x
+    x = dict(zip(names_of(space), trial.x.tolist(), strict=True)) if space.names is None else trial.x
     row: dict[str, Any] = {"number": trial.number}
-    for title, name in _titles(space).items():
+    for title, name in titles_of(space).items():
         row[title] = value = x.get(name)
         if not (value is None or isinstance(value, str | int | float)):
             remedy = "a file holds texts, numbers, True, False and None; give such options"
@@ -146,16 +147,18 @@ def _plain(trial: Trial, space: Space) -> dict[str, Any]:
 
 def _trials(rows: Iterable[tuple[int, Mapping[str, Any]]], space: Space, source: str) -> tuple[Trial, ...]:
     """The trials of rows with their line numbers."""
-    titles, found = _titles(space), list[Trial]()
+    found = list[Trial]()
     for line, row in rows:
         try:
-            found.append(_trial(row, titles, space, len(found)))
+            found.append(trial_of(row, space, len(found)))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{source}:{line}: {error}") from error
     return tuple(found)
 
 
-def _trial(row: Mapping[str, Any], titles: Mapping[str, str], space: Space, place: int) -> Trial:
+def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
+    """The trial of a row; its number is `place` unless it brings one."""
+    titles = titles_of(space)
     for title in row:
         if title not in titles and title != "number" and title not in FIELDS:
             known = ", ".join([*titles, "y"])
@@ -236,7 +239,7 @@ def _rows(reader: csv.DictReader[str]) -> Iterable[dict[str, str | None]]:
 
 def _words_kept(row: dict[str, Any], cells: Mapping[str, str | None], space: Space) -> dict[str, Any]:
     """The row with words where the text of a cell is an option, or is words by its column, and its JSON is not."""
-    for j, title in enumerate(_titles(space)):
+    for j, title in enumerate(titles_of(space)):
         options = _options(space, j)
         if title in row and options is not None and options.find(row[title]) is None:
             row[title] = cells[title] if options.find(cells[title]) is not None else row[title]
@@ -273,7 +276,7 @@ def _pandas(what: str) -> Any:
 def _frame(rows: Sequence[Mapping[str, Any]], space: Space, *, texts: bool) -> Any:
     """A DataFrame of rows; with `texts` columns that are not of one kind of numbers are cells of text, for Parquet."""
     pandas = _pandas("a DataFrame" if not texts else "Parquet")
-    titles, columns = _titles(space), dict[str, Any]()
+    titles, columns = titles_of(space), dict[str, Any]()
     for name in ("number", *titles, *FIELDS):
         values = [row[name] for row in rows]
         if name in WHOLE:
