@@ -40,7 +40,7 @@ LOOSE, LOOSE_SHARE = 16, 0.25
 # run whose best point lies at the edge of where nothing works goes on failing: a point beyond the edge with p = 0.03
 # promises more than what is left inside. Tuned on the problems of benchmarks/failures.py --tuning, other seeds than
 # those of its page.
-LATELY, DEARER = 20, 10.0
+LATELY, DEARER = 30, 10.0
 
 
 @dataclass(frozen=True, eq=False)

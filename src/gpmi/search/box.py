@@ -43,7 +43,7 @@ def best_point(
     z = np.concatenate([screen, neighbours(space, known, rng), known])
     score = np.concatenate([screened, objective(z[len(screen) :])])
     held = np.zeros(len(z), dtype=bool) if barred is None else barred.holds(z)
-    if barred is not None and held.all():
+    if barred is not None and barred.unsafe is not None and held.all():
         held = barred.holds(z, core=True)
     worth = np.where(held, -np.inf, score) if held.any() else score
     order = np.argsort(-worth, kind="stable")[: 20 * STARTS]
