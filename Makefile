@@ -5,7 +5,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-ledger bench-find bench-guard bench-tables bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,6 +75,13 @@ bench-guard: .venv/.dev  ## measure what the guard of aim="earn" does and costs 
 
 bench-tables: .venv-bench/.ready  ## measure the better rows left on sixteen real tables, next to the peers (hours; goes on where it stopped)
 	.venv-bench/bin/python benchmarks/tables.py
+
+bench-batches: .venv-bench/.ready  ## compare batches with one point at a time and with BoTorch (an hour; goes on where it stopped)
+	.venv-bench/bin/python benchmarks/batches.py
+	.venv-bench/bin/python benchmarks/batches.py --peers
+
+bench-contexts: .venv/.dev  ## measure what a given context is worth (five minutes)
+	.venv/bin/python benchmarks/contexts.py
 
 bench-constraints: .venv-bench/.ready  ## compare constraints and conditions with the peers (half an hour; goes on where it stopped)
 	.venv-bench/bin/python benchmarks/constraints.py

@@ -212,6 +212,23 @@ class Model:
         """Which of the points z (m, d) probably succeed; all where nothing failed and no constraint was measured."""
         return np.ones(len(z), dtype=bool) if self.chance is None else self.chance.likely(z)
 
+    def recommended_in(self, space: Space) -> Array:
+        """The same among the points of a part of the space with given coordinates, told or not. Computed once for each.
+
+        Where trials have failed or constraints were measured it is the best of those that probably succeed, or the
+        point most likely to: under coordinates that are new, no point was told a value.
+        """
+        if not space.pins:
+            return self.recommended
+        if space.pins not in self._recommended_in:
+            found = best_mean(self.posterior, self.members, space, self.setting.seed, self.chance)
+            self._recommended_in[space.pins] = found
+        return self._recommended_in[space.pins]
+
+    @cached_property
+    def _recommended_in(self) -> dict[tuple[tuple[int, bytes], ...], Array]:
+        return {}
+
     def in_units_of_y(self, mu: float, sd: float) -> tuple[float, float]:
         """The median and half the width of the central 68 % of y, where warp(y) ~ N(mu, sd^2)."""
         if not self.warp.bends:

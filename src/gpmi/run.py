@@ -22,6 +22,7 @@ from gpmi.stopping import Rule, Stop, checked_rule, checked_stop
 from gpmi.trials import Trial
 
 OnFailure: TypeAlias = Literal["raise", "learn"]
+Show: TypeAlias = Callable[[Trial], None]
 
 
 def maximize(
@@ -218,18 +219,18 @@ def _guarded(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Result:
 def _shown(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Stop:
     """The loop with a display, or without. No exception passes through the display, which might write to it."""
     if not job.progress:
-        return _loop(job, optimizer, _ignore, interrupts)
+        return _loop(job, optimizer, _ignore, _ignore, interrupts)
     display = _display(optimizer)
     report = display.__enter__()
     try:
-        return _loop(job, optimizer, report, interrupts)
+        return _loop(job, optimizer, getattr(report, "begin", _ignore), report, interrupts)
     finally:
         interrupts.patience = 2  # a terminal may refuse to be written to for ever
         display.__exit__(None, None, None)
 
 
-def _loop(job: Job, optimizer: Optimizer, report: Callable[[Trial], None], interrupts: Interrupts) -> Stop:
-    """Ask, evaluate, tell, until there is a reason to stop."""
+def _loop(job: Job, optimizer: Optimizer, show: Show, report: Show, interrupts: Interrupts) -> Stop:
+    """Ask, evaluate, tell, until there is a reason to stop. What begins and what has an outcome is shown."""
     begin = time.perf_counter()
 
     def after(trial: Trial) -> Stop | None:
@@ -245,13 +246,14 @@ def _loop(job: Job, optimizer: Optimizer, report: Callable[[Trial], None], inter
     asked = _asked(optimizer, job.budget)
     if job.staff is not None:
         crew = job.staff.crew(job.f, learns=job.learns, timeout=job.timeout)
-        return fly(Flight(optimizer, crew, after, interrupts, job.learns, job.retries), asked)
+        return fly(Flight(optimizer, crew, show, after, interrupts, job.learns, job.retries), asked)
     end: Stop | None = None
     while end is None:
         interrupts.act()
         following = next_of(asked)
         if isinstance(following, Stop):
             return following
+        show(following)
         end = after(_evaluate(job, following, optimizer, interrupts))
     return end
 

@@ -26,6 +26,7 @@ class Flight:
 
     optimizer: Optimizer
     crew: Crew
+    begun: Callable[[Trial], None]  # called with each trial whose evaluation begins
     after: Callable[[Trial], Stop | None]  # called with each trial that has an outcome
     interrupts: Interrupts
     learns: bool  # from failures
@@ -99,6 +100,7 @@ def _start(flight: Flight, trial: Trial) -> None:
     flight.trials[trial.number] = trial
     flight.crew.start(trial.number, flight.optimizer.space.copy(trial.x))
     flight.interrupts.patience = 2
+    flight.begun(trial)
 
 
 def _land(flight: Flight) -> Trial | None:
