@@ -26,7 +26,10 @@ def add_init(commands: "typer.Typer") -> None:
         """Write a study file with comments, which runs as it is."""
         from gpmi.studyfile import EXAMPLE
 
-        with one_line(OSError, remedy="give another path, or remove what is there"), path.open("x") as file:
+        with (
+            one_line(OSError, remedy="give another path, or remove what is there"),
+            path.open("x", encoding="utf-8") as file,
+        ):
             file.write(EXAMPLE)
         typer.echo(f"{path}: written; gpmi run {path}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -44,6 +45,8 @@ def run_study(study: StudyFile, *, progress: bool = False) -> Result:
 
 def check_program(study: StudyFile) -> None:
     """Refuse a program that is not there, before anything is evaluated. One named by a parameter is not looked for."""
+    if os.name != "posix":
+        raise StudyFileError(f"{study.path}: programs run in process groups of POSIX, which this system has not")
     run = study.command.run
     program = run[0] if not isinstance(run, str) else "/bin/sh"
     if not isinstance(program, str) or placeholders(program):
