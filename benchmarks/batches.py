@@ -41,7 +41,8 @@ COLUMNS = ("problem", "seed", "arm", "gap", "mean regret", "batches", "close", "
 BUDGET, SIZE, SEEDS, PEER_SEEDS, SAME = 60, 4, range(10), range(3), 1e-3
 REPORTED = ("branin", "hartmann-6", "ackley-5", "rosenbrock-4", "styblinski-tang-4", "gp-2")
 DEVELOPMENT = ("himmelblau", "levy-4", "hartmann-3", "log-goldstein-price", "gp-4")
-PEER = "BoTorch qLogEI"
+PEER, SEQUENTIAL = "BoTorch qLogEI", "BoTorch LogEI, one by one"
+COMPARED = FOLDER / "compare" / "runs.csv"
 OURS: dict[str, tuple[int, bool, dict[str, Any]]] = {  # points at the same time, whether as a batch, arguments
     "one by one": (1, True, {}),
     "batches": (SIZE, True, {}),
@@ -195,6 +196,30 @@ def median(rows: list[dict[str, str]], problem: str, arm: str, seeds: range, col
     return float(np.median(found)) if found else None
 
 
+def compared() -> list[dict[str, str]]:
+    """The runs of BoTorch's LogEI, one point at a time, in the comparison with the peers, as rows of this table."""
+    found = []
+    with COMPARED.open() as file:
+        for r in csv.DictReader(file):
+            ours = (
+                r["peer"] == "BoTorch LogEI" and r["problem"] in REPORTED and (r["start"], r["budget"]) == ("own", "60")
+            )
+            if ours and r["status"] == "done" and int(r["seed"]) in PEER_SEEDS:
+                maximum = problems.make(r["problem"], int(r["seed"])).maximum
+                assert maximum is not None
+                spread = problems.spread(r["problem"], maximum)
+                cells = (r["problem"], r["seed"], SEQUENTIAL, (maximum - float(r["best"])) / spread)
+                regret = (maximum - float(r["mean"])) / spread
+                found.append(dict(zip(COLUMNS, map(str, (*cells, regret, 0, 0, r["cpu"])), strict=True)))
+    return found
+
+
+def common(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The runs on the problems and seeds that BoTorch has, too."""
+    theirs = {(r["problem"], r["seed"]) for r in rows if r["arm"] == SEQUENTIAL}
+    return [r for r in rows if (r["problem"], r["seed"]) in theirs]
+
+
 def share_close(rows: list[dict[str, str]], arm: str) -> str:
     some = [r for r in rows if r["arm"] == arm and r["problem"] in REPORTED]
     total = sum(int(r["batches"]) for r in some)
@@ -206,7 +231,7 @@ def cell(value: float | None) -> str:
 
 
 def report(rows: list[dict[str, str]], costs: dict[str, tuple[float, float]]) -> str:
-    arms = [arm for arm in (*OURS, PEER) if any(r["arm"] == arm for r in rows)]
+    arms = [arm for arm in (*OURS, PEER, SEQUENTIAL) if any(r["arm"] == arm for r in rows)]
     head = f"| | {' | '.join(REPORTED)} |\n|---|{'---|' * len(REPORTED)}\n"
 
     def table(column: str, seeds: range) -> str:
@@ -218,11 +243,16 @@ def report(rows: list[dict[str, str]], costs: dict[str, tuple[float, float]]) ->
     pairs = [(median(rows, p, "batches", SEEDS), median(rows, p, "one by one", SEEDS)) for p in REPORTED]
     ratios = [a / b for a, b in pairs if a is not None and b is not None]
     words = "; ".join(f"{p} {ratio:.2g}" for p, ratio in zip(REPORTED, ratios, strict=False))
-    few = [(median(rows, p, "batches", PEER_SEEDS), median(rows, p, PEER, PEER_SEEDS)) for p in REPORTED]
+    theirs = {(r["problem"], r["seed"]) for r in rows if r["arm"] == PEER}
+    met = [r for r in rows if (r["problem"], r["seed"]) in theirs]
+    few = [(median(met, p, "batches", PEER_SEEDS), median(met, p, PEER, PEER_SEEDS)) for p in REPORTED]
     below = [a < b for a, b in few if a is not None and b is not None]
+    one = [(median(rows, p, "batches", PEER_SEEDS), median(rows, p, SEQUENTIAL, PEER_SEEDS)) for p in REPORTED]
+    lower = [a < b for a, b in one if a is not None and b is not None]
+    peer_runs = f"{sum(r['arm'] == PEER for r in rows)} runs, seeds from 0"
     against = (
-        f"On the {len(PEER_SEEDS)} seeds that both have, the median gap of our batches is below that of {PEER} on "
-        f"{sum(below)} of {len(below)} problems."
+        f"On seeds 0 to {len(PEER_SEEDS) - 1}, as far as {PEER} has them, the median gap of our batches is below its "
+        f"own on {sum(below)} of {len(below)} problems; below that of {SEQUENTIAL} on {sum(lower)} of {len(lower)}."
     )
     spent = "\n".join(
         f"| {what} | {1e3 * a:.1f} ms | {1e3 * b:.0f} ms | {b / a:.0f} |" for what, (a, b) in costs.items()
@@ -230,46 +260,39 @@ def report(rows: list[dict[str, str]], costs: dict[str, tuple[float, float]]) ->
     close = "\n".join(
         f"| {arm} | {share_close(rows, arm)} |" for arm in arms if "one by one" not in arm and arm != PEER
     )
-    return f"""# Batches
-
-Written by `python benchmarks/batches.py`. A run has {BUDGET} evaluations, gets the space, the budget and a seed, and makes its own initial design. Batches have {SIZE} points, asked by `ask({SIZE})` and told together; "asynchronous" has {SIZE} workers whose evaluations take random times. Gaps and regrets are in spreads of f: the maximum minus the mean of f over its box. What `aim="find"` does while points are pending was chosen on {", ".join(DEVELOPMENT)}, which are not shown. {PEER} is `qLogExpectedImprovement` with q = {SIZE} on a `SingleTaskGP`, 10 restarts, after 2 (d + 1) Sobol points.
-
-- {machine()[0]}
-- {machine()[1]}
-- {date.today().isoformat()}, gpmi {gpmi.__version__}
-
-## The gap after {BUDGET} evaluations
-
-The median of {len(SEEDS)} seeds, of {len(PEER_SEEDS)} for {PEER}. `aim="find"` where nothing is said.
-
-{table("gap", SEEDS)}
-
-The gap of batches over that of one by one: {words}. {against} The same table with those {len(PEER_SEEDS)} seeds alone:
-
-{table("gap", PEER_SEEDS)}
-
-## The mean regret
-
-The median of the mean over a run, R_T / T.
-
-{table("mean regret", SEEDS)}
-
-## Whether points clump
-
-How many of the batches have two points at one place, within {SAME:g} of the box in every coordinate; pairs of exploiting queries, which repeat the best point on purpose, are not counted. Asynchronous: of the moments after a point was asked.
-
-| | close |
-|---|---|
-{close}
-
-## What a batch of sixteen costs
-
-CPU time of one point asked and told, the mean of sixteen in a row, and of one batch of sixteen, asked and told. The median of 5 seeds.
-
-| | one point | sixteen | ratio |
-|---|---|---|---|
-{spent}
-"""
+    introduction = (
+        f"Written by `python benchmarks/batches.py`. A run has {BUDGET} evaluations, gets the space, the budget and a "
+        f"seed, and makes its own initial design. Batches have {SIZE} points, asked by `ask({SIZE})`, told together; "
+        f'"asynchronous" has {SIZE} workers whose evaluations take random times. Gaps and regrets are in spreads of f: '
+        'the maximum minus the mean of f over its box. What `aim="find"` does while points are pending was chosen on '
+        f"{', '.join(DEVELOPMENT)}, which are not shown. {PEER} is `qLogExpectedImprovement` with q = {SIZE} on a "
+        "`SingleTaskGP`, 10 restarts, after 2 (d + 1) Sobol points; it is slow, and has few seeds. "
+        f"{SEQUENTIAL} is from [the comparison](compare.md), seeds 0 to {len(PEER_SEEDS) - 1}, with sixty rounds "
+        "instead of fifteen."
+    )
+    clumps = (
+        f"How many of the batches have two points at one place, within {SAME:g} of the box in every coordinate; pairs "
+        "of exploiting queries, which repeat the best point on purpose, are not counted. Asynchronous: of the moments "
+        "after a point was asked."
+    )
+    prices = (
+        "CPU time of one point asked and told, the mean of sixteen in a row, and of one batch of sixteen, asked and "
+        "told. The median of 5 seeds; other programs were running."
+    )
+    page = [
+        *("# Batches", introduction),
+        "\n".join([*(f"- {line}" for line in machine()), f"- {date.today().isoformat()}, gpmi {gpmi.__version__}"]),
+        f"## The gap after {BUDGET} evaluations",
+        f'The median of {len(SEEDS)} seeds; of {PEER} {peer_runs}. `aim="find"` where nothing is said.',
+        table("gap", SEEDS),
+        f"The gap of batches over that of one by one: {words}. {against} The same with those seeds alone:",
+        table("gap", PEER_SEEDS),
+        *("## The mean regret", "The median of the mean over a run, R_T / T.", table("mean regret", SEEDS)),
+        *("## Whether points clump", clumps, f"| | close |\n|---|---|\n{close}"),
+        *("## What a batch of sixteen costs", prices),
+        f"| | one point | sixteen | ratio |\n|---|---|---|---|\n{spent}",
+    ]
+    return "\n\n".join(page) + "\n"
 
 
 def read() -> list[dict[str, str]]:
@@ -311,7 +334,7 @@ def main() -> None:
     for what, (name, n, options) in COSTS.items():
         measured = np.array([cost(name, n, options, seed) for seed in range(5)])
         costs[what] = (float(np.median(measured[:, 0])), float(np.median(measured[:, 1])))
-    PAGE.write_text(report(read(), costs))
+    PAGE.write_text(report([*read(), *compared()], costs))
     print(f"wrote {PAGE}")
 
 

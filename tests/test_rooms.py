@@ -26,6 +26,7 @@ ROOMS = (
         "exchange",
         "feasibility",
         "model",
+        "elsewhere",
         "suggestion",
         "ledger",
         "belief",

@@ -119,7 +119,8 @@ class Optimizer(Words, Shown):
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
         soften = finding and made.rows is not None
-        where: dict[str, Any] = {"span": made.span, "groups": made.groups, "seed": self.seed}
+        units = made.units if finding else made.span
+        where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
         priors = Priors(kernel, noise_var, fit, **where, soften=soften, noise=noise)
         self.n_init = (
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.cube import far_apart
+from gpmi.elsewhere import nothing_learned
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.model import LATELY, Extensions, Model, Setting, objective
@@ -193,7 +194,6 @@ def by_policy(
     failed = {number: log.rows[number] for number in log.failed} if space.rows is not None else {}
     rejected = {number: log.row(number) for number in log.rejected} if space.rows is not None else {}
     barred = _with_unsafe(model, log, barriers(space, log) if space.rows is None else None)
-
     seen = among(objective(model, policy, log, horizon, extensions), model, space)
 
     def best(policy: Policy, taken: Mapping[int, Array], region: Relevant | None = None) -> Choice:
@@ -215,9 +215,10 @@ def by_policy(
         """The point of the relevant region that is known least."""
         return unknown(Explore(), relevant(policy, model, log, place))
 
-    allowed = failed if repeats else log.rows
-    charged: dict[str, Any] = {}
-    if isinstance(policy, Find):
+    allowed, charged = failed if repeats else log.rows, dict[str, Any]()
+    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation)) is not None:
+        choice = Choice(Explore(), scored := seen.under(Explore()), scored.found(space.encode(x)))
+    elif isinstance(policy, Find):
         choice = _unknown_point(policy, space, log, best, unknown, allowed, explored)
     elif isinstance(policy, GPUCBPE) and _follows(space, log):
         choice = explored(policy)
@@ -226,6 +227,13 @@ def by_policy(
         if isinstance(policy, Reinvest) and repeats:
             choice, charged = _guarded(choice, model, log, place, best, allowed)
     return _suggested(choice, model, log, space, orientation, charged)
+
+
+def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -> Point | None:
+    """The next point of the design, if there is nothing to learn where the policy looks."""
+    if nothing_learned(log, place.space, orientation):
+        return place.design.first_outside(log.places, _with_unsafe(model, log, barriers(place.space, log)))
+    return None
 
 
 def _suggested(

@@ -1,0 +1,87 @@
+"""Where a space has choices, a run does not spend its budget on a plateau that it knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpmi
+from gpmi.search.screens import Design
+from gpmi.space import Space
+
+SPACE = {"kind": ["a", "b", "c"], "x": (0.0, 1.0)}
+
+
+def plateau(p: Any) -> float:
+    return 1.0 if p["kind"] == "a" else 0.2 * p["x"] - 1.0
+
+
+def wasted(trials: list[gpmi.Trial], sign: float) -> bool:
+    """The rule, evaluated by itself: the last two were the policy's, taught nothing and brought nothing."""
+    y = [sign * t.y for t in trials if t.y is not None]
+    free = [sign * t.y for t in trials if t.y is not None and t.origin != "policy"]
+    scale = max(y) - float(np.median(free))
+    for i in (len(trials) - 2, len(trials) - 1):
+        t = trials[i]
+        if t.origin != "policy" or t.sd is None or t.y is None or t.sd > 0.01 * scale:
+            return False
+        if sign * t.y - max(y[:i]) > 0.001 * scale:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("goal", ["max", "min"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_two_wasted_queries_are_followed_by_one_of_the_design(goal: Any, seed: int) -> None:
+    sign = 1.0 if goal == "max" else -1.0
+    opt, design = gpmi.Optimizer(SPACE, seed=seed, budget=30, goal=goal), Design(Space.of(SPACE), seed, cover=True)
+    elsewhere = 0
+    for _ in range(30):
+        before = list(opt.trials)
+        x = opt.ask()
+        if len(before) > 2 and wasted(before, sign):
+            taken = {opt.space.encode(t.x).tobytes(): t.number for t in before}
+            assert x == design.first_outside(taken)
+            assert opt.pending[-1].phi is None and opt.pending[-1].sd is not None
+            elsewhere += 1
+        opt.tell(x, sign * plateau(x))
+    assert elsewhere >= 4
+    assert gpmi.Optimizer(SPACE, seed=seed, budget=30, goal=goal).replay(opt.trials).ask() == opt.ask()
+
+
+@pytest.mark.parametrize("space", [[(0.0, 1.0), (0.0, 1.0)], {"n": gpmi.Int(0, 9), "x": (0.0, 1.0)}])
+def test_numbers_alone_are_left_to_the_policy(space: Any) -> None:
+    opt = gpmi.Optimizer(space, seed=0, budget=25)
+    for _ in range(25):
+        opt.tell(opt.ask(), 1.0 if len(opt.trials) > 4 else 0.1 * len(opt.trials))
+    assert all(t.explored is not None for t in opt.trials if t.origin == "policy")
+    design = Design(Space.of(space), 0, cover=True)
+    shown = design.first_outside({opt.space.encode(t.x).tobytes(): 0 for t in opt.trials if t.origin == "design"})
+    assert all(np.any(opt.space.encode(t.x) != opt.space.encode(shown)) for t in opt.trials)
+
+
+def test_a_batch_has_one_point_of_the_design_at_a_time() -> None:
+    opt = gpmi.Optimizer(SPACE, seed=0, budget=60)
+    design = Design(Space.of(SPACE), 0, cover=True)
+    while not (len(opt.trials) > 12 and wasted(list(opt.trials), 1.0)):
+        x = opt.ask()
+        opt.tell(x, plateau(x))
+    taken = {opt.space.encode(t.x).tobytes(): t.number for t in opt.trials}
+    points = opt.ask(4)
+    assert points[0] == design.first_outside(taken)
+    assert sum(p == design.first_outside(taken) for p in points) == 1
+
+
+def test_lengthscales_of_choices_have_larger_units_under_find_alone() -> None:
+    space = Space.of({"kind": ["a", "b", "c"], "x": (0.0, 2.0), "level": gpmi.Choice([1, 2, 4], ordered=True)})
+    np.testing.assert_array_equal(space.units, [4.0, 4.0, 4.0, 2.0, 2.0])
+    np.testing.assert_array_equal(space.span, [1.0, 1.0, 1.0, 2.0, 2.0])
+    lengths = {}
+    for aim in ("find", "earn"):
+        opt = gpmi.Optimizer({"kind": ["a", "b"], "x": (0.0, 1.0)}, aim=aim, seed=0)
+        for kind, x in [("a", 0.1), ("b", 0.9), ("a", 0.7)]:
+            opt.tell({"kind": kind, "x": x}, x)
+        lengths[aim] = opt.posterior.kernel.lengthscale
+    assert lengths["find"][0] > 2.0 * lengths["earn"][0]
