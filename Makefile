@@ -5,7 +5,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,6 +88,9 @@ bench-constraints: .venv-bench/.ready  ## compare constraints and conditions wit
 
 bench-failures: .venv-bench/.ready  ## runs in which 40 % of the box crashes, next to Optuna (an hour)
 	.venv-bench/bin/python benchmarks/failures.py
+
+bench-parallel: .venv/.dev  ## measure what two workers bring for an f of a second (two minutes)
+	.venv/bin/python benchmarks/parallel.py
 
 bench-paper: .venv/.dev  ## measure what a run of the paper costs, next to scikit-learn
 	.venv/bin/python benchmarks/paper_cost.py

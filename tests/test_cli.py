@@ -1,5 +1,6 @@
 """The command line, its demonstration, the progress display, and the function the demonstration maximises."""
 
+import io
 import os
 import shlex
 import subprocess
@@ -263,3 +264,39 @@ def test_progress_without_rich_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)
     with pytest.raises(ImportError, match=r'pip install "gpmi\[cli\]"'):
         gpmi.maximize(lambda x: 0.0, [(-1.0, 1.0)], budget=2, seed=0, progress=True)
+
+
+def test_progress_shows_what_is_evaluated_and_for_how_long(monkeypatch):
+    from rich.console import Console
+
+    def shown():
+        console = Console(width=120, record=True, file=io.StringIO())
+        console.print(display)
+        return console.export_text()
+
+    monkeypatch.setattr(progress, "RUNNING", 2)
+    optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, budget=9)
+    display = progress.Display(optimizer, progress.progress_bar(Console()), terminal=False)
+    for _ in range(4):
+        optimizer.ask()
+        display.begin(optimizer.pending[-1])
+    assert "trial 0, 0 s, [" in shown() and "trial 1, 0 s, [" in shown() and "trial 2" not in shown()
+    assert "and 2 more" in shown()
+    display(optimizer.tell(0, 3.0))
+    assert "best 3   last 3" in shown() and "trial 0" not in shown() and "and 1 more" in shown()
+    display.close()
+    assert "trial" not in shown()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_draws_the_regret_on_a_terminal_when_it_costs_little(terminal, monkeypatch):
+    from rich.console import Console
+
+    monkeypatch.setattr(progress, "SOON", 0.0)
+    optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, budget=9, **known())
+    display = progress.Display(optimizer, progress.progress_bar(Console()), terminal=terminal)
+    for x in (0.1, 0.5, 0.9):
+        display(optimizer.tell([x], x))
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(display)
+    assert ("regret 0 to " in console.export_text()) == terminal

@@ -110,7 +110,7 @@ def test_a_key_at_any_line_of_the_loop_loses_nothing(arguments: dict[str, Any]) 
 
     _, lines = press_at(-1, work)
     reasons = set()
-    begun = 12  # lines that come before the keys are held back, at most
+    begun = 20  # lines that come before the keys are held back, at most
     for count in range(begun, lines + 1):
         (f, result), _ = press_at(count, work)
         assert values(result) == f.returned, count

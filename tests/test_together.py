@@ -374,7 +374,7 @@ def test_a_bulk_load_with_constraints_costs_one_fit_of_each(monkeypatch):
 
 
 def test_earlier_values_and_constraints():
-    with pytest.raises(ValueError, match="earlier has constraints"):
+    with pytest.raises(ValueError, match="1 came with the values before"):
         maximize(f, BOX, budget=3, earlier=[Trial(0, np.array([0.1, 0.1]), 1.0, "told", "user", 0, constraints=(1.0,))])
     opt = Optimizer(BOX, seed=0)
     mixed = [Trial(0, np.array([0.1, 0.1]), 1.0, "told", "user", 0, constraints=(1.0,)), ([0.2, 0.3], 2.0)]

@@ -5,6 +5,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from gpmi import kernels, stopping
+from gpmi.evaluation import Measured
 from gpmi.gp.posterior import Posterior
 from gpmi.optimizer import Optimizer
 from gpmi.policies import (
@@ -22,7 +23,8 @@ from gpmi.policies import (
     Thompson,
     VarianceBonus,
 )
-from gpmi.run import Result, maximize, minimize
+from gpmi.result import Result
+from gpmi.run import maximize, minimize
 from gpmi.space import Choice, Forbidden, Int, Real, Space, SpaceExhausted
 from gpmi.trials import Trial
 from gpmi.types import Event
@@ -42,6 +44,7 @@ __all__ = [
     "Guarantee",
     "Int",
     "LogEI",
+    "Measured",
     "Optimizer",
     "Policy",
     "Posterior",
@@ -54,6 +57,7 @@ __all__ = [
     "Thompson",
     "Trial",
     "VarianceBonus",
+    "exchange",
     "kernels",
     "maximize",
     "minimize",
@@ -64,12 +68,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gpmi import plots, tasks, theory
+    from gpmi import exchange, plots, tasks, theory
 else:
-    # `gpmi.plots`, `gpmi.tasks` and `gpmi.theory` are imported when they are first used: most runs do not need them.
+    # `gpmi.exchange`, `gpmi.plots` and others are imported when they are first used: most runs do not need them.
     # A type checker sees the imports above instead, so that it still refuses names that do not exist.
     def __getattr__(name: str) -> ModuleType:
-        if name in ("plots", "tasks", "theory"):
+        if name in ("exchange", "plots", "tasks", "theory"):
             return import_module(f"gpmi.{name}")
         raise AttributeError(f"module 'gpmi' has no attribute {name!r}")
 

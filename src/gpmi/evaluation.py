@@ -1,4 +1,4 @@
-"""One evaluation of f: in a process that can be ended, if it may take too long, and why it has no value."""
+"""One evaluation of f: in a process that can be ended, if it may take too long, why it has no value, and the tell."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi.checks import shown
+from gpmi.optimizer import Optimizer
+from gpmi.trials import Trial
+
+TICK = 0.5  # seconds between two looks at whether a process is still there; our choice
+SWITCH = 'with on_failure="learn" an evaluation without a value is a failed trial, and the run goes on'
 
 
 class Failure(NamedTuple):
@@ -23,12 +28,24 @@ class Failure(NamedTuple):
     why: str
 
 
+class Measured(NamedTuple):
+    """A value with what was measured beside it, which f may return instead of a number: as in `Optimizer.tell`."""
+
+    y: float
+    noise_var: float = 0.0
+    constraints: tuple[float, ...] = ()
+
+
 class TimedOut(TimeoutError):
     """An evaluation took too long, and its process was ended."""
 
 
 class RaisedInProcess(RuntimeError):
     """f raised in a process of its own, or the process ended without a word."""
+
+
+class Died(RaisedInProcess):
+    """The process ended without a word."""
 
 
 def guarded(f: Callable[[Any], Any], *, learn: bool, timeout: float | None) -> Callable[[Any], Any]:
@@ -53,52 +70,110 @@ def failure_of(y: Any) -> Failure | None:
     """The failure that a returned value stands for: itself, or that of nan or an infinity; None for any other value."""
     if isinstance(y, Failure):
         return y
-    value = _number(y)
+    value = _number(y.y if isinstance(y, Measured) else y)
     return None if value is None or math.isfinite(value) else Failure(f"f returned {value}")
 
 
+def tell(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> Trial:
+    """Tell what f returned. With `learns`, a failure is one of the trial; otherwise it is an exception."""
+    failure = failure_of(answer) if learns else None
+    if failure is not None:
+        return optimizer.fail(trial, failure.why)
+    try:
+        if isinstance(answer, Failure):
+            raise ValueError(answer.why)
+        if isinstance(answer, Measured):
+            return optimizer.tell(trial, answer.y, noise_var=answer.noise_var, constraints=answer.constraints)
+        return optimizer.tell(trial, answer)
+    except (TypeError, ValueError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may want other arguments
+        where = f"f returned {answer!r} at x = {trial.x!r}"
+        raise kind(f"{where}; it must return one finite number ({error}); {SWITCH}") from error
+
+
+class Evaluation:
+    """f(x), begun in a process of its own. Where the system can fork, nothing is copied, and f may be any function.
+
+    `timeout` counts from here; None for no limit.
+    """
+
+    def __init__(self, f: Callable[[Any], Any], x: Any, timeout: float | None) -> None:
+        import multiprocessing  # only where it is needed
+
+        methods = multiprocessing.get_all_start_methods()
+        context: Any = multiprocessing.get_context("fork" if "fork" in methods else None)
+        self.receiver, sender = context.Pipe(duplex=False)
+        self._process = context.Process(target=_report, args=(f, x, sender))
+        with warnings.catch_warnings():  # that a process with threads is forked: those of BLAS know how to
+            warnings.simplefilter("ignore", DeprecationWarning)
+            self._process.start()
+        sender.close()
+        self._timeout = timeout
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Until it takes too long; None if it has no limit."""
+        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has a result: a value, an exception, an end without a word, or no time left."""
+        return self.seconds_left == 0.0 or self._process.exitcode is not None or bool(self.receiver.poll(0))
+
+    def wait(self) -> None:
+        """Until it is over. A process that another one has outlived does not close the pipe: so it is looked at."""
+        while not self.is_over:
+            left = self.seconds_left
+            self.receiver.poll(TICK if left is None else min(left, TICK))
+
+    def result(self) -> Any:
+        """What f returned, or an exception: `TimedOut`, `Died`, `RaisedInProcess`. The process is ended."""
+        import json
+
+        try:
+            if not self.receiver.poll(0):
+                if self._process.exitcode is None:
+                    raise TimedOut(f"time-out: f took longer than {self._timeout:g} s")
+                raise Died(f"the process of f ended with exit code {self._process.exitcode}")
+            try:
+                kind, said = json.loads(self.receiver.recv_bytes())
+            except EOFError:
+                self._process.join()
+                raise Died(f"the process of f ended with exit code {self._process.exitcode}") from None
+        finally:
+            self.end()
+        if kind == "value":
+            return float.fromhex(said)
+        if kind == "measured":
+            y, noise_var, *constraints = map(float.fromhex, said)
+            return Measured(y, noise_var, tuple(constraints))
+        if kind == "failure":
+            return Failure(said)
+        if kind == "other":
+            raise TypeError(f"f returned {said}; it must return one finite number")
+        raise RaisedInProcess(said)
+
+    def end(self) -> None:
+        """End the process with all that it has started; one that is finished is only waited for."""
+        if self._process is not None:
+            process, self._process = self._process, None
+            _end(process)
+            self.receiver.close()
+
+
 def in_process(f: Callable[[Any], Any], timeout: float, x: Any) -> Any:
-    """f(x), computed in a process that is ended after `timeout` seconds. Where the system can fork, nothing is copied.
+    """f(x), computed in a process that is ended after `timeout` seconds.
 
     The process and those that it has started are killed also when this one is interrupted. A process that takes itself
     down, as a simulation may, is an exception here.
     """
-    import json
-    import multiprocessing  # both only where they are needed
-
-    methods = multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("fork" if "fork" in methods else None)
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=_report, args=(f, x, sender))
-    with warnings.catch_warnings():  # that a process with threads is forked: those of BLAS know how to
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process.start()
-    sender.close()
+    evaluation = Evaluation(f, x, timeout)
     try:
-        if not _answered(receiver, timeout):
-            raise TimedOut(f"time-out: f took longer than {timeout:g} s")
-        try:
-            kind, text = json.loads(receiver.recv_bytes())
-        except EOFError:
-            process.join()
-            raise RaisedInProcess(f"the process of f ended with exit code {process.exitcode}") from None
+        evaluation.wait()
+        return evaluation.result()
     finally:
-        _end(process)
-        receiver.close()
-    if kind == "value":
-        return float.fromhex(text)
-    if kind == "other":
-        raise TypeError(f"f returned {text}; it must return one finite number")
-    raise RaisedInProcess(text)
-
-
-def _answered(receiver: Any, timeout: float) -> bool:
-    """Whether something comes within `timeout` seconds. A system can wait for 24 days at a time, hence the hours."""
-    end = time.monotonic() + timeout
-    while not receiver.poll(min(3600.0, max(0.0, end - time.monotonic()))):
-        if time.monotonic() >= end:
-            return False
-    return True
+        evaluation.end()
 
 
 def _report(f: Callable[[Any], Any], x: Any, sender: Any) -> None:
@@ -109,13 +184,24 @@ def _report(f: Callable[[Any], Any], x: Any, sender: Any) -> None:
         os.setsid()  # a group of its own, which can be ended with all that f has started; Ctrl-C does not reach it
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        y = f(x)
-        value = _number(y)
-        said = ("other", shown(y)) if value is None else ("value", value.hex())
+        said = _said(f(x))
     except BaseException as error:
         said = ("raised", f"{type(error).__name__}: {_text(error)}")
     sender.send_bytes(json.dumps(said).encode())
     sender.close()
+
+
+def _said(y: Any) -> tuple[str, Any]:
+    """What f returned, as JSON can say it without a loss."""
+    if isinstance(y, Failure):
+        return "failure", y.why
+    if isinstance(y, Measured):
+        numbers = [_number(one) for one in (y.y, y.noise_var, *y.constraints)]
+        return (
+            ("other", shown(y)) if None in numbers else ("measured", [one.hex() for one in numbers if one is not None])
+        )
+    value = _number(y)
+    return ("other", shown(y)) if value is None else ("value", value.hex())
 
 
 def _end(process: Any) -> None:

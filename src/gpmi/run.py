@@ -3,101 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gpmi.checks import one_of, positive, shown
-from gpmi.evaluation import failure_of, guarded
-from gpmi.frame import Shown
+from gpmi.checks import one_of, positive, shown, whole
+from gpmi.evaluation import SWITCH, Measured, guarded, tell
 from gpmi.gp.kernels import Kernel
-from gpmi.gp.posterior import Posterior
 from gpmi.interrupts import Interrupts, held, holding
-from gpmi.ledger import Ledger, alarms
 from gpmi.optimizer import Optimizer
+from gpmi.parallel import Flight, Staff, fly, next_of, staff_of
 from gpmi.policies import Aim, Policy
-from gpmi.prior.warp import IDENTITY, Warp
-from gpmi.space import Space, SpaceExhausted
+from gpmi.result import Result, words_of
 from gpmi.stopping import Rule, Stop, checked_rule, checked_stop
-from gpmi.text import Line, best_lines, point, tally
 from gpmi.trials import Trial
-from gpmi.types import Event, Point
 
 OnFailure: TypeAlias = Literal["raise", "learn"]
-SWITCH = 'with on_failure="learn" an evaluation without a value is a failed trial, and the run goes on'
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Result(Shown):
-    """What a run found. At a prompt it shows a summary, in a notebook also its best trials."""
-
-    x: Point | None  # the point with the best observed value; None if nothing was evaluated
-    y: float | None  # that value
-    recommended: Point | None  # the point with the best posterior mean: what to use when y is noisy
-    trials: tuple[Trial, ...]  # every evaluation, in order
-    reason: str  # why it stopped
-    events: tuple[Event, ...]  # what the library did that was not asked for
-    goal: Literal["max", "min"]
-    seed: int
-    space: Space
-    posterior: Posterior | None  # of warp(y)
-    ledger: Ledger | None = None  # what is known and how sure it is
-    warp: Warp = IDENTITY  # usually z = y; see `Optimizer.warp`
-
-    @staticmethod
-    def of(optimizer: Optimizer, reason: str, *, model: bool = True) -> Result:
-        """The result of a run so far; without what a model says if it fails, or if `model` is False."""
-        best, recommended, posterior, ledger = optimizer.best, None, None, None
-        failure: tuple[Event, ...] = ()
-        alarm: tuple[Event, ...] = ()
-        if best is not None and model:
-            try:
-                recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
-                alarm = alarms(ledger)
-            except Exception as error:  # the evaluations must come out, whatever the model says
-                failure = (Event("no recommendation", f"the model failed: {_words(error)}"),)
-        elif best is not None:
-            failure = (Event("no recommendation", "it was interrupted"),)
-        return Result(
-            x=None if best is None else optimizer.space.copy(best.x),
-            y=None if best is None else best.y,
-            recommended=recommended,
-            trials=tuple(trial for trial in optimizer.trials if trial.status != "pending"),
-            reason=reason,
-            events=optimizer.events + alarm + failure,  # those of the last model included
-            goal=optimizer.goal,
-            seed=optimizer.seed,
-            space=optimizer.space,
-            posterior=posterior,
-            ledger=ledger,
-            warp=IDENTITY if posterior is None else optimizer.warp,
-        )
-
-    def all_trials(self) -> tuple[Trial, ...]:
-        return self.trials
-
-    def told_in_words(self) -> list[Line]:
-        count = Counter(trial.status for trial in self.trials)
-        others = [f"{count[status]} {status}" for status in ("failed", "rejected", "retracted") if count[status]]
-        infeasible = sum(trial.status == "told" and not trial.feasible for trial in self.trials)
-        others += [f"{infeasible} infeasible"] if infeasible else []
-        evaluations = f"{len(self.trials) - count['rejected']}"
-        return [
-            *best_lines(self.goal, self.x, self.y),
-            ("recommended", point(self.recommended)),
-            ("evaluations", evaluations + (f", of which {', '.join(others)}" if others else "")),
-            ("stopped", self.reason),
-            ("seed", str(self.seed)),
-            ("events", tally(event.kind for event in self.events)),
-        ]
+Show: TypeAlias = Callable[[Trial], None]
 
 
 def maximize(
-    f: Callable[[Any], float],
+    f: Callable[[Any], float | Measured],
     space: Any,
     *,
     budget: int | None = None,
@@ -116,6 +45,10 @@ def maximize(
     noise: Literal["normal", "student"] = "normal",
     on_failure: OnFailure = "raise",
     timeout: float | None = None,
+    workers: int | None = None,
+    executor: Any = None,
+    in_flight: int | None = None,
+    retries: int = 1,
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
     constraints: Any = None,
@@ -138,7 +71,13 @@ def maximize(
     a failed trial with its reason in `Trial.why`, it counts in the budget, the run goes on, and the region is avoided
     (`Optimizer.fail`). With `timeout` each evaluation runs in a process of its own, which is ended after so many
     seconds; where the system cannot fork, f must be one that can be pickled. Ctrl-C ends the run and returns the result
-    so far; while a point is being chosen it must be pressed twice to act at once.
+    so far; while a point is being chosen it must be pressed twice to act at once. f may also return `gpmi.Measured`, a
+    value with its error bar and constraints.
+
+    With `workers` so many points are evaluated at the same time, each in a process of its own; or `in_flight` points by
+    an `executor`, which has `submit` as in `concurrent.futures`, or a function that makes one. Values are told in the
+    order in which they arrive, and the run is a function of that order. A point whose worker died is evaluated again,
+    at most `retries` times. When a rule stops the run, evaluations that have begun are waited for: docs/parallel.md.
 
     Examples
     --------
@@ -146,7 +85,10 @@ def maximize(
     >>> abs(float(r.x[0]) - 0.3) < 0.01, r.reason
     (True, 'budget')
     """
-    job = Job(f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
+    job = Job(
+        f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout),
+        staff_of(workers, executor, in_flight), whole("retries", retries, 0),
+    )  # fmt: skip
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
         repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0, constraints=constraints, noise=noise,
@@ -155,7 +97,7 @@ def maximize(
 
 
 def minimize(
-    f: Callable[[Any], float],
+    f: Callable[[Any], float | Measured],
     space: Any,
     *,
     budget: int | None = None,
@@ -174,12 +116,19 @@ def minimize(
     noise: Literal["normal", "student"] = "normal",
     on_failure: OnFailure = "raise",
     timeout: float | None = None,
+    workers: int | None = None,
+    executor: Any = None,
+    in_flight: int | None = None,
+    retries: int = 1,
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
     constraints: Any = None,
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
-    job = Job(f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
+    job = Job(
+        f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout),
+        staff_of(workers, executor, in_flight), whole("retries", retries, 0),
+    )  # fmt: skip
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
         repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0, constraints=constraints, noise=noise,
@@ -220,13 +169,15 @@ def _with_known(budget: Any, known: list[Any]) -> Any:
 class Job(NamedTuple):
     """What a run does besides choosing points."""
 
-    f: Callable[[Any], float]
+    f: Callable[[Any], float | Measured]
     budget: int | None
     stop: Rule | None
     on_trial: Callable[[Trial, Optimizer], Any] | None
     progress: bool
     learns: bool = False  # from failures
     timeout: float | None = None  # seconds of an evaluation
+    staff: Staff | None = None  # who evaluates several points at the same time
+    retries: int = 1  # how often a point whose worker died is evaluated again
 
     def evaluation(self) -> Callable[[Any], Any]:
         """f as it is called."""
@@ -241,8 +192,6 @@ def _run(job: Job, make: Callable[..., Optimizer], earlier: Any, interrupts: Int
         raise TypeError(f"f is {job.f!r}; give a function of one point")
     if job.on_trial is not None and not callable(job.on_trial):
         raise TypeError(f"on_trial is {shown(job.on_trial)}; give a function of a trial and the optimizer")
-    if any(isinstance(one, Trial) and one.constraints for one in known):
-        raise ValueError("earlier has constraints measured beside y, but f returns y alone; use an Optimizer")
     if known:
         optimizer.tell_all(known)
     return _guarded(job, optimizer, interrupts)
@@ -262,7 +211,7 @@ def _guarded(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Result:
     except KeyboardInterrupt:
         end = Stop("interrupted")
     except BaseException as error:
-        _attach(error, _closed(optimizer, Stop(f"error: {_words(error)}"), interrupts), job.learns)
+        _attach(error, _closed(optimizer, Stop(f"error: {words_of(error)}"), interrupts), job.learns)
         raise
     return _closed(optimizer, end, interrupts)
 
@@ -270,36 +219,50 @@ def _guarded(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Result:
 def _shown(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Stop:
     """The loop with a display, or without. No exception passes through the display, which might write to it."""
     if not job.progress:
-        return _loop(job, optimizer, _ignore, interrupts)
+        return _loop(job, optimizer, _ignore, _ignore, interrupts)
     display = _display(optimizer)
     report = display.__enter__()
     try:
-        return _loop(job, optimizer, report, interrupts)
+        return _loop(job, optimizer, getattr(report, "begin", _ignore), report, interrupts)
     finally:
         interrupts.patience = 2  # a terminal may refuse to be written to for ever
         display.__exit__(None, None, None)
 
 
-def _loop(job: Job, optimizer: Optimizer, report: Callable[[Trial], None], interrupts: Interrupts) -> Stop:
-    """Ask, evaluate, tell, until there is a reason to stop."""
-    begin, stop = time.perf_counter(), job.stop
-    for _ in count() if job.budget is None else range(job.budget):
-        interrupts.act()
-        try:
-            optimizer.ask()
-        except SpaceExhausted:
-            return Stop("space exhausted")
-        trial = _evaluate(job, optimizer.pending[-1], optimizer, interrupts)
+def _loop(job: Job, optimizer: Optimizer, show: Show, report: Show, interrupts: Interrupts) -> Stop:
+    """Ask, evaluate, tell, until there is a reason to stop. What begins and what has an outcome is shown."""
+    begin = time.perf_counter()
+
+    def after(trial: Trial) -> Stop | None:
         report(trial)
         if job.on_trial is not None:
             interrupts.act()
             job.on_trial(trial, optimizer)
-        if stop is not None:
-            interrupts.act()
-            end = checked_stop(stop, stop.stop(optimizer, time.perf_counter() - begin))
-            if end is not None:
-                return end
-    return Stop("budget")
+        if job.stop is None:
+            return None
+        interrupts.act()
+        return checked_stop(job.stop, job.stop.stop(optimizer, time.perf_counter() - begin))
+
+    asked = _asked(optimizer, job.budget)
+    if job.staff is not None:
+        crew = job.staff.crew(job.f, learns=job.learns, timeout=job.timeout)
+        return fly(Flight(optimizer, crew, show, after, interrupts, job.learns, job.retries), asked)
+    end: Stop | None = None
+    while end is None:
+        interrupts.act()
+        following = next_of(asked)
+        if isinstance(following, Stop):
+            return following
+        show(following)
+        end = after(_evaluate(job, following, optimizer, interrupts))
+    return end
+
+
+def _asked(optimizer: Optimizer, budget: int | None) -> Iterator[Trial]:
+    """The trials to evaluate, one after the other, each asked when it is needed."""
+    for _ in count() if budget is None else range(budget):
+        optimizer.ask()
+        yield optimizer.pending[-1]
 
 
 def _evaluate(job: Job, trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:
@@ -314,21 +277,9 @@ def _evaluate(job: Job, trial: Trial, optimizer: Optimizer, interrupts: Interrup
             interrupts.patience = None  # stored before any key can act again; see `gpmi.interrupts`
     finally:
         if values:
-            told = _tell(optimizer, trial, values[0], job.learns)
+            told = tell(optimizer, trial, values[0], learns=job.learns)
     interrupts.patience = 2
     return told
-
-
-def _tell(optimizer: Optimizer, trial: Trial, y: Any, learns: bool) -> Trial:
-    failure = failure_of(y) if learns else None
-    if failure is not None:
-        return optimizer.fail(trial, failure.why)
-    try:
-        return optimizer.tell(trial, y)
-    except (TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may want other arguments
-        where = f"f returned {y!r} at x = {trial.x!r}"
-        raise kind(f"{where}; it must return one finite number ({error}); {SWITCH}") from error
 
 
 def _closed(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
@@ -359,14 +310,6 @@ def _attach(error: BaseException, result: Result, learns: bool = True) -> None:
         note = f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`"
         note += "" if learns else f"; {SWITCH}"
         own["__notes__"] = [*(notes or ()), note]
-
-
-def _words(error: BaseException) -> str:
-    """What an exception says, if it can say it."""
-    try:
-        return str(error)
-    except BaseException:
-        return type(error).__name__
 
 
 def _ignore(trial: Trial) -> None:

@@ -3,50 +3,98 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gpmi.ledger import alarms
 from gpmi.optimizer import Optimizer
+from gpmi.text import point
 from gpmi.trials import Trial
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.progress import Progress
+
+# Our choices, not tuned.
+RUNNING = 8  # evaluations that are listed, at most
+POINT = 80  # characters of a point in that list, at most
+SHARE = 20.0  # the regret is drawn again after so many times what that took the last time: a twentieth of the time
+SOON = 20.0  # seconds after which it is drawn for the first time
+
+
+class Display:
+    """What is shown of a run: the bar, the best value, the regret, and what is being evaluated for how long."""
+
+    def __init__(self, optimizer: Optimizer, bar: Progress, *, terminal: bool) -> None:
+        self._optimizer, self._bar, self._terminal = optimizer, bar, terminal
+        done = sum(trial.status != "pending" for trial in optimizer.trials)
+        self._task = bar.add_task("", total=optimizer.budget, completed=done)
+        self._running: dict[int, tuple[float, str]] = {}
+        self._found, self._regret, self._last = "", "", ""
+        self._looked, self._cost = time.monotonic(), SOON / SHARE  # of the last look at the regret
+
+    def begin(self, trial: Trial) -> None:
+        """The evaluation of a trial begins."""
+        self._running[trial.number] = time.monotonic(), point(trial.x, POINT)
+
+    def __call__(self, trial: Trial) -> None:
+        """A trial was told or failed."""
+        self._running.pop(trial.number, None)
+        self._bar.advance(self._task)
+        self._found = describe(self._optimizer, trial)
+        if self._terminal and time.monotonic() - self._looked > SHARE * self._cost:
+            self._look()
+
+    def _look(self) -> None:
+        """Draw the regret, which takes a moment and changes no suggestion."""
+        begin = time.monotonic()
+        with suppress(Exception):  # a model that fails here fails again where the result is made, and is an event
+            low, high = self._optimizer.ledger.regret().interval()
+            n = len(self._optimizer.ledger.trials)
+            self._regret = f"regret {low:.3g} to {high:.3g} with probability 95 %, after {n} values"
+        self._looked = time.monotonic()
+        self._cost = self._looked - begin
+
+    def close(self) -> None:
+        """The run is over: a lock-in is the last line."""
+        self._running.clear()
+        with suppress(Exception):
+            self._last = "\n".join(f"{event.kind}: {event.message}" for event in alarms(self._optimizer.ledger))
+
+    def __rich__(self) -> Group:
+        from rich.console import Group
+        from rich.text import Text
+
+        now, running = time.monotonic(), list(self._running.items())
+        lines = [f"trial {number}, {now - begin:.0f} s, {x}" for number, (begin, x) in running[:RUNNING]]
+        lines += [f"and {len(running) - RUNNING} more"] if len(running) > RUNNING else []
+        texts = [self._found, self._regret, *lines, self._last]
+        return Group(self._bar, Text("\n".join(text for text in texts if text)))
 
 
 @contextmanager
-def live(optimizer: Optimizer) -> Iterator[Callable[[Trial], None]]:
+def live(optimizer: Optimizer) -> Iterator[Display]:
     """Show a progress bar on stderr while the block runs.
 
-    The context gives a function; call it with each trial that was told or failed. A lock-in is the last line.
+    The context gives a display; call its `begin` with each trial whose evaluation begins, and call the display itself
+    with each trial that was told or failed. A lock-in is the last line.
 
     On a terminal the display is updated in place. Elsewhere its last state is printed once, at the end.
     """
     try:
-        from rich.console import Group
+        import rich.console  # noqa: F401
         from rich.live import Live
-        from rich.text import Text
     except ImportError as error:
         raise ImportError('the progress display needs rich: pip install "gpmi[cli]"') from error
 
     console = lasting_console(stderr=True)
-    bar = progress_bar(console)
-    done = sum(trial.status != "pending" for trial in optimizer.trials)
-    task = bar.add_task("", total=optimizer.budget, completed=done)
-    found = Text()
-
-    def report(trial: Trial) -> None:
-        bar.advance(task)
-        found.plain = describe(optimizer, trial)
-
+    display = Display(optimizer, progress_bar(console), terminal=console.is_terminal)
     try:
-        with Live(Group(bar, found), console=console, refresh_per_second=10):
-            yield report
-            with suppress(Exception):  # a model that fails here fails again where the result is made, and is an event
-                for event in alarms(optimizer.ledger):
-                    found.append(f"\n{event.kind}: {event.message}")
+        with Live(display, console=console, refresh_per_second=10):
+            yield display
+            display.close()
     finally:
         if not (console.is_terminal or console.is_jupyter):
             console.line()  # here the display does not end its last line

@@ -1,12 +1,12 @@
-"""The command line: `gpmi demo`, `gpmi paper`. Thin: it reads the arguments and calls the library."""
+"""The commands: `gpmi init`, `gpmi run`, `gpmi demo`, `gpmi paper`."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from gpmi import __version__
+from gpmi.cli.messages import INTERRUPTED, one_line
+from gpmi.cli.studies import add_init, add_run
 
 if TYPE_CHECKING:
     import typer
@@ -40,30 +40,17 @@ def app() -> "typer.Typer":
     ) -> None:
         pass
 
+    add_init(commands)
+    add_run(commands)
     _add_demo(commands)
     _add_paper(commands)
     return commands
 
 
-@contextmanager
-def _one_line(*expected: type[Exception]) -> Iterator[None]:
-    """A mistake of the user gets one line, not a traceback."""
-    import typer
-
-    try:
-        yield
-    except expected as error:
-        words = str(error)
-        if isinstance(error, OSError) and error.filename is not None:
-            words = f"{error.filename!r} cannot be used ({error.strerror}); mend that, or give another --out"
-        typer.echo(f"gpmi: {words}", err=True)
-        raise typer.Exit(1) from None
-
-
 def _add_demo(commands: "typer.Typer") -> None:
     import typer
 
-    @commands.command("demo")
+    @commands.command("demo", epilog="Example: gpmi demo --budget 30 --out picture.svg")
     def run_demo(
         budget: Annotated[int | None, typer.Option(help="How many evaluations: 60, or 20 simulations.")] = None,
         seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
@@ -77,16 +64,16 @@ def _add_demo(commands: "typer.Typer") -> None:
         from gpmi.show.progress import lasting_console
 
         evaluations = (20 if tsunami else 60) if budget is None else budget
-        with _one_line(ValueError, ImportError):
+        with one_line(ValueError, ImportError):
             check(budget=evaluations, seed=seed, out=out, tsunami=tsunami)
-        with _one_line(OSError):
+        with one_line(OSError):
             demo(budget=evaluations, seed=seed, out=out, console=lasting_console(), tsunami=tsunami)
 
 
 def _add_paper(commands: "typer.Typer") -> None:
     import typer
 
-    @commands.command("paper")
+    @commands.command("paper", epilog="Example: gpmi paper --task branin --runs 10 --out pages")
     def run_paper(
         runs: Annotated[int, typer.Option(help="Repetitions of each algorithm on each task.")] = 100,
         horizon: Annotated[int, typer.Option(help="Queries in a run; ten times as many for the erratum.")] = 200,
@@ -105,13 +92,13 @@ def _add_paper(commands: "typer.Typer") -> None:
         from gpmi.show.progress import lasting_console
 
         chosen = {} if cores is None else {"cores": cores}
-        with _one_line(ValueError, ImportError):
+        with one_line(ValueError, ImportError):
             plan = paper.Plan(out, tuple(task or ()), runs, horizon, seed, **chosen)
         console = lasting_console()
-        with _one_line(OSError, ValueError):
+        with one_line(OSError, ValueError):
             try:
                 written = paper.reproduce(plan, console)
             except KeyboardInterrupt:
                 typer.echo("gpmi: stopped; the same command goes on where it was", err=True)
-                raise typer.Exit(130) from None
+                raise typer.Exit(INTERRUPTED) from None
         console.print(f"page: {written}", soft_wrap=True, highlight=False, markup=False)

@@ -1,0 +1,161 @@
+"""Trials to and from an Optuna study, so to and from any storage of Optuna. Needs Optuna 5.
+
+A trial that comes from here carries all its fields in a user attribute, so that it comes back to the last bit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+try:
+    import optuna
+except ImportError as error:
+    raise ImportError('this needs Optuna: pip install "gpmi[optuna]"') from error
+
+from gpmi.exchange import names_of, row_of, titles_of, trial_of
+from gpmi.frame import Shown
+from gpmi.space import Candidates, Choice, Constant, Int, Parameters, Real, Space
+from gpmi.text import shortened
+from gpmi.trials import Trial
+
+ATTRIBUTE = "gpmi"  # the user attribute with the fields of a trial, as JSON
+_STATE = optuna.trial.TrialState
+
+
+class Imported(NamedTuple):
+    """What an Optuna study holds."""
+
+    space: Space
+    trials: tuple[Trial, ...]
+    left_out: tuple[str, ...]  # a sentence for each trial that has no place here, and why
+
+
+def to_optuna(run: Shown, study: Any) -> None:
+    """Add the trials of a Result or an Optimizer to an Optuna study of the same direction.
+
+    A value is a COMPLETE trial, with its constraints; a failed, rejected or retracted one a FAIL; a pending point is
+    enqueued.
+    """
+    wanted = optuna.study.StudyDirection.MAXIMIZE if run.goal == "max" else optuna.study.StudyDirection.MINIMIZE
+    if list(study.directions) != [wanted]:
+        raise ValueError(f"study has the directions {list(study.directions)}; give one of direction {wanted.name}")
+    distributions = _distributions(run.space)
+    titles = names_of(run.space)
+    for trial in run.all_trials():
+        row = row_of(trial, run.space)
+        values = dict(zip(titles, trial.x.tolist(), strict=True)) if not isinstance(trial.x, Mapping) else dict(trial.x)
+        kept = {ATTRIBUTE: json.dumps({name: value for name, value in row.items() if value is not None})}
+        if trial.status == "pending":
+            study.enqueue_trial(values, user_attrs=kept)
+            continue
+        told = trial.status == "told"
+        study.add_trial(
+            optuna.trial.create_trial(
+                state=_STATE.COMPLETE if told else _STATE.FAIL,
+                value=trial.y if told else None,
+                params=values,
+                distributions={name: distributions[name] for name in values},
+                user_attrs=kept,
+                constraints={str(i): value for i, value in enumerate(trial.constraints)} if told else None,
+            )
+        )
+
+
+def from_optuna(study: Any, space: Any = None) -> Imported:
+    """The trials of an Optuna study with one direction; the space is that of its parameters unless it is given.
+
+    A COMPLETE trial is a value, or a failure where its value is infinite; FAIL is a failure. PRUNED trials, whose
+    values are those of an unfinished evaluation, and trials under way elsewhere are left out, as are points outside the
+    space.
+    """
+    if len(study.directions) != 1:
+        raise ValueError(f"study has {len(study.directions)} objectives; give one with a single objective")
+    found = study.get_trials(deepcopy=False)
+    made = Space.of(_parameters(found) if space is None else space)
+    trials: list[Trial] = []
+    left_out: list[str] = []
+    for frozen in found:
+        try:
+            trials.append(trial_of(_row(frozen, made), made, frozen.number))
+        except (TypeError, ValueError) as error:
+            left_out.append(shortened(f"trial {frozen.number}: {error}"))
+    return Imported(made, tuple(trials), tuple(left_out))
+
+
+def _row(frozen: Any, space: Space) -> dict[str, Any]:
+    """The row of an Optuna trial: the fields that it carries, unless it has been evaluated since."""
+    kept = json.loads(frozen.user_attrs.get(ATTRIBUTE, "{}"))
+    if kept and (kept["status"] != "pending" or not frozen.state.is_finished()):
+        return dict(kept)
+    if frozen.state not in (_STATE.COMPLETE, _STATE.FAIL):
+        raise ValueError(f"it is {frozen.state.name}")
+    row: dict[str, Any] = {"status": "failed", "origin": kept.get("origin", "user")}
+    row |= {title: frozen.params.get(name) for title, name in titles_of(space).items()}
+    for name, when in (("asked", frozen.datetime_start), ("ended", frozen.datetime_complete)):
+        row[name] = None if when is None else when.timestamp()
+    row["asked"] = kept.get("asked", row["asked"])
+    if frozen.state == _STATE.FAIL:
+        return row
+    if not math.isfinite(frozen.value):
+        return {**row, "why": f"its value is {frozen.value}"}
+    return {**row, "status": "told", "y": frozen.value, "constraints": list(frozen.constraints.values()) or None}
+
+
+def _distributions(space: Space) -> dict[str, Any]:
+    """The distributions of Optuna for the parameters of a space."""
+    assert isinstance(space, Parameters | Candidates)
+    names = names_of(space)
+    if isinstance(space, Parameters):
+        return {name: _distribution(p) for name, p in zip(names, space.parameters, strict=True)}
+    columns: list[list[Any]] = [[] for _ in names]
+    for x in space.table:
+        for column, value in zip(columns, x.values() if isinstance(x, Mapping) else x.tolist(), strict=True):
+            if value not in column:
+                column.append(value)
+    named = zip(names, columns, strict=True)
+    return {name: optuna.distributions.CategoricalDistribution(column) for name, column in named}
+
+
+def _distribution(parameter: Any) -> Any:
+    if isinstance(parameter, Real):
+        return optuna.distributions.FloatDistribution(parameter.lo, parameter.hi, log=parameter.log)
+    if isinstance(parameter, Int):
+        if parameter.log and parameter.step > 1:  # Optuna has no such distribution
+            return optuna.distributions.IntDistribution(parameter.lo, parameter.hi, step=parameter.step)
+        return optuna.distributions.IntDistribution(parameter.lo, parameter.hi, log=parameter.log, step=parameter.step)
+    options = (parameter.value,) if isinstance(parameter, Constant) else parameter.options
+    return optuna.distributions.CategoricalDistribution(options)
+
+
+def _parameters(trials: list[Any]) -> dict[str, Any]:
+    """The parameters of a space from the last distribution of each name. One that is not in all trials is refused."""
+    found: dict[str, Any] = {}
+    used = [trial for trial in trials if trial.distributions]
+    for trial in used:
+        for name, distribution in trial.distributions.items():
+            found[name] = _parameter(distribution)
+    if not found:
+        raise ValueError("study has no trial with parameters; give the space")
+    partly = [name for name in found if any(name not in trial.distributions for trial in used)]
+    if partly:
+        raise ValueError(f"study has {partly[0]!r} in some trials only; give the space, with its condition (when=)")
+    return found
+
+
+def _parameter(distribution: Any) -> Any:
+    if isinstance(distribution, optuna.distributions.CategoricalDistribution):
+        return Choice(tuple(distribution.choices))
+    if isinstance(distribution, optuna.distributions.IntDistribution):
+        if distribution.low == distribution.high:
+            return Constant(distribution.low)
+        return Int(distribution.low, distribution.high, distribution.log, step=distribution.step)
+    if distribution.low == distribution.high:
+        return Constant(distribution.low)
+    if distribution.step is not None:
+        count = round((distribution.high - distribution.low) / distribution.step) + 1
+        levels = tuple(round(distribution.low + i * distribution.step, 12) for i in range(count))
+        return Choice(levels, ordered=True)
+    return Real(distribution.low, distribution.high, distribution.log)

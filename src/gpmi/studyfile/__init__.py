@@ -1,0 +1,8 @@
+"""`study.toml`: what to optimise, by which program, and when to stop."""
+
+from gpmi.studyfile.example import EXAMPLE
+from gpmi.studyfile.running import check_program, run_study
+from gpmi.studyfile.studyfile import StudyFile, read_study
+from gpmi.studyfile.table import StudyFileError
+
+__all__ = ["EXAMPLE", "StudyFile", "StudyFileError", "check_program", "read_study", "run_study"]
