@@ -98,8 +98,8 @@ An asterisk marks a choice of ours, here and below:
 - Mackey-Glass: the target is 7 time units ahead*; integrated anew, not the public table;
 - hyper-parameters by leave-one-out predictive likelihood* on half of the data, once per task, the same for all: one
   lengthscale*, and beside it one for each coordinate; a variance of at most 1e4* and a noise variance of at least
-  1e-6*, limits that decide the priors of Himmelblau, Goldstein-Price and the tsunamis; the model of the tsunamis has
-  noise, though the task has none;
+  1e-6*, limits that decide the priors of Himmelblau and Goldstein-Price; the model of the tsunamis with one
+  lengthscale has noise, though the task has none;
 - argmax over the data set, repeats allowed*; gamma_hat counts only what the policy chose*; regret counted after the ten
   initial points*, without noise; intervals of 95 %*;
 - **the horizon**: the paper states no T. Some of its sentences hold for a short run and not for a long one, so every

@@ -22,9 +22,9 @@ from gpmi.types import Array
 NOISE_FLOOR = 1e-6  # of the values' variance: keeps K + noise_var I invertible where there is no noise
 SEED = 0
 # Variance, lengthscale and noise_var. With a variance of 1e4 and the noise at its floor the condition of C is
-# 5e12 and P has three digits left: the limit is our choice, and it decides the priors of himmelblau,
-# goldstein-price and tsunami. The first two are polynomials, limits of ever longer lengthscales with ever larger
-# variances, the third is close to one, and the likelihood grows without end along that path.
+# 5e12 and P has three digits left: the limit is our choice, and it decides the priors of himmelblau
+# and goldstein-price. They are polynomials, limits of ever longer lengthscales with ever larger variances, and the
+# likelihood grows without end along that path.
 _LIMITS = ((1e-2, 1e4), (1e-2, 1e1), (NOISE_FLOOR, 1.0))
 _STARTS = tuple(product((1.0, 100.0), (0.05, 0.2, 1.0), (1e-4,)))
 
