@@ -170,3 +170,28 @@ def test_what_is_remembered_of_places_changes_nothing() -> None:
     for value in np.linspace(0.0, 1.0, 20):
         places.given({0: float(value)})
     assert places.given({0: 0.5}) is not first and len(places._parts) == 8
+
+
+def test_the_region_in_which_a_batch_explores_is_not_that_of_what_is_forbidden() -> None:
+    grid = np.arange(41)[:, None] / 40
+
+    def told(x: Any) -> tuple[float, list[float]]:
+        return (4.0, [1.0]) if x[0] > 0.5 else (0.3 * float(np.sin(8 * x[0])), [-1.0])
+
+    opt = Optimizer(grid, GPUCBPE(scale=0.2), kernel=kernels.RBF(0.1), noise_var=1e-4, seed=0)
+    for x in grid[::5]:
+        opt.tell(x, told(x)[0], constraints=told(x)[1])
+    broken = 0
+    for _ in range(6):
+        for x in opt.ask(4):
+            y, constraints = told(x)
+            broken += constraints[0] > 0
+            opt.tell(x, y, constraints=constraints)
+    assert broken <= 8  # 19 of 24 when the best lower bound was that of a forbidden point
+
+
+def test_a_region_with_nothing_that_is_likely_to_succeed_is_that_of_all_points() -> None:
+    opt = Optimizer([(0.0, 1.0)], GPUCBPE(), seed=0, n_init=3)
+    for x in (0.1, 0.5, 0.9):
+        opt.tell([x], x, constraints=[1.0 + x])
+    assert len(opt.ask(3)) == 3

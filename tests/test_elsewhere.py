@@ -85,3 +85,37 @@ def test_lengthscales_of_choices_have_larger_units_under_find_alone() -> None:
             opt.tell({"kind": kind, "x": x}, x)
         lengths[aim] = opt.posterior.kernel.lengthscale
     assert lengths["find"][0] > 2.0 * lengths["earn"][0]
+
+
+def trials_of(values: list[tuple[float, list[float] | None]], last: list[float]) -> gpmi.Optimizer:
+    """Values with constraints told at the start, then two queries of the policy that bring these values."""
+    opt = gpmi.Optimizer(SPACE, seed=0, n_init=0)
+    for i, (y, constraints) in enumerate(values):
+        opt.tell({"kind": "abc"[i % 3], "x": i / 10}, y, constraints=constraints)
+    for y in last:
+        opt.tell(opt.ask(), y, constraints=None if values[0][1] is None else [-1.0])
+    return opt
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_value_that_breaks_a_constraint_is_not_what_is_compared_with(sign: float) -> None:
+    from gpmi.elsewhere import nothing_learned
+    from gpmi.orientation import Orientation
+
+    inside = [(sign * y, [-1.0]) for y in (0.0, 0.1, 0.2, 0.0)]
+    opt = trials_of([*inside, (sign * 100.0, [5.0])], [sign * 0.6, sign * 0.9])
+    assert not nothing_learned(opt._log, opt.space, Orientation("max" if sign > 0 else "min"))
+
+
+def test_what_was_told_under_other_given_coordinates_is_not_compared_with() -> None:
+    def f(p: Any) -> float:
+        return (1000.0 if p["kind"] == "a" else 0.0) - (p["x"] - 0.3) ** 2
+
+    opt, asked = gpmi.Optimizer({**SPACE, "z": (0.0, 1.0)}, seed=0), []
+    for t in range(24):
+        p = opt.ask(fixed={"kind": "ab"[t % 2]})
+        asked.append(opt.pending[-1])
+        opt.tell(p, f(p))
+    wasted_in_b = [t for t in asked[1::2] if t.origin == "policy" and t.phi is None]
+    assert len(wasted_in_b) <= 4
+    assert max(f(t.x) for t in asked[1::2]) > -0.01

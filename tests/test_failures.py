@@ -386,3 +386,9 @@ def test_any_history_replays(actions: list[str], seed: int, limits: int) -> None
             opt.retract(opt.trials[-1])
     twin = Optimizer(BOX, seed=seed, n_init=2).replay(opt.trials)
     assert np.array_equal(twin.ask(), opt.ask())
+
+
+def test_a_run_in_which_nothing_was_feasible_keeps_its_model() -> None:
+    r = gpmi.maximize(lambda x: gpmi.Measured(float(x[0]), 0.0, (1.0 + float(x[0]),)), [(0.0, 1.0)], budget=8, seed=0)
+    assert r.x is None and r.y is None and len(r.trials) == 8
+    assert r.recommended is not None and r.ledger is not None and r.events

@@ -40,13 +40,14 @@ class Result(Shown):
         best, recommended, posterior, ledger = optimizer.best, None, None, None
         failure: tuple[Event, ...] = ()
         alarm: tuple[Event, ...] = ()
-        if best is not None and model:
+        told = any(trial.status == "told" for trial in optimizer.trials)
+        if told and model:
             try:
                 recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
                 alarm = alarms(ledger)
             except Exception as error:  # the evaluations must come out, whatever the model says
                 failure = (Event("no recommendation", f"the model failed: {words_of(error)}"),)
-        elif best is not None:
+        elif told:
             failure = (Event("no recommendation", "it was interrupted"),)
         return Result(
             x=None if best is None else optimizer.space.copy(best.x),

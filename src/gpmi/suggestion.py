@@ -281,8 +281,8 @@ def relevant(policy: GPUCBPE, model: Model, log: Log, place: Place) -> Relevant:
     """The region in which the points of a batch after the first explore, the same for all of them."""
     size, dim = model.setting.space.extent
     state = State(t=int(log.chosen([*log.told, *log.failed]).sum()) + 1, size=size, dim=dim)
-    rng = np.random.default_rng([model.setting.seed, model.n, len(log.failed), REGION])
-    return place.search.relevant(model.posterior, model.anchor, policy.weight(state), rng)
+    rng = np.random.default_rng([model.setting.seed, model.n, REGION])
+    return place.search.relevant(model.posterior, model.anchor, policy.weight(state), rng, model.chance)
 
 
 def _follows(space: Space, log: Log) -> bool:

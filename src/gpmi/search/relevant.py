@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpmi.gp.chance import Chance
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
 from gpmi.search.objective import Objective
@@ -22,6 +23,7 @@ class Relevant:
     level: float  # the largest lower bound of f
     at: Array  # (d,), the point that has it: inside
     rows: Mask | None = None  # (m,), which candidates are inside, on a finite set
+    chance: Chance | None = None  # of success: what f reaches where it probably fails does not count
 
     def holds(self, z: Array) -> Mask:
         """Which points (m, d) are inside. O(n^2 m)."""

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from gpmi.gp.chance import Chance
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked, first_best, moments_in_chunks
 from gpmi.policies import State
@@ -61,24 +62,31 @@ class Search:
             return self._best_point(objective, told, taken, rng, normals, barred, region)
         return self._best_row(objective, told, taken, rng, normals, barred, region)
 
-    def relevant(self, told: Posterior, anchor: Posterior, weight: float, rng: np.random.Generator) -> Relevant:
+    def relevant(
+        self, told: Posterior, anchor: Posterior, weight: float, rng: np.random.Generator, chance: Chance | None
+    ) -> Relevant:
         """Where mu + 2 weight sd is at least the largest mu - weight sd, given the values told. Costs as `best`.
 
-        On a box the largest lower bound is the largest that is found.
+        The largest lower bound is that of the points that probably succeed, if there are any. On a box it is the
+        largest that is found.
         """
         known = self._relevant
-        if known is not None and known.told is told and known.width == 2.0 * weight:
+        if known is not None and known.told is told and known.width == 2.0 * weight and known.chance is chance:
             return known
         policy, rows = LowerBound(weight), self._space.rows
         if rows is not None:
             mu, var = self.moments(told, anchor) or moments_in_chunks(told, rows)
             lower = policy.score(mu, var, State())
-            number = first_best(lower)
+            unlikely = None if chance is None else ~chance.likely(rows)
+            number = first_best(lower, None if unlikely is None or unlikely.all() else unlikely)
             inside: Mask = mu + 2.0 * weight * np.sqrt(var) >= lower[number]
-            self._relevant = Relevant(told, 2.0 * weight, float(lower[number]), rows[number], inside)
+            self._relevant = Relevant(told, 2.0 * weight, float(lower[number]), rows[number], inside, chance)
         else:
-            found = self.best(Objective(told, policy, State()), told, anchor, {}, rng, rng)
-            self._relevant = Relevant(told, 2.0 * weight, found.score, found.row)
+            plain = Objective(told, policy, State())
+            likely = plain if chance is None else confined(plain, chance.likely)
+            found = self.best(likely, told, anchor, {}, rng, rng)
+            level = float(plain(found.row[None])[0])  # also where no point that is likely to succeed was found
+            self._relevant = Relevant(told, 2.0 * weight, level, found.row, chance=chance)
         return self._relevant
 
     def moments(self, told: Posterior, anchor: Posterior) -> tuple[Array, Array] | None:
