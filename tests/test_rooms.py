@@ -29,7 +29,9 @@ ROOMS = (
         "optimizer",
         "stopping",
         "show.progress",
+        "durable",
         "run",
+        "studies",
     ),
     *("theory", "tasks", "show", "paper"),
 )
@@ -37,7 +39,7 @@ DOORS = ("gpmi", "kernels", "plots")  # they re-export public names; below every
 LAST = "cli"  # the only one that may use a door, and nothing uses it
 
 # Rooms that stand above another one and are still unknown to it.
-RUNS = {"trials", "model", "ledger", "belief", "words", "optimizer", "stopping", "run"}
+RUNS = {"trials", "model", "ledger", "belief", "words", "optimizer", "stopping", "durable", "run", "studies"}
 UNKNOWN = {
     "gp": {"space"},
     "prior": {"space"},

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import count
+from os import PathLike
 from typing import Any, Literal, NamedTuple
 
 from gpmi.checks import shown
@@ -110,6 +110,7 @@ def maximize(
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
     constraints: Any = None,
+    study: str | PathLike[str] | None = None,
 ) -> Result:
     """Evaluate f at `budget` points of the space, chosen one after the other, to find its maximum.
 
@@ -123,6 +124,10 @@ def maximize(
     called after each evaluation. It may read, tell, correct or reject; what it returns is ignored, and what it raises
     ends the run like an exception of f. The logger "gpmi" of the standard module `logging` gets a line for each trial
     at INFO and for each event at WARNING.
+
+    With `study`, the path of a file or the address of a database, everything is kept there (`gpmi.study`), and the same
+    call goes on where it was, after a crash, too: the budget counts all its evaluations. Several processes may make the
+    call at the same time; then they share the work.
 
     If f raises, or returns something that is not a finite number, the exception is raised on with everything
     evaluated so far in its attribute `result`. Ctrl-C ends the run and returns the result so far; while a point is
@@ -139,7 +144,7 @@ def maximize(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
         repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0, constraints=constraints,
     )  # fmt: skip
-    return holding(partial(_run, job, make, earlier))
+    return holding(partial(_run, job, make, earlier, study))
 
 
 def minimize(
@@ -162,6 +167,7 @@ def minimize(
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
     constraints: Any = None,
+    study: str | PathLike[str] | None = None,
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
     job = Job(f, _needed(budget, stop), stop, on_trial, progress)
@@ -169,7 +175,7 @@ def minimize(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
         repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0, constraints=constraints,
     )  # fmt: skip
-    return holding(partial(_run, job, make, earlier))
+    return holding(partial(_run, job, make, earlier, study))
 
 
 def _needed(budget: int | None, stop: Rule | None) -> int | None:
@@ -204,10 +210,19 @@ class Job(NamedTuple):
     progress: bool
 
 
-def _run(job: Job, make: Callable[..., Optimizer], earlier: Any, interrupts: Interrupts) -> Result:
+def _run(job: Job, make: partial[Optimizer], earlier: Any, study: Any, interrupts: Interrupts) -> Result:
     """A run from its beginning, with the arguments refused that are wrong. A key waits until the optimizer is made."""
     known = _known(earlier)
-    optimizer = make(budget=_with_known(job.budget, known))
+    budget = _with_known(job.budget, known)
+    if study is None:
+        return _begun(job, make(budget=budget), known, interrupts)
+    from gpmi.durable.opening import kept  # needs SQLAlchemy
+
+    with kept(study, *make.args, budget=budget, **make.keywords) as optimizer:
+        return _begun(job, optimizer, known, interrupts)
+
+
+def _begun(job: Job, optimizer: Optimizer, known: list[Any], interrupts: Interrupts) -> Result:
     if not callable(job.f):
         raise TypeError(f"f is {job.f!r}; give a function of one point")
     if job.on_trial is not None and not callable(job.on_trial):
@@ -215,6 +230,11 @@ def _run(job: Job, make: Callable[..., Optimizer], earlier: Any, interrupts: Int
     if known:
         optimizer.tell_all(known)
     return _guarded(job, optimizer, interrupts)
+
+
+def drive(job: Job, optimizer: Optimizer) -> Result:
+    """A run with an optimizer that exists."""
+    return holding(partial(_begun, job, optimizer, []))
 
 
 def _guarded(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Result:
@@ -251,14 +271,16 @@ def _shown(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Stop:
 
 def _loop(job: Job, optimizer: Optimizer, report: Callable[[Trial], None], interrupts: Interrupts) -> Stop:
     """Ask, evaluate, tell, until there is a reason to stop."""
-    begin, stop = time.perf_counter(), job.stop
-    for _ in count() if job.budget is None else range(job.budget):
+    begin, stop, turns = time.perf_counter(), job.stop, optimizer.turns(job.budget)
+    while True:
         interrupts.act()
         try:
-            optimizer.ask()
+            asked = next(turns, None)
         except SpaceExhausted:
             return Stop("space exhausted")
-        trial = _evaluate(job.f, optimizer.pending[-1], optimizer, interrupts)
+        if asked is None:
+            return Stop("budget")
+        trial = _evaluate(job.f, asked, optimizer, interrupts)
         report(trial)
         if job.on_trial is not None:
             interrupts.act()
@@ -268,7 +290,6 @@ def _loop(job: Job, optimizer: Optimizer, report: Callable[[Trial], None], inter
             end = checked_stop(stop, stop.stop(optimizer, time.perf_counter() - begin))
             if end is not None:
                 return end
-    return Stop("budget")
 
 
 def _evaluate(f: Callable[[Any], float], trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:

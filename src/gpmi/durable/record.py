@@ -1,0 +1,390 @@
+"""A study: its log in the database, the optimizer that is replayed from it, and who works on which trial.
+
+Each word is one transaction: read what is new, play it, decide, append one entry, commit. A suggestion is made inside
+the transaction, so it is a function of the seed and of all entries before its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar, overload
+
+from gpmi import checks
+from gpmi.checks import checked_noise, checked_value
+from gpmi.durable import words
+from gpmi.durable.database import Database, patiently
+from gpmi.durable.errors import StudyError
+from gpmi.durable.events import Entry, Kind, entry
+from gpmi.durable.heartbeat import Heartbeat
+from gpmi.durable.mirror import Mirror
+from gpmi.durable.spool import Spool
+from gpmi.durable.transaction import NEVER, Lease, Transaction
+from gpmi.durable.worker import is_gone, own_name
+from gpmi.interrupts import uninterrupted
+from gpmi.trials import Trial, names_a_trial
+from gpmi.types import Point
+
+Value = TypeVar("Value")
+logger = logging.getLogger("gpmi")
+
+SLOW = 0.5  # seconds; a suggestion that took longer is prepared before the lock is taken, the next time. Not tuned
+
+
+class Record:
+    """The log of one study and the words that are said in it. Threads may share it; processes open their own."""
+
+    def __init__(
+        self, database: Database, number: int, name: str, optimizer: Mirror, *, lease: float, patience: float
+    ) -> None:
+        self.name, self.space, self.goal = name, optimizer.space, optimizer.goal
+        self.optimizer = optimizer
+        self.worker = own_name()
+        self.warnings: list[str] = []  # about the log and its database
+        self._database, self._id = database, number
+        self._lease, self._patience = lease, patience
+        self._lock = threading.RLock()
+        self._seq, self._checksum = -1, ""
+        self._ahead = False  # whether the optimizer has something that is not yet committed
+        self._took = 0.0  # seconds that the last suggestion took
+        self._mine: dict[int, int] = {}  # the entries with which trials were handed to this worker
+        self._spool = Spool(database.shown, name, database.path)
+        self._heartbeat = Heartbeat(database.url, number, lease)
+
+    # What is new in the log
+
+    def refresh(self) -> Mirror:
+        """The optimizer after all entries of now. What waits in the spool is delivered first, if it can be."""
+        with self._lock:
+            with suppress(StudyError):
+                self._deliver_spooled()
+            with self._database.reading() as transaction:
+                self._catch_up(transaction)
+            return self.optimizer
+
+    def _catch_up(self, transaction: Transaction) -> None:
+        for one in transaction.entries(self._id, self._seq):
+            if one.seq != self._seq + 1 or not one.follows(self._checksum):
+                self._warn(f"entry {one.seq} of the log does not fit those before it; verify() says more")
+            self.optimizer.play(one)
+            self._seq, self._checksum = one.seq, one.checksum
+
+    def _warn(self, message: str) -> None:
+        if message not in self.warnings:
+            self.warnings.append(message)
+            logger.warning("study %s: %s", self.name, message)
+
+    def _forget_what_is_not_committed(self) -> None:
+        if self._ahead:
+            self.optimizer.reset()
+            self._seq, self._checksum, self._ahead = -1, "", False
+
+    # One transaction
+
+    def _write(self, act: Callable[[Transaction], Value]) -> Value:
+        """act(transaction) after everything of the log was played; tried again while the database does not answer."""
+
+        def once() -> Value:
+            with self._database.writing() as transaction:
+                transaction.lock(self._id)
+                self._catch_up(transaction)
+                result = act(transaction)
+            self._ahead = False
+            return result
+
+        with self._lock:
+            return patiently(once, self._patience, self._forget_what_is_not_committed)
+
+    def _append(self, transaction: Transaction, kind: Kind, said: dict[str, Any], token: str) -> Entry:
+        """Play and write one entry."""
+        now = transaction.now()
+        self._ahead = True
+        if kind == "told":
+            said = {**said, "said": self.optimizer.foretell(said)}
+            self.optimizer.ended(said["number"], now)
+        new = entry(self._checksum, self._seq + 1, kind, said, time=now, worker=self.worker, token=token)
+        if kind != "told":
+            self.optimizer.do(new)
+        transaction.append(self._id, new)
+        self._seq, self._checksum = new.seq, new.checksum
+        return new
+
+    def _once(self, kind: Kind, said: dict[str, Any], token: str | None = None) -> None:
+        """Write an entry, and not twice: the answer to the first attempt may have been lost."""
+        mark = token or uuid.uuid4().hex
+
+        def act(transaction: Transaction) -> None:
+            if transaction.delivered(self._id, mark) is None:
+                self._append(transaction, kind, said, mark)
+
+        uninterrupted(lambda: self._write(act))
+
+    # Asking
+
+    @overload
+    def ask(self, n: None = None, *, lease: float | None = None) -> Trial: ...
+    @overload
+    def ask(self, n: int, *, lease: float | None = None) -> list[Trial]: ...
+    def ask(self, n: int | None = None, *, lease: float | None = None) -> Trial | list[Trial]:
+        """The next trial to evaluate, or n of them; x is its point, and it goes by its number from now on.
+
+        A trial whose worker has died, or whose lease has ended, comes first. The lease lasts `lease` seconds by the
+        clock of the database, that of the study by default, and is renewed while this process lives and the study is
+        open. With lease=math.inf it lasts until the trial is told, failed or forgotten: for points that people
+        evaluate.
+        """
+        count = 1 if n is None else checks.whole("n", n, 1)
+        seconds = self._lease if lease is None else checked_lease(lease)
+        trials = [self.turn(None, seconds) for _ in range(count)]
+        asked = [trial for trial in trials if isinstance(trial, Trial)]
+        return asked[0] if n is None else asked
+
+    def turn(self, budget: int | None, lease: float | None = None) -> Trial | bool:
+        """The next trial for this worker; False if the budget is spent, True if what is left of it is with others."""
+        self._prepare()
+        mark, seconds = uuid.uuid4().hex, self._lease if lease is None else lease
+
+        def act(transaction: Transaction) -> Trial | bool:
+            done = transaction.delivered(self._id, mark)
+            if done is None:
+                given = self._given(transaction, budget)
+                if isinstance(given, bool):
+                    return given
+                done = self._append(transaction, *given, mark)
+            number = done.said["number"]
+            until = NEVER if math.isinf(seconds) else done.time + seconds
+            transaction.lease(self._id, Lease(number, done.seq, self.worker, until))
+            self._mine[number] = done.seq
+            return self.optimizer.at(number)
+
+        trial: Trial | bool = uninterrupted(lambda: self._write(act))
+        if isinstance(trial, Trial) and not math.isinf(seconds):
+            self._heartbeat.add(trial.number, self._mine[trial.number])
+        return trial
+
+    def _given(self, transaction: Transaction, budget: int | None) -> tuple[Kind, dict[str, Any]] | bool:
+        """A trial that nobody works on any more, or a new one."""
+        optimizer = self.optimizer
+        evaluated, pending = optimizer.evaluated, [trial.number for trial in optimizer.pending]
+        if budget is not None and evaluated >= budget:
+            return False
+        leases, now = {lease.number: lease for lease in transaction.leases(self._id)}, transaction.now()
+        for number in pending:
+            held = leases.get(number)
+            if held is None or held.until < now or (held.until < NEVER and is_gone(held.worker)):
+                return "leased", {"number": number}
+        if budget is not None and evaluated + len(pending) >= budget:
+            return True
+        begin = time.perf_counter()
+        said = optimizer.propose()
+        self._took = time.perf_counter() - begin
+        return "asked", {**said, "from": self._seq}
+
+    def _prepare(self) -> None:
+        """Deliver what waits; and where suggestions take long, learn from what is new before the lock is taken."""
+        with self._lock:
+            self._deliver_spooled()
+            if self._took > SLOW:
+                _ = self.refresh().model
+
+    # Telling
+
+    def tell(
+        self,
+        x: Trial | int | Point,
+        y: float,
+        *,
+        noise_var: float = 0.0,
+        repeats: int = 1,
+        constraints: Sequence[float] | None = None,
+    ) -> Trial:
+        """Record the value y of a trial, given as itself or by its number, whoever evaluated it, however late.
+
+        It is on the disk when the call returns: in the database, or in a file beside the worker if the database does
+        not answer, from which it is delivered with the next call or when the study is opened next. The same worker's
+        value of the same trial counts once. The value of a trial that has an outcome already, from another worker, is
+        one more observation at its point, a trial with a number of its own.
+
+        A point that is no trial is an observation that nobody asked for. Other arguments as of `Optimizer.tell`.
+        """
+        noise, times = checked_noise(noise_var, repeats)
+        said: dict[str, Any] = {"y": checked_value(y)}
+        said |= ({"noise_var": noise} if noise else {}) | ({"repeats": times} if times != 1 else {})
+        if constraints is not None and len(constraints):
+            said["constraints"] = [checks.number("constraints", one) for one in constraints]
+        return self._answered(x, "told", said)
+
+    def fail(self, x: Trial | int, why: str | None = None) -> Trial:
+        """Record that the evaluation of a trial failed, and why. Kept as safely as a value."""
+        if why is not None and not isinstance(why, str):
+            raise TypeError(f"why is {checks.shown(why)}; give a text, or leave it out")
+        if not names_a_trial(x):
+            raise TypeError(f"x is {checks.shown(x)}; give a Trial or its number")
+        return self._answered(x, "failed", {} if why is None else {"why": why})
+
+    def _answered(self, x: Trial | int | Point, kind: Kind, said: dict[str, Any]) -> Trial:
+        if names_a_trial(x):
+            number = self._number(x)
+            granted = self._mine.get(number, self.optimizer.granted.get(number))
+            token = uuid.uuid4().hex if granted is None else f"answer:{granted}"
+            delivery = {**said, "kind": kind, "number": number, "token": token}
+        else:
+            point = words.written(self.optimizer.space, x)
+            delivery = {**said, "kind": kind, "x": point, "token": uuid.uuid4().hex}
+        return uninterrupted(lambda: self._delivered_or_kept(delivery))
+
+    def _delivered_or_kept(self, delivery: dict[str, Any]) -> Trial:
+        try:
+            self._deliver_spooled()
+            return self._deliver(delivery)
+        except StudyError as error:
+            path = self._spool.keep(delivery)
+            self._warn(f"{error} What was told is kept in {path}, and is delivered with the next call")
+            return words.foreseen(self.optimizer, delivery)
+
+    def _deliver_spooled(self) -> None:
+        for path, delivery in self._spool:
+            try:
+                self._deliver(delivery)
+            except (ValueError, TypeError, KeyError) as error:
+                self._warn(f"{self._spool.refused(path)} was not taken: {error}")
+            else:
+                self._spool.delivered(path)
+
+    def _deliver(self, delivery: dict[str, Any]) -> Trial:
+        """Write a value or a failure, once."""
+
+        def act(transaction: Transaction) -> Trial:
+            before = transaction.delivered(self._id, delivery["token"])
+            if before is not None:
+                return words.repeated(self.optimizer, before, delivery)
+            said = words.answer(self.optimizer, delivery)
+            done = self._append(transaction, delivery["kind"], said, delivery["token"])
+            number = delivery.get("number")
+            if number is not None and not self.optimizer.is_pending(number):
+                transaction.release(self._id, number)
+            return words.settled(self.optimizer, done.said)
+
+        trial = self._write(act)
+        if "number" in delivery:
+            self._heartbeat.remove(delivery["number"])
+        return trial
+
+    # Other words
+
+    def correct(
+        self,
+        trial: Trial | int,
+        y: float,
+        *,
+        noise_var: float | None = None,
+        repeats: int | None = None,
+        constraints: Sequence[float] | None = None,
+    ) -> Trial:
+        """Replace the value of a trial, as `Optimizer.correct`."""
+        number, limits = self._number(trial), None if constraints is None else [float(one) for one in constraints]
+        said: dict[str, Any] = {"number": number, "y": checked_value(y), "noise_var": noise_var, "repeats": repeats}
+        said["constraints"] = limits
+        self._once("corrected", {name: value for name, value in said.items() if value is not None})
+        return self.optimizer.at(number)
+
+    def retract(self, trial: Trial | int) -> Trial:
+        """Take back the outcome of a trial, as `Optimizer.retract`."""
+        number = self._number(trial)
+        self._once("retracted", {"number": number})
+        return self.optimizer.at(number)
+
+    def reject(self, x: Trial | int | Point) -> Trial:
+        """Record that the point of a pending trial, or another one, will not be evaluated, as `Optimizer.reject`."""
+        if names_a_trial(x):
+            number = self._number(x)
+            self._once("rejected", {"number": number})
+            self._let_go(number)
+            return self.optimizer.at(number)
+        point, mark = words.written(self.optimizer.space, x), uuid.uuid4().hex
+
+        def act(transaction: Transaction) -> Trial:
+            done = transaction.delivered(self._id, mark)
+            if done is None:
+                said = {"number": self.optimizer.next_number, "x": point}
+                done = self._append(transaction, "rejected", said, mark)
+            return self.optimizer.at(done.said["number"])
+
+        rejected: Trial = uninterrupted(lambda: self._write(act))
+        return rejected
+
+    def forget(self, trial: Trial | int) -> None:
+        """Give back a pending trial, as if it had never been asked. A value that still comes for it is kept."""
+        number = self._number(trial)
+        self._once("forgotten", {"number": number})
+        self._let_go(number)
+
+    def set_budget(self, budget: int) -> None:
+        """How many evaluations there will be in all, from now on; suggestions made before stay as they are."""
+        if self.refresh().budget != checks.whole("budget", budget, 1):
+            self._once("budget", {"budget": int(budget)})
+
+    def tell_first(self, observations: Sequence[Sequence[Any]]) -> list[Trial]:
+        """Tell what is known already: (x, y, noise_var, repeats, ...), each once, however often the list is given."""
+        told = []
+        for i, (x, y, noise_var, repeats, *limits) in enumerate(observations):
+            said = {"y": y, "noise_var": noise_var, "repeats": repeats}
+            said |= {"constraints": list(limits[0])} if limits and limits[0] else {}
+            point = words.written(self.optimizer.space, x)
+            told.append(self._deliver({**said, "kind": "told", "x": point, "token": f"earlier:{i}"}))
+        return told
+
+    def _let_go(self, number: int) -> None:
+        self._heartbeat.remove(number)
+        with suppress(StudyError):
+            self._write(lambda transaction: transaction.release(self._id, number))
+
+    def _number(self, trial: Any) -> int:
+        """The number of a trial there ever was."""
+        if not names_a_trial(trial):
+            raise TypeError(f"trial is {checks.shown(trial)}; give a Trial or its number")
+        number = trial.number if isinstance(trial, Trial) else int(trial)
+        if self.optimizer.point_of(number) is None:
+            with suppress(StudyError):
+                self.refresh()
+        point = self.optimizer.point_of(number)
+        if point is None:
+            raise ValueError(f"trial is {number}: there is no such trial; the study has {self.optimizer.next_number}")
+        space = self.optimizer.space
+        if isinstance(trial, Trial) and space.encode(trial.x).tobytes() != space.encode(point).tobytes():
+            raise ValueError(f"trial is {trial!r}, but trial {number} of this study is at another point")
+        return number
+
+    # The end
+
+    def log(self) -> tuple[Entry, ...]:
+        """All entries of the log, in order."""
+        with self._lock, self._database.reading() as transaction:
+            return tuple(transaction.entries(self._id))
+
+    def inspected(self) -> tuple[list[Entry], list[str], str]:
+        """All entries, what the database finds wrong with its file, and the description as the table has it."""
+        with self._lock, self._database.reading() as transaction:
+            known = transaction.find(self.name)
+            return list(transaction.entries(self._id)), transaction.damage(), "" if known is None else known[1]
+
+    def close(self) -> None:
+        """Give back what was asked here and has no outcome, so that it is offered at once; then end."""
+        held = self._heartbeat.stop()
+        with suppress(StudyError), self._lock:
+            if held:
+                with self._database.writing() as transaction:
+                    for number, granted in held.items():
+                        transaction.renew(self._id, number, granted, 0.0)
+        self._database.close()
+
+
+def checked_lease(lease: Any) -> float:
+    if isinstance(lease, float) and math.isinf(lease) and lease > 0:
+        return math.inf
+    return checks.positive("lease", lease)
