@@ -55,7 +55,7 @@ class Database:
     def __init__(self, address: str | os.PathLike[str] | sa.URL) -> None:
         self.url = address if isinstance(address, sa.URL) else _url(address)
         self.is_file = self.url.get_backend_name() == "sqlite"
-        self.path = Path(self.url.database or "").absolute() if self.is_file else None
+        self.path = Path((self.url.database or "").removeprefix("file:")).absolute() if self.is_file else None
         self.shown = str(self.path) if self.is_file else self.url.render_as_string(hide_password=True)
         self._process = 0
         self._made = False  # whether the tables were there: a file that is missing afterwards is not made again

@@ -49,8 +49,9 @@ class Record:
         self._database, self._id = database, number
         self._lease, self._patience = lease, patience
         self._lock = threading.RLock()
-        self._seq, self._checksum = -1, ""
-        self._ahead = False  # whether the optimizer has something that is not yet committed
+        self._played: list[Entry] = []  # what the optimizer has and the database, too
+        self._new: list[Entry] = []  # what the optimizer has and is not yet committed
+        self._ahead = False  # whether the optimizer may have such
         self._took = 0.0  # seconds that the last suggestion took
         self._mine: dict[int, int] = {}  # the entries with which trials were handed to this worker
         self._spool = Spool(database.shown, name, database.path)
@@ -68,11 +69,18 @@ class Record:
             return self.optimizer
 
     def _catch_up(self, transaction: Transaction) -> None:
-        for one in transaction.entries(self._id, self._seq):
-            if one.seq != self._seq + 1 or not one.follows(self._checksum):
+        seq, checksum = self._last()
+        for one in transaction.entries(self._id, seq):
+            if one.seq != seq + 1 or not one.follows(checksum):
                 self._warn(f"entry {one.seq} of the log does not fit those before it; verify() says more")
             self.optimizer.play(one)
-            self._seq, self._checksum = one.seq, one.checksum
+            self._played.append(one)
+            seq, checksum = one.seq, one.checksum
+
+    def _last(self) -> tuple[int, str]:
+        """The number and the checksum of the last entry that was played."""
+        last = (self._new or self._played)[-1:]
+        return (last[0].seq, last[0].checksum) if last else (-1, "")
 
     def _warn(self, message: str) -> None:
         if message not in self.warnings:
@@ -80,9 +88,12 @@ class Record:
             logger.warning("study %s: %s", self.name, message)
 
     def _forget_what_is_not_committed(self) -> None:
+        """Bring the optimizer back to what is in the database, which may be out of reach."""
         if self._ahead:
+            self._ahead, self._new = False, []
             self.optimizer.reset()
-            self._seq, self._checksum, self._ahead = -1, "", False
+            for one in self._played:
+                self.optimizer.play(one)
 
     # One transaction
 
@@ -94,7 +105,8 @@ class Record:
                 transaction.lock(self._id)
                 self._catch_up(transaction)
                 result = act(transaction)
-            self._ahead = False
+            self._played += self._new
+            self._ahead, self._new = False, []
             return result
 
         with self._lock:
@@ -107,11 +119,12 @@ class Record:
         if kind == "told":
             said = {**said, "said": self.optimizer.foretell(said)}
             self.optimizer.ended(said["number"], now)
-        new = entry(self._checksum, self._seq + 1, kind, said, time=now, worker=self.worker, token=token)
+        seq, checksum = self._last()
+        new = entry(checksum, seq + 1, kind, said, time=now, worker=self.worker, token=token)
         if kind != "told":
             self.optimizer.do(new)
         transaction.append(self._id, new)
-        self._seq, self._checksum = new.seq, new.checksum
+        self._new.append(new)
         return new
 
     def _once(self, kind: Kind, said: dict[str, Any], token: str | None = None) -> None:
@@ -183,7 +196,7 @@ class Record:
         begin = time.perf_counter()
         said = optimizer.propose()
         self._took = time.perf_counter() - begin
-        return "asked", {**said, "from": self._seq}
+        return "asked", {**said, "from": self._last()[0]}
 
     def _prepare(self) -> None:
         """Deliver what waits; and where suggestions take long, learn from what is new before the lock is taken."""
