@@ -43,11 +43,13 @@ from gpmi import (
 )
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
-from gpmi.model import Model, objective
+from gpmi.model import LATELY, Model, objective
 from gpmi.policies import Policy
+from gpmi.policies.policy import LOG_SAFE
+from gpmi.replay import take_over
 from gpmi.search.objective import Objective
-from gpmi.suggestion import SAME
-from gpmi.trials import Log, Trial, take_over
+from gpmi.suggestion import ENOUGH, SAME, TOO_MANY
+from gpmi.trials import Log, Trial
 from gpmi.types import FrozenPoint
 
 HISTORIES = os.environ.get("GPMI_HISTORIES")
@@ -242,15 +244,22 @@ MEANS = (None, None, None, None, Known(1.0), Known(1e6))
 ERROR_BARS = ({}, {}, {}, {"noise_var": 1.0}, {"noise_var": 1e-4, "repeats": 3}, {"repeats": 100}, {"noise_var": 1e20})
 
 
+REASONS = (None, None, "diverged", "no\nmemory", "x" * 500, "")
+LIMITS = (0.0, -1.0, 1.0, -1e-9, 3, np.float64(-2.5), -1e30, 1e30)  # values of constraints
+NO_LIMITS = (1.0, "1", [None], [float("nan")], [[1.0]], [1e101], ["1"], [True], [0.0] * 4)
+
+
 @st.composite
 def arguments(draw: st.DrawFn) -> dict[str, Any]:
     kernel = draw(st.sampled_from(KERNELS))
     fits = ["map"] * 8 + ["loo", "mcmc"] if kernel is None or kernel.unknown else ["map"]
+    fit = draw(st.sampled_from(fits))
     return {
+        "noise": draw(st.sampled_from(["normal"] * 5 + ["student"])) if fit == "map" else "normal",
         "policy": draw(st.sampled_from(POLICIES)),
         "kernel": kernel,
         "noise_var": draw(st.sampled_from(NOISE)),
-        "fit": draw(st.sampled_from(fits)),
+        "fit": fit,
         "n_init": draw(st.sampled_from([None, None, 0, 1, 3])),
         "budget": draw(st.sampled_from([None, 1, 20])),
         "repeats": draw(st.sampled_from([True, True, False])),
@@ -281,6 +290,8 @@ class Kept:
     asked: bool = True
     first: float | None = None  # the value before it was corrected or retracted
     noise: tuple[float, int] = (0.0, 1)
+    constraints: tuple[float, ...] = ()
+    why: str | None = None
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -303,6 +314,7 @@ class Histories(RuleBasedStateMachine):
     def start(self, place: Place, options: dict[str, Any], size: float, data: st.DataObject) -> None:
         first = data.draw(st.one_of(st.none(), st.none(), st.lists(place.points, min_size=1, max_size=3)))
         self.place, self.options, self.size = place, {**options, "x0": first}, size
+        self.limits = data.draw(st.sampled_from([0, 0, 0, 0, 1, 2]))  # constraints measured beside each value
         self.opt = self.fresh()
         self.kept: list[Kept] = []
         self.outcomes: list[int] = []
@@ -346,14 +358,26 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data(), by=st.sampled_from(["point", "trial", "number", "numpy number"]))
     def tell(self, data: st.DataObject, by: str) -> None:
         kept, name = self.named(data, by)
-        y, bar = self.value(data), data.draw(st.sampled_from(ERROR_BARS))
+        y, bar = self.value(data), self.said(data)
         self.settle(kept, self.opt.tell(name, y, **bar), y, bar)
+
+    def said(self, data: st.DataObject) -> dict[str, Any]:
+        """What is said beside a value: error bars, repeats, constraints."""
+        return {**data.draw(st.sampled_from(ERROR_BARS)), **self.measured(data)}
+
+    def measured(self, data: st.DataObject) -> dict[str, Any]:
+        if self.limits == 0:
+            return data.draw(st.sampled_from([{}, {}, {"constraints": None}, {"constraints": []}]))
+        value = st.one_of(st.floats(-1.0, 1.0), st.sampled_from(LIMITS))
+        return {"constraints": data.draw(st.lists(value, min_size=self.limits, max_size=self.limits))}
 
     @precondition(lambda self: self.pending())
     @rule(data=st.data(), by=st.sampled_from(["point", "trial", "number"]))
     def fail(self, data: st.DataObject, by: str) -> None:
         kept, name = self.named(data, by)
-        self.settle(kept, self.opt.fail(name), None)
+        kept.why = data.draw(st.sampled_from(REASONS))
+        trial = self.opt.fail(name) if kept.why is None else self.opt.fail(name, why=kept.why)
+        self.settle(kept, trial, None)
 
     @precondition(lambda self: self.pending())
     @rule(data=st.data(), by=st.sampled_from(["point", "trial", "number"]))
@@ -365,7 +389,7 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data())
     def tell_own_point(self, data: st.DataObject) -> None:
         x, y = data.draw(self.place.points), self.value(data)
-        self.tell_point(x, y, data.draw(st.sampled_from(ERROR_BARS)))
+        self.tell_point(x, y, self.said(data))
 
     # What is said afterwards
 
@@ -374,7 +398,13 @@ class Histories(RuleBasedStateMachine):
     def correct(self, data: st.DataObject, by: str, check: bool) -> None:
         kept, name = self.named_later(data, by, "told", "failed", "retracted")
         y, bar = self.value(data), data.draw(st.sampled_from(ERROR_BARS))
+        if len(kept.constraints) != self.limits or data.draw(st.booleans()):
+            bar = {**bar, **self.measured(data)}
+        if len(kept.constraints) != self.limits and any(other is not kept for other in self.told()):
+            self.refused(lambda: self.opt.correct(name, y))
         trial = self.opt.correct(name, y, **bar)
+        kept.constraints = limits_of(bar, kept.constraints)
+        kept.why = None
         kept.first = kept.y if kept.first is None else kept.first
         kept.y, kept.status = float(y), "told"
         kept.noise = bar.get("noise_var", kept.noise[0]), bar.get("repeats", kept.noise[1])
@@ -437,11 +467,12 @@ class Histories(RuleBasedStateMachine):
                 for name, value in kept.x.items()
             }
             if self.place.holds(moved):
-                self.tell_point(moved, y)
+                self.tell_point(moved, y, self.measured(data))
         elif isinstance(self.place.spec, list):
             rounded = np.nextafter(kept.x, step * np.inf)
             if self.place.holds(rounded) and len(self.pending()) == 1:
-                self.settle(kept, self.opt.tell(rounded, y), y)
+                limits = self.measured(data)
+                self.settle(kept, self.opt.tell(rounded, y, **limits), y, limits)
 
     def tell_point(self, x: Any, y: Any, bar: Any = None) -> None:
         kept = self.pending_at(x)
@@ -477,6 +508,7 @@ class Histories(RuleBasedStateMachine):
     def settle(self, kept: Kept, trial: Trial, y: Any, bar: Any = None) -> None:
         kept.y, kept.status = (None, "failed") if y is None else (float(y), "told")
         kept.noise = (bar or {}).get("noise_var", 0.0), (bar or {}).get("repeats", 1)
+        kept.constraints = limits_of(bar or {}, ())
         self.outcomes.append(kept.number)
         assert (trial.number, trial.status) == (kept.number, kept.status)
 
@@ -489,6 +521,17 @@ class Histories(RuleBasedStateMachine):
             self.refused(lambda: self.opt.correct(self.ended("told")[0].number, bad))
         if self.pending():
             self.refused(lambda: self.opt.tell(self.pending()[0].number, bad))
+
+    @rule(data=st.data(), bad=st.sampled_from(NO_LIMITS), why=st.sampled_from([1, True, ["x"], b"x"]))
+    def bad_constraints_and_reasons(self, data: st.DataObject, bad: Any, why: Any) -> None:
+        x = data.draw(self.place.points)
+        if self.told() or bad != [0.0] * 4:  # any number of them may come with the first value
+            self.refused(lambda: self.opt.tell(x, 1.0, constraints=bad))
+        if self.told() and self.limits:
+            self.refused(lambda: self.opt.tell(x, 1.0))
+            self.refused(lambda: self.opt.tell_all([(x, 1.0)]))
+        if self.pending():
+            self.refused(lambda: self.opt.fail(self.pending()[0].number, why))
 
     @rule(x=st.sampled_from(NOT_POINTS))
     def no_point(self, x: Any) -> None:
@@ -524,7 +567,15 @@ class Histories(RuleBasedStateMachine):
     def replay_with_a_bad_trial(self, data: st.DataObject) -> None:
         trials = list(self.opt.trials)
         i = data.draw(st.integers(0, len(trials) - 1))
-        odd = [{"x": "x"}, {"status": "lost"}, {"origin": None}, {"y": float("nan"), "status": "told"}, {"order": -1}]
+        odd = [
+            {"x": "x"},
+            {"status": "lost"},
+            {"origin": None},
+            {"y": float("nan"), "status": "told"},
+            {"order": -1},
+            {"why": 3},
+        ]
+        odd += [{"constraints": "x"}, {"constraints": (1e300,)}]
         trials[i] = replace(trials[i], **data.draw(st.sampled_from(odd)))
         self.refused(lambda: self.opt.replay(trials))
 
@@ -547,15 +598,32 @@ class Histories(RuleBasedStateMachine):
     def recommend(self) -> None:
         x = self.opt.recommend()
         assert self.place.holds(x)
-        rows = self.opt.space.rows
-        if rows is not None:
-            model = self.model(self.log_of(self.opt.trials))
+        rows, model = self.opt.space.rows, self.model(self.log_of(self.opt.trials))
+        if model.chance is not None:
+            self.check_that_it_works(x, model)
+        elif rows is not None:
             means = np.array([posterior.mu(rows) for posterior in model.mixture])
             slack = np.mean([mu_rounding(posterior, rows, TWO_WAYS) for posterior in model.mixture], axis=0)
             mean, number = means.mean(axis=0), int(self.opt.space.numbers(self.opt.space.encode(x))[0])
             assert mean[number] + slack[number] >= np.max(mean - slack), (number, mean, slack)
             if mean[number] == mean.max():
                 assert not np.any(np.all(means[:, :number] == means[:, [number]], axis=0)), (number, means)
+
+    def check_that_it_works(self, x: Any, model: Model) -> None:
+        """It was told a value, no constraint was broken there, and it probably succeeds; unless no point is so."""
+        places: dict[bytes, list[Kept]] = {}
+        for kept in self.told():
+            places.setdefault(self.row(kept.x), []).append(kept)
+        kept_there = places[self.row(x)]
+
+        def works(told: list[Kept]) -> bool:
+            sums = np.sum([kept.constraints for kept in told], axis=0)
+            return bool(np.all(sums <= 0.0)) and bool(model.allowed(self.opt.space.encode(told[0].x)[None])[0])
+
+        if any(works(told) for told in places.values()):
+            assert works(kept_there)
+        else:
+            assert any(event.kind == "nothing feasible" for event in self.opt.events)
 
     @precondition(lambda self: not self.told())
     @rule()
@@ -572,11 +640,15 @@ class Histories(RuleBasedStateMachine):
         np.testing.assert_array_equal(posterior.x, [self.opt.space.encode(kept.x) for kept in told])
         y = np.array([kept.y for kept in told])
         warp = self.opt.warp
-        np.testing.assert_array_equal(posterior.y, warp(y) + 0.0)
+        if self.options["noise"] == "normal":
+            np.testing.assert_array_equal(posterior.y, warp(y) + 0.0)
         best = self.opt.best
-        assert best is not None
-        assert best.y == (y.max() if self.options["goal"] == "max" else y.min())
-        assert best.number == next(kept.number for kept in told if kept.y == best.y)
+        feasible = [kept for kept in told if all(value <= 0.0 for value in kept.constraints)]
+        assert (best is None) == (not feasible)
+        if best is not None:
+            values = [kept.y for kept in feasible if kept.y is not None]
+            assert best.y == (max(values) if self.options["goal"] == "max" else min(values))
+            assert best.number == next(kept.number for kept in feasible if kept.y == best.y)
         mu, var = posterior(posterior.x)
         assert np.all(np.isfinite(mu)) and np.all(np.isfinite(var))
         np.testing.assert_array_less(
@@ -646,6 +718,8 @@ class Histories(RuleBasedStateMachine):
         assert [t.y for t in trials] == [kept.y for kept in self.kept]
         assert [t.y_before for t in trials] == [kept.first for kept in self.kept]
         assert [(t.noise_var, t.repeats) for t in trials] == [kept.noise for kept in self.kept]
+        assert [t.constraints for t in trials] == [kept.constraints for kept in self.kept]
+        assert [t.why is None for t in trials] == [kept.why is None for kept in self.kept]
         assert all(type(t.y) is float for t in trials if t.y is not None)
         assert [t.origin != "user" for t in trials] == [kept.asked for kept in self.kept]
         for trial, kept in zip(trials, self.kept, strict=True):
@@ -668,7 +742,8 @@ class Histories(RuleBasedStateMachine):
 
     def model(self, log: Log) -> Model:
         observed = log.observed
-        return Model.after(self.opt._setting, replace(observed, y=self.opt._orientation.values(observed.y)))
+        oriented = replace(observed, y=self.opt._orientation.values(observed.y))
+        return Model.after(self.opt._setting, oriented).given(log.outcomes)
 
     def excluded(self, trials: tuple[Trial, ...]) -> Any:
         rows = self.opt.space.rows
@@ -698,12 +773,19 @@ class Histories(RuleBasedStateMachine):
             return
         log, budget = self.log_of(before), self.options["budget"]
         horizon = None if budget is None else max(1, budget - log.unchosen)
-        scored = objective(self.model(log), policy, log, horizon)
+        model = self.model(log)
+        scored = objective(model, policy, log, horizon)
+        log_p = np.zeros(len(rows)) if model.chance is None else model.chance.log(rows)
+        failed, ended = log.failed_lately(LATELY)
+        if ended >= ENOUGH and failed >= TOO_MANY and not np.all(excluded | (log_p < LOG_SAFE)):
+            excluded = excluded | (log_p < LOG_SAFE)
+            assert not excluded[number]
         parts = scored.members or (scored,)
         low = np.mean([score(part, rows, -ROUNDING) for part in parts], axis=0)
         high = np.mean([score(part, rows, ROUNDING) for part in parts], axis=0)
         assert high[number] + OF_SCORES * abs(high[number]) >= low[~excluded].max(), (number, low, high)
         moments = np.concatenate([m for part in parts for m in (part.posterior(rows), tracked(part.posterior, rows))])
+        moments = np.concatenate([moments, log_p[None]])
         equals = np.flatnonzero(~excluded & np.all(moments == moments[:, [number]], axis=0))
         assert number == equals[0], (number, equals)
 
@@ -713,6 +795,12 @@ class Histories(RuleBasedStateMachine):
         for other in before:
             away = np.abs(space.encode(trial.x) - space.encode(other.x)) > SAME * space.span
             assert other.status != "rejected" or away.any() or any(e.kind == "repeat" for e in self.opt.events)
+
+
+def limits_of(said: dict[str, Any], before: tuple[float, ...]) -> tuple[float, ...]:
+    """The constraints that a trial has when this was said of it."""
+    given = said.get("constraints")
+    return before if given is None else tuple(float(value) for value in given)
 
 
 def order(trial: Trial) -> int:
@@ -731,7 +819,9 @@ def score(part: Objective, z: Any, off: float) -> Any:
     mu, var = part.posterior(z)
     sign = np.sign(off)
     mu = mu + sign * mu_rounding(part.posterior, z, abs(off))
-    return part.policy.score(mu, np.maximum(var + off * part.posterior.kernel.diagonal(z), 0.0), part.state)
+    return part.weighed(
+        part.policy.score(mu, np.maximum(var + off * part.posterior.kernel.diagonal(z), 0.0), part.state), z
+    )
 
 
 def tracked(posterior: Posterior, z: Any) -> tuple[Any, Any]:

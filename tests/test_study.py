@@ -366,6 +366,32 @@ def test_optimize_counts_what_others_did_and_takes_over_what_they_left(path: Pat
         assert len(two.ledger.steps) == 8 and two.pending == ()
 
 
+def test_failures_and_measured_constraints_are_kept_and_replay(path: Path) -> None:
+    def sometimes(x: Any) -> float:
+        if x[0] > 0.7:
+            raise ArithmeticError("too hot")
+        return f(x)
+
+    result = gpmi.maximize(sometimes, BOX, budget=12, seed=0, study=path, on_failure="learn")
+    with gpmi.study(path) as study:
+        result = study.optimize(sometimes, budget=16, on_failure="learn")
+        failed = [trial for trial in study.trials if trial.status == "failed"]
+        assert failed and all("too hot" in (trial.why or "") for trial in failed)
+        assert study.verify().agrees
+    whole = gpmi.maximize(sometimes, BOX, budget=12, seed=0, on_failure="learn")
+    assert [tuple(t.x) for t in whole.trials] == [tuple(t.x) for t in result.trials[:12]]
+    with gpmi.study(path, "measured", space=BOX, seed=1) as study:
+        for _ in range(9):
+            trial = study.ask()
+            study.tell(trial, f(trial.x), constraints=[0.5 - trial.x[0]])
+        study.correct(0, 1.0, constraints=[-1.0])
+        with pytest.raises(ValueError, match="constraints"):
+            study.tell(study.ask(), 1.0, constraints=[1.0, 2.0])
+    with gpmi.study(path, "measured") as study:
+        assert study.trials[0].constraints == (-1.0,) and study.trials[1].constraints != ()
+        assert study.verify().agrees
+
+
 def test_a_space_that_is_exhausted_ends_the_run(path: Path) -> None:
     rows = np.arange(4.0)[:, None]
     result = gpmi.maximize(lambda x: float(x[0]), rows, budget=9, repeats=False, seed=0, study=path)
@@ -632,7 +658,7 @@ def test_a_lock_that_is_held_for_long_spools_and_the_next_start_delivers(
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         study.tell(trials[0], 1.5)
-        study.fail(trials[1], "diverged") if "why" in gpmi.Trial.__dataclass_fields__ else study.fail(trials[1])
+        study.fail(trials[1], "diverged")
         assert "another process holds the lock" in study.warnings[0]
         with pytest.raises(Unavailable):
             study.ask()
@@ -640,6 +666,7 @@ def test_a_lock_that_is_held_for_long_spools_and_the_next_start_delivers(
         other.close()
     with gpmi.study(path) as study:
         assert [t.status for t in study.trials] == ["told", "failed"] and study.trials[0].y == 1.5
+        assert study.trials[1].why == "diverged"
     assert not path.with_name("run.db.spool").exists()
 
 

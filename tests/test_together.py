@@ -1,4 +1,4 @@
-"""Error bars, merged values, a known mean and later words, with the averaged interval, the guard and constraints."""
+"""Error bars, merged values, a known mean, later words, failures, with the averaged interval, guard and constraints."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from gpmi import Optimizer, Posterior, kernels
+from gpmi import Int, Optimizer, Posterior, Real, Trial, kernels, maximize
 from gpmi.gp.paths import Frame
 from gpmi.gp.trend import Trend
 from gpmi.ledger.averaged import Foreseen, Particles, Values
 from gpmi.model import Setting
 from gpmi.policies import guard
+from gpmi.prior import schedule
 from gpmi.prior.criterion import Setting as FitSetting
 from gpmi.prior.data import merges
 from gpmi.prior.draws import DRAWS, Posed, draws_of_noise
@@ -262,3 +263,153 @@ def test_candidates_by_rank_take_starting_points_a_mean_and_rejections():
             opt.tell(x, value(x), noise_var=1e-4)
     assert set(seen) <= {1, 2, 1000}
     assert opt.ledger.regret().known
+
+
+# Failures, constraints measured beside y, heavy tails
+
+
+def works(x):
+    return bool(x[0] + 0.3 * x[1] <= 0.7)
+
+
+@pytest.mark.parametrize("noise", ["normal", "student"])
+def test_failures_inside_known_constraints(noise):
+    """Queries and the recommendation keep to what is known, failures are learned, and later words change both."""
+    options = {"seed": 2, "constraints": ["x0 + x1 <= 1.5", lambda x: x[1] >= 0.1], "noise": noise, "x0": [0.9, 0.5]}
+    opt = Optimizer(BOX, **options)
+    for i in range(16):
+        x = opt.ask()
+        assert x.sum() <= 1.5 + 1e-9 and x[1] >= 0.1
+        if i in (4, 9):
+            opt.reject(x)
+        elif works(x):
+            opt.tell(x, f(x), noise_var=0.01 * (i % 2), constraints=[x[1] - 1.2])
+        else:
+            opt.fail(x, why="diverged")
+    failed = [trial for trial in opt.trials if trial.status == "failed"]
+    assert failed and failed[0].number == 0
+    recommended = opt.recommend()
+    assert works(recommended) and recommended[1] <= 1.2 and recommended.sum() <= 1.5 + 1e-9
+    opt.correct(failed[0], 0.3, constraints=[-1.0])
+    opt.retract(next(trial for trial in opt.trials if trial.status == "told" and trial.number))
+    regret = opt.ledger.regret()
+    assert regret.known and np.all(regret.simple >= 0.0)
+    np.testing.assert_array_equal(Optimizer(BOX, **options).replay(opt.trials).ask(), opt.ask())
+
+
+def test_failures_and_constraints_of_conditional_parameters():
+    space = {"kind": ["line", "bump"], "at": (0.0, 1.0), "width": Real(0.1, 1.0, when={"kind": "bump"}), "n": Int(1, 5)}
+
+    def value(x):
+        return x["at"] if x["kind"] == "line" else 2.0 * x["width"] - (x["at"] - 0.3) ** 2
+
+    opt = Optimizer(space, seed=1, constraints="at <= 0.9")
+    for _ in range(18):
+        x = opt.ask()
+        assert x["at"] <= 0.9 and ("width" in x) == (x["kind"] == "bump")
+        if x["kind"] == "bump" and x["width"] > 0.6:
+            opt.fail(x)
+        else:
+            opt.tell(x, value(x), constraints=[x["n"] - 3.0])
+    best = opt.recommend()
+    assert best["n"] <= 3 and not ("width" in best and best["width"] > 0.6)
+    assert "infeasible" in str(opt.ledger) and "failed" in str(opt.ledger)
+    assert Optimizer(space, seed=1, constraints="at <= 0.9").replay(opt.trials).ask() == opt.ask()
+
+
+def test_failures_among_candidates_by_rank_with_a_known_mean():
+    table = pd.DataFrame([(a, b) for a in (1, 2, 1000) for b in np.linspace(0.0, 1.0, 9)], columns=["a", "b"])
+
+    def value(x):
+        return -((x["b"] - 0.4) ** 2) + 0.1 * np.log(x["a"])
+
+    options = {"seed": 0, "mean": lambda x: 0.5 * value(x), "constraints": "a + b <= 1000.8"}
+    opt = Optimizer(table, **options)
+    gone = []
+    for i in range(20):
+        x = opt.ask()
+        assert x not in gone and x["a"] + x["b"] <= 1000.8
+        if x["a"] == 1000:
+            opt.fail(x)
+            gone.append(x)
+        elif i == 7:
+            opt.reject(x)
+            gone.append(x)
+        else:
+            opt.tell(x, value(x))
+    assert opt.recommend()["a"] == 2
+    assert opt.ledger.regret().known
+    assert Optimizer(table, **options).replay(opt.trials).ask() == opt.ask()
+
+
+def test_the_guard_counts_what_works():
+    """Failed queries are charged and say nothing of f; the maximum that the charge is about is that of what works."""
+    rows = np.random.default_rng(0).random((30, 2))
+    kernel = kernels.Matern(nu=2.5, lengthscale=0.4)
+    opt, rng = Optimizer(rows, aim="earn", kernel=kernel, noise_var=0.01, seed=0), np.random.default_rng(1)
+    for _ in range(40):
+        x = opt.ask()
+        opt.fail(x) if x[0] > 0.6 else opt.tell(x, f(x) + 0.1 * rng.standard_normal())
+    assert any(trial.status == "failed" and trial.charge is not None for trial in opt.trials)
+    assert all(trial.charge is not None and np.isfinite(trial.charge) for trial in opt.trials)
+    assert opt.recommend()[0] <= 0.6
+
+
+def test_a_bulk_load_with_constraints_costs_one_fit_of_each(monkeypatch):
+    observed, fits = told(140, own=False), []
+    opt = Optimizer(BOX, seed=0)
+    trials = [
+        Trial(i, row, float(y), "told", "user", i, constraints=(float(row[0]) - 0.6,))
+        for i, (row, y) in enumerate(zip(observed.x, observed.y, strict=True))
+    ]
+    opt.tell_all(trials)
+    real = schedule.fit
+    monkeypatch.setattr(schedule, "fit", lambda *args, **more: fits.append(1) or real(*args, **more))
+    x = opt.ask()
+    assert len(fits) == 2  # of y, and of the constraint
+    opt.fail(x, why="late")
+    opt.ask()
+    assert len(fits) == 2
+    assert opt.recommend()[0] <= 0.6
+
+
+def test_earlier_values_and_constraints():
+    with pytest.raises(ValueError, match="earlier has constraints"):
+        maximize(f, BOX, budget=3, earlier=[Trial(0, np.array([0.1, 0.1]), 1.0, "told", "user", 0, constraints=(1.0,))])
+    opt = Optimizer(BOX, seed=0)
+    mixed = [Trial(0, np.array([0.1, 0.1]), 1.0, "told", "user", 0, constraints=(1.0,)), ([0.2, 0.3], 2.0)]
+    with pytest.raises(ValueError, match="1 came with the values before"):
+        opt.tell_all(mixed)
+    with pytest.raises(ValueError, match="1 came with the values before"):
+        opt.replay([mixed[0], Trial(1, np.array([0.2, 0.3]), 2.0, "told", "user", 1)])
+    assert not opt.trials
+    crashed = Trial(1, np.array([0.9, 0.9]), None, "failed", "policy", 1, why="diverged")
+    r = maximize(f, BOX, budget=3, seed=0, earlier=[([0.1, 0.1], f([0.1, 0.1])), crashed])  # a failure is not told
+    assert len(r.trials) == 4
+
+
+def test_heavy_tails_with_repeated_points_and_a_known_mean():
+    """Values at equal points are not merged under heavy tails: each of them may be the outlier."""
+    rng, points = np.random.default_rng(0), np.random.default_rng(1).random((8, 2)) * SPAN
+    opt = Optimizer(BOX, seed=0, noise="student", mean=lambda x: 2.0 * x[1])
+    for i in range(40):
+        x = points[i % 8]
+        opt.tell(x, f(x) + 2.0 * x[1] + 0.05 * rng.standard_normal() + 30.0 * (i % 9 == 0), repeats=1 + i % 2)
+    assert opt.model.posterior.n == 40
+    mu = opt.model.posterior.mu(points)
+    np.testing.assert_allclose(mu, [f(x) + 2.0 * x[1] for x in points], atol=0.25)
+    assert np.isfinite(opt.ledger.regret().simple).all()
+    assert opt.ledger.calibration.ahead.shape == (0,)  # no policy has chosen yet
+
+
+def test_a_regret_that_was_read_knows_later_failures():
+    grid, given = np.linspace(0.0, 1.0, 21)[:, None], {"seed": 0, "kernel": kernels.RBF(0.3), "noise_var": 1e-4}
+    opt = Optimizer(grid, **given)
+    for row in grid[[4, 6, 8]]:
+        opt.tell(row, float(row[0]))
+    before = opt.ledger.regret().simple
+    for _ in range(4):
+        opt.fail(opt.ask())
+    after = opt.ledger.regret().simple
+    assert not np.array_equal(before, after)
+    np.testing.assert_array_equal(Optimizer(grid, **given).replay(opt.trials).ledger.regret().simple, after)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from gpmi import Optimizer
-from gpmi.trials import Log, take_over
+from gpmi.replay import take_over
+from gpmi.trials import Log
 
 X, ROW = np.array([0.5]), np.array([0.5])
 

@@ -20,7 +20,8 @@ from gpmi.policies import (
     Thompson,
     VarianceBonus,
 )
-from gpmi.run import Result, maximize, minimize
+from gpmi.result import Result
+from gpmi.run import maximize, minimize
 from gpmi.space import Choice, Forbidden, Int, Real, Space, SpaceExhausted
 from gpmi.trials import Trial
 from gpmi.types import Event

@@ -67,11 +67,12 @@ class Believing:
     def _believe(self) -> Model:
         """The model after everything told."""
         setting = self._setting.after(self._log.given)
-        self._model = model = Model.after(setting, self._observed(), self._foresight, self._model)
+        model = Model.after(setting, self._observed(), self._foresight, self._model)
+        self._model = model = model.given(self._log.outcomes)
         self._note(*model.prior.events)
         if model.warp.bends:
             self._note(Event("transformed", f"the model is that of {self._orientation.warp(model.warp)}"))
-        self._note(*model.posterior.events)
+        self._note(*model.posterior.events, *model.events)
         return model
 
     def _foreseeing(self) -> Model | None:
@@ -87,12 +88,13 @@ class Believing:
 
     def _compare(self, trial: Trial, before: Model) -> Trial:
         """Note how the value just told compares with what was foreseen. O(n^2), of which the next `ask` is relieved."""
+        observed = self._observed()
         try:
-            model = before.extended(self._observed())
+            model = before.extended(observed)
         except Exception:  # as above
             return trial
         self._foresight = model
-        mu, var, surprise = model.foreseen()
+        mu, var, surprise = model.foreseen(before, observed)
         said: dict[str, float] = {}
         if trial.mu is None:
             median, said["sd"] = model.in_units_of_y(mu, math.sqrt(var))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NUMBERS = ("mu", "sd", "phi", "gamma_hat")  # what was said of a trial when it was chosen,
 OUTCOMES = ("surprise", "information")  # and what became of it
-KNOWN = ("noise_var", "repeats", "y_before")  # what was said of the value itself
+KNOWN = ("noise_var", "repeats", "y_before", "constraints", "why")  # what was said of the value itself, or of a failure
 COLUMNS = ("y", "status", "origin", *NUMBERS, "explored", *OUTCOMES, "asked", "ended", *KNOWN)  # after the parameters
 
 BEST, WIDE = 5, 8  # rows and parameters of the table in a notebook, at most; our choice, not tuned
@@ -80,6 +80,7 @@ def frame(trials: Iterable[Trial], space: Space) -> DataFrame:
         columns[name] = pandas.to_datetime(floats(name), unit="s", utc=True).astype("datetime64[ns, UTC]")
     columns["noise_var"], columns["repeats"] = floats("noise_var"), pandas.Series(column("repeats"), dtype="int64")
     columns["y_before"] = floats("y_before")
+    columns |= {name: pandas.Series(column(name), dtype="object") for name in ("constraints", "why")}
     table = pandas.DataFrame(columns)
     table.index = pandas.Index(column("number"), dtype="int64", name="trial")
     return table
@@ -88,7 +89,7 @@ def frame(trials: Iterable[Trial], space: Space) -> DataFrame:
 def notebook(lines: Sequence[Line], trials: Iterable[Trial], space: Space, goal: Literal["max", "min"]) -> str:
     """HTML with the lines and, below them, the BEST trials that have a value, best first."""
     sign = 1.0 if goal == "max" else -1.0
-    told = [(sign * trial.y, trial) for trial in trials if trial.y is not None]
+    told = [(sign * trial.y, trial) for trial in trials if trial.y is not None and trial.feasible]
     best = [trial for _, trial in sorted(told, key=lambda pair: -pair[0])[:BEST]]
     names = _names(space)
     more = [f"{len(names) - WIDE} more"] if len(names) > WIDE else []

@@ -7,7 +7,7 @@ random numbers are drawn afresh from (seed, told, pending) for every suggestion.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 from threading import RLock
@@ -26,10 +26,12 @@ from gpmi.interrupts import uninterrupted
 from gpmi.ledger.account import Ledger
 from gpmi.model import Model, Setting
 from gpmi.orientation import Goal, Orientation
+from gpmi.outcomes import checked_constraints, checked_why
 from gpmi.policies import Aim, Policy, of_aim
 from gpmi.policies.policy import checked_policy
 from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import IDENTITY, Warp
+from gpmi.replay import checked_trials, take_over
 from gpmi.search.screens import Design
 from gpmi.search.search import Search
 from gpmi.space import Space, SpaceExhausted
@@ -43,7 +45,7 @@ from gpmi.suggestion import (
     starting_points,
 )
 from gpmi.text import Line, best_lines, tally
-from gpmi.trials import Trial, checked_trial, names_a_trial, take_over
+from gpmi.trials import Trial, names_a_trial
 from gpmi.types import Event, Point
 from gpmi.words import Words
 
@@ -74,6 +76,8 @@ class Optimizer(Words, Shown):
         no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
     constraints : texts such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
+    noise : the law of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that outliers
+        count little; noise_var is then its squared scale, half of its variance. A value costs O(n_obs^3).
 
     Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls. To pickle or
     copy it, wait until no other thread uses it.
@@ -105,6 +109,7 @@ class Optimizer(Words, Shown):
         mean: Callable[[Any], float] | None = None,
         x0: Any = None,
         constraints: Any = None,
+        noise: Literal["normal", "student"] = "normal",
     ) -> None:
         made, finding = Space.of(space).constrained(constraints), policy is None and aim == "find" and kernel is None
         self.space = made = made.evened() if finding else made  # how finite sets are modelled depends on the aim
@@ -116,7 +121,8 @@ class Optimizer(Words, Shown):
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
         soften = finding and made.rows is not None
-        priors = Priors(kernel, noise_var, fit, span=made.span, groups=made.groups, seed=self.seed, soften=soften)
+        where: dict[str, Any] = {"span": made.span, "groups": made.groups, "seed": self.seed}
+        priors = Priors(kernel, noise_var, fit, **where, soften=soften, noise=noise)
         self.n_init = (
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
@@ -153,7 +159,15 @@ class Optimizer(Words, Shown):
             yield trial
 
     @locked
-    def tell(self, x: Point | Trial | int, y: float, *, noise_var: float = 0.0, repeats: int = 1) -> Trial:
+    def tell(
+        self,
+        x: Point | Trial | int,
+        y: float,
+        *,
+        noise_var: float = 0.0,
+        repeats: int = 1,
+        constraints: Sequence[float] | None = None,
+    ) -> Trial:
         """Record the value y observed at x: a pending point, or any other point of the space. Order is free.
 
         x may also be a pending trial or its number, which tells two pending trials at equal points apart; by a point
@@ -163,20 +177,27 @@ class Optimizer(Words, Shown):
         learned, which a single evaluation has. So y is the mean of `repeats` evaluations, and `noise_var` is the square
         of an error bar that comes on top of the common noise. Where the error bars are the whole noise, give the
         optimizer noise_var=0.
+
+        `constraints` were measured beside y: the point is feasible where all of them are <= 0. Each is modelled by a
+        Gaussian process of its own, with a learned prior, and what a policy expects is multiplied by the probability
+        that all hold. With every value there must be the same number of them.
         """
         number = self._pending_number(x) if names_a_trial(x) else self._meant(x)
         value, noise = checked_value(y), checked_noise(noise_var, repeats)
+        limits = checked_constraints(constraints, self._log.count_of_constraints())
         with one_blas_thread:
-            return self._tell(x, number, value, *noise)
+            return self._tell(x, number, value, *noise, limits)
 
     @locked
-    def fail(self, x: Point | Trial | int) -> Trial:
+    def fail(self, x: Point | Trial | int, why: str | None = None) -> Trial:
         """Record that the evaluation of a pending point, given as itself, as its trial or by its number, failed.
 
-        The point is then modelled as if it had returned the worst value told, and is not asked again on a finite set.
+        The probability of success is then learned from what was told and what failed, and what a policy expects is
+        multiplied by it: the region is avoided, not forbidden. On a finite set the row is not asked again. `why` is
+        kept in the trial.
         """
-        number = self._pending_number(x)
-        failed: Trial = uninterrupted(lambda: self._log.settle(number, None))
+        number, reason = self._pending_number(x), checked_why(why)
+        failed: Trial = uninterrupted(lambda: self._log.settle(number, None, why=reason))
         return self._said(failed)
 
     @locked
@@ -189,12 +210,16 @@ class Optimizer(Words, Shown):
     def recommend(self) -> Point:
         """The point of the space with the best posterior mean, told or not: what to use when y is noisy.
 
-        Failed points count for nothing here: the mean is that of the values told.
+        Once a trial has failed or constraints were measured it is one of the points that were told a value, that
+        succeed with a probability of at least 1/2 and at which no constraint was broken. If there is none, it is the
+        told point most likely to succeed, and an event says so.
         """
         model = self.model
         if model is None:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
+            if not model.proven.any():
+                self._note(Event("nothing feasible", "no point told so far probably succeeds and is feasible"))
             return self.space.decode(model.recommended)
 
     @locked
@@ -204,7 +229,7 @@ class Optimizer(Words, Shown):
         With the same seed and arguments the next `ask` is what that run would have asked next. Values told to pending
         trials afterwards are compared with the model of now.
         """
-        checked = [checked_trial(trial) for trial in trials]
+        checked = checked_trials(trials, self._log.count_of_constraints())
         placed = [replace(trial, x=self.space.frozen(self.space.canonical(trial.x))) for trial in checked]
         rows = [self.space.encode(trial.x) for trial in placed]
         uninterrupted(lambda: take_over(self._log, placed, rows))
@@ -227,10 +252,14 @@ class Optimizer(Words, Shown):
     @property
     @locked
     def best(self) -> Trial | None:
-        """The trial with the best observed value, the first of equals; None before the first."""
-        if not self._log.told:
-            return None
-        return self._log[self._log.told[int(np.argmax(self._values()))]]
+        """The trial with the best observed value, the first of equals; None before the first.
+
+        One at which a constraint was broken does not count.
+        """
+        told, values = self._log.told, self._values()
+        if self._log.count_of_constraints():
+            values = np.where([self._log[number].feasible for number in told], values, -np.inf)
+        return None if not told or values.max() == -np.inf else self._log[told[int(np.argmax(values))]]
 
     @property
     @locked
@@ -278,6 +307,8 @@ class Optimizer(Words, Shown):
         return Ledger(
             trials=tuple(self._log[number] for number in self._log.told),
             observed=self._log.observed,
+            outcomes=self._log.outcomes,
+            failures=tuple(self._log[number] for number in self._log.failed),
             noted=tuple((told, event) for event, told in self._events.items()),
             orientation=self._orientation,
             setting=self._setting.after(self._log.given),

@@ -3,91 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from os import PathLike
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gpmi.checks import shown
-from gpmi.frame import Shown
+from gpmi.checks import one_of, positive, shown
+from gpmi.evaluation import failure_of, guarded
 from gpmi.gp.kernels import Kernel
-from gpmi.gp.posterior import Posterior
 from gpmi.interrupts import Interrupts, held, holding
-from gpmi.ledger import Ledger, alarms
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim, Policy
-from gpmi.prior.warp import IDENTITY, Warp
-from gpmi.space import Space, SpaceExhausted
+from gpmi.result import Result, words_of
+from gpmi.space import SpaceExhausted
 from gpmi.stopping import Rule, Stop, checked_rule, checked_stop
-from gpmi.text import Line, best_lines, point, tally
 from gpmi.trials import Trial
-from gpmi.types import Event, Point
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Result(Shown):
-    """What a run found. At a prompt it shows a summary, in a notebook also its best trials."""
-
-    x: Point | None  # the point with the best observed value; None if nothing was evaluated
-    y: float | None  # that value
-    recommended: Point | None  # the point with the best posterior mean: what to use when y is noisy
-    trials: tuple[Trial, ...]  # every evaluation, in order
-    reason: str  # why it stopped
-    events: tuple[Event, ...]  # what the library did that was not asked for
-    goal: Literal["max", "min"]
-    seed: int
-    space: Space
-    posterior: Posterior | None  # of warp(y)
-    ledger: Ledger | None = None  # what is known and how sure it is
-    warp: Warp = IDENTITY  # usually z = y; see `Optimizer.warp`
-
-    @staticmethod
-    def of(optimizer: Optimizer, reason: str, *, model: bool = True) -> Result:
-        """The result of a run so far; without what a model says if it fails, or if `model` is False."""
-        best, recommended, posterior, ledger = optimizer.best, None, None, None
-        failure: tuple[Event, ...] = ()
-        alarm: tuple[Event, ...] = ()
-        if best is not None and model:
-            try:
-                recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
-                alarm = alarms(ledger)
-            except Exception as error:  # the evaluations must come out, whatever the model says
-                failure = (Event("no recommendation", f"the model failed: {_words(error)}"),)
-        elif best is not None:
-            failure = (Event("no recommendation", "it was interrupted"),)
-        return Result(
-            x=None if best is None else optimizer.space.copy(best.x),
-            y=None if best is None else best.y,
-            recommended=recommended,
-            trials=tuple(trial for trial in optimizer.trials if trial.status != "pending"),
-            reason=reason,
-            events=optimizer.events + alarm + failure,  # those of the last model included
-            goal=optimizer.goal,
-            seed=optimizer.seed,
-            space=optimizer.space,
-            posterior=posterior,
-            ledger=ledger,
-            warp=IDENTITY if posterior is None else optimizer.warp,
-        )
-
-    def all_trials(self) -> tuple[Trial, ...]:
-        return self.trials
-
-    def told_in_words(self) -> list[Line]:
-        count = Counter(trial.status for trial in self.trials)
-        others = [f"{count[status]} {status}" for status in ("failed", "rejected", "retracted") if count[status]]
-        evaluations = f"{len(self.trials) - count['rejected']}"
-        return [
-            *best_lines(self.goal, self.x, self.y),
-            ("recommended", point(self.recommended)),
-            ("evaluations", evaluations + (f", of which {', '.join(others)}" if others else "")),
-            ("stopped", self.reason),
-            ("seed", str(self.seed)),
-            ("events", tally(event.kind for event in self.events)),
-        ]
+OnFailure: TypeAlias = Literal["raise", "learn"]
+SWITCH = 'with on_failure="learn" an evaluation without a value is a failed trial, and the run goes on'
 
 
 def maximize(
@@ -107,6 +42,9 @@ def maximize(
     mean: Callable[[Any], float] | None = None,
     x0: Any = None,
     earlier: Iterable[Any] = (),
+    noise: Literal["normal", "student"] = "normal",
+    on_failure: OnFailure = "raise",
+    timeout: float | None = None,
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
     constraints: Any = None,
@@ -125,13 +63,15 @@ def maximize(
     ends the run like an exception of f. The logger "gpmi" of the standard module `logging` gets a line for each trial
     at INFO and for each event at WARNING.
 
-    With `study`, the path of a file or the address of a database, everything is kept there (`gpmi.study`), and the same
-    call goes on where it was, after a crash, too: the budget counts all its evaluations. Several processes may make the
-    call at the same time; then they share the work.
+    With `study`, a file or a database, everything is kept there (`gpmi.study`), and the same call goes on where it was,
+    after a crash, too; the budget counts all. Processes that make the call at the same time share the work.
 
     If f raises, or returns something that is not a finite number, the exception is raised on with everything
-    evaluated so far in its attribute `result`. Ctrl-C ends the run and returns the result so far; while a point is
-    being chosen it must be pressed twice to act at once.
+    evaluated so far in its attribute `result`. With on_failure="learn" an exception, nan, an infinity or a time-out is
+    a failed trial with its reason in `Trial.why`, it counts in the budget, the run goes on, and the region is avoided
+    (`Optimizer.fail`). With `timeout` each evaluation runs in a process of its own, which is ended after so many
+    seconds; where the system cannot fork, f must be one that can be pickled. Ctrl-C ends the run and returns the result
+    so far; while a point is being chosen it must be pressed twice to act at once.
 
     Examples
     --------
@@ -139,10 +79,10 @@ def maximize(
     >>> abs(float(r.x[0]) - 0.3) < 0.01, r.reason
     (True, 'budget')
     """
-    job = Job(f, _needed(budget, stop), stop, on_trial, progress)
+    job = Job(f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0, constraints=constraints,
+        repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0, constraints=constraints, noise=noise,
     )  # fmt: skip
     return holding(partial(_run, job, make, earlier, study))
 
@@ -164,16 +104,19 @@ def minimize(
     mean: Callable[[Any], float] | None = None,
     x0: Any = None,
     earlier: Iterable[Any] = (),
+    noise: Literal["normal", "student"] = "normal",
+    on_failure: OnFailure = "raise",
+    timeout: float | None = None,
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
     constraints: Any = None,
     study: str | PathLike[str] | None = None,
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
-    job = Job(f, _needed(budget, stop), stop, on_trial, progress)
+    job = Job(f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
     make = partial(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
-        repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0, constraints=constraints,
+        repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0, constraints=constraints, noise=noise,
     )  # fmt: skip
     return holding(partial(_run, job, make, earlier, study))
 
@@ -184,6 +127,14 @@ def _needed(budget: int | None, stop: Rule | None) -> int | None:
     elif budget is None:
         raise TypeError("budget is None; give the number of times f may be evaluated, or a rule to stop by")
     return budget
+
+
+def _learns(on_failure: Any) -> bool:
+    return one_of("on_failure", on_failure, ("raise", "learn")) == "learn"
+
+
+def _seconds(timeout: Any) -> float | None:
+    return None if timeout is None else positive("timeout", timeout)
 
 
 def _known(earlier: Any) -> list[Any]:
@@ -208,6 +159,12 @@ class Job(NamedTuple):
     stop: Rule | None
     on_trial: Callable[[Trial, Optimizer], Any] | None
     progress: bool
+    learns: bool = False  # from failures
+    timeout: float | None = None  # seconds of an evaluation
+
+    def evaluation(self) -> Callable[[Any], Any]:
+        """f as it is called."""
+        return guarded(self.f, learn=self.learns, timeout=self.timeout)
 
 
 def _run(job: Job, make: partial[Optimizer], earlier: Any, study: Any, interrupts: Interrupts) -> Result:
@@ -227,13 +184,26 @@ def _begun(job: Job, optimizer: Optimizer, known: list[Any], interrupts: Interru
         raise TypeError(f"f is {job.f!r}; give a function of one point")
     if job.on_trial is not None and not callable(job.on_trial):
         raise TypeError(f"on_trial is {shown(job.on_trial)}; give a function of a trial and the optimizer")
+    if any(isinstance(one, Trial) and one.constraints for one in known):
+        raise ValueError("earlier has constraints measured beside y, but f returns y alone; use an Optimizer")
     if known:
         optimizer.tell_all(known)
     return _guarded(job, optimizer, interrupts)
 
 
-def drive(job: Job, optimizer: Optimizer) -> Result:
-    """A run with an optimizer that exists."""
+def drive(
+    optimizer: Optimizer,
+    f: Callable[[Any], float],
+    *,
+    budget: int | None,
+    stop: Rule | None,
+    on_failure: OnFailure,
+    timeout: float | None,
+    on_trial: Callable[[Trial, Optimizer], Any] | None,
+    progress: bool,
+) -> Result:
+    """As `maximize`, with an optimizer that exists."""
+    job = Job(f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
     return holding(partial(_begun, job, optimizer, []))
 
 
@@ -251,7 +221,7 @@ def _guarded(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Result:
     except KeyboardInterrupt:
         end = Stop("interrupted")
     except BaseException as error:
-        _attach(error, _closed(optimizer, Stop(f"error: {_words(error)}"), interrupts))
+        _attach(error, _closed(optimizer, Stop(f"error: {words_of(error)}"), interrupts), job.learns)
         raise
     return _closed(optimizer, end, interrupts)
 
@@ -280,7 +250,7 @@ def _loop(job: Job, optimizer: Optimizer, report: Callable[[Trial], None], inter
             return Stop("space exhausted")
         if asked is None:
             return Stop("budget")
-        trial = _evaluate(job.f, asked, optimizer, interrupts)
+        trial = _evaluate(job, asked, optimizer, interrupts)
         report(trial)
         if job.on_trial is not None:
             interrupts.act()
@@ -292,9 +262,9 @@ def _loop(job: Job, optimizer: Optimizer, report: Callable[[Trial], None], inter
                 return end
 
 
-def _evaluate(f: Callable[[Any], float], trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:
+def _evaluate(job: Job, trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:
     """One evaluation; f gets a copy of the point, so that it may change it. Once f has returned, y is told."""
-    values = held(f, optimizer.space.copy(trial.x))
+    values = held(job.evaluation(), optimizer.space.copy(trial.x))
     try:
         try:
             interrupts.patience = 1
@@ -304,18 +274,21 @@ def _evaluate(f: Callable[[Any], float], trial: Trial, optimizer: Optimizer, int
             interrupts.patience = None  # stored before any key can act again; see `gpmi.interrupts`
     finally:
         if values:
-            told = _tell(optimizer, trial, values[0])
+            told = _tell(optimizer, trial, values[0], job.learns)
     interrupts.patience = 2
     return told
 
 
-def _tell(optimizer: Optimizer, trial: Trial, y: Any) -> Trial:
+def _tell(optimizer: Optimizer, trial: Trial, y: Any, learns: bool) -> Trial:
+    failure = failure_of(y) if learns else None
+    if failure is not None:
+        return optimizer.fail(trial, failure.why)
     try:
         return optimizer.tell(trial, y)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may want other arguments
         where = f"f returned {y!r} at x = {trial.x!r}"
-        raise kind(f"{where}; it must return one finite number ({error})") from error
+        raise kind(f"{where}; it must return one finite number ({error}); {SWITCH}") from error
 
 
 def _closed(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
@@ -335,7 +308,7 @@ def _closed(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
     return replace(result, events=result.events + end.events)
 
 
-def _attach(error: BaseException, result: Result) -> None:
+def _attach(error: BaseException, result: Result, learns: bool = True) -> None:
     """Let the exception carry the result, past any rule of its class about attributes."""
     own: dict[str, Any] = vars(BaseException)["__dict__"].__get__(error)  # the class may hide its instances' dict
     own["result"] = result
@@ -344,15 +317,8 @@ def _attach(error: BaseException, result: Result) -> None:
     notes = own.get("__notes__")
     if notes is None or type(notes) is list:  # what else somebody has put there is left alone
         note = f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`"
+        note += "" if learns else f"; {SWITCH}"
         own["__notes__"] = [*(notes or ()), note]
-
-
-def _words(error: BaseException) -> str:
-    """What an exception says, if it can say it."""
-    try:
-        return str(error)
-    except BaseException:
-        return type(error).__name__
 
 
 def _ignore(trial: Trial) -> None:

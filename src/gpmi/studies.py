@@ -7,7 +7,6 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Literal
 
-from gpmi import checks
 from gpmi.durable.opening import LEASE, PATIENCE, opened
 from gpmi.durable.record import Record
 from gpmi.durable.verify import Verification, verified
@@ -15,8 +14,9 @@ from gpmi.frame import Shown
 from gpmi.ledger import Ledger
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim
-from gpmi.run import Job, Result, drive
-from gpmi.stopping import Rule, checked_rule
+from gpmi.result import Result
+from gpmi.run import OnFailure, drive
+from gpmi.stopping import Rule
 from gpmi.text import Line
 from gpmi.trials import Trial
 from gpmi.types import Point
@@ -85,6 +85,8 @@ class Study(Record, Shown):
         *,
         budget: int | None = None,
         stop: Rule | None = None,
+        on_failure: OnFailure = "raise",
+        timeout: float | None = None,
         on_trial: Callable[[Trial, Optimizer], Any] | None = None,
         progress: bool = False,
     ) -> Result:
@@ -94,18 +96,12 @@ class Study(Record, Shown):
         together, and what one of them leaves behind when it dies another one evaluates. Other arguments, and what
         happens if f raises or Ctrl-C is pressed, as with `maximize`; the trial is then offered again.
         """
-        if stop is not None:
-            checked_rule(stop)
         if budget is not None:
             self.set_budget(budget)
-        limit = self.budget
-        if limit is None and stop is None:
-            raise TypeError("budget is None; give the number of evaluations in all, or a rule to stop by")
-        if not callable(f):
-            raise TypeError(f"f is {f!r}; give a function of one point")
-        if on_trial is not None and not callable(on_trial):
-            raise TypeError(f"on_trial is {checks.shown(on_trial)}; give a function of a trial and the optimizer")
-        return drive(Job(f, limit, stop, on_trial, progress), self.optimizer)
+        return drive(
+            self.optimizer, f, budget=self.budget, stop=stop, on_failure=on_failure, timeout=timeout,
+            on_trial=on_trial, progress=progress,
+        )  # fmt: skip
 
     def __enter__(self) -> Study:
         return self

@@ -12,9 +12,10 @@ import numpy as np
 from gpmi import checks
 from gpmi.cube import far_apart
 from gpmi.gp.trend import Trend
-from gpmi.model import Extensions, Model, Setting, objective
+from gpmi.model import LATELY, Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
 from gpmi.policies import Find, Policy, Reinvest, guard
+from gpmi.policies.policy import LOG_SAFE
 from gpmi.prior.schedule import Priors
 from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Found, Objective
@@ -29,6 +30,11 @@ GUARD = 1  # tells the guard's random numbers from those of the search
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
+# While TOO_MANY of the policy's last LATELY queries have failed, of at least ENOUGH, no point is asked that succeeds
+# with a lower probability than SAFE as long as there are others: so about one query of ten fails in the long run. To
+# weigh by the probability is not enough where the best point lies at the edge of what works: all that is left to gain
+# is there. Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
+ENOUGH, TOO_MANY = 10, 3
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
@@ -142,6 +148,16 @@ def barriers(space: Space, log: Log) -> Barriers | None:
     return Barriers(at, np.where(soon[:, None], NEAR * space.span, core), core)
 
 
+def _with_unsafe(model: Model, log: Log, barred: Barriers | None) -> Barriers | None:
+    """The barriers, and where a query is not SAFE if too many have failed lately."""
+    chance = model.chance
+    failed, ended = log.failed_lately(LATELY)
+    if chance is None or ended < ENOUGH or failed < TOO_MANY:
+        return barred
+    none = np.empty((0, model.setting.space.dim))
+    return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < LOG_SAFE)
+
+
 def _places(space: Space, log: Log, most: int) -> int:
     """How many trials keep a distance from each other, counted up to `most`."""
     if len(log) < most or most == 0:
@@ -161,13 +177,13 @@ def by_policy(
     budget: int | None,
     repeats: bool,
 ) -> Suggestion:
-    """The policy's choice, given the model after everything told and the failed and pending trials of the log."""
+    """The policy's choice, given the model after everything told and the pending trials of the log."""
     setting = model.setting
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
     failed = {number: log.rows[number] for number in log.failed} if setting.space.rows is not None else {}
     rejected = {number: log.row(number) for number in log.rejected} if setting.space.rows is not None else {}
-    barred = barriers(setting.space, log) if setting.space.rows is None else None
+    barred = _with_unsafe(model, log, barriers(setting.space, log) if setting.space.rows is None else None)
 
     def best(policy: Policy, taken: Mapping[int, Array]) -> Choice:
         scored = objective(model, policy, log, horizon, extensions)
@@ -206,7 +222,8 @@ def by_policy(
         "explored": not log.told or below > math.sqrt(scored.posterior.noise_var),
         **charged,
     }
-    return Suggestion(setting.space.decode(found.row), "policy", said, (*scored.posterior.events, *found.events))
+    events = (*scored.posterior.events, *found.events, *(() if model.chance is None else model.chance.events))
+    return Suggestion(setting.space.decode(found.row), "policy", said, events)
 
 
 def _guarded(
@@ -230,9 +247,12 @@ def _guarded(
         return choice._replace(found=replace(found, events=(*found.events, event))), {}
     mu, var = moments
     largest, size = float(posterior.kernel.diagonal(rows).max()), len(rows)
-    trials = [log[number] for number in (*log.told, *log.failed, *log.pending)]
-    counted = np.array([trial.charge is not None and trial.status != "failed" for trial in trials], dtype=bool)
-    charges = [(trial.charge or 0.0, trial.zeta or guard.beta(size)) for trial in trials if trial.charge is not None]
+    if model.chance is not None and (likely := model.allowed(rows)).any():  # the maximum is that of what works
+        rows, mu, var = rows[likely], mu[likely], var[likely]
+    trials = [log[number] for number in (*log.told, *log.pending)]
+    counted = np.array([trial.charge is not None for trial in trials], dtype=bool)
+    charged = [trial for trial in (*trials, *(log[number] for number in log.failed)) if trial.charge is not None]
+    charges = [(trial.charge or 0.0, trial.zeta or guard.beta(size)) for trial in charged]
     noise = posterior.noise_of_observed[counted]
     told = guard.learned(posterior.predictive_var[counted], noise, largest)
     account = guard.Account(sum(c for c, _ in charges), sum(w for _, w in charges), float(told.sum()))

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
 
 import numpy as np
 
 from gpmi import checks
-from gpmi.checks import checked_noise, checked_value
-from gpmi.text import rounded, trial_line
+from gpmi.outcomes import Outcomes
+from gpmi.text import rounded, shortened, trial_line
 from gpmi.types import Array, GrowingObservations, Mask, Observations, Point
 
 # A trial is pending, or it has an outcome: a value was told, it failed, or the point was rejected. An outcome that was
@@ -24,6 +24,9 @@ Status: TypeAlias = Literal["pending", "told", "failed", "rejected", "retracted"
 Outcome: TypeAlias = Literal["told", "failed", "rejected"]
 Origin: TypeAlias = Literal["design", "policy", "user"]
 Happened: TypeAlias = Literal["added", "told", "failed", "rejected", "forgotten", "corrected", "retracted"]
+
+
+WHY = 40  # characters of the reason of a failure in the line of a trial; our choice
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,6 +58,13 @@ class Trial:
     noise_var: float = 0.0  # the known variance of y, besides the noise that all values have in common
     repeats: int = 1  # of how many evaluations y is the mean: their common noise is divided by it
     y_before: float | None = None  # the value that was told at first, where it was corrected or retracted since
+    constraints: tuple[float, ...] = ()  # what was measured beside y; the point is feasible where all are <= 0
+    why: str | None = None  # why it failed
+
+    @property
+    def feasible(self) -> bool:
+        """Whether a value was told, and every constraint measured beside it is at most 0."""
+        return self.status == "told" and all(value <= 0.0 for value in self.constraints)
 
     @property
     def label(self) -> Any:
@@ -63,6 +73,10 @@ class Trial:
 
     def __repr__(self) -> str:
         notes = []
+        if self.why is not None:
+            notes.append(shortened(self.why, WHY))
+        if self.status == "told" and not self.feasible:
+            notes.append("infeasible")
         if self.noise_var:
             notes.append(f"noise_var={rounded(self.noise_var)}")
         if self.repeats != 1:
@@ -81,6 +95,8 @@ class Entry(NamedTuple):
     y: float | None = None  # the value that was told, or that another one was corrected to
     noise_var: float = 0.0
     repeats: int = 1
+    constraints: tuple[float, ...] = ()
+    why: str | None = None  # it failed
 
 
 class Log:
@@ -212,6 +228,30 @@ class Log:
         """The values told with their coordinates and noise, in the order in which they came. O(1)."""
         return self._observed.all
 
+    @property
+    def outcomes(self) -> Outcomes | None:
+        """What is known of failures and constraints; None if nothing failed and none was measured. O(n)."""
+        if not self._failed and not self.count_of_constraints():
+            return None
+        limits, failed = [self._trials[number].constraints for number in self._told], set(self._failed)
+        ended = sorted([*self._told, *self._failed], key=lambda number: self._trials[number].order or 0)
+        x = np.array([self._rows[number] for number in ended])
+        values = np.array(limits).reshape(len(limits), -1 if limits else 0)
+        return Outcomes(x, np.array([number in failed for number in ended], dtype=bool), values)
+
+    def failed_lately(self, count: int) -> tuple[int, int]:
+        """How many of the policy's last `count` trials with an outcome failed, and how many these are. O(n)."""
+        if not self._failed:
+            return 0, 0
+        ended = [trial for trial in self._trials.values() if trial.status in ("told", "failed")]
+        last = sorted((t for t in ended if t.origin == "policy"), key=lambda trial: trial.order or 0)[-count:]
+        return sum(trial.status == "failed" for trial in last), len(last)
+
+    def count_of_constraints(self, but: int | None = None) -> int | None:
+        """How many constraints come with each value; None before the first, the trial `but` left out."""
+        told = next((number for number in self._told if number != but), None)
+        return None if told is None else len(self._trials[told].constraints)
+
     def chosen(self, numbers: Iterable[int]) -> Mask:
         """Which of these trials the policy chose, (k,)."""
         return np.array([self._trials[number].origin == "policy" for number in numbers], dtype=bool)
@@ -278,33 +318,35 @@ class Log:
         return trial
 
     def settle(
-        self, number: int, y: float | None, ended: float | None = None, *, rejected: bool = False, **noise: Any
+        self, number: int, y: float | None, ended: float | None = None, *, rejected: bool = False, **more: Any
     ) -> Trial:
         """Record the outcome of a pending trial: its value y, or None if it failed or the point was rejected.
 
-        `ended` is now by default; `noise` are the noise_var and the repeats of y.
+        `ended` is now by default; `more` are noise_var, repeats and constraints of y, or why it failed.
         """
         status: Outcome = "told" if y is not None else "rejected" if rejected else "failed"
         ended = time.time() if ended is None else ended
         said: dict[str, Any] = {"status": status, "y": y, "order": self._outcomes, "ended": ended}
-        trial = replace(self._trials[number], **said, **noise)
+        trial = replace(self._trials[number], **said, **more)
         self._outcomes += 1
         self._trials[number] = trial
-        self._entries.append(Entry(status, number, ended, y, trial.noise_var, trial.repeats))
+        self._entries.append(Entry(status, number, ended, y, *_details(trial)))
         self._no_longer_pending(number)
         if rejected:
             self._no_longer_standing(number)
         self._list_outcome(trial)
         return trial
 
-    def correct(self, number: int, y: float, noise_var: float, repeats: int) -> Trial:
+    def correct(
+        self, number: int, y: float, noise_var: float, repeats: int, constraints: tuple[float, ...] = ()
+    ) -> Trial:
         """Give a trial with an outcome the value y, at its place in the order of the outcomes. O(n).
 
         What was predicted for it stays; how its old value compared with that is dropped.
         """
         said: dict[str, Any] = {"y": y, "status": "told", "noise_var": noise_var, "repeats": repeats}
-        self._trials[number] = replace(self._outdated(number), **said)
-        self._entries.append(Entry("corrected", number, time.time(), y, noise_var, repeats))
+        self._trials[number] = trial = replace(self._outdated(number), **said, constraints=constraints, why=None)
+        self._entries.append(Entry("corrected", number, time.time(), y, *_details(trial)))
         self._derive()
         return self._trials[number]
 
@@ -347,51 +389,10 @@ class Log:
             del self._places[place]
 
 
+def _details(trial: Trial) -> tuple[float, int, tuple[float, ...], str | None]:
+    return trial.noise_var, trial.repeats, trial.constraints, trial.why
+
+
 def names_a_trial(x: Any) -> TypeGuard[Trial | int]:
     """Whether x is a trial or the number of one, and not a point."""
     return isinstance(x, Trial | int | np.integer) and not isinstance(x, bool | np.timedelta64)
-
-
-SAID = (  # kept when a run is replayed
-    *("mu", "sd", "phi", "gamma_hat", "explored", "charge", "zeta", "surprise", "information", "asked"),
-)
-
-
-def take_over(log: Log, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
-    """Add the trials of an earlier run with their predictions, then their outcomes in the order of that run.
-
-    An empty log keeps their numbers. A value that was corrected comes with its first value, and the correction after
-    all outcomes, as do retractions.
-    """
-    keeps = len(log.entries) == 0 and len({trial.number for trial in trials}) == len(trials)
-    numbers = []
-    for trial, row in zip(trials, rows, strict=True):
-        said = {name: getattr(trial, name) for name in SAID}
-        numbers.append(log.add(trial.x, row, trial.origin, number=trial.number if keeps else None, **said).number)
-    settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
-    for i in sorted(settled, key=lambda i: (trials[i].order is None, trials[i].order or 0, i)):
-        trial = trials[i]
-        noise: dict[str, Any] = {"noise_var": trial.noise_var, "repeats": trial.repeats}
-        first, rejected = trial.y if trial.y_before is None else trial.y_before, trial.status == "rejected"
-        log.settle(numbers[i], first, trial.ended, rejected=rejected, **noise)
-    for i in settled:
-        trial = trials[i]
-        if trial.status == "retracted":
-            log.retract(numbers[i])
-        elif trial.y is not None and trial.y_before is not None:
-            log.correct(numbers[i], trial.y, trial.noise_var, trial.repeats)
-
-
-def checked_trial(trial: Any) -> Trial:
-    """A trial of another run: what the log goes by is checked, but its point; what a model said is taken as it is."""
-    if not isinstance(trial, Trial):
-        raise TypeError(f"trials has {trial!r}; give the trials of a Result or an Optimizer")
-    checks.whole("number", trial.number, 0)
-    checks.one_of("status", trial.status, get_args(Status))
-    checks.one_of("origin", trial.origin, get_args(Origin))
-    if trial.order is not None:
-        checks.whole("order", trial.order, 0)
-    noise_var, repeats = checked_noise(trial.noise_var, trial.repeats)
-    before = None if trial.y_before is None else checked_value(trial.y_before)
-    y = checked_value(trial.y) if trial.status == "told" else None
-    return replace(trial, y=y, noise_var=noise_var, repeats=repeats, y_before=before)

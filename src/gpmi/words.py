@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from gpmi.belief import Believing, locked, logger
 from gpmi.checks import checked_noise, checked_value
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.interrupts import uninterrupted
+from gpmi.outcomes import checked_constraints
 from gpmi.space import Space
 from gpmi.trials import Origin, Trial, names_a_trial
 from gpmi.types import Point
@@ -24,15 +25,21 @@ class Words(Believing):
 
     @locked
     def correct(
-        self, trial: Trial | int, y: float, *, noise_var: float | None = None, repeats: int | None = None
+        self,
+        trial: Trial | int,
+        y: float,
+        *,
+        noise_var: float | None = None,
+        repeats: int | None = None,
+        constraints: Sequence[float] | None = None,
     ) -> Trial:
         """Replace the value of a trial by y: everything is then as if y had been told at first.
 
-        The trial, given as itself or by its number, was told, failed or retracted. noise_var and repeats stay what they
-        were unless they are given. The model is computed anew, and with it the prior: O(n^3). What was said of trials
-        when they were chosen (`mu`, `sd`, `phi`, `gamma_hat`) stays in the log: it is what was believed then. The
-        `surprise` and `information` of this trial become None; `y_before` keeps the value that was told at first.
-        Points that are pending stay so: only the next `ask` knows y.
+        The trial, given as itself or by its number, was told, failed or retracted. noise_var, repeats and constraints
+        stay what they were unless they are given. The model is computed anew, and with it the prior: O(n^3). What was
+        said of trials when they were chosen (`mu`, `sd`, `phi`, `gamma_hat`) stays in the log: it is what was believed
+        then. The `surprise` and `information` of this trial become None; `y_before` keeps the value that was told at
+        first. Points that are pending stay so: only the next `ask` knows y.
         """
         remedy = "give a trial that was told, failed or retracted; a pending one is told"
         number = self._log.number_with(trial, ("told", "failed", "retracted"), remedy)
@@ -41,9 +48,12 @@ class Words(Believing):
         noise = checked_noise(
             old.noise_var if noise_var is None else noise_var, old.repeats if repeats is None else repeats
         )
+        limits = checked_constraints(
+            old.constraints if constraints is None else constraints, self._log.count_of_constraints(number)
+        )
 
         def record() -> Trial:
-            corrected = self._log.correct(number, value, *noise)
+            corrected = self._log.correct(number, value, *noise, limits)
             self._believe_anew(self._setting.anew())
             return corrected
 
@@ -88,34 +98,51 @@ class Words(Believing):
         """Tell values that are known already, as those of an earlier run: each as by `tell`, in their order.
 
         An observation is (x, y), (x, y, noise_var), or a Trial, of which those with a value count, with their own
-        noise_var and repeats. The argument noise_var is added to that of each one: how far that run may be off. Nothing
-        is told if one of them is refused.
+        noise_var, repeats and constraints. The argument noise_var is added to that of each one: how far that run may be
+        off. Nothing is told if one of them is refused.
         """
         extra, _ = checked_noise(noise_var, 1)
         some = [one for one in observations if not isinstance(one, Trial) or one.status == "told"]
-        checked = [self._checked(one, extra) for one in some]
+        count, checked = self._log.count_of_constraints(), []
+        for one in some:
+            checked.append(self._checked(one, extra, count))
+            count = len(checked[-1][-1])
         with one_blas_thread:
-            return [self._tell(x, self._meant(x), y, noise, repeats) for x, y, noise, repeats in checked]
+            return [self._tell(one[0], self._meant(one[0]), *one[1:]) for one in checked]
 
-    def _checked(self, observation: Any, extra: float) -> tuple[Point, float, float, int]:
+    def _checked(
+        self, observation: Any, extra: float, count: int | None
+    ) -> tuple[Point, float, float, int, tuple[float, ...]]:
+        """An observation as `_tell` takes it; it has `count` constraints."""
+        limits: tuple[float, ...] = ()
         if isinstance(observation, Trial):
             x, y, own, repeats = observation.x, observation.y, observation.noise_var, observation.repeats
+            limits = observation.constraints
         elif isinstance(observation, tuple | list) and len(observation) in (2, 3):
             (x, y), own, repeats = observation[:2], observation[2] if len(observation) == 3 else 0.0, 1
         else:
             what = checks.shown(observation)
             raise TypeError(f"observations has {what}; give (x, y), (x, y, noise_var) or a Trial")
         noise, repeats = checked_noise(own, repeats)
-        return self.space.canonical(x), checked_value(y), checked_noise(noise + extra, 1)[0], repeats
+        limits = checked_constraints(limits, count)
+        return self.space.canonical(x), checked_value(y), checked_noise(noise + extra, 1)[0], repeats, limits
 
     # How it is done
 
-    def _tell(self, x: Point, number: int | None, y: float, noise_var: float, repeats: int) -> Trial:
+    def _tell(
+        self,
+        x: Point,
+        number: int | None,
+        y: float,
+        noise_var: float,
+        repeats: int,
+        constraints: tuple[float, ...] = (),
+    ) -> Trial:
         """Record a checked value of the pending trial with this number, or of a new one at x."""
 
         def record() -> Trial:
             told = self._add(self.space.canonical(x), "user").number if number is None else number
-            return self._log.settle(told, y, noise_var=noise_var, repeats=repeats)
+            return self._log.settle(told, y, noise_var=noise_var, repeats=repeats, constraints=constraints)
 
         before = self._foreseeing()
         trial: Trial = uninterrupted(record)

@@ -63,7 +63,10 @@ class Kept(Mirror):
         """As `Optimizer.tell_all`; a list that was told before, as at the beginning of this run, is told once."""
         extra, _ = checked_noise(noise_var, 1)
         some = [one for one in observations if not isinstance(one, Trial) or one.status == "told"]
-        checked = [self._checked(one, extra) for one in some]
+        count, checked = self._log.count_of_constraints(), []
+        for one in some:
+            checked.append(self._checked(one, extra, count))
+            count = len(checked[-1][-1])
         return self.record.tell_first(checked)
 
     def replay(self, trials: Iterable[Trial]) -> Any:
@@ -73,7 +76,8 @@ class Kept(Mirror):
     def turns(self, budget: int | None) -> Iterator[Trial]:
         """The trials that this worker is to evaluate, one after the other, until the study has `budget` outcomes.
 
-        Where all that is left is with other workers it waits: one of them may die.
+        Where all that is left is with other workers it waits: one of them may die. It does not wait for trials that it
+        has handed out itself and whose outcomes are to come: then it ends.
         """
         pause = 0.02
         while True:
@@ -81,7 +85,7 @@ class Kept(Mirror):
             if isinstance(turn, Trial):
                 pause = 0.02
                 yield turn
-            elif turn:
+            elif turn and not self.record.works:
                 time.sleep(pause)
                 pause = min(2.0 * pause, WAITED)
             else:

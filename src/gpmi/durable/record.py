@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, TypeVar, overload
 
 from gpmi import checks
 from gpmi.checks import checked_noise, checked_value
 from gpmi.durable import words
-from gpmi.durable.database import Database, patiently
+from gpmi.durable.database import Database
 from gpmi.durable.errors import StudyError
-from gpmi.durable.events import Entry, Kind, entry
+from gpmi.durable.events import Kind
 from gpmi.durable.heartbeat import Heartbeat
+from gpmi.durable.journal import Journal
 from gpmi.durable.mirror import Mirror
 from gpmi.durable.spool import Spool
 from gpmi.durable.transaction import NEVER, Lease, Transaction
-from gpmi.durable.worker import is_gone, own_name
+from gpmi.durable.worker import is_gone
 from gpmi.interrupts import uninterrupted
+from gpmi.outcomes import checked_why
 from gpmi.trials import Trial, names_a_trial
 from gpmi.types import Point
 
@@ -36,28 +37,19 @@ logger = logging.getLogger("gpmi")
 SLOW = 0.5  # seconds; a suggestion that took longer is prepared before the lock is taken, the next time. Not tuned
 
 
-class Record:
+class Record(Journal):
     """The log of one study and the words that are said in it. Threads may share it; processes open their own."""
 
     def __init__(
         self, database: Database, number: int, name: str, optimizer: Mirror, *, lease: float, patience: float
     ) -> None:
-        self.name, self.space, self.goal = name, optimizer.space, optimizer.goal
-        self.optimizer = optimizer
-        self.worker = own_name()
-        self.warnings: list[str] = []  # about the log and its database
-        self._database, self._id = database, number
-        self._lease, self._patience = lease, patience
-        self._lock = threading.RLock()
-        self._played: list[Entry] = []  # what the optimizer has and the database, too
-        self._new: list[Entry] = []  # what the optimizer has and is not yet committed
-        self._ahead = False  # whether the optimizer may have such
+        super().__init__(database, number, name, optimizer, patience)
+        self.space, self.goal = optimizer.space, optimizer.goal
+        self._lease = lease
         self._took = 0.0  # seconds that the last suggestion took
         self._mine: dict[int, int] = {}  # the entries with which trials were handed to this worker
         self._spool = Spool(database.shown, name, database.path)
         self._heartbeat = Heartbeat(database.url, number, lease)
-
-    # What is new in the log
 
     def refresh(self) -> Mirror:
         """The optimizer after all entries of now. What waits in the spool is delivered first, if it can be."""
@@ -67,75 +59,6 @@ class Record:
             with self._database.reading() as transaction:
                 self._catch_up(transaction)
             return self.optimizer
-
-    def _catch_up(self, transaction: Transaction) -> None:
-        seq, checksum = self._last()
-        for one in transaction.entries(self._id, seq):
-            if one.seq != seq + 1 or not one.follows(checksum):
-                self._warn(f"entry {one.seq} of the log does not fit those before it; verify() says more")
-            self.optimizer.play(one)
-            self._played.append(one)
-            seq, checksum = one.seq, one.checksum
-
-    def _last(self) -> tuple[int, str]:
-        """The number and the checksum of the last entry that was played."""
-        last = (self._new or self._played)[-1:]
-        return (last[0].seq, last[0].checksum) if last else (-1, "")
-
-    def _warn(self, message: str) -> None:
-        if message not in self.warnings:
-            self.warnings.append(message)
-            logger.warning("study %s: %s", self.name, message)
-
-    def _forget_what_is_not_committed(self) -> None:
-        """Bring the optimizer back to what is in the database, which may be out of reach."""
-        if self._ahead:
-            self._ahead, self._new = False, []
-            self.optimizer.reset()
-            for one in self._played:
-                self.optimizer.play(one)
-
-    # One transaction
-
-    def _write(self, act: Callable[[Transaction], Value]) -> Value:
-        """act(transaction) after everything of the log was played; tried again while the database does not answer."""
-
-        def once() -> Value:
-            with self._database.writing() as transaction:
-                transaction.lock(self._id)
-                self._catch_up(transaction)
-                result = act(transaction)
-            self._played += self._new
-            self._ahead, self._new = False, []
-            return result
-
-        with self._lock:
-            return patiently(once, self._patience, self._forget_what_is_not_committed)
-
-    def _append(self, transaction: Transaction, kind: Kind, said: dict[str, Any], token: str) -> Entry:
-        """Play and write one entry."""
-        now = transaction.now()
-        self._ahead = True
-        if kind == "told":
-            said = {**said, "said": self.optimizer.foretell(said)}
-            self.optimizer.ended(said["number"], now)
-        seq, checksum = self._last()
-        new = entry(checksum, seq + 1, kind, said, time=now, worker=self.worker, token=token)
-        if kind != "told":
-            self.optimizer.do(new)
-        transaction.append(self._id, new)
-        self._new.append(new)
-        return new
-
-    def _once(self, kind: Kind, said: dict[str, Any], token: str | None = None) -> None:
-        """Write an entry, and not twice: the answer to the first attempt may have been lost."""
-        mark = token or uuid.uuid4().hex
-
-        def act(transaction: Transaction) -> None:
-            if transaction.delivered(self._id, mark) is None:
-                self._append(transaction, kind, said, mark)
-
-        uninterrupted(lambda: self._write(act))
 
     # Asking
 
@@ -179,6 +102,11 @@ class Record:
         if isinstance(trial, Trial) and not math.isinf(seconds):
             self._heartbeat.add(trial.number, self._mine[trial.number])
         return trial
+
+    @property
+    def works(self) -> bool:
+        """Whether a pending trial was handed to this worker."""
+        return any(self.optimizer.granted.get(trial.number) in self._mine.values() for trial in self.optimizer.pending)
 
     def _given(self, transaction: Transaction, budget: int | None) -> tuple[Kind, dict[str, Any]] | bool:
         """A trial that nobody works on any more, or a new one."""
@@ -234,11 +162,10 @@ class Record:
 
     def fail(self, x: Trial | int, why: str | None = None) -> Trial:
         """Record that the evaluation of a trial failed, and why. Kept as safely as a value."""
-        if why is not None and not isinstance(why, str):
-            raise TypeError(f"why is {checks.shown(why)}; give a text, or leave it out")
+        reason = checked_why(why)
         if not names_a_trial(x):
             raise TypeError(f"x is {checks.shown(x)}; give a Trial or its number")
-        return self._answered(x, "failed", {} if why is None else {"why": why})
+        return self._answered(x, "failed", {} if reason is None else {"why": reason})
 
     def _answered(self, x: Trial | int | Point, kind: Kind, said: dict[str, Any]) -> Trial:
         if names_a_trial(x):
@@ -374,17 +301,6 @@ class Record:
         return number
 
     # The end
-
-    def log(self) -> tuple[Entry, ...]:
-        """All entries of the log, in order."""
-        with self._lock, self._database.reading() as transaction:
-            return tuple(transaction.entries(self._id))
-
-    def inspected(self) -> tuple[list[Entry], list[str], str]:
-        """All entries, what the database finds wrong with its file, and the description as the table has it."""
-        with self._lock, self._database.reading() as transaction:
-            known = transaction.find(self.name)
-            return list(transaction.entries(self._id)), transaction.damage(), "" if known is None else known[1]
 
     def close(self) -> None:
         """Give back what was asked here and has no outcome, so that it is offered at once; then end."""

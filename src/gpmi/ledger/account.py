@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,18 +21,18 @@ from gpmi.ledger.averaged import FIRST, Foreseen, Values, inflation
 from gpmi.ledger.calibration import Calibration, judge
 from gpmi.ledger.maxima import most_likely_better, spread_of_difference
 from gpmi.ledger.regret import Regret, drawn, repeats, unknown
+from gpmi.ledger.steps import Step
 from gpmi.model import Model, Setting
 from gpmi.orientation import Orientation
+from gpmi.outcomes import Outcomes
 from gpmi.policies import EI, LogEI, State
 from gpmi.search.box import best_point
 from gpmi.search.objective import Objective
 from gpmi.search.screens import best_observed, screen_of
 from gpmi.space import Parameters, Space
-from gpmi.text import BLIND, Line, aligned, ledger_lines
-from gpmi.trials import Origin, Trial
-from gpmi.types import Array, Event, Observations, Point
-
-Choice: TypeAlias = Literal["explored", "exploited"]
+from gpmi.text import BLIND, Line, aligned, ledger_lines, tally
+from gpmi.trials import Trial
+from gpmi.types import Array, Event, Observations
 
 # The lock-in alarm. Our choices, not tuned one by one. Together they find 84 of 85 lock-ins of GP-MI on 50 arms and
 # raise no alarm in 100 runs of GP-UCB (docs/benchmarks/ledger.md).
@@ -45,35 +45,6 @@ RESOLVED = 1e-4  # prior sd: a smaller regret is not resolved. Ten times the err
 _PART = 4  # one of so many draws of the prior is looked at before the others: our choice
 _CLEARLY = 2.5  # times the probability that is allowed is clearly too much: 64 draws estimate 0.05 with an sd of 0.03
 CLOSEST = 1000  # candidates whose improvement is computed in units of y, where y is transformed: our limit of cost
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One value told, with what the model predicted for it. Steps are in the order of the values: t = 1, 2, ...
-
-    Predictions are None where no model was in use yet: with a learned prior, before the policy's first choice.
-    """
-
-    t: int
-    x: Point
-    y: float
-    origin: Origin
-    mu: float | None  # this and the next three are those of the `Trial`
-    sd: float | None
-    phi: float | None
-    gamma_hat: float | None
-    information: float | None  # nats that y told about f
-    surprise: float | None  # (y - mu) / sqrt(var + noise_var)
-    choice: Choice | None  # "explored" if `Trial.explored`; None where the policy did not choose the point
-    events: tuple[Event, ...]  # what the library did without being asked, after this value and before the next
-
-    @staticmethod
-    def of(t: int, trial: Trial, events: tuple[Event, ...]) -> Step:
-        """What a told trial says."""
-        assert trial.y is not None
-        choice: Choice | None = None if trial.explored is None else "explored" if trial.explored else "exploited"
-        said = (trial.mu, trial.sd, trial.phi, trial.gamma_hat, trial.information, trial.surprise)
-        return Step(t, trial.x, trial.y, trial.origin, *said, choice, events)
 
 
 class LockIn(NamedTuple):
@@ -94,7 +65,7 @@ def alarms(ledger: Ledger) -> tuple[Event, ...]:
 class Memory:
     """Results that the ledgers of one run share, so that the next ledger does not compute them again."""
 
-    regrets: dict[int, Regret]  # by the number of values
+    regrets: dict[tuple[int, int], Regret]  # by the number of values, and of outcomes if some are failures
     past: dict[int, Step]  # the steps before the last, by t: threads may fill it at the same time
     foreseen: Foreseen = field(default_factory=Foreseen)
 
@@ -105,6 +76,8 @@ class Ledger:
 
     trials: tuple[Trial, ...]  # those told, in the order in which they were told
     observed: Observations  # their values with coordinates and noise
+    outcomes: Outcomes | None  # what is known of failures and constraints, if anything is
+    failures: tuple[Trial, ...]  # those that failed
     noted: tuple[tuple[int, Event], ...]  # events, each with the number of values that had been told
     orientation: Orientation
     setting: Setting
@@ -163,14 +136,20 @@ class Ledger:
     @one_blas_thread
     def model(self) -> Model:
         """The model after all values told, oriented so that larger is better."""
-        return Model.after(self.setting, self._oriented, *self.known)
+        return Model.after(self.setting, self._oriented, *self.known).given(self.outcomes)
 
     @one_blas_thread
     def model_after(self, t: int) -> Model:
         """The model after the first t values."""
         if not 1 <= t <= self.n:
             raise ValueError(f"t is {t}, but {self.n} values have been told; give a number between 1 and that")
-        return self.model if t == self.n else Model.after(self.setting, self._oriented.first(t))
+        if t == self.n:
+            return self.model
+        return Model.after(self.setting, self._oriented.first(t)).given(self._outcomes_after(t))
+
+    def _outcomes_after(self, t: int) -> Outcomes | None:
+        """What was known of failures and constraints after the first t values; after all of them, what is now."""
+        return None if self.outcomes is None else self.outcomes.after(t)
 
     # How far from the best
 
@@ -185,24 +164,31 @@ class Ledger:
         reading changes no suggestion.
         """
         t = self.n if t is None else checks.whole("t", t, 1)
-        if t not in self.memory.regrets:
+        outcomes, regrets = self._outcomes_after(min(t, self.n)), self.memory.regrets
+        key = t, 0 if outcomes is None else len(outcomes.x)
+        if key not in regrets:
             model = self.model_after(t)
             chosen = np.array([trial.origin == "policy" for trial in self.trials[:t]], dtype=bool)
             rng = np.random.default_rng([self.setting.seed, t, 0, 1])  # no suggestion draws from it
             if self._says_nothing(t):
-                self.memory.regrets[t] = unknown(model)
+                regrets[key] = unknown(model)
             else:
                 queries, mixture = self.rows[:t][chosen], self._mixture(model, t)
-                self.memory.regrets[t] = drawn(model, mixture, queries, self.orientation.normals(rng))
-        return self.memory.regrets[t]
+                regrets[key] = drawn(model, mixture, queries, self.orientation.normals(rng))
+        return regrets[key]
 
     def _says_nothing(self, t: int) -> bool:
         """Whether the prior is learned and the first t values do not say how much f varies."""
         return not self.setting.priors.given and bool(np.ptp(self._off_trend[:t]) == 0.0)
 
+    @property
+    def _averages(self) -> bool:
+        """Whether the prior is averaged over: it is learned, and the noise is normal."""
+        return not (self.setting.priors.given or self.setting.priors.heavy)
+
     def _mixture(self, model: Model, t: int) -> tuple[Posterior, ...]:
         """The posteriors with equal weights whose mixture is believed after t values, given the model of that time."""
-        if self.setting.priors.given:
+        if not self._averages:
             return model.mixture
         values = Values(self.setting, self._oriented.first(t), model.warp)
         foreseen = self.memory.foreseen
@@ -221,6 +207,8 @@ class Ledger:
         if self._says_nothing(self.n):
             return False
         z = self.space.rows if self.space.rows is not None else screen_of(self.space, self.setting.seed)
+        if model.chance is not None:
+            z = np.concatenate([z[model.allowed(z)], model.recommended[None]])
         straight = not model.warp.bends
         if straight and most_likely_better((model.posterior,), z, model.recommended, eps) > 1.0 - level:
             return False
@@ -249,7 +237,7 @@ class Ledger:
 
     @one_blas_thread
     def _residuals(self) -> Array:
-        if self.setting.priors.given:
+        if not self._averages:
             return np.array([trial.surprise for trial in self.trials if trial.surprise is not None])
         if self.n <= FIRST or self._says_nothing(self.n):
             return np.empty(0)
@@ -324,6 +312,8 @@ class Ledger:
         best = float(posterior.mu(row)[0])
         state = State(noise_var=posterior.noise_var, best_observed=best, best_mean=best)
         z = self.space.rows if self.space.rows is not None else self._most_promising(posterior, state)
+        if self.model.chance is not None:  # in the feasible part; where that is empty nothing is to be had
+            z = np.concatenate([z[self.model.allowed(z)], row[None]])
         mu, var = moments_in_chunks(posterior, z)
         if not warp.bends:
             return float(EI("mean").score(mu, spread_of_difference(posterior, z, row), state).max())
@@ -339,7 +329,7 @@ class Ledger:
         """The point with the largest expected improvement, (1, d)."""
         assert isinstance(self.space, Parameters)
         screen = screen_of(self.space, self.setting.seed)
-        objective = Objective(posterior, LogEI("mean"), state)
+        objective = Objective(posterior, LogEI("mean"), state, chance=self.model.chance)
         rng = np.random.default_rng([self.setting.seed, self.n, 0, 2])
         known = best_observed(posterior)
         return best_point(objective, self.space, screen, objective(screen), known, rng).row[None]
@@ -354,12 +344,24 @@ class Ledger:
         chosen = [step.choice for step in self.steps if step.choice is not None]
         information = sum(step.information or 0.0 for step in self.steps)
         verdict = f"{self.calibration.verdict}: {self.calibration.reason}"
-        return ledger_lines(self.n, len(chosen), chosen.count("explored"), information, verdict)
+        lines = ledger_lines(self.n, len(chosen), chosen.count("explored"), information, verdict)
+        return lines if self.outcomes is None else [*lines, ("failures", self._setbacks())]
+
+    @property
+    def infeasible(self) -> int:
+        """How many of the values told came with a constraint that was broken."""
+        return sum(not trial.feasible for trial in self.trials)
+
+    def _setbacks(self) -> str:
+        """How many trials failed, and why, and how many broke a constraint."""
+        reasons = tally(trial.why for trial in self.failures if trial.why)
+        failed = f"{len(self.failures)} failed" + (f" ({reasons})" if reasons != "none" else "")
+        return f"{failed}, {self.infeasible} infeasible"
 
     def __str__(self) -> str:
         if not self.n:
             return "no value has been told"
-        values, information, calibration = self._lines()
+        values, information, calibration, *setbacks = self._lines()
         simple, cumulative = self.regret().in_words
         lock_in = self.lock_in
         return aligned(
@@ -372,5 +374,6 @@ class Ledger:
                 ("one more", f"is expected to bring at most {self.improvement:.3g}; the noise is {self.noise_sd:.3g}"),
                 calibration,
                 ("lock-in", "none" if lock_in is None else lock_in.reason),
+                *setbacks,
             ]
         )

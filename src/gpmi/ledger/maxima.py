@@ -6,8 +6,8 @@ of a screen; each draw is then continued to a function on the whole box (a path)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ _LEVELS = 64  # levels of one discrete parameter that are tried, at most
 
 _TINY = 1e-300  # keeps a quotient finite where its denominator is 0
 
+Allowed: TypeAlias = Callable[[Array], Mask]  # which of some points (m, d) count for the maximum
+
 
 class Maxima(NamedTuple):
     """Joint draws."""
@@ -58,36 +60,48 @@ def draw_maxima(
     size: int,
     rng: np.random.Generator,
     seed: int = 0,  # of the screen
+    allowed: Allowed | None = None,
 ) -> Maxima:
-    """`size` joint draws of max f over the space and of f at `at`.
+    """`size` joint draws of max f over the space and of f at `at`; over its allowed points, and the first of `at`.
 
     On a finite set of m points, K of which may hold the maximum, it costs O(n^2 m + n K^2 + K^3 + size K^2). On a box
     K is at most 512, and each round of the climb adds O(size (n + K)).
     """
     if space.rows is None:
-        return _on_a_box(posterior, space, at, size, rng, seed)
-    numbers = _most_plausible(posterior, space.rows)
+        return _on_a_box(posterior, space, at, size, rng, seed, allowed)
+    rows = space.rows if allowed is None else space.rows[allowed(space.rows)]
+    numbers = _most_plausible(posterior, rows)
     how = f"joint draws at the {len(numbers)} candidates that may hold the maximum"
     if len(numbers) > JOINT:
         numbers = numbers[:JOINT]
         how = f"joint draws at the {JOINT} candidates most likely to beat the best mean; a lower bound"
     limit = JOINT if not has_features(posterior.kernel) else max(4 * size, _FEW)
     if len(numbers) <= limit:
-        draws = posterior.sample(np.concatenate([at, space.rows[numbers]]), rng, size)
-        return Maxima(draws.max(axis=1), draws[:, : len(at)], how)
-    joint, rest = space.rows[numbers[:limit]], space.rows[numbers[limit:]]
+        z = np.concatenate([at, rows[numbers]])
+        draws = posterior.sample(z, rng, size)
+        return Maxima(draws[:, _counted(z, allowed)].max(axis=1), draws[:, : len(at)], how)
+    joint, rest = rows[numbers[:limit]], rows[numbers[limit:]]
     how = f"{how}, those beyond {limit} by {FEATURES} random features"
     frame = Frame.of(posterior, np.concatenate([at, joint]))
     paths = frame.paths(size, rng, rough=True)
-    best = np.maximum(paths.values.max(axis=0), paths.everywhere(rest).max(axis=0))
+    best = np.maximum(paths.values[_counted(paths.z, allowed)].max(axis=0), paths.everywhere(rest).max(axis=0))
     return Maxima(best, paths.values[: len(at)].T, how)
 
 
-def _on_a_box(posterior: Posterior, space: Space, at: Array, size: int, rng: np.random.Generator, seed: int) -> Maxima:
+def _on_a_box(
+    posterior: Posterior,
+    space: Space,
+    at: Array,
+    size: int,
+    rng: np.random.Generator,
+    seed: int,
+    allowed: Allowed | None,
+) -> Maxima:
     """Paths through `at` and the most plausible points of a screen, climbed."""
     assert isinstance(space, Parameters)
     wide = space.unit_dim >= _WIDE
     screen = spread_over(space, _SCREEN_WIDE if wide else _SCREEN, (seed, 1))
+    screen = screen if allowed is None else screen[allowed(screen)]
     few = size < _GROUPS * _FEW_PATHS  # the paths of one of many posteriors
     screen = screen[_most_plausible(posterior, screen)[: _SOME if few else None]]
     limit = min(2 * size, _JOINT_WIDE if wide else _JOINT) if has_features(posterior.kernel) else _JOINT
@@ -98,7 +112,7 @@ def _on_a_box(posterior: Posterior, space: Space, at: Array, size: int, rng: np.
     best, values = [], []
     for _ in range(groups):
         paths = frame.paths(-(-size // groups), rng, rough=rough, count=count)
-        best.append(_maxima(paths, space, screen[limit:], _STARTS_WIDE if wide else _STARTS))
+        best.append(_maxima(paths, space, screen[limit:], _STARTS_WIDE if wide else _STARTS, allowed))
         values.append(paths.values[: len(at)].T)
     between = f"{count} random features" if rough else "their conditional mean"
     how = f"posterior paths through {len(frame.z)} points, continued by {between} and climbed; a lower bound"
@@ -117,6 +131,8 @@ def _most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
     A point whose mu + REACH sd is below the mu - REACH sd of another one is left out. The sd of the difference of the
     two values is at most the sum of their sd, so the first exceeds the second with a probability below 3e-7.
     """
+    if len(z) == 0:  # nothing that is allowed
+        return np.empty(0, dtype=np.intp)
     mu, var = moments_in_chunks(posterior, z)
     sd = np.sqrt(var)
     may: Mask = mu + REACH * sd >= np.max(mu - REACH * sd)
@@ -156,7 +172,16 @@ def spread_of_difference(posterior: Posterior, z: Array, row: Array) -> Array:
 # Maxima of functions drawn from a posterior
 
 
-def _maxima(paths: Paths, space: Parameters, more: Array, starts: int) -> Array:
+def _counted(z: Array, allowed: Allowed | None) -> Mask | slice:
+    """Which of the points z (m, d) count for the maximum: those that are allowed, and the first."""
+    if allowed is None:
+        return slice(None)
+    counted = allowed(z)
+    counted[0] = True
+    return counted
+
+
+def _maxima(paths: Paths, space: Parameters, more: Array, starts: int, allowed: Allowed | None) -> Array:
     """The largest value found on each path, by climbs from points of z and of `more` (m, d) where it is high. (size,)
 
     The points are divided into _CELLS cells by the nearest of as many centres. The best point of each cell is a
@@ -164,17 +189,25 @@ def _maxima(paths: Paths, space: Parameters, more: Array, starts: int) -> Array:
     """
     z = np.concatenate([paths.z, more])
     values = np.concatenate([paths.values, paths.everywhere(more)]) if len(more) else paths.values  # (K + m, size)
+    if allowed is not None:
+        counted = _counted(z, allowed)
+        z, values = z[counted], values[counted]
+
+    def along(z: Array, which: NDArray[np.intp]) -> Array:
+        on_path = paths(z, which)[0]
+        return on_path if allowed is None else np.where(allowed(z), on_path, -np.inf)
+
     first = _starts(values, (z - space.lo) / space.span, starts)  # (starts, size)
     count, size = first.shape
     which = np.tile(np.arange(size), count)
-    at, value = _climb(paths, space, z[first.ravel()], which, _ROUNDS_ALL)
+    at, value = _climb(paths, space, z[first.ravel()], which, _ROUNDS_ALL, allowed)
     top = np.argsort(-value.reshape(count, size), axis=0, kind="stable")[:_ROUNDS_BEST_OF]
     kept = (top * size + np.arange(size)).ravel()
-    at, value = _climb(paths, space, at[kept], which[kept], _ROUNDS)
+    at, value = _climb(paths, space, at[kept], which[kept], _ROUNDS, allowed)
     if space.combinations > 1:
         last = value.reshape(-1, size).argmax(axis=0) * size + np.arange(size)
-        moved, _ = best_levels(lambda z, which: paths(z, which)[0], space, at[last], value[last], _spread_levels)
-        value = np.append(value, _climb(paths, space, moved, np.arange(size), _ROUNDS)[1])
+        moved, _ = best_levels(along, space, at[last], value[last], _spread_levels)
+        value = np.append(value, _climb(paths, space, moved, np.arange(size), _ROUNDS, allowed)[1])
     best: Array = np.maximum(values.max(axis=0), value.reshape(-1, size).max(axis=0))
     return best
 
@@ -196,7 +229,9 @@ def _starts(values: Array, unit: Array, starts: int) -> NDArray[np.intp]:
     return picked
 
 
-def _climb(paths: Paths, space: Parameters, z: Array, which: NDArray[np.intp], rounds: int) -> tuple[Array, Array]:
+def _climb(
+    paths: Paths, space: Parameters, z: Array, which: NDArray[np.intp], rounds: int, allowed: Allowed | None
+) -> tuple[Array, Array]:
     """Towards local maxima over the continuous coordinates: path which[i] from z_i, all of them in lockstep.
 
     Projected gradient steps in units of the kernel's reach. Their length comes from the last two gradients (Barzilai
@@ -211,7 +246,7 @@ def _climb(paths: Paths, space: Parameters, z: Array, which: NDArray[np.intp], r
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows ends at the bounds
             new = space.stepped(z, z + (length[:, None] * metric) * gradient)
         new_value, new_gradient = paths(new, which)
-        better = new_value > value
+        better = new_value > value if allowed is None else (new_value > value) & allowed(new)
         step = new - z
         curvature = (step * (gradient - new_gradient)).sum(axis=1)
         squared = np.divide(step**2, metric, out=np.zeros_like(step), where=metric > 0.0).sum(axis=1)

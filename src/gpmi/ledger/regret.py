@@ -93,7 +93,8 @@ def drawn(
     space, seed = model.setting.space, model.setting.seed
     at = np.concatenate([model.recommended[None], queries])
     size = -(-(DRAWS if space.rows is not None else PATHS) // (parts * len(mixture)))
-    found = [draw_maxima(posterior, space, at, size, rng, seed) for posterior in mixture]
+    allowed = None if model.chance is None else model.allowed
+    found = [draw_maxima(posterior, space, at, size, rng, seed, allowed) for posterior in mixture]
     best = model.warp.inverse(np.concatenate([one.best for one in found]))
     values = model.warp.inverse(np.concatenate([one.at for one in found]))
     gaps = np.maximum(best[:, None] - values, 0.0)

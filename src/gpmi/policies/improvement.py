@@ -60,6 +60,8 @@ class EI(Policy):
 class LogEI(EI):
     """log EI: the same argmax as EI, with gradients that do not vanish where EI underflows."""
 
+    logarithmic: ClassVar[bool] = True
+
     def score(self, mu: Array, var: Array, state: State) -> Array:
         z, sd = self._standardised(mu, var, state)
         return np.log(sd) + log_h(z)

@@ -21,6 +21,7 @@ from gpmi.policies.promises import NONE, Promises
 from gpmi.types import Array
 
 OF_FAILURE = "it is a probability of failure: give a number between 0 and 1"  # what delta is
+LOG_SAFE = float(np.log(0.95))  # of SAFE: no caution is needed where a query succeeds with this probability
 TINY = 1e-300  # keeps a quotient finite where a variance is 0
 
 
@@ -29,7 +30,7 @@ class State:
     """What a policy may know of the run besides mu and var. Values are oriented so that larger is better."""
 
     t: int = 1  # the number of this query among those the policy chose, from 1
-    gamma_hat: float = 0.0  # sum of sigma_s^2(x_s) over the policy's earlier queries, pending and failed ones included
+    gamma_hat: float = 0.0  # sum of sigma_s^2(x_s) over the policy's earlier queries, pending ones included
     noise_var: float = 0.0
     best_observed: float = 0.0  # the largest y told; the prior mean before the first
     best_mean: float = 0.0  # the largest posterior mean at a told point; the prior mean before the first
@@ -37,6 +38,7 @@ class State:
     dim: int = 0  # the number of continuous coordinates, 0 on a finite set
     horizon: int | None = None  # T, the number of queries the policy may choose in all, if the user said so
     promises: Promises = NONE  # what the policy's earlier queries promised, and how much of it was kept
+    caution: float = 0.0  # how much more than by p a gain is weighed where the probability of success p is below SAFE
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Policy:
     grows_with_var: ClassVar[bool] = False
     additive: ClassVar[bool] = True  # False: the score is not of the form mu + phi
     joint: ClassVar[bool] = False  # True: the policy maximises a joint draw of f instead of a score
+    logarithmic: ClassVar[bool] = False  # True: the score is the logarithm of what is expected
 
     def phi(self, var: Array, state: State) -> Array:
         """The exploration bonus at points with posterior variance var, element by element."""
@@ -80,6 +83,23 @@ class Policy:
     def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
         """The score, d score / d mu and d score / d var."""
         return self.score(mu, var, state), np.ones_like(mu), self.slope(var, state)
+
+    def weighed(self, score: Array, log_p: Array, state: State) -> tuple[Array, Array, Array]:
+        """The score where a query succeeds with probability p only, and its derivatives by score and by log p. (m,)
+
+        An expected gain is multiplied by w = p min(1, p / SAFE)^c, c = state.caution, and its logarithm grows by log w.
+        A score that is not a gain is taken as one: what it exceeds a level by, the best posterior mean where it is of
+        the form mu + phi, or is a draw of f, and 0 otherwise. Below that level a score falls to twice its distance as
+        w goes to 0, so that failures are avoided there as well.
+        """
+        short = np.minimum(log_p - LOG_SAFE, 0.0)
+        log_w, slope = log_p + state.caution * short, np.where(short < 0.0, 1.0 + state.caution, 1.0)
+        if self.logarithmic:
+            return score + log_w, np.ones_like(score), slope
+        level = state.best_mean if self.additive or self.joint else 0.0
+        w, gain = np.exp(log_w), score - level
+        factor = np.where(gain > 0.0, w, 2.0 - w)
+        return level + factor * gain, factor, np.where(gain > 0.0, w, -w) * slope * gain
 
 
 def checked_policy(policy: Any) -> Policy:

@@ -19,6 +19,7 @@ from gpmi.prior.criterion import Setting
 from gpmi.prior.data import FIT_POINTS, Data, merges
 from gpmi.prior.draws import draws, draws_of_noise, moved
 from gpmi.prior.fit import Prior, fit, fit_noise
+from gpmi.prior.heavy import fit_student
 from gpmi.prior.unknowns import DEFAULT
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.types import Array, Observations
@@ -43,12 +44,17 @@ class Priors:
         groups: tuple[int, ...],  # (d,), the parameter that each coordinate belongs to
         seed: int,
         soften: bool = False,  # whether the worse half of the values is compressed in any case (`softened`)
+        noise: Literal["normal", "student"] = "normal",
     ) -> None:
         template = _checked_kernel(kernel, len(span))
         noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
         checks.one_of("fit", fit, ("map", "loo", "mcmc"))
         if fit != "map" and not template.unknown:
             raise ValueError(f"fit is {fit!r}, but kernel is given, so it is not learned; leave out one of them")
+        checks.one_of("noise", noise, ("normal", "student"))
+        if noise == "student" and fit != "map":
+            raise ValueError(f"noise is 'student', but fit is {fit!r}; under heavy tails the prior is learned by 'map'")
+        self.heavy = noise == "student"  # whether the noise has the tails of Student's t
         self._setting = Setting(template, noise_var, span, groups, loo=fit == "loo")
         self._sampled, self._seed, self._soften = fit == "mcmc", seed, soften
         self._learned: dict[int, Prior] = {}
@@ -78,20 +84,26 @@ class Priors:
 
         Where values are merged and the prior is given it is as many as if it were learned.
         """
+        if self.heavy:
+            return self.point(len(observed))
         return fit_point(len(observed)) if not self.given or merges(observed) else 0
 
     def __call__(self, p: int, observed: Observations, *, known_mean: bool = False, given: int = 0) -> Prior:
         """The prior learned from the first p of the observations; y is oriented: larger is better.
 
         y is not transformed if a part of its mean is known and was subtracted, nor if some values have error bars:
-        these are in units of y. `given` observations were there before anything was asked. If they are many, BULK or
-        more, no fit on fewer is needed: the first fit has no warm start, and a bulk load costs one fit.
+        these are in units of y. Nor is it if the noise has heavy tails: a transformation would explain these away.
+        `given` observations were there before anything was asked. If they are many, BULK or more, no fit on fewer is
+        needed: the first fit has no warm start, and a bulk load costs one fit.
         """
         kernel, noise_var = self._setting.template, self._setting.noise_var
         if not kernel.unknown and noise_var is not None:
             return Prior(kernel, noise_var)
         if p not in self._learned:
             first = observed.first(p)
+            if self.heavy:
+                self._learned[p] = fit_student(self._setting, first)
+                return self._learned[p]
             data = Data.of(first)
             if not kernel.unknown:
                 self._learned[p] = fit_noise(data.x, data.y, kernel, data.noises)

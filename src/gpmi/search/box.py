@@ -42,7 +42,10 @@ def best_point(
     """
     z = np.concatenate([screen, neighbours(space, known, rng), known])
     score = np.concatenate([screened, objective(z[len(screen) :])])
-    worth = score if barred is None else np.where(barred.holds(z), -np.inf, score)
+    held = np.zeros(len(z), dtype=bool) if barred is None else barred.holds(z)
+    if barred is not None and held.all():
+        held = barred.holds(z, core=True)
+    worth = np.where(held, -np.inf, score) if held.any() else score
     order = np.argsort(-worth, kind="stable")[: 20 * STARTS]
     chosen = far_apart((z - space.lo) / space.span, order, APART, STARTS)
     starts = z[chosen]
@@ -74,9 +77,9 @@ def drawn_point(
     z = np.concatenate([screen, neighbours(space, known, rng)])
     value = draw(z)
     for width in WIDTHS:
-        near = neighbours(space, z[[first_best(value)]], rng, width)
+        near = neighbours(space, z[[first_best(objective.weighed(value, z))]], rng, width)
         z, value = np.concatenate([z, near]), np.append(value, draw(near))
-    return _best_of(objective, space, z, value, visited, barred)
+    return _best_of(objective, space, z, objective.weighed(value, z), visited, barred)
 
 
 def best_mean(

@@ -35,7 +35,7 @@ def best_row(
     old one, which is an upper bound, leaves open whether the row is the best; that needs a score that grows with var.
     """
     posterior, policy = objective.posterior, objective.policy
-    if objective.members:
+    if objective.members or objective.chance is not None:
         score = np.concatenate([objective(rows[part]) for part in chunks(len(rows), posterior.n)])
         number = first_best(score, excluded)
         return objective.found(rows[number], number), None
@@ -68,7 +68,7 @@ def drawn_row(
     if len(numbers) > JOINT:
         total, numbers = len(numbers), np.sort(rng.choice(numbers, JOINT, replace=False))
         events = (Event("reduced search", f"the joint draw was made at {JOINT} random rows of {total}"),)
-    draw = posterior.sample(rows[numbers], normals)[0]
+    draw = objective.weighed(posterior.sample(rows[numbers], normals)[0], rows[numbers])
     number = int(numbers[first_best(draw)])
     return objective.found(rows[number], number, events)
 

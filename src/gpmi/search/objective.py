@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpmi.gp.chance import Chance
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
 from gpmi.policies import Policy, State
@@ -30,13 +31,14 @@ class Objective:
     """A policy's score as a function of the point.
 
     If there are `members`, objectives of the same observations under draws of the prior, it is the mean of their
-    scores.
+    scores. If there is a `chance` of success p, the score is weighed by it (`Policy.weighed`).
     """
 
     posterior: Posterior
     policy: Policy
     state: State
     members: tuple[Objective, ...] = ()
+    chance: Chance | None = None
 
     def index(self, mu: Array, var: Array) -> Array:
         """The score where the posterior has mean mu and variance var."""
@@ -53,11 +55,17 @@ class Objective:
         """The score at z (m, d). O(n^2 m) for each member."""
         if self.members:
             return mean([member(z) for member in self.members])
-        return self.index(*self.posterior(z))
+        return self.weighed(self.index(*self.posterior(z)), z)
+
+    def weighed(self, score: Array, z: Array) -> Array:
+        """The score (m,) at z (m, d) weighed by the chance of success there."""
+        if self.chance is None:
+            return score
+        return self.policy.weighed(score, self.chance.log(z), self.state)[0]
 
     def at(self, tracked: Tracked) -> Array:
         """The score at the points whose moments are kept up to date."""
-        return self(tracked.z) if self.members else self.index(tracked.mu, tracked.var)
+        return self(tracked.z) if self.members else self.weighed(self.index(tracked.mu, tracked.var), tracked.z)
 
     def with_gradient(self, z: Array) -> tuple[Array, Array]:
         """The score at z (m, d) and its gradient by z, (m, d)."""
@@ -67,10 +75,14 @@ class Objective:
         mu, var, pull = self.posterior.with_pullback(z)
         score, by_mu, by_var = self.policy.with_derivatives(mu, var, self.state)
         with np.errstate(over="ignore", invalid="ignore"):  # log EI has derivatives of 1e299 at points that are known
-            return score, pull(by_mu, by_var)
+            if self.chance is None:
+                return score, pull(by_mu, by_var)
+            log_p, slope = self.chance.log_with_gradient(z)
+            value, by_score, by_log_p = self.policy.weighed(score, log_p, self.state)
+            return value, by_score[:, None] * pull(by_mu, by_var) + by_log_p[:, None] * slope
 
     def found(self, row: Array, number: int | None = None, events: tuple[Event, ...] = ()) -> Found:
-        """The moments and the score at the point with coordinates `row`."""
+        """The moments and the score at the point with coordinates `row`; it is not weighed by a chance."""
         mu, var = self.posterior(row[None])
         if self.members:  # the moments of the mixture
             moments = [member.posterior(row[None]) for member in self.members]
@@ -79,7 +91,8 @@ class Objective:
         if self.policy.joint:
             score = float("nan")
         else:
-            score = float((self(row[None]) if self.members else self.index(mu, var))[0])
+            plain = [member.index(*member.posterior(row[None])) for member in self.members]
+            score = float((mean(plain) if self.members else self.index(mu, var))[0])
         return Found(row, float(mu[0]), float(var[0]), score, number, events)
 
     def any_member(self, rng: np.random.Generator) -> Objective:

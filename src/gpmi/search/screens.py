@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -86,12 +86,13 @@ class Barriers(NamedTuple):
     at: Array  # (k, d)
     within: Array  # (k, d), half the widths of the boxes
     core: Array  # (k, d), and of the smaller ones
+    unsafe: Callable[[Array], Mask] | None = None  # other points that are to be left alone while there are others
 
     def holds(self, points: Array, *, core: bool = False) -> Mask:
         """Which of the points (m, d) lie in a box. O(m k d)."""
         close = np.abs(points[:, None] - self.at) <= (self.core if core else self.within)
         inside: Mask = np.any(np.all(close, axis=2), axis=1)
-        return inside
+        return inside if self.unsafe is None or core else inside | self.unsafe(points)
 
 
 class Design:

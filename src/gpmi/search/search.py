@@ -40,12 +40,12 @@ class Search:
     def best(
         self,
         objective: Objective,
-        told: Posterior,  # given the values told; the objective's posterior extends it by failed and pending points
+        told: Posterior,  # given the values told; the objective's posterior extends it by pending points
         anchor: Posterior,  # given the values that the prior was learned from; `told` extends it
         taken: Mapping[int, Array],  # the trials whose points may not be asked again: number -> coordinates
         rng: np.random.Generator,
         normals: np.random.Generator,  # for draws of f
-        barred: Barriers | None = None,  # where nothing may be asked, if the space is not searched row by row
+        barred: Barriers | None = None,  # where nothing may be asked; on a finite set its unsafe points alone count
     ) -> Found:
         """The best point under the objective. Exact on a finite set, where a tie goes to the lowest row.
 
@@ -54,7 +54,7 @@ class Search:
         self._start_from(anchor)
         if self._space.rows is None:
             return self._best_point(objective, told, taken, rng, normals, barred)
-        return self._best_row(objective, told, taken, rng, normals)
+        return self._best_row(objective, told, taken, rng, normals, barred)
 
     def moments(self, told: Posterior, anchor: Posterior) -> tuple[Array, Array] | None:
         """mu and var of `told` at all candidates, (m,) each; None if there are too many to keep them.
@@ -105,10 +105,14 @@ class Search:
         taken: Mapping[int, Array],
         rng: np.random.Generator,
         normals: np.random.Generator,
+        barred: Barriers | None,
     ) -> Found:
         rows, posterior, policy = self._space.rows, objective.posterior, objective.policy
         assert rows is not None and self._anchor is not None
         excluded = self._excluded(rows, taken)
+        if barred is not None and barred.unsafe is not None:
+            safe = barred.unsafe(rows) if excluded is None else excluded | barred.unsafe(rows)
+            excluded = excluded if safe.all() else safe
         if policy.joint:
             return drawn_row(objective, rows, excluded, rng, normals)
         tracked = None
@@ -117,7 +121,9 @@ class Search:
         if not Tracked.fits(posterior.n, len(rows)):
             self._tracked = self._extended = None
         elif posterior.nugget == 0.0 and not (
-            objective.members or (policy.grows_with_var and (prior_is_new or self._lazy_is_cheaper(told)))
+            objective.members
+            or objective.chance is not None
+            or (policy.grows_with_var and (prior_is_new or self._lazy_is_cheaper(told)))
         ):
             tracked = self._follow(rows, told, posterior)
         if posterior.nugget != self._nugget:  # with more noise variances are larger: old ones bound them no longer
@@ -153,7 +159,7 @@ class Search:
         if posterior is told:
             self._extended = self._tracked
             return self._tracked
-        extended = self._extended  # by the failed and pending trials of the last query
+        extended = self._extended  # by the pending trials of the last query
         if extended is None or extended.z is not z or not extended.extends_to(posterior):
             extended = self._tracked
         self._extended = extended.follow(posterior, at_once=at_once)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpmi.gp.posterior import Posterior
 from gpmi.prior.warp import IDENTITY, Warp
-from gpmi.run import Result
+from gpmi.result import Result
 from gpmi.show.axes import Axis, axes_of
 from gpmi.show.source import Function, band, centre, model_of, told, values_of
 from gpmi.show.style import BLACK, BLUE, LIGHT, star

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpmi import checks
-from gpmi.run import Result, maximize
+from gpmi.result import Result
+from gpmi.run import maximize
 from gpmi.show import plots
 from gpmi.tasks import HIMMELBLAU
 from gpmi.tasks.shallow_water import require_anuga

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpmi.run import Result
+from gpmi.result import Result
 from gpmi.show.axes import CURVE, Axis, axes_of
 from gpmi.show.source import Function, band, centre, model_of, told, values_of
 from gpmi.show.style import BLACK, BLUE, GREY, LIGHT, VERMILION, colour_bar, star

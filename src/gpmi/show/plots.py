@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpmi.gp.posterior import Posterior
 from gpmi.optimizer import Optimizer
-from gpmi.run import Result
+from gpmi.result import Result
 from gpmi.show.axes import Axis, axes_of, contains_slices
 from gpmi.show.curves import draw_curve, draw_observations, draw_slices
 from gpmi.show.maps import draw_maps

@@ -11,7 +11,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import moments_in_chunks
 from gpmi.optimizer import Optimizer
 from gpmi.prior.warp import Warp
-from gpmi.run import Result
+from gpmi.result import Result
 from gpmi.space import Space
 from gpmi.trials import Trial
 from gpmi.types import Array

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpmi.ledger.account import Ledger
-from gpmi.run import Result
+from gpmi.result import Result
 from gpmi.show.source import told
 from gpmi.show.style import BLUE, GREY, LIGHT
 from gpmi.trials import Trial

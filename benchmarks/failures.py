@@ -1,0 +1,215 @@
+"""Runs in which 40 % of the box crashes: how many queries fail, how good the best point is, and what is recommended.
+
+    python benchmarks/failures.py [--seeds 20] [--first 0] [--tuning] [--tools gpmi]
+
+Three problems (`PROBLEMS`), gpmi and Optuna's TPE, whose failed trials are pruned; gpmi also on the same functions
+without failures. `TUNING` are other problems: whatever was tuned was tuned on them, with other seeds. Optuna is needed
+for the comparison alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from problems import hartmann3, hartmann6, levy, styblinski_tang
+
+import gpmi
+from gpmi.tasks.functions import branin
+
+T, FIRST, SHARE = 60, 20, 0.4
+TOOLS = ("gpmi", "gpmi, no failures", "Optuna TPE")
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "failures.md"
+
+
+@dataclass(frozen=True)
+class Crashing:
+    """f on a box, which crashes where `danger` is above its quantile 1 - SHARE; both are functions of u in [0, 1]^d."""
+
+    name: str
+    dim: int
+    f: Callable[[Any], float]
+    danger: Callable[[Any], Any]  # (m, d) -> (m,)
+    maximum: float  # of f where it does not crash, and of f on the whole box
+    best: Any = None  # where that is, if the edge of the region goes through it
+
+    def limit(self) -> float:
+        """The level of danger at which it crashes: that of the maximiser, or the quantile over the box."""
+        if self.best is not None:
+            return float(self.danger(np.asarray(self.best)[None])[0]) + 1e-9
+        rng = np.random.default_rng(0)
+        return float(np.quantile(self.danger(rng.random((200_000, self.dim))), 1.0 - SHARE))
+
+    def share(self) -> float:
+        """How much of the box crashes."""
+        u = np.random.default_rng(1).random((200_000, self.dim))
+        return float(np.mean(self.danger(u) > self.limit()))
+
+
+def _branin(u: Any) -> float:
+    return float(branin(np.array([15.0 * u[0] - 5.0, 15.0 * u[1]])))
+
+
+def _ball(centre: list[float]) -> Callable[[Any], Any]:
+    return lambda u: -((u - np.array(centre)) ** 2).sum(axis=1)
+
+
+def _slope(*weights: float) -> Callable[[Any], Any]:
+    return lambda u: u @ np.array(weights)
+
+
+H3 = (0.11458887, 0.55564884, 0.85254694)  # where Hartmann-3 is largest
+ST = (-2.903534 + 5.0) / 10.0  # where Styblinski-Tang is largest
+PROBLEMS = (
+    # One of the three maximisers of Branin lies in the ball; that of Hartmann-6 is far from the edge.
+    Crashing("Branin", 2, _branin, _ball([0.85, 0.45]), -0.39788736),
+    Crashing("Hartmann-6", 6, hartmann6, _slope(1.0, 1.0, 0.0, 1.0, 0.5, 0.0), 3.32236801),
+    # The edge of the region goes through the maximiser of Hartmann-3.
+    Crashing("Hartmann-3, edge", 3, hartmann3, _slope(1.0, 1.0, 1.33), 3.86278215, H3),
+)
+TUNING = (
+    Crashing("Levy-2", 2, lambda u: levy(12.0 * u - 5.0), _ball([0.2, 0.8]), 0.0),
+    Crashing("Styblinski-Tang-4", 4, lambda u: styblinski_tang(10.0 * u - 5.0), _slope(1.0, 0.5, 1.0, 0.0), 156.664663),
+    Crashing(
+        "Styblinski-Tang-3, edge", 3, lambda u: styblinski_tang(10.0 * u - 5.0), _slope(-1.0, 0.88, 0.0), 117.498497,
+        (ST, ST, ST),
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    problem: str
+    tool: str
+    seed: int
+    gap: float  # of the best value
+    late: float  # share of the queries after the first FIRST that failed
+    failed: int
+    infeasible: int | None  # whether the recommended point crashes; None where nothing crashes or is recommended
+    seconds: float
+
+
+def run(problem: Crashing, tool: str, seed: int) -> Run:
+    """One run of T queries."""
+    limit = problem.limit()
+    crashes: list[bool] = []
+    values: list[float] = []
+
+    def evaluate(u: Any) -> float | None:
+        crash = tool != "gpmi, no failures" and bool(problem.danger(np.asarray(u)[None])[0] > limit)
+        crashes.append(crash)
+        if crash:
+            return None
+        values.append(problem.f(np.asarray(u)))
+        return values[-1]
+
+    begin = time.perf_counter()
+    recommended = _optuna(problem, seed, evaluate) if tool == "Optuna TPE" else _gpmi(problem, seed, evaluate)
+    bad = None if tool != "gpmi" else int(problem.danger(recommended[None])[0] > limit)
+    late = float(np.mean(crashes[FIRST:]))
+    gap = problem.maximum - max(values, default=-np.inf)
+    return Run(problem.name, tool, seed, gap, late, sum(crashes), bad, time.perf_counter() - begin)
+
+
+def _gpmi(problem: Crashing, seed: int, evaluate: Callable[[Any], float | None]) -> Any:
+    opt = gpmi.Optimizer([(0.0, 1.0)] * problem.dim, budget=T, seed=seed)
+    for _ in range(T):
+        x = opt.ask()
+        y = evaluate(x)
+        opt.fail(x, why="crash") if y is None else opt.tell(x, y)
+    return opt.recommend()
+
+
+def _optuna(problem: Crashing, seed: int, evaluate: Callable[[Any], float | None]) -> None:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+    def objective(trial: Any) -> float:
+        y = evaluate(np.array([trial.suggest_float(f"x{j}", 0.0, 1.0) for j in range(problem.dim)]))
+        if y is None:
+            raise optuna.TrialPruned
+        return y
+
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
+    study.optimize(objective, n_trials=T)
+
+
+def table(runs: list[Run]) -> str:
+    """Medians by problem and tool."""
+    lines = [
+        "| problem | tool | runs | median gap | quartiles | failed after the first 20 | failed in all | "
+        "recommended crashes |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for problem, tool in dict.fromkeys((run.problem, run.tool) for run in runs):
+        some = [run for run in runs if (run.problem, run.tool) == (problem, tool)]
+        low, middle, high = np.quantile([run.gap for run in some], [0.25, 0.5, 0.75])
+        late, failed = np.mean([run.late for run in some]), np.mean([run.failed for run in some])
+        bad = [run.infeasible for run in some if run.infeasible is not None]
+        lines.append(
+            f"| {problem} | {tool} | {len(some)} | {middle:.3g} | {low:.3g} to {high:.3g} | {late:.1%} | "
+            f"{failed:.1f} | {f'{sum(bad)} of {len(bad)}' if bad else '-'} |"
+        )
+    return "\n".join(lines)
+
+
+def page(runs: list[Run]) -> str:
+    """The page about these runs."""
+    return f"""# Runs in which 40 % of the box crashes
+
+`python benchmarks/failures.py` makes the runs of [failures.csv](failures.csv) and this page: {T} queries, {FIRST} of which are the time to learn, seeds 0 to {max(run.seed for run in runs)}, exact values. In "Hartmann-3, edge" the edge of what works goes through the maximiser. gpmi is told of each crash with `fail`, Optuna's TPE prunes the trial. "No failures" is gpmi on the same function with nothing crashing. The gap is that of the best value told. What was tuned was tuned on other problems and seeds (`--tuning`).
+
+{table(runs)}
+
+{platform.processor() or platform.machine()}, {time.strftime("%Y-%m-%d")}.
+"""  # noqa: E501
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--tuning", action="store_true", help="other problems; nothing is written")
+    parser.add_argument("--tools", nargs="+", default=list(TOOLS), choices=TOOLS, help="the others stay as they were")
+    arguments = parser.parse_args()
+    runs = []
+    for problem in TUNING if arguments.tuning else PROBLEMS:
+        print(f"{problem.name}: {problem.share():.1%} of the box crashes", flush=True)
+        for tool in arguments.tools:
+            seeds = range(arguments.first, arguments.first + arguments.seeds)
+            runs += [run(problem, tool, seed) for seed in seeds]
+            print(table(runs[-arguments.seeds :]).splitlines()[-1], flush=True)
+    if arguments.tuning:
+        return
+    runs += [run for run in read() if run.tool not in arguments.tools]
+    names = [problem.name for problem in PROBLEMS]
+    runs.sort(key=lambda run: (names.index(run.problem), TOOLS.index(run.tool), run.seed))
+    with PAGE.with_suffix(".csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(Run.__dataclass_fields__)
+        writer.writerows(["" if value is None else value for value in run.__dict__.values()] for run in runs)
+    PAGE.write_text(page(runs))
+
+
+def read() -> list[Run]:
+    """The runs that were made before."""
+    if not PAGE.with_suffix(".csv").exists():
+        return []
+    with PAGE.with_suffix(".csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    kinds: dict[str, Callable[[str], Any]] = {"seed": int, "failed": int, "infeasible": lambda text: int(text or 0)}
+    kinds |= {"gap": float, "late": float, "seconds": float}
+    made = [Run(**{name: kinds.get(name, str)(text) for name, text in row.items()}) for row in rows]
+    return [run if run.tool == "gpmi" else replace(run, infeasible=None) for run in made]
+
+
+if __name__ == "__main__":
+    main()
