@@ -34,7 +34,7 @@ import gpmi
 
 ROOT = Path(__file__).parents[1]
 REPORT = ROOT / "docs" / "benchmarks" / "crash.md"
-RESULTS = ROOT / "benchmarks" / "results" / "crash.json"
+RESULTS = ROOT / "docs" / "benchmarks" / "crash.json"
 SPACE = [(0.0, 1.0), (0.0, 1.0)]
 KILLS = {"sqlite": 200, "postgres": 50, "server": 20}
 KILLS_OF_A_STUDY = 20
@@ -389,7 +389,6 @@ def main() -> int:
             continue
         print(json.dumps(new, indent=1), file=sys.stderr)
         found |= new
-        RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         REPORT.write_text(page(found), encoding="utf-8")
     return int(any(part.get("wrong") for part in found.values()))
