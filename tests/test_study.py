@@ -327,6 +327,9 @@ def test_what_was_known_before_is_told_once(path: Path) -> None:
     for budget in (3, 5):
         result = gpmi.minimize(lambda x: -f(x), BOX, budget=budget, seed=0, study=path, earlier=earlier)
     assert len(result.trials) == 7 and [t.y for t in result.trials[:2]] == [0.5, 0.6]
+    with gpmi.study(path) as study:
+        again = study.optimizer.tell_all([([0.3, 0.3], 0.5), ([0.2, 0.2], 0.6, 0.01)])
+        assert [trial.number for trial in again] == [7, 1] and study.events == ()
     plain = gpmi.minimize(lambda x: -f(x), BOX, budget=3, seed=0, earlier=earlier)
     assert [tuple(t.x) for t in plain.trials] == [tuple(t.x) for t in result.trials[:5]]
 
@@ -396,6 +399,10 @@ def test_a_space_that_is_exhausted_ends_the_run(path: Path) -> None:
     rows = np.arange(4.0)[:, None]
     result = gpmi.maximize(lambda x: float(x[0]), rows, budget=9, repeats=False, seed=0, study=path)
     assert result.reason == "space exhausted" and len(result.trials) == 4
+    with gpmi.study(path, "few", space=rows, repeats=False, seed=0) as study:
+        assert len(study.ask(9)) == 4
+        with pytest.raises(gpmi.SpaceExhausted):
+            study.ask()
 
 
 # Opening

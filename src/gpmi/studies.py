@@ -19,7 +19,7 @@ from gpmi.run import OnFailure, drive
 from gpmi.stopping import Rule
 from gpmi.text import Line
 from gpmi.trials import Trial
-from gpmi.types import Point
+from gpmi.types import Event, Point
 
 
 class Study(Record, Shown):
@@ -55,6 +55,11 @@ class Study(Record, Shown):
     def budget(self) -> int | None:
         """How many evaluations there will be in all."""
         return self.refresh().budget
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the library did in this process that was not asked for, as `Optimizer.events`."""
+        return self.refresh().events
 
     @property
     def seed(self) -> int:

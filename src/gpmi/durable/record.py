@@ -6,6 +6,7 @@ the transaction, so it is a function of the seed and of all entries before its o
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import time
@@ -18,6 +19,7 @@ from gpmi import checks
 from gpmi.checks import checked_noise, checked_value
 from gpmi.durable import words
 from gpmi.durable.database import Database
+from gpmi.durable.description import text_of
 from gpmi.durable.errors import StudyError
 from gpmi.durable.events import Kind
 from gpmi.durable.heartbeat import Heartbeat
@@ -28,6 +30,7 @@ from gpmi.durable.transaction import NEVER, Lease, Transaction
 from gpmi.durable.worker import is_gone
 from gpmi.interrupts import uninterrupted
 from gpmi.outcomes import checked_why
+from gpmi.space import SpaceExhausted
 from gpmi.trials import Trial, names_a_trial
 from gpmi.types import Point
 
@@ -67,7 +70,7 @@ class Record(Journal):
     @overload
     def ask(self, n: int, *, lease: float | None = None) -> list[Trial]: ...
     def ask(self, n: int | None = None, *, lease: float | None = None) -> Trial | list[Trial]:
-        """The next trial to evaluate, or n of them; x is its point, and it goes by its number from now on.
+        """The next trial to evaluate, or n of them, or fewer where the space has no more; x is the point of a trial.
 
         A trial whose worker has died, or whose lease has ended, comes first. The lease lasts `lease` seconds by the
         clock of the database, that of the study by default, and is renewed while this process lives and the study is
@@ -76,8 +79,15 @@ class Record(Journal):
         """
         count = 1 if n is None else checks.whole("n", n, 1)
         seconds = self._lease if lease is None else checked_lease(lease)
-        trials = [self.turn(None, seconds) for _ in range(count)]
-        asked = [trial for trial in trials if isinstance(trial, Trial)]
+        asked: list[Trial] = []
+        try:
+            for _ in range(count):
+                trial = self.turn(None, seconds)
+                assert isinstance(trial, Trial)  # there is no budget
+                asked.append(trial)
+        except SpaceExhausted:
+            if not asked:
+                raise
         return asked[0] if n is None else asked
 
     def turn(self, budget: int | None, lease: float | None = None) -> Trial | bool:
@@ -273,10 +283,11 @@ class Record(Journal):
         """Tell what is known already: (x, y, noise_var, repeats, ...), each once, however often the list is given."""
         told = []
         for i, (x, y, noise_var, repeats, *limits) in enumerate(observations):
-            said = {"y": y, "noise_var": noise_var, "repeats": repeats}
+            said: dict[str, Any] = {"y": y, "noise_var": noise_var, "repeats": repeats}
             said |= {"constraints": list(limits[0])} if limits and limits[0] else {}
-            point = words.written(self.optimizer.space, x)
-            told.append(self._deliver({**said, "kind": "told", "x": point, "token": f"earlier:{i}"}))
+            said["x"] = words.written(self.optimizer.space, x)
+            mark = hashlib.sha256(text_of([i, said]).encode()).hexdigest()[:32]
+            told.append(self._deliver({**said, "kind": "told", "token": f"earlier:{mark}"}))
         return told
 
     def _let_go(self, number: int) -> None:

@@ -24,7 +24,7 @@ class Spool:
 
     def __init__(self, database: str, study: str, file: Path | None) -> None:
         self._key = hashlib.sha256(text_of([database, study]).encode()).hexdigest()[:12]
-        near = Path.cwd() / "gpmi.spool" if file is None else file.with_name(file.name + ".spool")
+        near = Path.cwd() / "gpmi-spool" if file is None else file.with_name(file.name + ".spool")
         user = os.getuid() if hasattr(os, "getuid") else 0
         self._folders = (near, Path(tempfile.gettempdir()) / f"gpmi-{user}.spool")
 
