@@ -97,6 +97,21 @@ def acknowledged(kept: Path) -> dict[int, float]:
     return {int(number): float.fromhex(y) for number, y in (line.split() for line in lines)}
 
 
+def wait_for(rng: random.Random, kept: Path, most: int) -> None:
+    """Until a random moment of a writer's work: some values after it began, and a random part of the next step.
+
+    Counted in values, not in seconds, so that the moments are spread over the work however busy the machine is.
+    """
+    before, more = len(acknowledged(kept)), rng.randrange(most + 1)
+    begin = time.monotonic()
+    step = 0.1  # seconds, before a value has come; that of opening and asking first
+    while (found := len(acknowledged(kept)) - before) < more and time.monotonic() < begin + 120.0:
+        time.sleep(0.002)
+        if found:
+            step = (time.monotonic() - begin) / found
+    time.sleep(rng.uniform(0.0, 1.5) * step)
+
+
 def judged(address: str, name: str, known: dict[int, float]) -> list[str]:
     """What is wrong with a study after everything."""
     wrong = []
@@ -119,14 +134,14 @@ def judged(address: str, name: str, known: dict[int, float]) -> list[str]:
 
 
 def killed(address: str, folder: Path, kills: int, seed: int, tag: str = "killed") -> dict[str, Any]:
-    """Kill a writer so many times, at moments spread over its first part of a second."""
+    """Kill a writer so many times, at moments spread over its first values."""
     rng, wrong, values, last = random.Random(seed), list[str](), 0, 0.0
     for first in range(0, kills, KILLS_OF_A_STUDY):
         name, kept = f"{tag}-{first}", folder / f"{tag}-{first}.txt"
         gpmi.study(address, name, space=SPACE, seed=seed + first).close()
         for _ in range(min(KILLS_OF_A_STUDY, kills - first)):
             process = forked(lambda name=name, kept=kept: writer(address, name, kept))
-            time.sleep(rng.uniform(0.0, 0.6))
+            wait_for(rng, kept, 5)
             os.kill(process, signal.SIGKILL)
             if ended(process) != -signal.SIGKILL:
                 wrong.append(f"{name}: the writer ended by itself")
@@ -192,7 +207,7 @@ def servers_killed(folder: Path, kills: int, seed: int, trials: int = 12) -> dic
             address, name, kept = made.get_uri(), f"server-{kill}", folder / f"server-{kill}.txt"
             gpmi.study(address, name, space=SPACE, seed=seed + kill).close()
             process = forked(lambda a=address, n=name, k=kept: writer(a, n, k, trials))
-            time.sleep(rng.uniform(0.0, 0.5))
+            wait_for(rng, kept, trials - 2)
             own = struck(made)
             time.sleep(rng.uniform(0.0, 1.0))
             restart(made, own)
