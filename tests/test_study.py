@@ -731,3 +731,62 @@ def test_threads_share_a_study(path: Path) -> None:
             thread.join()
         assert sorted(t.number for t in study.trials) == list(range(12))
         assert all(t.status == "told" for t in study.trials) and study.verify().agrees
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_history_replays_and_verifies(path: Path, seed: int) -> None:
+    """Two openings of one study say what they like; a third one, later, has the same trials and asks the same."""
+    rng = np.random.default_rng(seed)
+    goal: Any = "min" if seed % 2 else "max"
+    studies = [
+        gpmi.study(path, space=MIXED, seed=seed, goal=goal, aim="earn" if seed > 1 else "find") for _ in range(2)
+    ]
+    given: list[gpmi.Trial] = []
+    for _ in range(40):
+        study, trial = studies[rng.integers(2)], given[rng.integers(len(given))] if given else None
+        word = rng.choice(
+            ["ask", "ask", "tell", "tell", "tell", "fail", "forget", "correct", "retract", "reject", "point"]
+        )
+        try:
+            if word == "ask" or trial is None:
+                given.append(study.ask())
+            elif word == "tell":
+                study.tell(trial, rng.normal(), noise_var=float(rng.choice([0.0, 0.1])))
+            elif word == "correct":
+                study.correct(trial, rng.normal(), repeats=2)
+            elif word == "point":
+                study.tell(trial.x, rng.normal())
+            else:
+                getattr(study, word)(trial)
+        except ValueError as error:
+            assert "trial" in str(error)  # the word does not fit the trial; nothing was written
+    shown = [repr(trial) for trial in studies[0].trials]
+    assert shown == [repr(trial) for trial in studies[1].trials]
+    for study in studies:
+        study.close()
+    with gpmi.study(path) as later:
+        assert [repr(trial) for trial in later.trials] == shown
+        later.ask()
+        report = later.verify()
+        assert report.agrees and report.suggestions > 5, report
+
+
+def test_descriptions_of_all_kinds_of_parameters_come_back(path: Path) -> None:
+    from scipy.optimize import LinearConstraint
+
+    space = {
+        "o": gpmi.Choice([16, 32, 64], ordered=True),
+        "r": range(2, 9),
+        "c": 5,
+        "i": gpmi.Int(1, 1000, log=True, step=1),
+        "x": (0.0, 1.0),
+    }
+    start = [{"o": 32, "r": 3, "c": 5, "i": 10, "x": 0.25}]
+    rule = LinearConstraint(np.array([[0.0, 0.0, 0.0, 0.0, 1.0]]), -np.inf, 0.75)
+    with gpmi.study(path, space=space, x0=start, constraints=[rule, gpmi.Forbidden(o=16, r=[2, 3])], seed=0) as study:
+        assert study.ask().x == start[0]
+        study.tell(0, 1.0)
+        for _ in range(5):
+            study.tell(trial := study.ask(), float(trial.x["x"]))
+    with gpmi.study(path, space=space, x0=start[0], constraints=[rule, gpmi.Forbidden(o=16, r=[2, 3])]) as study:
+        assert study.verify().agrees and all(trial.x["x"] <= 0.75 for trial in study.trials)

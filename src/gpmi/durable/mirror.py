@@ -144,8 +144,9 @@ class Mirror(Optimizer):
 
     def play_forgotten(self, said: dict[str, Any], entry: Entry) -> None:
         number = said["number"]
-        self.forgotten[number] = self._log[number].x
+        x = self.point_of(number)
         super().forget(number)
+        self.forgotten[number] = x
 
     def play_corrected(self, said: dict[str, Any], entry: Entry) -> None:
         given = {name: said[name] for name in ("noise_var", "repeats", "constraints") if said.get(name) is not None}
