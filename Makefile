@@ -5,7 +5,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-constraints bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,8 +79,18 @@ bench-guard: .venv/.dev  ## measure what the guard of aim="earn" does and costs 
 bench-tables: .venv-bench/.ready  ## measure the better rows left on sixteen real tables, next to the peers (hours; goes on where it stopped)
 	.venv-bench/bin/python benchmarks/tables.py
 
+bench-batches: .venv-bench/.ready  ## compare batches with one point at a time and with BoTorch (an hour; goes on where it stopped)
+	.venv-bench/bin/python benchmarks/batches.py
+	.venv-bench/bin/python benchmarks/batches.py --peers
+
+bench-contexts: .venv/.dev  ## measure what a given context is worth (five minutes)
+	.venv/bin/python benchmarks/contexts.py
+
 bench-constraints: .venv-bench/.ready  ## compare constraints and conditions with the peers (half an hour; goes on where it stopped)
 	.venv-bench/bin/python benchmarks/constraints.py
+
+bench-failures: .venv-bench/.ready  ## runs in which 40 % of the box crashes, next to Optuna (an hour)
+	.venv-bench/bin/python benchmarks/failures.py
 
 bench-paper: .venv/.dev  ## measure what a run of the paper costs, next to scikit-learn
 	.venv/bin/python benchmarks/paper_cost.py

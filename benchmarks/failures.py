@@ -178,7 +178,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--tuning", action="store_true", help="other problems; nothing is written")
-    parser.add_argument("--tools", nargs="+", default=list(TOOLS), choices=TOOLS, help="the others stay as they were")
+    parser.add_argument(
+        "--tools", nargs="+", default=list(TOOLS), choices=TOOLS, help="the others stay as they were, as do other seeds"
+    )
     arguments = parser.parse_args()
     runs = []
     for problem in TUNING if arguments.tuning else PROBLEMS:
@@ -189,7 +191,8 @@ def main() -> None:
             print(table(runs[-arguments.seeds :]).splitlines()[-1], flush=True)
     if arguments.tuning:
         return
-    runs += [run for run in read() if run.tool not in arguments.tools]
+    made = {(run.problem, run.tool, run.seed) for run in runs}
+    runs += [run for run in read() if (run.problem, run.tool, run.seed) not in made]
     names = [problem.name for problem in PROBLEMS]
     runs.sort(key=lambda run: (names.index(run.problem), TOOLS.index(run.tool), run.seed))
     with PAGE.with_suffix(".csv").open("w", newline="") as file:

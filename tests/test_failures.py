@@ -16,6 +16,7 @@ import gpmi
 from gpmi import EI, GPMI, GPUCB, Explore, LogEI, Optimizer, Thompson, kernels, maximize, minimize
 from gpmi.outcomes import Outcomes
 from gpmi.policies import State
+from gpmi.stopping import Stagnation
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 ROWS = np.random.default_rng(0).random((60, 2))
@@ -173,6 +174,14 @@ def test_the_best_point_respects_the_constraints() -> None:
     assert f"{opt.ledger.infeasible} infeasible" in repr(opt.ledger)
 
 
+def test_a_value_that_breaks_a_constraint_is_no_progress() -> None:
+    opt = Optimizer(BOX, seed=0)
+    for i, y in enumerate([0.0, 1.0, 5.0, 0.5, 6.0]):  # the third and the last one break the constraint
+        opt.tell([0.1 * i, 0.5], y, constraints=[1.0 if y > 2.0 else -1.0])
+    assert Stagnation(4).stop(opt, 0.0) is None
+    assert Stagnation(3).stop(opt, 0.0) is not None
+
+
 def test_no_feasible_point_is_said() -> None:
     opt = Optimizer(BOX, seed=0)
     for _ in range(6):
@@ -308,6 +317,12 @@ def test_a_time_out_is_raised_by_default() -> None:
         maximize(_bad, BOX, budget=3, seed=0, timeout=20.0)
     with pytest.raises(TypeError, match="f returned 'text'"):
         maximize(lambda x: "text", BOX, budget=3, seed=0, timeout=20.0)  # type: ignore[arg-type,return-value]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the functions of a test cannot be pickled")
+@pytest.mark.parametrize("timeout", [1e7, 1e300])
+def test_a_long_time_is_no_trouble(timeout: float) -> None:
+    assert maximize(hill, BOX, budget=1, seed=0, timeout=timeout).y is not None
 
 
 def _bad(x: Any) -> float:

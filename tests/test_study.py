@@ -163,6 +163,8 @@ def test_a_late_value_is_an_observation_and_not_an_error(path: Path) -> None:
         assert [t.y for t in other.trials] == [1.0, 2.0]
         assert np.array_equal(other.trials[0].x, other.trials[1].x)
         trial = slow.ask()
+        slow._heartbeat.stop()
+        time.sleep(0.1)
         changed(path, "UPDATE gpmi_leases SET until = 1.0")
         other.tell(other.ask(), 3.0)
         assert slow.fail(trial).y == 3.0  # noted, and without effect
@@ -393,6 +395,32 @@ def test_failures_and_measured_constraints_are_kept_and_replay(path: Path) -> No
     with gpmi.study(path, "measured") as study:
         assert study.trials[0].constraints == (-1.0,) and study.trials[1].constraints != ()
         assert study.verify().agrees
+
+
+def test_given_coordinates_are_kept_and_replay(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        for i in range(9):
+            trial = study.ask(fixed={0: 0.25} if i % 2 else None)
+            study.tell(trial, f(trial.x))
+        left = study.ask(fixed={0: 0.5})
+        assert left.x[0] == 0.5
+    with gpmi.study(path) as study:
+        assert study.trials[-1].fixed == {0: 0.5} and study.recommend(fixed={0: 0.125})[0] == 0.125
+        assert study.ask().number == 10 and study.ask(fixed={0: 0.5}).number == 9
+        assert study.verify().agrees
+    with gpmi.study(path, "named", space=MIXED, seed=0) as study:
+        assert study.ask(fixed={"act": True, "x": 0.5}).x["act"] is True
+        assert study.optimizer.ask(fixed={"layers": 3})["layers"] == 3
+    with gpmi.study(path, "named") as study:
+        assert study.trials[0].fixed == {"act": True, "x": 0.5} and study.verify().agrees
+
+
+def test_a_loop_does_not_wait_for_what_a_person_evaluates(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        study.ask(lease=math.inf)
+        assert len(study.optimize(f, budget=4).trials) == 3
+        study.tell(0, 1.0)
+        assert len(study.optimize(f).trials) == 4
 
 
 def test_a_space_that_is_exhausted_ends_the_run(path: Path) -> None:
@@ -790,3 +818,29 @@ def test_descriptions_of_all_kinds_of_parameters_come_back(path: Path) -> None:
             study.tell(trial := study.ask(), float(trial.x["x"]))
     with gpmi.study(path, space=space, x0=start[0], constraints=[rule, gpmi.Forbidden(o=16, r=[2, 3])]) as study:
         assert study.verify().agrees and all(trial.x["x"] <= 0.75 for trial in study.trials)
+
+
+def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path: Path) -> None:
+    from threading import Thread
+
+    from gpmi.durable.gate import queued
+
+    came: list[int] = []
+
+    def waits(number: int) -> None:
+        with queued(tmp_path / "queue", 20.0):
+            came.append(number)
+
+    with queued(tmp_path / "queue", 20.0):
+        threads = []
+        for number in range(5):
+            threads.append(Thread(target=waits, args=(number,)))
+            threads[-1].start()
+            time.sleep(0.05)
+        with queued(tmp_path / "queue", 0.01):  # it has waited long enough
+            assert came == []
+    for thread in threads:
+        thread.join()
+    assert came == [0, 1, 2, 3, 4]
+    with queued(tmp_path / "queue", 20.0), queued(tmp_path / "no" / "queue", 20.0), queued(None, 20.0):
+        pass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+import time
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -74,7 +75,7 @@ def in_process(f: Callable[[Any], Any], timeout: float, x: Any) -> Any:
         process.start()
     sender.close()
     try:
-        if not receiver.poll(timeout):
+        if not _answered(receiver, timeout):
             raise TimedOut(f"time-out: f took longer than {timeout:g} s")
         try:
             kind, text = json.loads(receiver.recv_bytes())
@@ -89,6 +90,15 @@ def in_process(f: Callable[[Any], Any], timeout: float, x: Any) -> Any:
     if kind == "other":
         raise TypeError(f"f returned {text}; it must return one finite number")
     raise RaisedInProcess(text)
+
+
+def _answered(receiver: Any, timeout: float) -> bool:
+    """Whether something comes within `timeout` seconds. A system can wait for 24 days at a time, hence the hours."""
+    end = time.monotonic() + timeout
+    while not receiver.poll(min(3600.0, max(0.0, end - time.monotonic()))):
+        if time.monotonic() >= end:
+            return False
+    return True
 
 
 def _report(f: Callable[[Any], Any], x: Any, sender: Any) -> None:

@@ -32,13 +32,13 @@ class Feasibility:
     def __init__(self, span: Array, groups: tuple[int, ...], seed: int) -> None:
         self._span, self._groups, self._seed = span, groups, seed
         self._classes: dict[int, Classes] = {}
-        self._priors: list[Priors] = []
+        self._priors: dict[int, Priors] = {}  # by the number of the constraint
         self._last: tuple[int, Chance] | None = None  # the number of outcomes, and what followed from them
 
     def anew(self) -> Feasibility:
         """The same, with nothing learned: for other outcomes."""
         fresh = copy(self)
-        fresh._classes, fresh._priors, fresh._last = {}, [], None
+        fresh._classes, fresh._priors, fresh._last = {}, {}, None
         return fresh
 
     def chance(self, outcomes: Outcomes, given: int = 0) -> Chance:
@@ -46,11 +46,11 @@ class Feasibility:
 
         `given` values were told before the first point was asked, if they are many: see `Priors`.
         """
-        n = len(outcomes.x)
-        if self._last is None or self._last[0] != n:
+        n, last = len(outcomes.x), self._last  # threads may read ledgers of the same run
+        if last is None or last[0] != n:
             conditions, events = self._failures(outcomes)
-            self._last = n, Chance((*conditions, *self._limits(outcomes, given)), events)
-        return self._last[1]
+            self._last = last = n, Chance((*conditions, *self._limits(outcomes, given)), events)
+        return last[1]
 
     def _failures(self, outcomes: Outcomes) -> tuple[list[Condition], tuple[Event, ...]]:
         """That an evaluation does not fail; nothing if none has failed."""
@@ -74,13 +74,13 @@ class Feasibility:
     def _limits(self, outcomes: Outcomes, given: int) -> list[Condition]:
         """That each of the constraints is at most 0."""
         x, constraints = outcomes.told, outcomes.constraints
-        while len(self._priors) < constraints.shape[1]:
-            seed = self._seed + 1 + len(self._priors)  # only draws of the prior would need it
-            self._priors.append(Priors(None, None, "map", span=self._span, groups=self._groups, seed=seed))
         conditions = []
-        for priors, values in zip(self._priors, constraints.T, strict=True):
+        for i, values in enumerate(constraints.T):
             if len(values) == 0:
                 continue
+            seed = self._seed + 1 + i  # only draws of the prior would need it
+            fresh = Priors(None, None, "map", span=self._span, groups=self._groups, seed=seed)
+            priors = self._priors.setdefault(i, fresh)
             observed = Observations.of(x, np.ascontiguousarray(values))
             prior = priors(priors.point(len(values)), observed, given=given)
             posterior = prior.posterior().condition_merged(x, prior.warp(observed.y))

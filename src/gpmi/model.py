@@ -40,7 +40,7 @@ LOOSE, LOOSE_SHARE = 16, 0.25
 # run whose best point lies at the edge of where nothing works goes on failing: a point beyond the edge with p = 0.03
 # promises more than what is left inside. Tuned on the problems of benchmarks/failures.py --tuning, other seeds than
 # those of its page.
-LATELY, DEARER = 20, 10.0
+LATELY, DEARER = 30, 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +211,23 @@ class Model:
     def allowed(self, z: Array) -> Mask:
         """Which of the points z (m, d) probably succeed; all where nothing failed and no constraint was measured."""
         return np.ones(len(z), dtype=bool) if self.chance is None else self.chance.likely(z)
+
+    def recommended_in(self, space: Space) -> Array:
+        """The same among the points of a part of the space with given coordinates, told or not. Computed once for each.
+
+        Where trials have failed or constraints were measured it is the best of those that probably succeed, or the
+        point most likely to: under coordinates that are new, no point was told a value.
+        """
+        if not space.pins:
+            return self.recommended
+        if space.pins not in self._recommended_in:
+            found = best_mean(self.posterior, self.members, space, self.setting.seed, self.chance)
+            self._recommended_in[space.pins] = found
+        return self._recommended_in[space.pins]
+
+    @cached_property
+    def _recommended_in(self) -> dict[tuple[tuple[int, bytes], ...], Array]:
+        return {}
 
     def in_units_of_y(self, mu: float, sd: float) -> tuple[float, float]:
         """The median and half the width of the central 68 % of y, where warp(y) ~ N(mu, sd^2)."""

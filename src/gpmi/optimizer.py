@@ -7,7 +7,7 @@ random numbers are drawn afresh from (seed, told, pending) for every suggestion.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from threading import RLock
@@ -32,8 +32,7 @@ from gpmi.policies.policy import checked_policy
 from gpmi.prior.schedule import Priors
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.replay import checked_trials, take_over
-from gpmi.search.screens import Design
-from gpmi.search.search import Search
+from gpmi.search.places import Place, Places
 from gpmi.space import Space, SpaceExhausted
 from gpmi.suggestion import (
     Suggestion,
@@ -131,24 +130,25 @@ class Optimizer(Words, Shown):
         orientation = Orientation(goal)
         super().__init__(Setting(self.space, priors, self.seed, orientation.trend(trend)), orientation)
         self._start = starting_points(x0, self.space)
-        self._search = Search(self.space, self.seed, repeats=self.repeats)
-        self._design = Design(self.space, self.seed, cover=policy is None and aim == "find")
+        self._places = Places(self.space, self.seed, repeats=self.repeats, cover=policy is None and aim == "find")
         self._events.update(dict.fromkeys(self.space.events, 0))
 
     # What the user does
 
     @overload
-    def ask(self) -> Point: ...
+    def ask(self, n: None = None, *, fixed: Mapping[Any, Any] | None = None) -> Point: ...
     @overload
-    def ask(self, n: int) -> list[Point]: ...
-    def ask(self, n: int | None = None) -> Point | list[Point]:
+    def ask(self, n: int, *, fixed: Mapping[Any, Any] | None = None) -> list[Point]: ...
+    def ask(self, n: int | None = None, *, fixed: Mapping[Any, Any] | None = None) -> Point | list[Point]:
         """The next point to evaluate, or a list of n to evaluate at the same time; pending until told.
 
-        The list is shorter where fewer points are left (repeats=False). With n_obs observations a point costs
-        O(n_obs^2) on average, plus O(n_obs m) on a finite set of m points.
+        `fixed` are coordinates that are given and not chosen, {"temperature": 21.5}, or {index: value} where points
+        are arrays: the policy chooses the others. The list is shorter where fewer points are left (repeats=False). With
+        n_obs observations a point costs O(n_obs^2) on average, plus O(n_obs m) on a finite set of m points.
         """
         with self._lock:
-            return self._ask_one() if n is None else self._ask_several(checks.whole("n", n, 1))
+            place = self._places.given(fixed)
+            return self._ask_one(place) if n is None else self._ask_several(checks.whole("n", n, 1), place)
 
     def turns(self, budget: int | None) -> Iterator[Trial]:
         """The trials that a loop is to evaluate, one after the other: `budget` of them, or without end for None."""
@@ -207,20 +207,24 @@ class Optimizer(Words, Shown):
         uninterrupted(lambda: self._log.forget(number))
 
     @locked
-    def recommend(self) -> Point:
+    def recommend(self, *, fixed: Mapping[Any, Any] | None = None) -> Point:
         """The point of the space with the best posterior mean, told or not: what to use when y is noisy.
 
         Once a trial has failed or constraints were measured it is one of the points that were told a value, that
         succeed with a probability of at least 1/2 and at which no constraint was broken. If there is none, it is the
         told point most likely to succeed, and an event says so.
+
+        With `fixed`, as in `ask`, it is the best of the points with these coordinates, told or not; once a trial has
+        failed or constraints were measured, of those that succeed with a probability of at least 1/2.
         """
-        model = self.model
+        space, model = self._places.given(fixed).space, self.model
         if model is None:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
-            if not model.proven.any():
+            row = model.recommended_in(space)
+            if not (model.allowed(row[None]) if space.pins else model.proven).any():
                 self._note(Event("nothing feasible", "no point told so far probably succeeds and is feasible"))
-            return self.space.decode(model.recommended)
+            return space.decode(row)
 
     @locked
     def replay(self, trials: Iterable[Trial]) -> Optimizer:
@@ -230,7 +234,9 @@ class Optimizer(Words, Shown):
         trials afterwards are compared with the model of now.
         """
         checked = checked_trials(trials, self._log.count_of_constraints())
-        placed = [replace(trial, x=self.space.frozen(self.space.canonical(trial.x))) for trial in checked]
+        fixed = [self._places.given(trial.fixed).fixed for trial in checked]
+        frozen = [self.space.frozen(self.space.canonical(trial.x)) for trial in checked]
+        placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, frozen, fixed, strict=True)]
         rows = [self.space.encode(trial.x) for trial in placed]
         uninterrupted(lambda: take_over(self._log, placed, rows))
         return self
@@ -343,30 +349,29 @@ class Optimizer(Words, Shown):
 
     # How a suggestion is made
 
-    def _ask_several(self, n: int) -> list[Point]:
+    def _ask_several(self, n: int, place: Place) -> list[Point]:
         points: list[Point] = []
         for _ in range(n):
             try:
-                points.append(self._ask_one())
+                points.append(self._ask_one(place))
             except SpaceExhausted:
                 if not points:
                     raise
                 break
         return points
 
-    def _ask_one(self) -> Point:
+    def _ask_one(self, place: Place) -> Point:
         with one_blas_thread:
             log = self._log
-            first = from_start(self._start, self.space, log) or from_design(
-                self._design, self._setting, log, self.n_init
-            )
-            next_one = first or self._chosen()
-        trial: Trial = uninterrupted(lambda: self._add(next_one.x, next_one.origin, **next_one.said))
+            first = from_start(self._start, place.space, log) or from_design(place, self._setting, log, self.n_init)
+            next_one = first or self._chosen(place)
+        said = next_one.said if place.fixed is None else {**next_one.said, "fixed": place.fixed}
+        trial: Trial = uninterrupted(lambda: self._add(next_one.x, next_one.origin, **said))
         return self.space.copy(trial.x)
 
-    def _chosen(self) -> Suggestion:
+    def _chosen(self, place: Place) -> Suggestion:
         self._foresight = model = self._believe()
         limits: dict[str, Any] = {"budget": self.budget, "repeats": self.repeats}
-        chosen = by_policy(model, self.policy, self._log, self._search, self._extensions, self._orientation, **limits)
+        chosen = by_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)
         self._note(*chosen.events)
         return chosen

@@ -13,7 +13,7 @@ from gpmi.trials import Log, Origin, Status, Trial
 from gpmi.types import Array
 
 SAID = (  # kept when a run is replayed
-    *("mu", "sd", "phi", "gamma_hat", "explored", "charge", "zeta", "surprise", "information", "asked"),
+    *("mu", "sd", "phi", "gamma_hat", "explored", "charge", "zeta", "surprise", "information", "asked", "fixed"),
 )
 
 

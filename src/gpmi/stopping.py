@@ -110,7 +110,7 @@ class Target(Rule):
 
 @dataclass(frozen=True)
 class Stagnation(Rule):
-    """Stop when the last `evaluations` values told brought no new best value."""
+    """Stop when the last `evaluations` values told brought no new best value; one that broke a constraint is none."""
 
     evaluations: int
 
@@ -119,7 +119,10 @@ class Stagnation(Rule):
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
         ledger = optimizer.ledger
-        since = ledger.n - 1 - int(np.argmax(ledger.values)) if ledger.n else 0
+        values = ledger.values
+        if ledger.infeasible:
+            values = np.where([trial.feasible for trial in ledger.trials], values, -np.inf)
+        since = ledger.n - 1 - int(np.argmax(values)) if ledger.n else 0
         return Stop(f"no improvement in {self.evaluations} evaluations") if since >= self.evaluations else None
 
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from gpmi.durable.opening import LEASE, PATIENCE, opened
-from gpmi.durable.record import Record
+from gpmi.durable.record import Fixed, Record
 from gpmi.durable.verify import Verification, verified
 from gpmi.frame import Shown
 from gpmi.ledger import Ledger
@@ -65,9 +65,9 @@ class Study(Record, Shown):
     def seed(self) -> int:
         return self.optimizer.seed
 
-    def recommend(self) -> Point:
+    def recommend(self, *, fixed: Fixed = None) -> Point:
         """The point with the best posterior mean, as `Optimizer.recommend`."""
-        return self.refresh().recommend()
+        return self.refresh().recommend(fixed=fixed)
 
     def result(self) -> Result:
         """What was found so far, as `maximize` returns it."""

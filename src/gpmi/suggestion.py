@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -11,22 +11,25 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.cube import far_apart
+from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.model import LATELY, Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
-from gpmi.policies import Find, Policy, Reinvest, guard
+from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, State, guard
 from gpmi.policies.policy import LOG_SAFE
 from gpmi.prior.schedule import Priors
 from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Found, Objective
-from gpmi.search.screens import Barriers, Design
-from gpmi.search.search import Search
+from gpmi.search.places import Place
+from gpmi.search.relevant import Relevant
+from gpmi.search.screens import Barriers
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin
 from gpmi.types import Array, Event, Point
 
 SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths of the box: that of the lock-in alarm
 GUARD = 1  # tells the guard's random numbers from those of the search
+REGION = 2  # and those of the search for the relevant region
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
@@ -35,6 +38,7 @@ NEAR, SOON = 0.05, 5
 # weigh by the probability is not enough where the best point lies at the edge of what works: all that is left to gain
 # is there. Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
 ENOUGH, TOO_MANY = 10, 3
+BESIDE = GPUCBPE(scale=0.2)  # its region is where aim="find" explores while points are pending: the scale of Find.last
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
@@ -66,17 +70,17 @@ def default_n_init(space: Space, priors: Priors, budget: int | None) -> int:
     return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 
-def from_design(design: Design, setting: Setting, log: Log, n_init: int) -> Suggestion | None:
+def from_design(place: Place, setting: Setting, log: Log, n_init: int) -> Suggestion | None:
     """The next point of the initial design that is not in the log; None when the design is complete.
 
     It is complete with trials at n_init places, or once the policy has chosen; but a prior that is learned needs a
     value first. Points told close to each other are one place: six penalties in one corner are no design.
     """
     blind = not setting.priors.given and not log.told
-    barred = barriers(setting.space, log)
+    barred = barriers(place.space, log)
     if not blind and (log.unchosen < len(log) or _places(setting.space, log, n_init) >= n_init):
         return None
-    x = design.first_outside(log.places, barred)
+    x = place.design.first_outside(log.places, barred)
     return None if x is None else Suggestion(x, "design", {}, ())
 
 
@@ -105,9 +109,14 @@ def _has_points(x0: Any) -> bool:
 
 
 def from_start(start: tuple[tuple[Point, Array], ...], space: Space, log: Log) -> Suggestion | None:
-    """The first of the user's starting points without a trial and not as good as rejected; None if there is none."""
+    """The first of the user's starting points without a trial and not as good as rejected; None if there is none.
+
+    Where coordinates are given, `space` is the part of the space that has them, and the point must be in it.
+    """
     barred = barriers(space, log) if start else None
     for x, row in start:
+        if space.pins and not space.has(row):
+            continue
         if row.tobytes() not in log.places and (barred is None or not barred.holds(row[None], core=True)[0]):
             return Suggestion(x, "design", {}, ())
     return None
@@ -170,7 +179,7 @@ def by_policy(
     model: Model,
     policy: Policy,
     log: Log,
-    search: Search,
+    place: Place,
     extensions: Extensions,
     orientation: Orientation,
     *,
@@ -178,40 +187,52 @@ def by_policy(
     repeats: bool,
 ) -> Suggestion:
     """The policy's choice, given the model after everything told and the pending trials of the log."""
-    setting = model.setting
+    setting, space, search = model.setting, place.space, place.search
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
-    failed = {number: log.rows[number] for number in log.failed} if setting.space.rows is not None else {}
-    rejected = {number: log.row(number) for number in log.rejected} if setting.space.rows is not None else {}
-    barred = _with_unsafe(model, log, barriers(setting.space, log) if setting.space.rows is None else None)
+    failed = {number: log.rows[number] for number in log.failed} if space.rows is not None else {}
+    rejected = {number: log.row(number) for number in log.rejected} if space.rows is not None else {}
+    barred = _with_unsafe(model, log, barriers(space, log) if space.rows is None else None)
 
-    def best(policy: Policy, taken: Mapping[int, Array]) -> Choice:
-        scored = objective(model, policy, log, horizon, extensions)
+    seen = among(objective(model, policy, log, horizon, extensions), model, space)
+
+    def best(policy: Policy, taken: Mapping[int, Array], region: Relevant | None = None) -> Choice:
+        scored = seen.under(policy)
         taken = {**taken, **rejected} if rejected else taken
-        found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng), barred)
+        found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng), barred, region)
         return Choice(policy, scored, found)
 
-    def unknown(policy: Policy) -> Choice:
+    def unknown(policy: Policy, region: Relevant | None = None) -> Choice:
         """The best point; without noise, the best of those without a trial as long as there are any."""
         try:
-            return best(policy, failed if repeats and _is_noisy(setting, log) else log.rows)
+            return best(policy, failed if repeats and _is_noisy(setting, log) else log.rows, region)
         except SpaceExhausted:
             if not repeats:
                 raise
-            return best(policy, failed)
+            return best(policy, failed, region)
+
+    def explored(policy: GPUCBPE) -> Choice:
+        """The point of the relevant region that is known least."""
+        return unknown(Explore(), relevant(policy, model, log, place))
 
     allowed = failed if repeats else log.rows
     charged: dict[str, Any] = {}
     if isinstance(policy, Find):
-        used, scored, found = best(policy.first, allowed)
-        if _is_known(found.row, setting.space, log):
-            used, scored, found = unknown(policy.then)
-            if _is_known(found.row, setting.space, log) and _is_repetition(setting.space, log):
-                used, scored, found = unknown(policy.last)
+        choice = _unknown_point(policy, space, log, best, unknown, allowed, explored)
+    elif isinstance(policy, GPUCBPE) and _follows(space, log):
+        choice = explored(policy)
     else:
-        used, scored, found = choice = best(policy, allowed)
+        choice = best(policy, allowed)
         if isinstance(policy, Reinvest) and repeats:
-            (used, scored, found), charged = _guarded(choice, model, log, search, best, allowed)
+            choice, charged = _guarded(choice, model, log, place, best, allowed)
+    return _suggested(choice, model, log, space, orientation, charged)
+
+
+def _suggested(
+    choice: Choice, model: Model, log: Log, space: Space, orientation: Orientation, charged: Mapping[str, Any]
+) -> Suggestion:
+    """The point with what the model says of it."""
+    used, scored, found = choice
     mu, sd = model.in_units_of_y(found.mu, math.sqrt(found.var))
     below = scored.state.best_mean - found.mu  # the best mean at a told point
     said = {
@@ -223,30 +244,86 @@ def by_policy(
         **charged,
     }
     events = (*scored.posterior.events, *found.events, *(() if model.chance is None else model.chance.events))
-    return Suggestion(setting.space.decode(found.row), "policy", said, events)
+    return Suggestion(space.decode(found.row), "policy", said, events)
+
+
+def _unknown_point(
+    policy: Find,
+    space: Space,
+    log: Log,
+    best: Callable[[Policy, Mapping[int, Array]], Choice],
+    unknown: Callable[[Policy], Choice],
+    allowed: Mapping[int, Array],
+    explored: Callable[[GPUCBPE], Choice],
+) -> Choice:
+    """The choice of `Find`."""
+    choice = best(policy.first, allowed)
+    if not _is_known(choice.found.row, space, log):
+        return choice
+    pending = [log.rows[number] for number in log.pending]
+    if not _is_near(choice.found.row, space, pending):
+        choice = unknown(policy.then)
+    repeated = _is_known(choice.found.row, space, log) and _is_repetition(space, log)
+    if repeated or _is_near(choice.found.row, space, pending):
+        choice = unknown(policy.last)
+    return explored(BESIDE) if _is_near(choice.found.row, space, pending) else choice
+
+
+def relevant(policy: GPUCBPE, model: Model, log: Log, place: Place) -> Relevant:
+    """The region in which the points of a batch after the first explore, the same for all of them."""
+    size, dim = model.setting.space.extent
+    state = State(t=int(log.chosen([*log.told, *log.failed]).sum()) + 1, size=size, dim=dim)
+    rng = np.random.default_rng([model.setting.seed, model.n, len(log.failed), REGION])
+    return place.search.relevant(model.posterior, model.anchor, policy.weight(state), rng)
+
+
+def _follows(space: Space, log: Log) -> bool:
+    """Whether a point is pending that the policy chose for its score; where coordinates are given, one with these."""
+    pending = (number for number in log.pending if log[number].phi is not None)
+    return any(space.has(log.rows[number]) for number in pending)
+
+
+def among(scored: Objective, model: Model, space: Space) -> Objective:
+    """The objective where coordinates are given: the best value so far is the best posterior mean with these.
+
+    A value that was told under other coordinates is not to be had now.
+    """
+    if not space.pins:
+        return scored
+    row = model.recommended_in(space)[None]
+
+    def seen(part: Objective, told: Posterior) -> Objective:
+        best = float(told.mu(row)[0])
+        return replace(part, state=replace(part.state, best_mean=best, best_observed=best))
+
+    members = tuple(seen(part, told) for part, told in zip(scored.members, model.members, strict=True))
+    return replace(seen(scored, model.posterior), members=members)
 
 
 def _guarded(
     choice: Choice,
     model: Model,
     log: Log,
-    search: Search,
+    place: Place,
     best: Callable[[Policy, Mapping[int, Array]], Choice],
     allowed: Mapping[int, Array],
 ) -> tuple[Choice, dict[str, Any]]:
     """Reinvest's choice, or that of the guard if its account does not allow it; and what the trial says of it.
 
     Only on a finite set with a given prior and noise. The account is read off the log. O(n + m) beyond the moments.
+    Where coordinates are given, the charge is that of the regret among the points with these, and |D| stays that of the
+    whole set: the bound is then one of the regret against the best point of each moment.
     """
-    rows, posterior, found = model.setting.space.rows, choice.scored.posterior, choice.found
-    if rows is None or len(rows) < 2 or not model.setting.priors.given or posterior.noise_var == 0.0:
+    whole, posterior, found = model.setting.space.rows, choice.scored.posterior, choice.found
+    rows, search = place.space.rows, place.search
+    if whole is None or rows is None or len(whole) < 2 or not model.setting.priors.given or posterior.noise_var == 0.0:
         return choice, {}
     moments = search.moments(model.posterior, model.anchor)
     if moments is None:
         event = Event("no guard", f"{len(rows)} candidates are too many for the guard of the bound")
         return choice._replace(found=replace(found, events=(*found.events, event))), {}
     mu, var = moments
-    largest, size = float(posterior.kernel.diagonal(rows).max()), len(rows)
+    largest, size = float(posterior.kernel.diagonal(whole).max()), len(whole)
     if model.chance is not None and (likely := model.allowed(rows)).any():  # the maximum is that of what works
         rows, mu, var = rows[likely], mu[likely], var[likely]
     trials = [log[number] for number in (*log.told, *log.pending)]
@@ -279,7 +356,11 @@ def _guarded(
 
 def _is_known(row: Array, space: Space, log: Log, count: int | None = None) -> bool:
     """Whether one of the first `count` trials is at these coordinates (d,), or on a box within SAME of them. O(n d)."""
-    rows = list(log.rows.values())[:count]
+    return _is_near(row, space, list(log.rows.values())[:count])
+
+
+def _is_near(row: Array, space: Space, rows: Sequence[Array]) -> bool:
+    """Whether one of the rows is at these coordinates (d,), or on a box within SAME of them."""
     if not rows:
         return False
     near = 0.0 if space.rows is not None else SAME * space.span

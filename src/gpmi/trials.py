@@ -15,7 +15,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.outcomes import Outcomes
-from gpmi.text import rounded, shortened, trial_line
+from gpmi.text import point, rounded, shortened, trial_line
 from gpmi.types import Array, GrowingObservations, Mask, Observations, Point
 
 # A trial is pending, or it has an outcome: a value was told, it failed, or the point was rejected. An outcome that was
@@ -60,6 +60,7 @@ class Trial:
     y_before: float | None = None  # the value that was told at first, where it was corrected or retracted since
     constraints: tuple[float, ...] = ()  # what was measured beside y; the point is feasible where all are <= 0
     why: str | None = None  # why it failed
+    fixed: Mapping[Any, Any] | None = None  # the coordinates that were given when it was asked, by name or number
 
     @property
     def feasible(self) -> bool:
@@ -81,6 +82,7 @@ class Trial:
             notes.append(f"noise_var={rounded(self.noise_var)}")
         if self.repeats != 1:
             notes.append(f"mean of {self.repeats}")
+        notes += [] if self.fixed is None else [f"given {point(self.fixed)}"]
         if self.y_before is not None:
             notes.append(f"{'corrected from' if self.status == 'told' else 'was'} {rounded(self.y_before)}")
         return trial_line(self.number, self.x, self.y, self.status, self.origin, notes)

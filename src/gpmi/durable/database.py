@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from gpmi.checks import shown
 from gpmi.durable.errors import StudyError, Unavailable
+from gpmi.durable.gate import queued
 from gpmi.durable.transaction import Transaction, prepared
 
 try:
@@ -27,6 +28,7 @@ except ImportError as error:  # pragma: no cover
 Value = TypeVar("Value")
 
 BUSY = 10.0  # seconds for which one attempt waits for the lock; there are more attempts, so the value matters little
+WAIT = 30.0  # seconds in the queue before the lock of a file, at most: 16 processes that take a second each. Not tuned
 # The states of PostgreSQL that pass: connections lost or refused, restarts, deadlocks, locks that are held. By their
 # first two characters, except disk full.
 PASSING = ("08", "40", "53", "55", "57")
@@ -78,7 +80,13 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """A transaction that holds the lock from its beginning."""
-        with self._translated(), self._connected(write=True) as connection, connection.begin():
+        queue = None if self.path is None else self.path.with_name(self.path.name + "-queue")
+        with (
+            queued(queue, WAIT),
+            self._translated(),
+            self._connected(write=True) as connection,
+            connection.begin(),
+        ):
             yield Transaction(connection)
             self._still_there()
 

@@ -8,7 +8,7 @@ from typing import Any, overload
 
 from gpmi.checks import checked_noise
 from gpmi.durable.mirror import Mirror
-from gpmi.durable.record import Record
+from gpmi.durable.record import Fixed, Record
 from gpmi.trials import Trial, names_a_trial
 from gpmi.types import Point
 
@@ -24,12 +24,12 @@ class Kept(Mirror):
         super().__init__(description)
 
     @overload
-    def ask(self) -> Point: ...
+    def ask(self, n: None = None, *, fixed: Fixed = None) -> Point: ...
     @overload
-    def ask(self, n: int) -> list[Point]: ...
-    def ask(self, n: int | None = None) -> Point | list[Point]:
+    def ask(self, n: int, *, fixed: Fixed = None) -> list[Point]: ...
+    def ask(self, n: int | None = None, *, fixed: Fixed = None) -> Point | list[Point]:
         """As `Optimizer.ask`; the points may be those of workers that died."""
-        trials = self.record.ask(1 if n is None else n)
+        trials = self.record.ask(1 if n is None else n, fixed=fixed)
         points = [self.space.copy(trial.x) for trial in trials]
         return points[0] if n is None else points
 

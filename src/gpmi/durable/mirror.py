@@ -23,7 +23,7 @@ from gpmi.types import Point
 
 CORE = {  # the fields of a trial that the log has under its own names; the others are what a model said
     *("number", "x", "y", "status", "origin", "order", "asked", "ended", "noise_var", "repeats", "y_before"),
-    *("constraints", "why"),
+    *("constraints", "why", "fixed"),
 }
 SAID = tuple(field.name for field in fields(Trial) if field.name not in CORE)
 # With more values told, a process that has proposed nothing yet does not learn a prior only to say how surprising a
@@ -68,14 +68,19 @@ class Mirror(Optimizer):
 
     # What is new
 
-    def propose(self) -> dict[str, Any]:
+    def context(self, fixed: Any) -> Mapping[Any, Any] | None:
+        """The coordinates that are given, checked, as a trial has them; None if all are chosen."""
+        return self._places.given(fixed).fixed
+
+    def propose(self, fixed: Any = None) -> dict[str, Any]:
         """What the next entry says if a point is asked for; nothing is changed but what is remembered of the model."""
         with self._lock:
-            super().ask()
+            super().ask(fixed=fixed)
             trial = self._log[self._log.pending[-1]]
             super().forget(trial.number)
         return {
             **{"number": self.next_number, "x": point_to_json(self.space, trial.x), "origin": trial.origin},
+            **({} if trial.fixed is None else {"fixed": [[key, plain("fixed", v)] for key, v in trial.fixed.items()]}),
             **{"said": _said(trial), "by": own_version()},
         }
 
@@ -120,7 +125,8 @@ class Mirror(Optimizer):
         self.budget = int(said["budget"])
 
     def play_asked(self, said: dict[str, Any], entry: Entry) -> None:
-        number = self._added(said["number"], said["x"], said["origin"], asked=entry.time, **_known(said["said"]))
+        given = {"fixed": self.context(given_in(said)), "asked": entry.time}
+        number = self._added(said["number"], said["x"], said["origin"], **given, **_known(said["said"]))
         self.granted[number] = entry.seq
 
     def play_leased(self, said: dict[str, Any], entry: Entry) -> None:
@@ -165,6 +171,11 @@ class Mirror(Optimizer):
         self._log.add(self.space.frozen(point), self.space.encode(point), origin, number=number, **said)
         self.next_number = max(self.next_number, number + 1)
         return number
+
+
+def given_in(said: Mapping[str, Any]) -> dict[Any, Any] | None:
+    """The coordinates that were given when a trial was asked, by name or number."""
+    return {key: value for key, value in said["fixed"]} if "fixed" in said else None
 
 
 def _said(trial: Trial) -> dict[str, Any]:

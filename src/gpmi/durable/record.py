@@ -7,13 +7,12 @@ the transaction, so it is a function of the seed and of all entries before its o
 from __future__ import annotations
 
 import hashlib
-import logging
 import math
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar, overload
+from typing import Any, TypeAlias, overload
 
 from gpmi import checks
 from gpmi.checks import checked_noise, checked_value
@@ -34,10 +33,10 @@ from gpmi.space import SpaceExhausted
 from gpmi.trials import Trial, names_a_trial
 from gpmi.types import Point
 
-Value = TypeVar("Value")
-logger = logging.getLogger("gpmi")
-
-SLOW = 0.5  # seconds; a suggestion that took longer is prepared before the lock is taken, the next time. Not tuned
+Fixed: TypeAlias = Mapping[Any, Any] | None
+# Seconds of the processor: a suggestion that took longer is prepared before the lock is taken, the next time. Then all
+# who wait prepare at the same time, which helps only where each has a processor of its own. Not tuned.
+SLOW = 0.5
 
 
 class Record(Journal):
@@ -49,7 +48,7 @@ class Record(Journal):
         super().__init__(database, number, name, optimizer, patience)
         self.space, self.goal = optimizer.space, optimizer.goal
         self._lease = lease
-        self._took = 0.0  # seconds that the last suggestion took
+        self._took = 0.0  # seconds of the processor that the last suggestion took
         self._mine: dict[int, int] = {}  # the entries with which trials were handed to this worker
         self._spool = Spool(database.shown, name, database.path)
         self._heartbeat = Heartbeat(database.url, number, lease)
@@ -66,13 +65,14 @@ class Record(Journal):
     # Asking
 
     @overload
-    def ask(self, n: None = None, *, lease: float | None = None) -> Trial: ...
+    def ask(self, n: None = None, *, fixed: Fixed = None, lease: float | None = None) -> Trial: ...
     @overload
-    def ask(self, n: int, *, lease: float | None = None) -> list[Trial]: ...
-    def ask(self, n: int | None = None, *, lease: float | None = None) -> Trial | list[Trial]:
+    def ask(self, n: int, *, fixed: Fixed = None, lease: float | None = None) -> list[Trial]: ...
+    def ask(self, n: int | None = None, *, fixed: Fixed = None, lease: float | None = None) -> Trial | list[Trial]:
         """The next trial to evaluate, or n of them, or fewer where the space has no more; x is the point of a trial.
 
-        A trial whose worker has died, or whose lease has ended, comes first. The lease lasts `lease` seconds by the
+        `fixed` are coordinates that are given and not chosen, as of `Optimizer.ask`. A trial, with the same ones, whose
+        worker has died, or whose lease has ended, comes first. The lease lasts `lease` seconds by the
         clock of the database, that of the study by default, and is renewed while this process lives and the study is
         open. With lease=math.inf it lasts until the trial is told, failed or forgotten: for points that people
         evaluate.
@@ -82,7 +82,7 @@ class Record(Journal):
         asked: list[Trial] = []
         try:
             for _ in range(count):
-                trial = self.turn(None, seconds)
+                trial = self.turn(None, seconds, fixed)
                 assert isinstance(trial, Trial)  # there is no budget
                 asked.append(trial)
         except SpaceExhausted:
@@ -90,15 +90,16 @@ class Record(Journal):
                 raise
         return asked[0] if n is None else asked
 
-    def turn(self, budget: int | None, lease: float | None = None) -> Trial | bool:
+    def turn(self, budget: int | None, lease: float | None = None, fixed: Fixed = None) -> Trial | bool:
         """The next trial for this worker; False if the budget is spent, True if what is left of it is with others."""
         self._prepare()
         mark, seconds = uuid.uuid4().hex, self._lease if lease is None else lease
+        context = self.optimizer.context(fixed)
 
         def act(transaction: Transaction) -> Trial | bool:
             done = transaction.delivered(self._id, mark)
             if done is None:
-                given = self._given(transaction, budget)
+                given = self._given(transaction, budget, context)
                 if isinstance(given, bool):
                     return given
                 done = self._append(transaction, *given, mark)
@@ -118,22 +119,29 @@ class Record(Journal):
         """Whether a pending trial was handed to this worker."""
         return any(self.optimizer.granted.get(trial.number) in self._mine.values() for trial in self.optimizer.pending)
 
-    def _given(self, transaction: Transaction, budget: int | None) -> tuple[Kind, dict[str, Any]] | bool:
-        """A trial that nobody works on any more, or a new one."""
+    def _given(
+        self, transaction: Transaction, budget: int | None, context: Fixed
+    ) -> tuple[Kind, dict[str, Any]] | bool:
+        """A trial that nobody works on any more, or a new one; as `turn` says if there is to be none."""
         optimizer = self.optimizer
-        evaluated, pending = optimizer.evaluated, [trial.number for trial in optimizer.pending]
+        evaluated = optimizer.evaluated
         if budget is not None and evaluated >= budget:
             return False
+        working, kept = 0, 0  # trials that somebody evaluates: for a limited time, or for as long as it takes
         leases, now = {lease.number: lease for lease in transaction.leases(self._id)}, transaction.now()
-        for number in pending:
-            held = leases.get(number)
-            if held is None or held.until < now or (held.until < NEVER and is_gone(held.worker)):
-                return "leased", {"number": number}
-        if budget is not None and evaluated + len(pending) >= budget:
-            return True
-        begin = time.perf_counter()
-        said = optimizer.propose()
-        self._took = time.perf_counter() - begin
+        for trial in optimizer.pending:
+            held = leases.get(trial.number)
+            if held is not None and held.until >= NEVER:
+                kept += 1
+            elif held is not None and held.until >= now and not is_gone(held.worker):
+                working += 1
+            elif trial.fixed == context:
+                return "leased", {"number": trial.number}
+        if budget is not None and evaluated + working + kept >= budget:
+            return working > 0
+        begin = time.thread_time()
+        said = optimizer.propose(context)
+        self._took = time.thread_time() - begin
         return "asked", {**said, "from": self._last()[0]}
 
     def _prepare(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from gpmi.durable.description import point_from_json, text_of
 from gpmi.durable.errors import StudyError
 from gpmi.durable.events import Entry
-from gpmi.durable.mirror import Mirror, own_version
+from gpmi.durable.mirror import Mirror, given_in, own_version
 from gpmi.space import SpaceExhausted
 
 
@@ -77,7 +77,7 @@ def _compared(mirror: Mirror, one: Entry) -> list[str]:
     if said.get("from") != one.seq - 1:
         return [f"entry {one.seq} says that it was made from entry {said.get('from')}, not from the one before it"]
     try:
-        again = mirror.propose()
+        again = mirror.propose(given_in(said))
         a, b = (mirror.space.encode(point_from_json(point)) for point in (again["x"], said["x"]))
     except (SpaceExhausted, ValueError, TypeError) as error:
         return [f"entry {one.seq}, trial {said['number']}: cannot be computed again ({error})"]

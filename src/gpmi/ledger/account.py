@@ -7,9 +7,10 @@ of its own and changes nothing. The regret needs joint draws of f, which are mad
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import moments_in_chunks
 from gpmi.ledger.averaged import FIRST, Foreseen, Values, inflation
 from gpmi.ledger.calibration import Calibration, judge
+from gpmi.ledger.contexts import Asked
 from gpmi.ledger.maxima import most_likely_better, spread_of_difference
 from gpmi.ledger.regret import Regret, drawn, repeats, unknown
 from gpmi.ledger.steps import Step
@@ -65,7 +67,7 @@ def alarms(ledger: Ledger) -> tuple[Event, ...]:
 class Memory:
     """Results that the ledgers of one run share, so that the next ledger does not compute them again."""
 
-    regrets: dict[tuple[int, int], Regret]  # by the number of values, and of outcomes if some are failures
+    regrets: dict[Any, Regret]  # by the number of values, of outcomes if some are failures, and what is given
     past: dict[int, Step]  # the steps before the last, by t: threads may fill it at the same time
     foreseen: Foreseen = field(default_factory=Foreseen)
 
@@ -154,28 +156,44 @@ class Ledger:
     # How far from the best
 
     @one_blas_thread
-    def regret(self, t: int | None = None) -> Regret:
+    def regret(self, t: int | None = None, *, fixed: Mapping[Any, Any] | None = None) -> Regret:
         """Joint draws of the regrets after the first t values (all by default), under what was believed at that moment.
 
         These are draws of max f over the space, of f at the point recommended at that moment, and of f at the policy's
-        queries. `gpmi.ledger.maxima` says what they cost and what is approximate. A learned prior is averaged over
+        queries. A query for which coordinates were given is measured against max f with the same
+        (`gpmi.ledger.contexts`). With `fixed` the regret is that of the points with these coordinates: of the one that
+        `recommend(fixed=...)` returns, and of the queries for which just these were given.
+
+        `gpmi.ledger.maxima` says what they cost and what is approximate. A learned prior is averaged over
         (`gpmi.ledger.averaged`); one value, or values that are all equal, do not say how much f varies, and then the
         regret is not known. The random numbers come from (seed, t), so a second reading gives the same draws, and
         reading changes no suggestion.
         """
         t = self.n if t is None else checks.whole("t", t, 1)
+        part = self.space.given(fixed) if fixed else self.space
         outcomes, regrets = self._outcomes_after(min(t, self.n)), self.memory.regrets
-        key = t, 0 if outcomes is None else len(outcomes.x)
+        key = t, 0 if outcomes is None else len(outcomes.x), part.pins
         if key not in regrets:
             model = self.model_after(t)
-            chosen = np.array([trial.origin == "policy" for trial in self.trials[:t]], dtype=bool)
             rng = np.random.default_rng([self.setting.seed, t, 0, 1])  # no suggestion draws from it
             if self._says_nothing(t):
-                regrets[key] = unknown(model)
+                regrets[key] = unknown(model, part)
             else:
-                queries, mixture = self.rows[:t][chosen], self._mixture(model, t)
-                regrets[key] = drawn(model, mixture, queries, self.orientation.normals(rng))
+                asked, mixture, normals = self._asked(t), self._mixture(model, t), self.orientation.normals(rng)
+                own = [one.at for one in asked if one.space.pins == part.pins]
+                queries = own[0] if own else self.rows[:0]
+                several = asked if not part.pins and any(one.space.pins for one in asked) else ()
+                regrets[key] = drawn(model, mixture, queries, normals, within=part, asked=several)
         return regrets[key]
+
+    def _asked(self, t: int) -> list[Asked]:
+        """The policy's queries among the first t values, by the coordinates that were given for them."""
+        found: dict[Any, tuple[Space, list[int]]] = {}
+        for i, trial in enumerate(self.trials[:t]):
+            if trial.origin == "policy":
+                part = self.space.given(trial.fixed) if trial.fixed else self.space
+                found.setdefault(part.pins, (part, []))[1].append(i)
+        return [Asked(part, self.rows[:t][numbers]) for part, numbers in found.values()]
 
     def _says_nothing(self, t: int) -> bool:
         """Whether the prior is learned and the first t values do not say how much f varies."""

@@ -22,7 +22,7 @@ from gpmi.search.screens import spread_over
 from gpmi.space import Parameters, Space
 from gpmi.types import Array, Mask
 
-REACH = 5.0  # sd above and below mu within which f is taken to lie; the error is below 3e-7, see `_most_plausible`
+REACH = 5.0  # sd above and below mu within which f is taken to lie; the error is below 3e-7, see `most_plausible`
 
 # Our choices, not tuned. They limit the cost; the coverage that results is in docs/benchmarks/ledger.md.
 _GROUPS = 4  # independent sets of random features: the error of one set is shared by a quarter of the paths only
@@ -70,7 +70,7 @@ def draw_maxima(
     if space.rows is None:
         return _on_a_box(posterior, space, at, size, rng, seed, allowed)
     rows = space.rows if allowed is None else space.rows[allowed(space.rows)]
-    numbers = _most_plausible(posterior, rows)
+    numbers = most_plausible(posterior, rows)
     how = f"joint draws at the {len(numbers)} candidates that may hold the maximum"
     if len(numbers) > JOINT:
         numbers = numbers[:JOINT]
@@ -103,7 +103,7 @@ def _on_a_box(
     screen = spread_over(space, _SCREEN_WIDE if wide else _SCREEN, (seed, 1))
     screen = screen if allowed is None else screen[allowed(screen)]
     few = size < _GROUPS * _FEW_PATHS  # the paths of one of many posteriors
-    screen = screen[_most_plausible(posterior, screen)[: _SOME if few else None]]
+    screen = screen[most_plausible(posterior, screen)[: _SOME if few else None]]
     limit = min(2 * size, _JOINT_WIDE if wide else _JOINT) if has_features(posterior.kernel) else _JOINT
     frame = Frame.of(posterior, np.concatenate([at, screen[:limit]]))
     rough = few or _leaves_open(frame, space, seed)
@@ -122,10 +122,10 @@ def _on_a_box(
 def _leaves_open(frame: Frame, space: Parameters, seed: int) -> bool:
     """Whether much is open between the points of the frame: at one of 128 probes that may hold the maximum."""
     probes = spread_over(space, 7, (seed, 2))
-    return frame.leaves_open(probes[_most_plausible(frame.posterior, probes)])
+    return frame.leaves_open(probes[most_plausible(frame.posterior, probes)])
 
 
-def _most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
+def most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
     """The rows of z (m, d) that may hold the maximum of f over z; those most likely to exceed the largest mean first.
 
     A point whose mu + REACH sd is below the mu - REACH sd of another one is left out. The sd of the difference of the

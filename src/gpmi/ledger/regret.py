@@ -10,8 +10,10 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.gp.posterior import Posterior
+from gpmi.ledger.contexts import HOW, Asked, draw_gaps
 from gpmi.ledger.maxima import draw_maxima
 from gpmi.model import Model
+from gpmi.space import Space
 from gpmi.text import UNKNOWN, aligned, interval, regret_lines
 from gpmi.types import Array, Mask, Point
 
@@ -84,14 +86,24 @@ def credible_interval(draws: Array, level: float) -> Interval:
 
 
 def drawn(
-    model: Model, mixture: Sequence[Posterior], queries: Array, rng: np.random.Generator, parts: int = 1
+    model: Model,
+    mixture: Sequence[Posterior],
+    queries: Array,
+    rng: np.random.Generator,
+    parts: int = 1,
+    *,
+    within: Space | None = None,
+    asked: Sequence[Asked] = (),
 ) -> Regret:
     """Joint draws of max f, of f at the recommended point and at the policy's `queries` (k, d), under a mixture.
 
-    With `parts` there are fewer draws, in proportion: the mixture is one of so many parts of what is believed.
+    With `parts` there are fewer draws, in proportion: the mixture is one of so many parts of what is believed. With
+    `within`, a part of the space with given coordinates, the regret is that of this part. With `asked` the queries are
+    those, each measured in its own part of the space.
     """
-    space, seed = model.setting.space, model.setting.seed
-    at = np.concatenate([model.recommended[None], queries])
+    space, seed = within or model.setting.space, model.setting.seed
+    recommended = model.recommended_in(space)
+    at = np.concatenate([recommended[None], queries])
     size = -(-(DRAWS if space.rows is not None else PATHS) // (parts * len(mixture)))
     allowed = None if model.chance is None else model.allowed
     found = [draw_maxima(posterior, space, at, size, rng, seed, allowed) for posterior in mixture]
@@ -99,14 +111,18 @@ def drawn(
     values = model.warp.inverse(np.concatenate([one.at for one in found]))
     gaps = np.maximum(best[:, None] - values, 0.0)
     how = found[0].how + (f"; under {len(mixture)} draws of the prior" if len(mixture) > 1 else "")
-    learned = not model.setting.priors.given
-    return Regret(model.n, space.decode(model.recommended), gaps[:, 0], gaps[:, 1:].sum(axis=1), how, learned)
+    learned, cumulative = not model.setting.priors.given, gaps[:, 1:].sum(axis=1)
+    if asked:
+        several = [draw_gaps(posterior, asked, size, rng, seed, allowed) for posterior in mixture]
+        best, values = (model.warp.inverse(np.concatenate([one[i] for one in several])) for i in (0, 1))
+        cumulative, how = np.maximum(best - values, 0.0).sum(axis=1), f"{how}; {HOW}"
+    return Regret(model.n, space.decode(recommended), gaps[:, 0], cumulative, how, learned)
 
 
-def unknown(model: Model) -> Regret:
+def unknown(model: Model, space: Space) -> Regret:
     """The regret where the values do not say how much f varies: it may be anything."""
     draws = np.full(1, np.inf)
-    return Regret(model.n, model.setting.space.decode(model.recommended), draws, draws, UNKNOWN, True)
+    return Regret(model.n, space.decode(model.recommended_in(space)), draws, draws, UNKNOWN, True)
 
 
 def repeats(queries: Array, same: float) -> int:

@@ -1,5 +1,6 @@
 """How the next query is chosen: x_t = argmax mu_t + phi_t, and rules of other forms with the same interface."""
 
+from gpmi.policies.batch import GPUCBPE
 from gpmi.policies.find import Aim, Find, of_aim
 from gpmi.policies.improvement import EI, LogEI
 from gpmi.policies.others import Explore, Thompson
@@ -11,6 +12,7 @@ __all__ = [
     "EI",
     "GPMI",
     "GPUCB",
+    "GPUCBPE",
     "Aim",
     "Explore",
     "Find",

@@ -23,6 +23,10 @@ class Find(Policy):
     most improvement is expected, whatever it costs. Where the model is too sure of itself LogEI, too, asks one point
     after the other beside the best one, to refine it; then every second query is that of GP-UCB, which looks elsewhere.
 
+    While points are pending none is asked beside them: where the point of `first`, or else that of `then`, is as close
+    to a pending one as to be known, it is that of `last`; where that is, too, the point with the largest variance of
+    those where the maximum may be (`GPUCBPE`).
+
     A point is known if there is a trial at it: within a thousandth of the box in each coordinate; on a finite set in
     the same row. Without noise no point with a trial is chosen by `then` or `last` as long as there is another.
     `gpmi.suggestion` applies the rule, because a policy does not see points. The score, phi and derivatives are those

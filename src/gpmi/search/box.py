@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpmi.cube import far_apart
+from gpmi.gp.chance import Chance
 from gpmi.gp.paths import Draw
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks
@@ -12,7 +13,8 @@ from gpmi.policies import Mean, State
 from gpmi.search.climb import climb
 from gpmi.search.inside import Levels, Values, best_levels_inside, polished_inside
 from gpmi.search.objective import Found, Objective, mean
-from gpmi.search.screens import Barriers, best_observed, neighbours, screen_of
+from gpmi.search.relevant import confined
+from gpmi.search.screens import Barriers, best_known, neighbours, screen_of
 from gpmi.space import Parameters, Space
 from gpmi.types import Array, Event, Mask, Numbers
 
@@ -43,7 +45,7 @@ def best_point(
     z = np.concatenate([screen, neighbours(space, known, rng), known])
     score = np.concatenate([screened, objective(z[len(screen) :])])
     held = np.zeros(len(z), dtype=bool) if barred is None else barred.holds(z)
-    if barred is not None and held.all():
+    if barred is not None and barred.unsafe is not None and held.all():
         held = barred.holds(z, core=True)
     worth = np.where(held, -np.inf, score) if held.any() else score
     order = np.argsort(-worth, kind="stable")[: 20 * STARTS]
@@ -87,18 +89,33 @@ def best_mean(
     members: tuple[Posterior, ...],  # the same under other priors; where there are any, their means are averaged
     space: Space,
     seed: int,
+    chance: Chance | None = None,
 ) -> Array:
-    """The point (d,) with the largest posterior mean, observed or not. On a finite set a tie goes to the lowest row."""
+    """The point (d,) with the largest posterior mean, observed or not. On a finite set a tie goes to the lowest row.
+
+    With a `chance` of success it is one that probably succeeds. If none is found, the one most likely to succeed.
+    """
     if space.rows is not None:
         means = mean([mean_in_chunks(member, space.rows) for member in members or (posterior,)])
+        if chance is not None:
+            likely = chance.likely(space.rows)
+            means = np.where(likely, means, -np.inf) if likely.any() else chance.log(space.rows)
         row: Array = space.rows[first_best(means)]
         return row
     assert isinstance(space, Parameters)
     screen, rng = screen_of(space, seed), np.random.default_rng([seed, posterior.n, 0])
     parts = tuple(Objective(member, Mean(), State()) for member in members)
     screened = mean([member.mu(screen) for member in members or (posterior,)])
-    objective = Objective(posterior, Mean(), State(), parts)
-    return best_point(objective, space, screen, screened, best_observed(posterior), rng).row
+    objective, known = Objective(posterior, Mean(), State(), parts), best_known(posterior, space)
+    if chance is None:
+        return best_point(objective, space, screen, screened, known, rng).row
+    screened = np.where(chance.likely(screen), screened, -np.inf)
+    row = best_point(confined(objective, chance.likely), space, screen, screened, known, rng).row
+    if chance.likely(row[None])[0]:
+        return row
+    z = np.concatenate([screen, known])
+    most_likely: Array = z[first_best(chance.log(z))]
+    return most_likely
 
 
 def best_levels(
@@ -182,8 +199,9 @@ def _best_of(
     """The best of the points that were scored; one that was visited before or is barred only if there are no others."""
     seen: Mask = np.zeros(len(points), dtype=bool)
     if visited is not None and len(visited):
-        close: Mask = np.abs(points[:, None] - visited) <= space.rounding  # (m, k, d)
-        seen = np.any(np.all(close, axis=2), axis=1)
+        # Nearly all pairs differ in the first coordinate already: the others are compared where they do not.
+        which, at = np.nonzero(np.abs(points[:, :1] - visited[:, 0]) <= space.rounding[0])
+        seen[which[np.all(np.abs(points[which] - visited[at]) <= space.rounding, axis=1)]] = True
     gone = seen if barred is None else seen | barred.holds(points)
     if barred is not None and gone.all():
         gone = seen | barred.holds(points, core=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -94,6 +94,11 @@ class Objective:
             plain = [member.index(*member.posterior(row[None])) for member in self.members]
             score = float((mean(plain) if self.members else self.index(mu, var))[0])
         return Found(row, float(mu[0]), float(var[0]), score, number, events)
+
+    def under(self, policy: Policy) -> Objective:
+        """The same for another policy."""
+        members = tuple(member.under(policy) for member in self.members)
+        return self if policy is self.policy else replace(self, policy=policy, members=members)
 
     def any_member(self, rng: np.random.Generator) -> Objective:
         """The objective of a random member: to draw f from a mixture, first draw the prior, then f."""

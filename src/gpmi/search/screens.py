@@ -107,11 +107,31 @@ class Design:
         self._rows = np.empty((0, space.dim))  # the coordinates of these points, and of more to come
 
     def first_outside(self, taken: Mapping[bytes, int], barred: Barriers | None = None) -> Point | None:
-        """The first point whose coordinates are not in `taken` and not barred; None if the space has too few points."""
+        """The first point whose coordinates are not in `taken` and not barred; None if the space has too few points.
+
+        Where coordinates are given, the points before the k-th are tried last, k being the size of `taken`: there are
+        trials under other coordinates, and the rest of their coordinates shall differ.
+        """
+        if self._space.pins:
+            return self._later_first(taken, barred)
         for k in range(TRIES):
             x = self._first_known(taken, barred, len(taken) + 1 + (2**k if k else 0))
             if x is not None or barred is None or self._space.rows is not None:
                 return x
+        return None
+
+    def _later_first(self, taken: Mapping[bytes, int], barred: Barriers | None) -> Point | None:
+        for k in range(TRIES):
+            count = len(taken) + 2**k
+            rows = design_of(self._space, self._seed, count, cover=self._cover)
+            begin = len(taken) % len(rows)
+            for row in np.concatenate([rows[begin:], rows[:begin]]):
+                x = self._space.decode(row)
+                place = self._space.encode(x)
+                if place.tobytes() not in taken and (barred is None or not barred.holds(place[None])[0]):
+                    return x
+            if self._space.rows is not None or not len(rows):
+                break
         return None
 
     def _first_known(self, taken: Mapping[bytes, int], barred: Barriers | None, count: int) -> Point | None:
@@ -161,6 +181,14 @@ def best_observed(posterior: Posterior) -> Array:
     return posterior.x[np.argsort(-posterior.mu_at_observed, kind="stable")[:KNOWN]]
 
 
+def best_known(posterior: Posterior, space: Parameters) -> Array:
+    """The same; where coordinates are given, the observed points with these, and the largest posterior means there."""
+    if not space.pins:
+        return best_observed(posterior)
+    z = space.brought(posterior.x.reshape(-1, space.dim))
+    return z[np.argsort(-posterior.mu(z), kind="stable")[:KNOWN]] if len(z) else z
+
+
 def neighbours(space: Parameters, known: Array, rng: np.random.Generator, width: float | None = None) -> Array:
     """NEIGHBOURS points around the known ones (k, d), each moved in a random subset of the coordinates.
 
@@ -183,7 +211,7 @@ def neighbours(space: Parameters, known: Array, rng: np.random.Generator, width:
         for j, (part, column) in enumerate(zip(space.parts, space.columns, strict=True)):
             if part.count is not None:
                 near[:, column] = np.where(swaps[:, j : j + 1], fresh[:, column], centre[:, column])
-    return near
+    return space.brought(near)
 
 
 def _neighbours_inside(space: Parameters, known: Array, rng: np.random.Generator, width: float | None) -> Array:

@@ -8,11 +8,14 @@ from functools import cached_property
 import numpy as np
 
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.tracking import Tracked, moments_in_chunks
+from gpmi.gp.tracking import Tracked, first_best, moments_in_chunks
+from gpmi.policies import State
+from gpmi.policies.batch import LowerBound
 from gpmi.search.box import best_point, drawn_point
 from gpmi.search.finite import best_row, drawn_row
 from gpmi.search.objective import Found, Objective
-from gpmi.search.screens import Barriers, best_observed, screen_of
+from gpmi.search.relevant import Relevant, confined
+from gpmi.search.screens import Barriers, best_known, screen_of
 from gpmi.space import Parameters, Space, SpaceExhausted
 from gpmi.types import Array, Mask, Numbers
 
@@ -36,6 +39,7 @@ class Search:
         self._lazy_searches = 0  # since the prior changed, where tracking was possible
         self._nugget = 0.0  # of the posterior that the bounds belong to
         self._numbers: dict[int, Numbers] = {}  # of the rows at the point of a trial
+        self._relevant: Relevant | None = None  # the region that was needed last
 
     def best(
         self,
@@ -46,6 +50,7 @@ class Search:
         rng: np.random.Generator,
         normals: np.random.Generator,  # for draws of f
         barred: Barriers | None = None,  # where nothing may be asked; on a finite set its unsafe points alone count
+        region: Relevant | None = None,  # outside of which nothing is looked for, unless nothing else is left
     ) -> Found:
         """The best point under the objective. Exact on a finite set, where a tie goes to the lowest row.
 
@@ -53,8 +58,28 @@ class Search:
         """
         self._start_from(anchor)
         if self._space.rows is None:
-            return self._best_point(objective, told, taken, rng, normals, barred)
-        return self._best_row(objective, told, taken, rng, normals, barred)
+            return self._best_point(objective, told, taken, rng, normals, barred, region)
+        return self._best_row(objective, told, taken, rng, normals, barred, region)
+
+    def relevant(self, told: Posterior, anchor: Posterior, weight: float, rng: np.random.Generator) -> Relevant:
+        """Where mu + 2 weight sd is at least the largest mu - weight sd, given the values told. Costs as `best`.
+
+        On a box the largest lower bound is the largest that is found.
+        """
+        known = self._relevant
+        if known is not None and known.told is told and known.width == 2.0 * weight:
+            return known
+        policy, rows = LowerBound(weight), self._space.rows
+        if rows is not None:
+            mu, var = self.moments(told, anchor) or moments_in_chunks(told, rows)
+            lower = policy.score(mu, var, State())
+            number = first_best(lower)
+            inside: Mask = mu + 2.0 * weight * np.sqrt(var) >= lower[number]
+            self._relevant = Relevant(told, 2.0 * weight, float(lower[number]), rows[number], inside)
+        else:
+            found = self.best(Objective(told, policy, State()), told, anchor, {}, rng, rng)
+            self._relevant = Relevant(told, 2.0 * weight, found.score, found.row)
+        return self._relevant
 
     def moments(self, told: Posterior, anchor: Posterior) -> tuple[Array, Array] | None:
         """mu and var of `told` at all candidates, (m,) each; None if there are too many to keep them.
@@ -85,11 +110,14 @@ class Search:
         rng: np.random.Generator,
         normals: np.random.Generator,
         barred: Barriers | None,
+        region: Relevant | None,
     ) -> Found:
         space = self._space
         assert isinstance(space, Parameters)
         visited = np.array(list(taken.values())) if taken else None
-        known = best_observed(told).reshape(-1, space.dim)
+        known = best_known(told, space).reshape(-1, space.dim)
+        if region is not None:
+            objective, known = confined(objective, region.holds), np.concatenate([region.at[None], known])
         if objective.policy.joint:
             return drawn_point(objective, space, self._screen, known, rng, normals, visited, barred)
         # Where C was singular the last digits would depend on when that was noticed, and so would a replay.
@@ -106,6 +134,7 @@ class Search:
         rng: np.random.Generator,
         normals: np.random.Generator,
         barred: Barriers | None,
+        region: Relevant | None,
     ) -> Found:
         rows, posterior, policy = self._space.rows, objective.posterior, objective.policy
         assert rows is not None and self._anchor is not None
@@ -113,6 +142,9 @@ class Search:
         if barred is not None and barred.unsafe is not None:
             safe = barred.unsafe(rows) if excluded is None else excluded | barred.unsafe(rows)
             excluded = excluded if safe.all() else safe
+        if region is not None and region.rows is not None:
+            outside: Mask = ~region.rows if excluded is None else ~region.rows | excluded
+            excluded = excluded if outside.all() else outside
         if policy.joint:
             return drawn_row(objective, rows, excluded, rng, normals)
         tracked = None

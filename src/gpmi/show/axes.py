@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpmi.show.style import plain
-from gpmi.space import Candidates, Choice, Constant, Int, OnArc, Parameters, Part, Space
+from gpmi.space import Candidates, Choice, Constant, Int, OnArc, Parameters, Part, Pinned, Space
 from gpmi.types import Array
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Axis:
     @staticmethod
     def of(parameter: Part, name: str, columns: slice, points: int = CURVE) -> Axis:
         """The axis of a parameter, with at most `points` settings unless it is a Choice."""
-        assert not isinstance(parameter, Constant)
+        assert not isinstance(parameter, Constant | Pinned)
         if isinstance(parameter, OnArc):
             straight = Axis.of(parameter.inner, name, columns, points)
             return replace(straight, settings=parameter.bent(straight.settings), arc=parameter)

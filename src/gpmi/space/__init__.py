@@ -1,7 +1,7 @@
 """What may be queried: `Space.of` makes a space from what a user writes."""
 
 from gpmi.space.candidates import Candidates
-from gpmi.space.conditions import Constant, OnArc, Part
+from gpmi.space.conditions import Constant, OnArc, Part, Pinned
 from gpmi.space.constraints import Forbidden
 from gpmi.space.parameters import Choice, Int, Parameter, Real
 from gpmi.space.polytope import Polytope
@@ -19,6 +19,7 @@ __all__ = [
     "Parameter",
     "Parameters",
     "Part",
+    "Pinned",
     "Polytope",
     "Real",
     "Region",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from typing import Any
@@ -16,6 +16,7 @@ from gpmi import checks
 from gpmi.space.conditions import level_numbers
 from gpmi.space.constraints import TOLD, Codes, Field, Rules, minimal, nothing_left, rules_of
 from gpmi.space.conversion import array_table, as_point, frame_columns, labels_of, values_of
+from gpmi.space.given import numbers_given
 from gpmi.space.layout import numeric
 from gpmi.space.parameters import Choice
 from gpmi.space.space import Space
@@ -42,6 +43,7 @@ class Candidates(Space):
     grids: tuple[Array | None, ...]  # per column: the numbers whose ranks are the coordinates; None for other columns
     rules: Rules | None = None  # that the rows keep to
     dropped: int = 0  # the number of rows that broke one
+    fixed: Mapping[Any, Any] = field(default_factory=dict)  # what is given, by name or number of the column
 
     @staticmethod
     def meant_by(spec: Any) -> Candidates | None:
@@ -152,6 +154,52 @@ class Candidates(Space):
     def decode(self, row: Array) -> Point:
         number = self.numbers(row)[0]
         return self.copy(self.table[number])
+
+    # Given coordinates
+
+    def given(self, fixed: Any) -> Candidates:
+        labels = labels_of(self.names, len(self.choices))
+        kept, given = np.ones(len(self.encoded), dtype=bool), numbers_given(fixed, self.names, len(self.choices))
+        for j, value in given.items():
+            try:
+                row = _coordinates(labels[j : j + 1], self.choices[j : j + 1], self.grids[j : j + 1], [value])
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"fixed: {error}") from None
+            here: Mask = np.all(self.encoded[:, self._columns[j]] == row, axis=1)
+            if not here.any():
+                raise ValueError(
+                    f"fixed: {labels[j]} is {checks.shown(value)}, which no candidate has{self._near(j, value)}"
+                )
+            kept &= here
+        if not kept.any():
+            raise ValueError(f"fixed is {checks.shown(dict(fixed))}; no candidate has these values together")
+        table = self.table[kept] if self.names is None else tuple(compress(self.table, kept))
+        encoded = self.encoded[kept]
+        encoded.flags.writeable = False
+        first: Any = table[0]
+        values = (
+            {self.names[j]: first[self.names[j]] for j in given} if self.names else {j: float(first[j]) for j in given}
+        )
+        return replace(self, table=table, encoded=encoded, fixed=values)
+
+    def _near(self, j: int, value: Any) -> str:
+        """The value of a column of numbers that is nearest to another one, in words."""
+        if self.choices[j] is not None:
+            return ""
+        column, grid = self.encoded[:, self._columns[j]].ravel(), self.grids[j]
+        numbers = column if grid is None else grid
+        return f"; the nearest value is {numbers[np.abs(numbers - float(value)).argmin()]:g}"
+
+    def values_given(self) -> dict[Any, Any]:
+        return dict(self.fixed)
+
+    @property
+    def pins(self) -> tuple[tuple[int, bytes], ...]:
+        numbers = [j if self.names is None else self.names.index(j) for j in self.fixed]
+        return tuple((j, self.encoded[0, self._columns[j]].tobytes()) for j in numbers)
+
+    def has(self, row: Array) -> bool:
+        return len(self.numbers(row)) > 0
 
     # Constraints
 

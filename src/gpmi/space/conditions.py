@@ -122,12 +122,59 @@ class OnArc:
         return self.inner.canonical(value)
 
 
-Part: TypeAlias = Real | Int | Choice | Constant | OnArc  # what the coordinates of a parameter are
+@dataclass(frozen=True, eq=False)
+class Pinned:
+    """A parameter whose value is given for a while: one point, with the coordinates that it has among all others.
+
+    Level numbers are those of the parameter itself, so that conditions are about the same numbers as ever.
+    """
+
+    inner: Real | Int | Choice | OnArc
+    value: Any  # as a point of the library has it
+    row: Array  # (width,), its coordinates
+
+    count = 1
+
+    @property
+    def width(self) -> int:
+        return self.inner.width
+
+    @property
+    def when(self) -> Mapping[str, Any] | None:
+        return self.inner.inner.when if isinstance(self.inner, OnArc) else self.inner.when
+
+    @property
+    def ends(self) -> Array:
+        return self.inner.ends
+
+    def at(self, u: Array) -> Array:
+        return np.tile(self.row, (len(u), 1))
+
+    def level(self, numbers: Array | Numbers) -> Array:
+        return np.tile(self.row, (len(numbers), 1))
+
+    def number(self, rows: Array) -> Array:
+        return self.inner.number(rows)
+
+    def tried(self, row: Array) -> Array:
+        return self.row[None]
+
+    def encode(self, name: str, value: Any) -> tuple[float, ...]:
+        return self.inner.encode(name, value)
+
+    def decode(self, row: Array) -> Any:
+        return self.value
+
+    def canonical(self, value: Any) -> Any:
+        return self.inner.canonical(value)
 
 
-def part_of(parameter: Parameter | Constant) -> Part:
+Part: TypeAlias = Real | Int | Choice | Constant | OnArc | Pinned  # what the coordinates of a parameter are
+
+
+def part_of(parameter: Parameter | Constant | Pinned) -> Part:
     """The coordinates of a parameter: those of its own, or of the arc where it is under a condition."""
-    if isinstance(parameter, Constant) or parameter.when is None or parameter.width != 1:
+    if isinstance(parameter, Constant | Pinned) or parameter.when is None or parameter.width != 1:
         return parameter
     if isinstance(parameter, Choice) and not parameter.ordered:  # one option
         return parameter
@@ -142,7 +189,7 @@ class Condition(NamedTuple):
 
 
 def conditions_of(
-    names: Sequence[str] | None, parameters: Sequence[Parameter | Constant]
+    names: Sequence[str] | None, parameters: Sequence[Parameter | Constant | Pinned]
 ) -> tuple[tuple[Condition, ...], ...]:
     """The conditions of each parameter; wrong ones are refused."""
     found: list[tuple[Condition, ...]] = []
@@ -166,7 +213,7 @@ def conditions_of(
 
 
 def _condition(
-    names: Sequence[str], parameters: Sequence[Parameter | Constant], i: int, parent: str, value: Any
+    names: Sequence[str], parameters: Sequence[Parameter | Constant | Pinned], i: int, parent: str, value: Any
 ) -> Condition:
     label = f"when of parameter {names[i]!r}"
     if parent not in names:
@@ -176,7 +223,7 @@ def _condition(
     return Condition(j, numbers)
 
 
-def level_numbers(label: str, name: str, parameter: Parameter | Constant, value: Any) -> frozenset[int]:
+def level_numbers(label: str, name: str, parameter: Parameter | Constant | Pinned, value: Any) -> frozenset[int]:
     """The level numbers of a value of a discrete parameter, or of several in a list."""
     if isinstance(parameter, Real) or (isinstance(parameter, Int) and parameter.count > MOST_OPTIONS):
         kind = "a Real" if isinstance(parameter, Real) else f"an Int of more than {MOST_OPTIONS} values"
@@ -195,7 +242,7 @@ def level_numbers(label: str, name: str, parameter: Parameter | Constant, value:
     return frozenset(numbers)
 
 
-def _is_value(parameter: Parameter | Constant, value: Any) -> bool:
+def _is_value(parameter: Parameter | Constant | Pinned, value: Any) -> bool:
     try:
         parameter.encode("value", value)
     except (TypeError, ValueError):

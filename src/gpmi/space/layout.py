@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gpmi import checks
-from gpmi.space.conditions import Condition, Constant, OnArc, Part, activity, conditions_of, mentioned, part_of
+from gpmi.space.conditions import Condition, Constant, OnArc, Part, Pinned, activity, conditions_of, mentioned, part_of
 from gpmi.space.conversion import as_point, labels_of, values_of
 from gpmi.space.parameters import Choice, Int, Parameter, Real
 from gpmi.types import Array, Mask, Point
@@ -20,7 +20,7 @@ from gpmi.types import Array, Mask, Point
 class Layout:
     """The coordinates (d,) of p parameters, one after the other."""
 
-    parameters: tuple[Parameter | Constant, ...]
+    parameters: tuple[Parameter | Constant | Pinned, ...]
     names: tuple[str, ...] | None
 
     @cached_property
@@ -199,8 +199,9 @@ class Layout:
         return any(isinstance(p, Real) and p.log for p in self.parameters)
 
 
-def numeric(parameter: Parameter | Constant) -> bool:
+def numeric(parameter: Parameter | Constant | Pinned) -> bool:
     """Whether the values of a parameter are numbers, which a linear constraint may be about."""
+    assert not isinstance(parameter, Pinned), "no constraint is made anew where values are given"
     if isinstance(parameter, Real | Int):
         return True
     values = parameter.options if isinstance(parameter, Choice) else (parameter.value,)

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from gpmi import checks
 from gpmi.cube import sobol
-from gpmi.space.conditions import Constant, Part, level_numbers
+from gpmi.space.conditions import Constant, Part, Pinned, level_numbers
 from gpmi.space.constraints import EXACT, Codes, Field, Rules, minimal, name_of, nothing_left, rules_of
 from gpmi.space.conversion import box_parameters, named_parameters
+from gpmi.space.given import moved_to, numbers_given, pinned, rules_left
 from gpmi.space.layout import Layout, numeric
 from gpmi.space.parameters import Parameter
 from gpmi.space.region import Region, copied
@@ -31,7 +33,7 @@ _NO_RULES = Rules((), np.zeros(0), (), ())
 class Parameters(Space):
     """A product of parameters: a box (names is None, a point is an array) or a named space (a point is a dict)."""
 
-    parameters: tuple[Parameter | Constant, ...]
+    parameters: tuple[Parameter | Constant | Pinned, ...]
     names: tuple[str, ...] | None
     rules: Rules = _NO_RULES
 
@@ -232,6 +234,38 @@ class Parameters(Space):
         space.refuse_if_empty()
         return space
 
+    # Given coordinates
+
+    def given(self, fixed: Any) -> Parameters:
+        found = pinned(self.layout, numbers_given(fixed, self.names, len(self.parameters)))
+        parameters = tuple(found.get(j, parameter) for j, parameter in enumerate(self.parameters))
+        part = replace(self, parameters=parameters, rules=rules_left(self.rules, self.layout, found))
+        try:
+            part.refuse_if_empty()
+        except ValueError as error:
+            raise ValueError(f"fixed is {checks.shown(dict(fixed))}, with which no point is left: {error}") from None
+        return part
+
+    def values_given(self) -> dict[Any, Any]:
+        """What is given here, by name or by number."""
+        pairs = enumerate(self.parameters)
+        return {self.names[j] if self.names else j: p.value for j, p in pairs if isinstance(p, Pinned)}
+
+    @property
+    def pins(self) -> tuple[tuple[int, bytes], ...]:
+        return tuple((j, part.row.tobytes()) for j, part in enumerate(self.parts) if isinstance(part, Pinned))
+
+    def has(self, row: Array) -> bool:
+        return all(row[self.columns[j]].tobytes() == place for j, place in self.pins)
+
+    def brought(self, z: Array) -> Array:
+        """Points (m, d) of a space of which this is the part with given coordinates, with these; those inside."""
+        if not self.pins:
+            return z
+        moved = moved_to(z, self.layout)
+        result: Array = moved[self.inside(moved)]
+        return result
+
     def refuse_if_empty(self) -> None:
         """A ValueError that names the constraints that cannot hold together, if there are such."""
         if not self.rules.texts:
@@ -262,7 +296,7 @@ class Parameters(Space):
         return [rules.texts[i] for i in minimal(kept.shape[1], lambda some: not kept[:, some].all(axis=1).any())]
 
 
-def _field(name: str, parameter: Parameter | Constant) -> Field:
+def _field(name: str, parameter: Parameter | Constant | Pinned) -> Field:
     """What a constraint may say of a parameter."""
 
     def codes(label: str, value: Any) -> Codes:
@@ -270,6 +304,7 @@ def _field(name: str, parameter: Parameter | Constant) -> Field:
 
     largest = None
     if numeric(parameter):
+        assert not isinstance(parameter, Pinned)
         if isinstance(parameter, Constant):
             largest = abs(float(parameter.value))
         elif hasattr(parameter, "options"):

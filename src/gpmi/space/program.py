@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpmi.space.conditions import Pinned
 from gpmi.space.constraints import Rules
 from gpmi.space.layout import Layout, numeric
 from gpmi.space.parameters import MOST_OPTIONS, Int
@@ -51,7 +52,8 @@ class Program:
                 if condition.parent not in wanted:
                     wanted.add(condition.parent)
                     above.append(condition.parent)
-        return tuple(sorted(wanted - set(self.reals.tolist())))
+        pinned = {j for j, part in enumerate(self.layout.parts) if isinstance(part, Pinned)}  # in no constraint
+        return tuple(sorted(wanted - set(self.reals.tolist()) - pinned))
 
     @cached_property
     def _variables(self) -> dict[int, _Variables]:
@@ -193,6 +195,11 @@ class Program:
         """
         line = line.copy()
         for condition in self.layout.conditions[j]:
+            parent = self.layout.parts[condition.parent]
+            if isinstance(parent, Pinned):  # b is known
+                most -= 0.0 if int(parent.number(parent.row[None])[0]) in condition.numbers else by
+                line, most = self._switched(line, most, condition.parent, by)
+                continue
             first = self._variables[condition.parent].first
             line[[first + number for number in condition.numbers]] -= by
             most -= by

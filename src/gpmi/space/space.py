@@ -51,6 +51,26 @@ class Space(ABC):
         function feasible(point) -> bool. If they leave nothing, a ValueError names those that cannot hold together.
         """
 
+    @abstractmethod
+    def given(self, fixed: Any) -> Space:
+        """The part of the space in which these parameters have these values, by name or number; same coordinates.
+
+        A ValueError or TypeError if they are no values of theirs, or if no point is left.
+        """
+
+    @abstractmethod
+    def values_given(self) -> dict[Any, Any]:
+        """What is given in a space made by `given`, as points of the library have it; empty in others."""
+
+    @property
+    @abstractmethod
+    def pins(self) -> tuple[tuple[int, bytes], ...]:
+        """The numbers of the parameters that are given, each with the bytes of its coordinates."""
+
+    @abstractmethod
+    def has(self, row: Array) -> bool:
+        """Whether a point (d,) of the whole space is in this part of it, made by `given`."""
+
     @property
     def events(self) -> tuple[Event, ...]:
         """What was done to the space that the user did not ask for."""

@@ -1,0 +1,319 @@
+"""Batches of four: how much is lost against one point at a time, how far apart the points are, and what a batch costs.
+
+    python benchmarks/batches.py                    runs what is missing in docs/benchmarks/batches.csv, writes the page
+    python benchmarks/batches.py --peers            the same for BoTorch's qLogEI, which takes a minute a run
+    python benchmarks/batches.py --part development  runs on other problems and seeds, printed; the defaults were chosen
+                                                    on these
+    python benchmarks/batches.py --report           writes the page from the table
+
+Every run has 60 evaluations and its own initial design. "asynchronous" has four workers whose evaluations take random
+times; whenever one is ready it gets the next point. A batch is close if two of its points are within a thousandth of
+the box in every coordinate, which is what the library takes for one place; batches that are part of the initial design
+do not count, nor do pairs that both repeat the best point so far.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
+
+import argparse
+import csv
+import heapq
+import time
+from collections.abc import Callable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import problems
+from engine import machine
+from numpy.typing import NDArray
+
+import gpmi
+
+Array = NDArray[np.float64]
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
+TABLE, PAGE = FOLDER / "batches.csv", FOLDER / "batches.md"
+COLUMNS = ("problem", "seed", "arm", "gap", "mean regret", "batches", "close", "seconds")
+BUDGET, SIZE, SEEDS, PEER_SEEDS, SAME = 60, 4, range(10), range(3), 1e-3
+REPORTED = ("branin", "hartmann-6", "ackley-5", "rosenbrock-4", "styblinski-tang-4", "gp-2")
+DEVELOPMENT = ("himmelblau", "levy-4", "hartmann-3", "log-goldstein-price", "gp-4")
+PEER = "BoTorch qLogEI"
+OURS: dict[str, tuple[int, bool, dict[str, Any]]] = {  # points at the same time, whether as a batch, arguments
+    "one by one": (1, True, {}),
+    "batches": (SIZE, True, {}),
+    "asynchronous": (SIZE, False, {}),
+    "earn, one by one": (1, True, {"aim": "earn"}),
+    "earn, batches": (SIZE, True, {"aim": "earn"}),
+    "GP-UCB-PE, batches": (SIZE, True, {"policy": gpmi.GPUCBPE(scale=0.2)}),
+}
+
+
+class Run:
+    """The evaluations of one run."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self.problem, self.seed = problems.make(name, seed), seed
+        self.values: list[float] = []  # without noise
+        self.batches = self.close = 0
+
+    def evaluate(self, x: Any) -> float:
+        self.values.append(self.problem.f(x))
+        return self.values[-1] + self.problem.noise(self.seed, len(self.values) - 1)
+
+    def row(self, arm: str, seconds: float) -> dict[str, Any]:
+        maximum = self.problem.maximum
+        assert maximum is not None
+        spread, values = problems.spread(self.problem.name, maximum), np.array(self.values[:BUDGET])
+        measured = (maximum - values.max()) / spread, np.mean(maximum - values) / spread
+        cells = (self.problem.name, self.seed, arm, *(f"{x:.6g}" for x in measured), self.batches, self.close)
+        return dict(zip(COLUMNS, (*cells, f"{seconds:.3g}"), strict=True))
+
+
+def ours(name: str, seed: int, arm: str) -> dict[str, Any]:
+    size, together, options = OURS[arm]
+    run, begun = Run(name, seed), time.process_time()
+    opt = gpmi.Optimizer(run.problem.space, seed=seed, budget=BUDGET, **options)
+    for _ in batched(run, opt, size) if together else one_after_the_other(run, opt, size):
+        pass
+    return run.row(arm, time.process_time() - begun)
+
+
+def batched(run: Run, opt: gpmi.Optimizer, size: int) -> Iterator[None]:
+    while len(run.values) < BUDGET:
+        points = opt.ask(size)
+        count_close(run, opt)
+        for x in points:
+            opt.tell(x, run.evaluate(x))
+        yield
+
+
+def one_after_the_other(run: Run, opt: gpmi.Optimizer, workers: int) -> Iterator[None]:
+    """Evaluations take exponential times; a worker that is ready gets the next point."""
+    rng = np.random.default_rng([5, run.seed])
+    busy = [(float(rng.exponential()), i, x) for i, x in enumerate(opt.ask(workers))]
+    heapq.heapify(busy)
+    asked = workers
+    while len(run.values) < BUDGET:
+        now, _, x = heapq.heappop(busy)
+        opt.tell(x, run.evaluate(x))
+        heapq.heappush(busy, (now + float(rng.exponential()), asked, opt.ask()))
+        asked += 1
+        count_close(run, opt)
+        yield
+
+
+def count_close(run: Run, opt: gpmi.Optimizer) -> None:
+    """Count the pending points as a batch, and whether two of them are at one place without being the best one."""
+    pending = [trial for trial in opt.pending if trial.origin == "policy"]
+    if len(pending) < 2:
+        return
+    rows = np.array([opt.space.encode(trial.x) for trial in pending]) / opt.space.span
+    near = np.abs(rows[:, None] - rows).max(axis=2) <= SAME
+    exploits = np.array([trial.explored is False for trial in pending])
+    near &= ~(exploits[:, None] & exploits)
+    run.batches += 1
+    run.close += bool(near[np.triu_indices(len(rows), 1)].any())
+
+
+def peer(name: str, seed: int, arm: str) -> dict[str, Any]:
+    """SingleTaskGP and qLogExpectedImprovement with q = 4, after 2 (d + 1) Sobol points, at most 20."""
+    import warnings
+
+    import torch
+    from botorch import fit_gpytorch_mll
+    from botorch.acquisition import qLogExpectedImprovement
+    from botorch.models import SingleTaskGP
+    from botorch.models.transforms import Normalize, Standardize
+    from botorch.optim import optimize_acqf
+    from gpytorch.mlls import ExactMarginalLogLikelihood
+
+    warnings.simplefilter("ignore")
+    torch.manual_seed(seed)
+    torch.set_num_threads(1)
+    run, begun = Run(name, seed), time.process_time()
+    (lo, hi), d = np.array(run.problem.space).T, len(run.problem.space)
+    bounds = torch.tensor([[0.0] * d, [1.0] * d]).double()
+
+    def evaluated(u: Any) -> Any:
+        return torch.tensor([[run.evaluate(lo + row * (hi - lo))] for row in u.numpy()]).double()
+
+    u = torch.quasirandom.SobolEngine(d, scramble=True, seed=seed).draw(min(20, 2 * (d + 1))).double()
+    y = evaluated(u)
+    while len(u) < BUDGET:
+        model = SingleTaskGP(u, y, input_transform=Normalize(d, bounds=bounds), outcome_transform=Standardize(1))
+        fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+        score = qLogExpectedImprovement(model, best_f=y.max())
+        new, _ = optimize_acqf(score, bounds, q=min(SIZE, BUDGET - len(u)), num_restarts=10, raw_samples=512)
+        u, y = torch.cat([u, new.detach()]), torch.cat([y, evaluated(new.detach())])
+    return run.row(arm, time.process_time() - begun)
+
+
+# What a batch costs
+
+COSTS: dict[str, tuple[str, int, dict[str, Any]]] = {
+    'Branin, 40 values, aim="find"': ("branin", 40, {}),
+    'Hartmann-6, 40 values, aim="find"': ("hartmann-6", 40, {}),
+    'Hartmann-6, 100 values, aim="find"': ("hartmann-6", 100, {}),
+    'Hartmann-6, 40 values, aim="earn"': ("hartmann-6", 40, {"aim": "earn"}),
+    "Hartmann-6, 40 values, GP-UCB-PE": ("hartmann-6", 40, {"policy": gpmi.GPUCBPE(scale=0.2)}),
+}
+
+
+def cost(name: str, n: int, options: dict[str, Any], seed: int) -> tuple[float, float]:
+    """CPU seconds of one point, on average over sixteen asked and told one by one, and of one batch of sixteen."""
+
+    def begun() -> tuple[Run, gpmi.Optimizer]:
+        run = Run(name, seed)
+        opt = gpmi.Optimizer(run.problem.space, seed=seed, **options)
+        while len(run.values) < n:
+            for x in opt.ask(SIZE):
+                opt.tell(x, run.evaluate(x))
+        return run, opt
+
+    run, opt = begun()
+    since = time.process_time()
+    for _ in range(16):
+        x = opt.ask()
+        opt.tell(x, run.evaluate(x))
+    single = (time.process_time() - since) / 16
+    run, opt = begun()
+    since = time.process_time()
+    for x in opt.ask(16):
+        opt.tell(x, run.evaluate(x))
+    return single, time.process_time() - since
+
+
+# The page
+
+
+def median(rows: list[dict[str, str]], problem: str, arm: str, seeds: range, column: str = "gap") -> float | None:
+    found = [float(r[column]) for r in rows if r["problem"] == problem and r["arm"] == arm and int(r["seed"]) in seeds]
+    return float(np.median(found)) if found else None
+
+
+def share_close(rows: list[dict[str, str]], arm: str) -> str:
+    some = [r for r in rows if r["arm"] == arm and r["problem"] in REPORTED]
+    total = sum(int(r["batches"]) for r in some)
+    return f"{sum(int(r['close']) for r in some)} of {total}" if total else ""
+
+
+def cell(value: float | None) -> str:
+    return "" if value is None else f"{value:.1e}"
+
+
+def report(rows: list[dict[str, str]], costs: dict[str, tuple[float, float]]) -> str:
+    arms = [arm for arm in (*OURS, PEER) if any(r["arm"] == arm for r in rows)]
+    head = f"| | {' | '.join(REPORTED)} |\n|---|{'---|' * len(REPORTED)}\n"
+
+    def table(column: str, seeds: range) -> str:
+        lines = [
+            f"| {arm} | {' | '.join(cell(median(rows, p, arm, seeds, column)) for p in REPORTED)} |" for arm in arms
+        ]
+        return head + "\n".join(lines)
+
+    pairs = [(median(rows, p, "batches", SEEDS), median(rows, p, "one by one", SEEDS)) for p in REPORTED]
+    ratios = [a / b for a, b in pairs if a is not None and b is not None]
+    words = "; ".join(f"{p} {ratio:.2g}" for p, ratio in zip(REPORTED, ratios, strict=False))
+    few = [(median(rows, p, "batches", PEER_SEEDS), median(rows, p, PEER, PEER_SEEDS)) for p in REPORTED]
+    below = [a < b for a, b in few if a is not None and b is not None]
+    against = (
+        f"On the {len(PEER_SEEDS)} seeds that both have, the median gap of our batches is below that of {PEER} on "
+        f"{sum(below)} of {len(below)} problems."
+    )
+    spent = "\n".join(
+        f"| {what} | {1e3 * a:.1f} ms | {1e3 * b:.0f} ms | {b / a:.0f} |" for what, (a, b) in costs.items()
+    )
+    close = "\n".join(
+        f"| {arm} | {share_close(rows, arm)} |" for arm in arms if "one by one" not in arm and arm != PEER
+    )
+    return f"""# Batches
+
+Written by `python benchmarks/batches.py`. A run has {BUDGET} evaluations, gets the space, the budget and a seed, and makes its own initial design. Batches have {SIZE} points, asked by `ask({SIZE})` and told together; "asynchronous" has {SIZE} workers whose evaluations take random times. Gaps and regrets are in spreads of f: the maximum minus the mean of f over its box. What `aim="find"` does while points are pending was chosen on {", ".join(DEVELOPMENT)}, which are not shown. {PEER} is `qLogExpectedImprovement` with q = {SIZE} on a `SingleTaskGP`, 10 restarts, after 2 (d + 1) Sobol points.
+
+- {machine()[0]}
+- {machine()[1]}
+- {date.today().isoformat()}, gpmi {gpmi.__version__}
+
+## The gap after {BUDGET} evaluations
+
+The median of {len(SEEDS)} seeds, of {len(PEER_SEEDS)} for {PEER}. `aim="find"` where nothing is said.
+
+{table("gap", SEEDS)}
+
+The gap of batches over that of one by one: {words}. {against} The same table with those {len(PEER_SEEDS)} seeds alone:
+
+{table("gap", PEER_SEEDS)}
+
+## The mean regret
+
+The median of the mean over a run, R_T / T.
+
+{table("mean regret", SEEDS)}
+
+## Whether points clump
+
+How many of the batches have two points at one place, within {SAME:g} of the box in every coordinate; pairs of exploiting queries, which repeat the best point on purpose, are not counted. Asynchronous: of the moments after a point was asked.
+
+| | close |
+|---|---|
+{close}
+
+## What a batch of sixteen costs
+
+CPU time of one point asked and told, the mean of sixteen in a row, and of one batch of sixteen, asked and told. The median of 5 seeds.
+
+| | one point | sixteen | ratio |
+|---|---|---|---|
+{spent}
+"""
+
+
+def read() -> list[dict[str, str]]:
+    if not TABLE.exists():
+        return []
+    with TABLE.open() as file:
+        return list(csv.DictReader(file))
+
+
+def add(row: dict[str, Any]) -> None:
+    new = not TABLE.exists()
+    with TABLE.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow(row)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--part", choices=["reported", "development"], default="reported")
+    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--report", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.part == "development":
+        for name in DEVELOPMENT:
+            for arm in OURS:
+                print(*[ours(name, seed, arm) for seed in range(10, 15)], sep="\n", flush=True)
+        return
+    done = {(r["problem"], int(r["seed"]), r["arm"]) for r in read()}
+    jobs: list[tuple[Callable[[str, int, str], dict[str, Any]], str, int, str]] = []
+    if not arguments.report:
+        jobs = [(ours, name, seed, arm) for seed in SEEDS for name in REPORTED for arm in OURS if not arguments.peers]
+        jobs += [(peer, name, seed, PEER) for seed in PEER_SEEDS for name in REPORTED if arguments.peers]
+    for run, *job in jobs:
+        if tuple(job) not in done:
+            add(run(*job))
+    costs = {}
+    for what, (name, n, options) in COSTS.items():
+        measured = np.array([cost(name, n, options, seed) for seed in range(5)])
+        costs[what] = (float(np.median(measured[:, 0])), float(np.median(measured[:, 1])))
+    PAGE.write_text(report(read(), costs))
+    print(f"wrote {PAGE}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Policies for points that are evaluated at the same time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gpmi.policies.phi import GPUCB
+from gpmi.policies.policy import TINY, Guarantee, Policy, State
+from gpmi.types import Array
+
+
+@dataclass(frozen=True)
+class GPUCBPE(GPUCB):
+    """The first point of a batch is GP-UCB's, the others explore where the maximum may be: GP-UCB-PE.
+
+    With mu and sd given the values told, w = sqrt(scale beta_t) and t the number of the batch's first point, the
+    maximum may be in the relevant region {x: mu(x) + 2 w sd(x) >= max over x' of mu(x') - w sd(x')}. Each further point
+    is the one of the region with the largest variance given the values told and the pending points. The first point is
+    that of GPUCB, whose arguments are the same.
+
+    A point is the first as long as no other point of GP-UCB is pending. So with k workers that ask one by one, one
+    query of k is GP-UCB's, as in batches of k. `gpmi.suggestion` applies the rule, because a policy does not see
+    points; the score, phi and derivatives are those of GP-UCB.
+    """
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        True,
+        "with probability 1 - delta the sum over T batches of k of the smallest regret in each is "
+        "O(sqrt(T / k gamma_{T k} log(T k))), for scale = 1.",
+        "f drawn from the GP prior, kernel and noise_var > 0 known, compact set; batches told as a whole; the region "
+        "searched as a whole, which on a box it is not",
+        "Contal, Buffoni, Robicquet, Vayatis 2013",
+    )
+
+    def weight(self, state: State) -> float:
+        """w, the sd that a confidence bound is away from mu."""
+        return math.sqrt(self.scale * self.beta(state))
+
+
+@dataclass(frozen=True)
+class LowerBound(Policy):
+    """score = mu - weight sd: what f(x) reaches at least, as far as one believes in `weight` sd."""
+
+    weight: float
+
+    guarantee: ClassVar[Guarantee] = Guarantee(False, "it never explores.", "none", "none")
+
+    def phi(self, var: Array, state: State) -> Array:
+        return -self.weight * np.sqrt(var)
+
+    def slope(self, var: Array, state: State) -> Array:
+        return -self.weight / (2.0 * np.sqrt(np.maximum(var, TINY)))

@@ -1,0 +1,56 @@
+"""Where the maximum of f may be, and a search that stays there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpmi.gp.posterior import Posterior
+from gpmi.gp.tracking import Tracked
+from gpmi.search.objective import Objective
+from gpmi.types import Array, Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Relevant:
+    """The points at which f may be as large as what it reaches elsewhere: mu + width sd >= level."""
+
+    told: Posterior
+    width: float
+    level: float  # the largest lower bound of f
+    at: Array  # (d,), the point that has it: inside
+    rows: Mask | None = None  # (m,), which candidates are inside, on a finite set
+
+    def holds(self, z: Array) -> Mask:
+        """Which points (m, d) are inside. O(n^2 m)."""
+        mu, var = self.told(z)
+        inside: Mask = mu + self.width * np.sqrt(var) >= self.level
+        return inside
+
+
+@dataclass(frozen=True)
+class Confined(Objective):
+    """A score that is -inf outside of a region. Its climb ends there."""
+
+    inside: Callable[[Array], Mask] | None = None  # which points (m, d) are in the region
+
+    def __call__(self, z: Array) -> Array:
+        return self._kept(z, super().__call__(z))
+
+    def at(self, tracked: Tracked) -> Array:
+        return self._kept(tracked.z, super().at(tracked))
+
+    def with_gradient(self, z: Array) -> tuple[Array, Array]:
+        score, gradient = super().with_gradient(z)
+        return self._kept(z, score), gradient
+
+    def _kept(self, z: Array, score: Array) -> Array:
+        return score if self.inside is None or not len(z) else np.where(self.inside(z), score, -np.inf)
+
+
+def confined(objective: Objective, inside: Callable[[Array], Mask]) -> Confined:
+    """The objective inside a region."""
+    parts = objective.posterior, objective.policy, objective.state, objective.members, objective.chance
+    return Confined(*parts, inside)

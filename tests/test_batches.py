@@ -1,0 +1,172 @@
+"""Points that are evaluated at the same time: GP-UCB-PE, and batches that do not clump."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from gpmi import GPUCB, GPUCBPE, Optimizer, kernels
+from gpmi.gp.posterior import Posterior
+from gpmi.policies import State
+from gpmi.search.places import Places
+from gpmi.suggestion import SAME
+
+KERNEL = kernels.RBF(lengthscale=0.25, variance=1.5)
+BOX = [(0.0, 1.0), (0.0, 1.0)]
+PE = GPUCBPE(delta=0.1, scale=0.3)
+
+
+def bumps(x: Any) -> float:
+    return float(np.exp(-20.0 * ((x[0] - 0.3) ** 2 + (x[1] - 0.7) ** 2)) + 0.5 * np.sin(4.0 * x[0] + x[1]))
+
+
+def table(size: int = 80) -> Any:
+    return np.random.default_rng(7).random((size, 2))
+
+
+def direct_batches(rows: Any, values: list[float], numbers: list[int], size: int) -> list[int]:
+    """A batch of GP-UCB-PE from the values at some rows, by formulas and a dense solve, nothing shared but beta."""
+    covariance = 1.5 * np.exp(-((rows[:, None] - rows) ** 2).sum(axis=2) / (2.0 * 0.25**2))
+
+    def moments(at: list[int]) -> tuple[Any, Any]:
+        c = covariance[np.ix_(at, at)] + 1e-3 * np.eye(len(at))
+        k = covariance[at]
+        mu = k.T @ np.linalg.solve(c, np.array(values)) if len(at) == len(values) else None
+        return mu, np.maximum(1.5 - np.einsum("ij,ij->j", k, np.linalg.solve(c, k)), 0.0)
+
+    mu, var = moments(numbers)
+    w = np.sqrt(PE.scale * PE.beta(State(t=len(values) + 1, size=len(rows))))
+    chosen = [int(np.argmax(mu + w * np.sqrt(var)))]
+    inside = mu + 2.0 * w * np.sqrt(var) >= np.max(mu - w * np.sqrt(var))
+    assert 0 < inside.sum() < len(rows), "the region must matter"
+    while len(chosen) < size:
+        variances = moments([*numbers, *chosen])[1]
+        chosen.append(int(np.argmax(np.where(inside, variances, -np.inf))))
+    return chosen
+
+
+def test_gp_ucb_pe_is_what_its_formulas_say() -> None:
+    rows = table()
+    opt = Optimizer(rows, policy=PE, kernel=KERNEL, noise_var=1e-3, seed=0)
+    numbers: list[int] = []
+    values: list[float] = []
+    first = opt.ask(6)
+    for x in first:
+        numbers.append(int(np.flatnonzero((rows == x).all(axis=1))[0]))
+        values.append(bumps(x))
+        opt.tell(x, values[-1])
+    for _ in range(4):
+        batch = opt.ask(5)
+        asked = [int(np.flatnonzero((rows == x).all(axis=1))[0]) for x in batch]
+        assert asked == direct_batches(rows, values, numbers, 5)
+        for number, x in zip(asked, batch, strict=True):
+            numbers.append(number)
+            values.append(bumps(x))
+            opt.tell(x, values[-1])
+
+
+def test_on_a_box_the_others_explore_the_relevant_region() -> None:
+    opt = Optimizer(BOX, policy=PE, kernel=KERNEL, noise_var=1e-3, seed=0)
+    for x in np.random.default_rng(0).random((25, 2)):
+        opt.tell(x, bumps(x))
+    model = opt.model
+    assert model is not None
+    side = np.linspace(0.0, 1.0, 201)
+    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    mu, var = model.posterior(grid)
+    w = np.sqrt(PE.scale * PE.beta(State(t=1, size=1, dim=2)))
+    level = np.max(mu - w * np.sqrt(var))
+    inside = mu + 2.0 * w * np.sqrt(var) >= level
+    assert 0.02 < inside.mean() < 0.9, "the region must matter"
+    posterior: Posterior = model.posterior
+    first, *others = opt.ask(5)
+    np.testing.assert_array_less(
+        np.max(mu + w * np.sqrt(var)), (lambda m, v: m + w * np.sqrt(v) + 1e-4)(*posterior(first[None]))[0]
+    )
+    posterior = posterior.anticipate(first)
+    for x in others:
+        there, spread = model.posterior(x[None])
+        assert there[0] + 2.0 * w * np.sqrt(spread[0]) >= level - 1e-6
+        best = np.sqrt(posterior(grid[inside])[1].max())
+        assert np.sqrt(posterior(x[None])[1][0]) >= 0.97 * best  # the climb ends at the edge of the region
+        posterior = posterior.anticipate(x)
+
+
+def test_one_query_of_four_workers_is_that_of_gp_ucb() -> None:
+    opt = Optimizer(table(), policy=PE, kernel=KERNEL, noise_var=1e-3, seed=0)
+    rng = np.random.default_rng(1)
+    waiting = list(opt.ask(4))
+    assert [trial.phi is not None for trial in opt.pending] == [True, False, False, False]
+    leaders = 0
+    for _ in range(40):
+        x = waiting.pop(int(rng.integers(4)))
+        opt.tell(x, bumps(x))
+        waiting.append(opt.ask())
+        leaders += opt.trials[-1].phi is not None
+        assert sum(trial.phi is not None for trial in opt.pending) == 1  # one at a time, and always one
+    assert 5 <= leaders <= 20
+
+
+def test_alone_it_is_gp_ucb() -> None:
+    ours = Optimizer(BOX, policy=PE, kernel=KERNEL, noise_var=1e-3, seed=0)
+    other = Optimizer(BOX, policy=GPUCB(delta=0.1, scale=0.3), kernel=KERNEL, noise_var=1e-3, seed=0)
+    for _ in range(6):
+        x, z = ours.ask(), other.ask()
+        np.testing.assert_array_equal(x, z)
+        ours.tell(x, bumps(x))
+        other.tell(z, bumps(z))
+
+
+@pytest.mark.parametrize("policy", [None, PE], ids=repr)
+@pytest.mark.parametrize("space", ["box", "table"])
+def test_without_noise_a_batch_has_no_two_equal_points(policy: Any, space: str) -> None:
+    opt = Optimizer(BOX if space == "box" else table(40), policy=policy, seed=2, noise_var=0.0)
+    for _ in range(7):
+        batch = opt.ask(5)
+        assert len({x.tobytes() for x in batch}) == 5
+        for x in batch:
+            opt.tell(x, bumps(x))
+
+
+def test_find_does_not_clump() -> None:
+    """No two pending points are at one place, also when the optimum is known to many digits."""
+    opt = Optimizer(BOX, seed=0)
+    for i in range(12):
+        batch = np.array(opt.ask(4))
+        apart = np.abs(batch[:, None] - batch).max(axis=2)[np.triu_indices(4, 1)]
+        assert i < 2 or apart.min() > SAME
+        for x in batch:
+            opt.tell(x, -((x[0] - 0.3) ** 2) - (x[1] - 0.6) ** 2)
+    best = opt.best
+    assert best is not None and best.y is not None and best.y > -1e-6
+
+
+@pytest.mark.parametrize("policy", [None, PE], ids=repr)
+def test_batches_replay_whatever_the_order_of_their_values(policy: Any) -> None:
+    opt, rng = Optimizer(BOX, policy=policy, seed=5), np.random.default_rng(3)
+    for _ in range(5):
+        batch = opt.ask(4)
+        for i in rng.permutation(4)[:3]:  # one of them stays pending
+            opt.tell(batch[i], bumps(batch[i]))
+        again = Optimizer(BOX, policy=policy, seed=5).replay(opt.trials)
+        np.testing.assert_array_equal(again.ask(3), Optimizer(BOX, policy=policy, seed=5).replay(opt.trials).ask(3))
+        np.testing.assert_array_equal(again.trials[len(opt.trials)].x, opt.ask())
+
+
+def test_a_leader_of_another_context_does_not_count() -> None:
+    opt = Optimizer(BOX, policy=PE, kernel=KERNEL, noise_var=1e-3, seed=0)
+    opt.tell([0.5, 0.5], 1.0)
+    opt.ask(2, fixed={0: 0.25})
+    opt.ask(2, fixed={0: 0.75})
+    assert [trial.phi is not None for trial in opt.pending] == [True, False, True, False]
+
+
+def test_what_is_remembered_of_places_changes_nothing() -> None:
+    places = Places(Optimizer(BOX).space, 0, repeats=True, cover=False)
+    first = places.given({0: 0.5})
+    assert places.given({0: 0.5}) is first and places.given(None) is places.whole
+    for value in np.linspace(0.0, 1.0, 20):
+        places.given({0: float(value)})
+    assert places.given({0: 0.5}) is not first and len(places._parts) == 8
