@@ -80,9 +80,8 @@ class Database:
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """A transaction that holds the lock from its beginning."""
-        queue = None if self.path is None else self.path.with_name(self.path.name + "-queue")
         with (
-            queued(queue, WAIT),
+            queued(self.path, WAIT),
             self._translated(),
             self._connected(write=True) as connection,
             connection.begin(),
