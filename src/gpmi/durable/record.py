@@ -216,22 +216,21 @@ class Record(Journal):
 
     def _deliver(self, delivery: dict[str, Any]) -> Trial:
         """Write a value or a failure, once."""
-
-        def act(transaction: Transaction) -> Trial:
-            before = transaction.delivered(self._id, delivery["token"])
-            if before is not None:
-                return words.repeated(self.optimizer, before, delivery)
-            said = words.answer(self.optimizer, delivery)
-            done = self._append(transaction, delivery["kind"], said, delivery["token"])
-            number = delivery.get("number")
-            if number is not None and not self.optimizer.is_pending(number):
-                transaction.release(self._id, number)
-            return words.settled(self.optimizer, done.said)
-
-        trial = self._write(act)
+        trial = self._write(lambda transaction: self._answer(transaction, delivery))
         if "number" in delivery:
             self._heartbeat.remove(delivery["number"])
         return trial
+
+    def _answer(self, transaction: Transaction, delivery: dict[str, Any]) -> Trial:
+        before = transaction.delivered(self._id, delivery["token"])
+        if before is not None:
+            return words.repeated(self.optimizer, before, delivery)
+        said = words.answer(self.optimizer, delivery)
+        done = self._append(transaction, delivery["kind"], said, delivery["token"])
+        number = delivery.get("number")
+        if number is not None and not self.optimizer.is_pending(number):
+            transaction.release(self._id, number)
+        return words.settled(self.optimizer, done.said)
 
     # Other words
 
@@ -288,14 +287,18 @@ class Record(Journal):
             self._once("budget", {"budget": int(budget)})
 
     def tell_first(self, observations: Sequence[Sequence[Any]]) -> list[Trial]:
-        """Tell what is known already: (x, y, noise_var, repeats, ...), each once, however often the list is given."""
-        told = []
+        """Tell what is known already: (x, y, noise_var, repeats, ...), each once, however often the list is given.
+
+        They are written together or not at all.
+        """
+        deliveries = []
         for i, (x, y, noise_var, repeats, *limits) in enumerate(observations):
             said: dict[str, Any] = {"y": y, "noise_var": noise_var, "repeats": repeats}
             said |= {"constraints": list(limits[0])} if limits and limits[0] else {}
             said["x"] = words.written(self.optimizer.space, x)
             mark = hashlib.sha256(text_of([i, said]).encode()).hexdigest()[:32]
-            told.append(self._deliver({**said, "kind": "told", "token": f"earlier:{mark}"}))
+            deliveries.append({**said, "kind": "told", "token": f"earlier:{mark}"})
+        told: list[Trial] = uninterrupted(lambda: self._write(lambda t: [self._answer(t, one) for one in deliveries]))
         return told
 
     def _let_go(self, number: int) -> None:
