@@ -5,7 +5,7 @@ CODE := $(wildcard src tests benchmarks examples)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ bench-limits: .venv/.dev  ## measure 10,000 observations, a million candidates, 
 
 bench-interrupt: .venv/.dev  ## press Ctrl-C at 1,000 random moments, check that nothing is lost (some minutes)
 	.venv/bin/python benchmarks/interrupt.py
+
+bench-crash: .venv-bench/.ready  ## kill writers and servers of studies at random moments, and compare the speed with Optuna (an hour)
+	.venv-bench/bin/python benchmarks/crash.py
 
 bench-ledger: .venv/.dev  ## measure whether the ledger can be believed (half an hour; goes on where it stopped)
 	.venv/bin/python benchmarks/ledger.py --cores $(CORES)
@@ -119,7 +122,7 @@ clean:  ## remove environments, caches and output
 
 .venv-bench/.ready: pyproject.toml benchmarks/requirements.txt | .venv-bench/bin/python
 	.venv-bench/bin/python -m pip install torch==2.13.0
-	.venv-bench/bin/python -m pip install -e ".[cli,plots]" -r benchmarks/requirements.txt
+	.venv-bench/bin/python -m pip install -e ".[cli,plots,postgres]" -r benchmarks/requirements.txt
 	touch $@
 
 # HEBO's pins exclude the other peers, and the NumPy that gpmi declares; gpmi's problems and adapters run with it.

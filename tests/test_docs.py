@@ -15,6 +15,7 @@ import pytest
 
 import gpmi.optimizer
 import gpmi.run
+import gpmi.studies
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -84,7 +85,7 @@ def test_the_python_of_the_page_on_the_ledger_runs_and_prints_what_it_shows() ->
     assert [line[:15] for line in shown[1].splitlines()] == [line[:15] for line in str(names["r"].ledger).splitlines()]
 
 
-@pytest.mark.parametrize("module", [gpmi.optimizer, gpmi.run], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [gpmi.optimizer, gpmi.run, gpmi.studies], ids=lambda module: module.__name__)
 def test_the_examples_in_docstrings_run(module: ModuleType) -> None:
     results = doctest.testmod(module)
     assert results.attempted > 0 and results.failed == 0

@@ -32,7 +32,8 @@ ROOMS = (
         "belief",
         "words",
     ),
-    *("optimizer", "stopping", "result", "show.progress", "evaluation", "parallel", "run", "command", "studyfile"),
+    *("optimizer", "stopping", "result", "show.progress", "evaluation", "parallel", "durable", "run"),
+    *("studies", "command", "studyfile"),
     *("theory", "tasks", "show", "paper", "integrations"),
 )
 DOORS = ("gpmi", "kernels", "plots")  # they re-export public names; below every room, so no room uses them
@@ -41,7 +42,7 @@ LAST = "cli"  # the only one that may use a door, and nothing uses it
 # Rooms that stand above another one and are still unknown to it.
 RUNS = {
     *("trials", "replay", "feasibility", "model", "ledger", "belief", "words", "optimizer", "stopping", "result"),
-    *("evaluation", "parallel", "run", "command", "studyfile"),
+    *("evaluation", "parallel", "durable", "run", "studies", "command", "studyfile"),
 }
 UNKNOWN = {
     "gp": {"space"},

@@ -1,8 +1,7 @@
 """gpmi: optimisation of expensive, noisy functions with Gaussian processes."""
 
 from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpmi import kernels, stopping
 from gpmi.evaluation import Measured
@@ -54,6 +53,8 @@ __all__ = [
     "Space",
     "SpaceExhausted",
     "State",
+    "Study",
+    "StudyError",
     "Thompson",
     "Trial",
     "VarianceBonus",
@@ -63,18 +64,25 @@ __all__ = [
     "minimize",
     "plots",
     "stopping",
+    "study",
     "tasks",
     "theory",
 ]
 
 if TYPE_CHECKING:
     from gpmi import exchange, plots, tasks, theory
+    from gpmi.durable.errors import StudyError
+    from gpmi.studies import Study, study
 else:
-    # `gpmi.exchange`, `gpmi.plots` and others are imported when they are first used: most runs do not need them.
-    # A type checker sees the imports above instead, so that it still refuses names that do not exist.
-    def __getattr__(name: str) -> ModuleType:
+    # These are imported when they are first used: most runs do not need them, and studies need SQLAlchemy. A type
+    # checker sees the imports above instead, so that it still refuses names that do not exist.
+    LATER = {"Study": "gpmi.studies", "study": "gpmi.studies", "StudyError": "gpmi.durable.errors"}
+
+    def __getattr__(name: str) -> Any:
         if name in ("exchange", "plots", "tasks", "theory"):
             return import_module(f"gpmi.{name}")
+        if name in LATER:
+            return getattr(import_module(LATER[name]), name)
         raise AttributeError(f"module 'gpmi' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

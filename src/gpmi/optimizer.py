@@ -7,8 +7,9 @@ random numbers are drawn afresh from (seed, told, pending) for every suggestion.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from threading import RLock
 from typing import Any, Literal, overload
 
@@ -149,6 +150,14 @@ class Optimizer(Words, Shown):
         with self._lock:
             place = self._places.given(fixed)
             return self._ask_one(place) if n is None else self._ask_several(checks.whole("n", n, 1), place)
+
+    def turns(self, budget: int | None) -> Iterator[Trial]:
+        """The trials that a loop is to evaluate, one after the other: `budget` of them, or without end for None."""
+        for _ in count() if budget is None else range(budget):
+            with self._lock:
+                self.ask()
+                trial = self._log[self._log.pending[-1]]
+            yield trial
 
     @locked
     def tell(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import count
+from os import PathLike
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gpmi.checks import one_of, positive, shown, whole
@@ -52,6 +52,7 @@ def maximize(
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
     constraints: Any = None,
+    study: str | PathLike[str] | None = None,
 ) -> Result:
     """Evaluate f at `budget` points of the space, chosen one after the other, to find its maximum.
 
@@ -65,6 +66,9 @@ def maximize(
     called after each evaluation. It may read, tell, correct or reject; what it returns is ignored, and what it raises
     ends the run like an exception of f. The logger "gpmi" of the standard module `logging` gets a line for each trial
     at INFO and for each event at WARNING.
+
+    With `study`, a file or a database, everything is kept there (`gpmi.study`), and the same call goes on where it was,
+    after a crash, too; the budget counts all. Processes that make the call at the same time share the work.
 
     If f raises, or returns something that is not a finite number, the exception is raised on with everything
     evaluated so far in its attribute `result`. With on_failure="learn" an exception, nan, an infinity or a time-out is
@@ -93,7 +97,7 @@ def maximize(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
         repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0, constraints=constraints, noise=noise,
     )  # fmt: skip
-    return holding(partial(_run, job, make, earlier))
+    return holding(partial(_run, job, make, earlier, study))
 
 
 def minimize(
@@ -123,6 +127,7 @@ def minimize(
     on_trial: Callable[[Trial, Optimizer], Any] | None = None,
     progress: bool = False,
     constraints: Any = None,
+    study: str | PathLike[str] | None = None,
 ) -> Result:
     """As `maximize`, for the minimum; y keeps its sign."""
     job = Job(
@@ -133,7 +138,7 @@ def minimize(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
         repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0, constraints=constraints, noise=noise,
     )  # fmt: skip
-    return holding(partial(_run, job, make, earlier))
+    return holding(partial(_run, job, make, earlier, study))
 
 
 def _needed(budget: int | None, stop: Rule | None) -> int | None:
@@ -184,10 +189,19 @@ class Job(NamedTuple):
         return guarded(self.f, learn=self.learns, timeout=self.timeout)
 
 
-def _run(job: Job, make: Callable[..., Optimizer], earlier: Any, interrupts: Interrupts) -> Result:
+def _run(job: Job, make: partial[Optimizer], earlier: Any, study: Any, interrupts: Interrupts) -> Result:
     """A run from its beginning, with the arguments refused that are wrong. A key waits until the optimizer is made."""
     known = _known(earlier)
-    optimizer = make(budget=_with_known(job.budget, known))
+    budget = _with_known(job.budget, known)
+    if study is None:
+        return _begun(job, make(budget=budget), known, interrupts)
+    from gpmi.durable.opening import kept  # needs SQLAlchemy
+
+    with kept(study, *make.args, budget=budget, **make.keywords) as optimizer:
+        return _begun(job, optimizer, known, interrupts)
+
+
+def _begun(job: Job, optimizer: Optimizer, known: list[Any], interrupts: Interrupts) -> Result:
     if not callable(job.f):
         raise TypeError(f"f is {job.f!r}; give a function of one point")
     if job.on_trial is not None and not callable(job.on_trial):
@@ -195,6 +209,22 @@ def _run(job: Job, make: Callable[..., Optimizer], earlier: Any, interrupts: Int
     if known:
         optimizer.tell_all(known)
     return _guarded(job, optimizer, interrupts)
+
+
+def drive(
+    optimizer: Optimizer,
+    f: Callable[[Any], float],
+    *,
+    budget: int | None,
+    stop: Rule | None,
+    on_failure: OnFailure,
+    timeout: float | None,
+    on_trial: Callable[[Trial, Optimizer], Any] | None,
+    progress: bool,
+) -> Result:
+    """As `maximize`, with an optimizer that exists."""
+    job = Job(f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
+    return holding(partial(_begun, job, optimizer, []))
 
 
 def _guarded(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Result:
@@ -243,7 +273,7 @@ def _loop(job: Job, optimizer: Optimizer, show: Show, report: Show, interrupts: 
         interrupts.act()
         return checked_stop(job.stop, job.stop.stop(optimizer, time.perf_counter() - begin))
 
-    asked = _asked(optimizer, job.budget)
+    asked = optimizer.turns(job.budget)
     if job.staff is not None:
         crew = job.staff.crew(job.f, learns=job.learns, timeout=job.timeout)
         return fly(Flight(optimizer, crew, show, after, interrupts, job.learns, job.retries), asked)
@@ -256,13 +286,6 @@ def _loop(job: Job, optimizer: Optimizer, show: Show, report: Show, interrupts: 
         show(following)
         end = after(_evaluate(job, following, optimizer, interrupts))
     return end
-
-
-def _asked(optimizer: Optimizer, budget: int | None) -> Iterator[Trial]:
-    """The trials to evaluate, one after the other, each asked when it is needed."""
-    for _ in count() if budget is None else range(budget):
-        optimizer.ask()
-        yield optimizer.pending[-1]
 
 
 def _evaluate(job: Job, trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:

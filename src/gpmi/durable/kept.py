@@ -1,0 +1,99 @@
+"""An Optimizer whose every word is kept in a study: what works on an Optimizer works on a study."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, overload
+
+from gpmi.checks import checked_noise
+from gpmi.durable.mirror import Mirror
+from gpmi.durable.record import Fixed, Record
+from gpmi.trials import Trial, names_a_trial
+from gpmi.types import Point
+
+WAITED = 1.0  # seconds, at most, between two looks at whether others have finished what is left of the budget
+
+
+class Kept(Mirror):
+    """The optimizer of a study. It has what was in the log when it was last used; `Study` looks before each answer."""
+
+    record: Record
+
+    def __init__(self, description: Mapping[str, Any]) -> None:
+        super().__init__(description)
+
+    @overload
+    def ask(self, n: None = None, *, fixed: Fixed = None) -> Point: ...
+    @overload
+    def ask(self, n: int, *, fixed: Fixed = None) -> list[Point]: ...
+    def ask(self, n: int | None = None, *, fixed: Fixed = None) -> Point | list[Point]:
+        """As `Optimizer.ask`; the points may be those of workers that died."""
+        trials = self.record.ask(1 if n is None else n, fixed=fixed)
+        points = [self.space.copy(trial.x) for trial in trials]
+        return points[0] if n is None else points
+
+    def tell(self, x: Point | Trial | int, y: float, **more: Any) -> Trial:
+        """As `Optimizer.tell`, and as safe as `Study.tell`."""
+        return self.record.tell(self._named(x), y, **more)
+
+    def fail(self, x: Point | Trial | int, why: str | None = None) -> Trial:
+        """As `Optimizer.fail`."""
+        number: Any = self._named(x)
+        return self.record.fail(number, why)
+
+    def forget(self, x: Point | Trial | int) -> None:
+        """As `Optimizer.forget`."""
+        number: Any = self._named(x)
+        self.record.forget(number)
+
+    def correct(self, trial: Trial | int, y: float, **more: Any) -> Trial:
+        """As `Optimizer.correct`."""
+        return self.record.correct(trial, y, **more)
+
+    def retract(self, trial: Trial | int) -> Trial:
+        """As `Optimizer.retract`."""
+        return self.record.retract(trial)
+
+    def reject(self, x: Point | Trial | int) -> Trial:
+        """As `Optimizer.reject`."""
+        return self.record.reject(self._named(x))
+
+    def tell_all(self, observations: Iterable[Any], *, noise_var: float = 0.0) -> list[Trial]:
+        """As `Optimizer.tell_all`; a list that was told before, as at the beginning of this run, is told once."""
+        extra, _ = checked_noise(noise_var, 1)
+        some = [one for one in observations if not isinstance(one, Trial) or one.status == "told"]
+        count, checked = self._log.count_of_constraints(), []
+        for one in some:
+            checked.append(self._checked(one, extra, count))
+            count = len(checked[-1][-1])
+        return self.record.tell_first(checked)
+
+    def replay(self, trials: Iterable[Trial]) -> Any:
+        """A study has its own trials."""
+        raise ValueError("trials cannot be replayed into a study; tell their values with tell_all")
+
+    def turns(self, budget: int | None) -> Iterator[Trial]:
+        """The trials that this worker is to evaluate, one after the other, until the study has `budget` outcomes.
+
+        Where all that is left is with other workers it waits: one of them may die. It does not wait for trials that it
+        has handed out itself and whose outcomes are to come: then it ends.
+        """
+        pause = 0.02
+        while True:
+            turn = self.record.turn(budget)
+            if isinstance(turn, Trial):
+                pause = 0.02
+                yield turn
+            elif turn and not self.record.works:
+                time.sleep(pause)
+                pause = min(2.0 * pause, WAITED)
+            else:
+                return
+
+    def _named(self, x: Point | Trial | int) -> Point | Trial | int:
+        """A pending trial by its number, if a point means one."""
+        if names_a_trial(x):
+            return x
+        number = self._meant(x)
+        return x if number is None else number

@@ -1,0 +1,90 @@
+"""What could not be written to the database, kept beside the worker: one file for each delivery."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from gpmi.durable.description import text_of
+from gpmi.durable.errors import StudyError
+
+
+class Spool:
+    """The deliveries to one study that wait for its database, of all processes of this machine that share a folder.
+
+    The folder is beside the file of the study, for a server in the working directory; if that cannot be written to, the
+    one for temporary files.
+    """
+
+    def __init__(self, database: str, study: str, file: Path | None) -> None:
+        self._key = hashlib.sha256(text_of([database, study]).encode()).hexdigest()[:12]
+        near = Path.cwd() / "gpmi-spool" if file is None else file.with_name(file.name + ".spool")
+        user = os.getuid() if hasattr(os, "getuid") else 0
+        self._folders = (near, Path(tempfile.gettempdir()) / f"gpmi-{user}.spool")
+
+    def keep(self, delivery: dict[str, Any]) -> Path:
+        """Write a delivery to a file that survives a power failure; where it is."""
+        name = f"{self._key}-{hashlib.sha256(delivery['token'].encode()).hexdigest()[:16]}.json"
+        reasons = []
+        for folder in self._folders:
+            try:
+                folder.mkdir(mode=0o700, exist_ok=True)
+                return _written(folder / name, text_of(delivery))
+            except OSError as error:
+                reasons.append(str(error))
+        raise StudyError(
+            f"the database cannot be reached, and no file can be written either ({'; '.join(reasons)}): "
+            f"keep this yourself and tell it later: {text_of(delivery)}"
+        )
+
+    def __iter__(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """What waits, the oldest first; what cannot be read is left alone."""
+        found: list[Path] = []
+        for folder in self._folders:
+            with suppress(OSError):
+                found += folder.glob(f"{self._key}-*.json")
+        for path in sorted(found, key=_age):
+            with suppress(OSError, ValueError):
+                yield path, json.loads(path.read_text(encoding="utf-8"))
+
+    def delivered(self, path: Path) -> None:
+        """Drop what is in the database now."""
+        with suppress(OSError):
+            path.unlink()
+            path.parent.rmdir()  # if it is empty
+
+    def refused(self, path: Path) -> Path:
+        """Set aside what the study does not take, so that it is not tried again."""
+        aside = path.with_suffix(".refused")
+        with suppress(OSError):
+            path.rename(aside)
+        return aside
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _written(path: Path, text: str) -> Path:
+    draft = path.with_suffix(f".{os.getpid()}.draft")
+    with open(draft, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    with suppress(OSError):  # not every system lets a folder be opened
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    return path

@@ -1,0 +1,72 @@
+"""What an answer means: that of a pending trial, of one that has an outcome already, or of a point nobody asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpmi.durable.description import point_from_json, point_to_json
+from gpmi.durable.events import Entry
+from gpmi.durable.mirror import Mirror
+from gpmi.space import Space
+from gpmi.trials import Trial
+from gpmi.types import Point
+
+NOT_SAID = ("kind", "token")
+
+
+def written(space: Space, x: Point) -> Any:
+    """A point that somebody tells, checked, as JSON."""
+    space.encode(x)
+    return point_to_json(space, x)
+
+
+def answer(optimizer: Mirror, delivery: dict[str, Any]) -> dict[str, Any]:
+    """What the entry says that is written for a delivery.
+
+    A value of a trial that is no longer pending is an observation at its point (`of` says which trial it was meant
+    for). A failure of such a trial changes nothing and is noted as late.
+    """
+    said = {name: value for name, value in delivery.items() if name not in NOT_SAID}
+    number = delivery.get("number")
+    if number is None:
+        return {**said, "number": optimizer.next_number}
+    point = optimizer.point_of(number)
+    if point is None:
+        raise ValueError(f"trial is {number}: there is no such trial")
+    if optimizer.is_pending(number):
+        return said
+    if delivery["kind"] == "failed":
+        return {**said, "late": True}
+    return {**said, "number": optimizer.next_number, "of": number, "x": point_to_json(optimizer.space, point)}
+
+
+def repeated(optimizer: Mirror, before: Entry, delivery: dict[str, Any]) -> Trial:
+    """The trial of a delivery that is in the log already; a ValueError if it said something else."""
+    said = before.said
+    if before.kind != delivery["kind"] or said.get("y") != delivery.get("y"):
+        number = said.get("of", said["number"])
+        was = f"the value {said['y']!r}" if before.kind == "told" else "a failure"
+        raise ValueError(
+            f"trial is {number}, for which this worker told {was} already; correct({number}, y) replaces a value, and "
+            "tell(x, y) with its point adds another observation"
+        )
+    return settled(optimizer, said)
+
+
+def settled(optimizer: Mirror, said: dict[str, Any]) -> Trial:
+    """The trial that an entry is about."""
+    number = int(said["number"])
+    if number not in optimizer.forgotten:
+        return optimizer.at(number)
+    return Trial(number, optimizer.forgotten[number], None, "retracted", "user")
+
+
+def foreseen(optimizer: Mirror, delivery: dict[str, Any]) -> Trial:
+    """The trial as it will be once a delivery that waits has arrived."""
+    status: Any = delivery["kind"]
+    if "number" not in delivery:
+        x = optimizer.space.frozen(optimizer.space.canonical(point_from_json(delivery["x"])))
+        return Trial(optimizer.next_number, x, delivery["y"], "told", "user")
+    known = settled(optimizer, delivery)
+    return replace(known, y=delivery.get("y"), status=status) if known.status == "pending" else known

@@ -1,0 +1,846 @@
+"""Studies: the log is the truth, everything else follows from it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import os
+import sqlite3
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gpmi
+
+pytest.importorskip("sqlalchemy")
+
+from gpmi.durable.description import arguments, described, text_of
+from gpmi.durable.errors import StudyError, Unavailable
+from gpmi.durable.spool import Spool
+from gpmi.durable.worker import is_gone, own_name
+from gpmi.studies import Study
+
+BOX = [(0.0, 1.0), (0.0, 1.0)]
+MIXED = {
+    "lr": gpmi.Real(1e-5, 1e-1, log=True),
+    "layers": gpmi.Int(1, 8),
+    "act": ["relu", "tanh", True],
+    "x": (0.0, 1.0),
+}
+
+
+def f(x: Any) -> float:
+    return -float(((x - 0.3) ** 2).sum())
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.db"
+
+
+def changed(path: Path, sql: str, *values: Any) -> None:
+    """Change the file by hand."""
+    connection = sqlite3.connect(path)
+    connection.execute(sql, values)
+    connection.commit()
+    connection.close()
+
+
+def run(study: Study, n: int) -> None:
+    for _ in range(n):
+        trial = study.ask()
+        study.tell(trial, f(trial.x))
+
+
+# Replay
+
+
+def test_a_study_suggests_what_an_optimizer_suggests(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=3) as study:
+        run(study, 14)
+        optimizer = gpmi.Optimizer(BOX, seed=3)
+        for _ in range(14):
+            x = optimizer.ask()
+            optimizer.tell(x, f(x))
+        for a, b in zip(optimizer.trials, study.trials, strict=True):
+            assert np.array_equal(a.x, b.x) and (a.y, a.mu, a.sd, a.surprise) == (b.y, b.mu, b.sd, b.surprise)
+        assert np.array_equal(optimizer.recommend(), study.recommend())
+
+
+def test_closing_and_opening_changes_no_suggestion(path: Path, tmp_path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=1) as study:
+        run(study, 16)
+        expected = [tuple(trial.x) for trial in study.trials]
+    other = tmp_path / "other.db"
+    with gpmi.study(other, space=BOX, seed=1) as study:
+        run(study, 1)
+    for _ in range(5):
+        with gpmi.study(other) as study:
+            run(study, 3)
+    with gpmi.study(other) as study:
+        assert [tuple(trial.x) for trial in study.trials] == expected
+        assert study.verify().agrees and study.verify().suggestions == 16
+
+
+def test_two_openings_see_each_other_and_share_one_sequence(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=2) as one, gpmi.study(path) as two:
+        for _ in range(7):
+            a, b = one.ask(), two.ask()
+            assert not np.array_equal(a.x, b.x)
+            two.tell(b, f(b.x))
+            one.tell(a, f(a.x))
+        assert [t.number for t in one.trials] == list(range(14)) == [t.number for t in two.trials]
+        assert [entry.seq for entry in one.log()] == list(range(29))
+        assert one.verify().agrees
+
+
+@pytest.mark.parametrize(
+    ("space", "options"),
+    [
+        (MIXED, {"goal": "min"}),
+        (np.linspace(0.0, 1.0, 12)[:, None], {"repeats": False, "aim": "earn"}),
+        ({"a": (0.0, 1.0), "b": (0.0, 1.0)}, {"constraints": ["a + b <= 1", gpmi.Forbidden(a=0.5)][:1]}),
+        ({"kind": ["p", "q"], "w": gpmi.Int(1, 64, step=3, when={"kind": "q"})}, {}),
+        (
+            BOX,
+            {"kernel": gpmi.kernels.Matern(nu=1.5, lengthscale=[0.3, None]) + gpmi.kernels.Linear(), "x0": [0.5, 0.5]},
+        ),
+        (BOX, {"kernel": gpmi.kernels.RBF(0.3), "noise_var": 1e-4, "policy": gpmi.GPMI(delta=1e-3)}),
+        (BOX, {"policy": gpmi.Find(last=gpmi.GPUCB(scale=0.5)), "constraints": (np.array([[1.0, 1.0]]), -np.inf, 1.0)}),
+    ],
+)
+def test_every_space_and_option_comes_back_and_replays(path: Path, space: Any, options: dict[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    with gpmi.study(path, space=space, seed=5, **options) as study:
+        for _ in range(9):
+            trial = study.ask()
+            study.tell(trial, rng.normal())
+    with gpmi.study(path, space=space, **options) as study:
+        assert study.verify().agrees
+        plain = gpmi.Optimizer(space, seed=5, **options).replay(study.trials)
+        plain.ask()
+        assert repr(study.ask().x) == repr(plain.pending[-1].x)
+
+
+def test_a_dataframe_of_candidates_comes_back_with_its_labels(path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [1, 2, 3], "b": ["u", "v", "u"]}, index=["p", "q", "r"])
+    with gpmi.study(path, space=table, seed=0) as study:
+        label = study.ask().label
+    with gpmi.study(path, space=table) as study:
+        assert study.trials[0].label == label
+        assert study.verify().agrees
+
+
+def test_numbers_survive_to_the_last_bit(path: Path) -> None:
+    values = [0.1 + 0.2, 1e-300, -5e-324, 1.7976931348623157e99, math.pi]
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        for y in values:
+            study.tell(study.ask(), y)
+    with gpmi.study(path) as study:
+        assert [trial.y for trial in study.trials] == values
+
+
+# What is said
+
+
+def test_a_late_value_is_an_observation_and_not_an_error(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0, lease=0.01) as slow, gpmi.study(path) as other:
+        trial = slow.ask()
+        slow._heartbeat.stop()
+        time.sleep(0.05)
+        again = other.ask()
+        assert again.number == trial.number
+        other.tell(again, 1.0)
+        late = slow.tell(trial, 2.0)
+        assert (late.number, late.y, late.status) == (1, 2.0, "told")
+        assert slow.tell(trial, 2.0).number == 1  # the same delivery again
+        assert [t.y for t in other.trials] == [1.0, 2.0]
+        assert np.array_equal(other.trials[0].x, other.trials[1].x)
+        trial = slow.ask()
+        slow._heartbeat.stop()
+        time.sleep(0.1)
+        changed(path, "UPDATE gpmi_leases SET until = 1.0")
+        other.tell(other.ask(), 3.0)
+        assert slow.fail(trial).y == 3.0  # noted, and without effect
+        assert json.loads(other.log()[-1].body)["late"]
+        assert other.verify().agrees
+
+
+def test_the_same_value_twice_counts_once_and_another_one_is_refused(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        trial = study.ask()
+        study.tell(trial, 1.0)
+        assert study.tell(trial.number, 1.0).number == 0
+        with pytest.raises(ValueError, match=r"trial is 0, for which this worker told the value 1\.0 already; correct"):
+            study.tell(trial, 1.5)
+        assert len(study.trials) == 1
+    with gpmi.study(path) as study:
+        assert study.tell(0, 1.0).number == 0
+        assert len(study.trials) == 1
+
+
+def test_every_word_is_kept(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        trials = study.ask(5)
+        study.tell(trials[0], 1.0, noise_var=0.5, repeats=3)
+        study.correct(0, 2.0)
+        study.tell(trials[1], 7.0)
+        study.retract(1)
+        study.fail(trials[2])
+        study.reject(trials[3])
+        study.forget(trials[4])
+        assert study.tell([0.5, 0.5], 3.0).number == 5
+        assert study.reject(np.array([0.9, 0.9])).number == 6
+        study.tell(trials[4], 4.0)  # it was forgotten, and evaluated all the same
+        before = [repr(trial) for trial in study.trials]
+    with gpmi.study(path) as study:
+        assert [repr(trial) for trial in study.trials] == before
+        assert [t.status for t in study.trials] == [
+            "told",
+            "retracted",
+            "failed",
+            "rejected",
+            "told",
+            "rejected",
+            "told",
+        ]
+        assert (study.trials[0].noise_var, study.trials[0].repeats, study.trials[0].y_before) == (0.5, 3, 1.0)
+        assert study.ask().number == 8  # a number is never used again
+        assert study.verify().agrees
+        kinds = [entry.kind for entry in study.log()]
+        assert kinds.count("told") == 4 and kinds[-1] == "asked"
+
+
+def test_wrong_words_are_refused_and_change_nothing(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        trial = study.ask()
+        for wrong in (
+            lambda: study.tell(trial, math.nan),
+            lambda: study.tell(7, 1.0),
+            lambda: study.tell([2.0, 0.0], 1.0),
+            lambda: study.correct(trial, 1.0),
+            lambda: study.retract(trial),
+            lambda: study.fail(3),
+            lambda: study.ask(0),
+            lambda: study.ask(lease=-1.0),
+        ):
+            with pytest.raises((ValueError, TypeError)):
+                wrong()
+        assert [entry.kind for entry in study.log()] == ["created", "asked"]
+        study.tell(trial, 1.0)
+        assert study.verify().agrees
+
+
+def test_a_wrong_word_leaves_the_optimizer_as_the_log_has_it(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 3)
+        trial = study.ask()
+        with pytest.raises(ValueError, match="it is pending"):
+            study.retract(trial)
+        study.tell(trial, 0.0)
+        run(study, 3)
+        assert study.verify().agrees
+
+
+# Leases
+
+
+def test_a_lease_that_ended_frees_the_trial_and_a_live_one_does_not(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as one, gpmi.study(path) as two:
+        trial = one.ask()
+        assert two.ask().number == 1
+        changed(path, "UPDATE gpmi_leases SET until = 1.0 WHERE number = 0")
+        assert two.ask().number == trial.number
+        assert [entry.kind for entry in two.log()] == ["created", "asked", "asked", "leased"]
+        assert two.ask().number == 2
+
+
+def test_a_heartbeat_renews_and_closing_gives_back(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0, lease=0.2) as one, gpmi.study(path) as two:
+        one.ask()
+        time.sleep(0.6)
+        assert two.ask().number == 1
+        one.close()
+        assert two.ask().number == 0
+
+
+def test_a_lease_without_end_outlives_the_process(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        assert study.ask(lease=math.inf).number == 0
+    with gpmi.study(path) as study:
+        assert study.ask().number == 1
+        study.tell(0, 1.0)
+
+
+def test_a_worker_whose_process_has_ended_is_known_to_be_gone() -> None:
+    name = own_name()
+    assert not is_gone(name) and not is_gone("elsewhere:abc:1:2") and not is_gone("")
+    host, machine, process, started = name.split(":")
+    if started:
+        assert is_gone(f"{host}:{machine}:{process}:{int(started) + 1}")
+        assert is_gone(f"{host}:{machine}:{2**22 + 1}:5")
+
+
+def test_the_trial_of_a_dead_process_is_offered_at_once(path: Path) -> None:
+    if not own_name().split(":")[3]:
+        pytest.skip("the system does not say which processes there are")
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        process = os.fork()
+        if process == 0:
+            gpmi.study(path).ask()
+            os._exit(0)
+        os.waitpid(process, 0)
+        assert study.ask().number == 0
+
+
+# Running
+
+
+def test_the_same_call_of_maximize_goes_on(path: Path) -> None:
+    calls: list[int] = []
+
+    def stops(x: Any) -> float:
+        calls.append(1)
+        if len(calls) == 6:
+            raise RuntimeError("power failure")
+        return f(x)
+
+    with pytest.raises(RuntimeError) as caught:
+        gpmi.maximize(stops, BOX, budget=12, seed=4, study=path)
+    assert len(caught.value.result.trials) == 5  # type: ignore[attr-defined]
+    result = gpmi.maximize(stops, BOX, budget=12, seed=4, study=path)
+    whole = gpmi.maximize(f, BOX, budget=12, seed=4)
+    assert len(calls) == 13 and result.reason == "budget"
+    assert [tuple(t.x) for t in result.trials] == [tuple(t.x) for t in whole.trials]
+    assert gpmi.maximize(stops, BOX, budget=12, seed=4, study=path).y == whole.y and len(calls) == 13
+    assert len(gpmi.maximize(stops, BOX, budget=14, seed=4, study=path).trials) == 14  # more is possible, too
+    with gpmi.study(path) as study:
+        assert study.verify().agrees
+
+
+def test_what_was_known_before_is_told_once(path: Path) -> None:
+    earlier = [([0.1, 0.1], 0.5), ([0.2, 0.2], 0.6, 0.01)]
+    for budget in (3, 5):
+        result = gpmi.minimize(lambda x: -f(x), BOX, budget=budget, seed=0, study=path, earlier=earlier)
+    assert len(result.trials) == 7 and [t.y for t in result.trials[:2]] == [0.5, 0.6]
+    with gpmi.study(path) as study:
+        again = study.optimizer.tell_all([([0.3, 0.3], 0.5), ([0.2, 0.2], 0.6, 0.01)])
+        assert [trial.number for trial in again] == [7, 1] and study.events == ()
+    plain = gpmi.minimize(lambda x: -f(x), BOX, budget=3, seed=0, earlier=earlier)
+    assert [tuple(t.x) for t in plain.trials] == [tuple(t.x) for t in result.trials[:5]]
+
+
+def test_the_optimizer_of_a_run_keeps_every_word(path: Path) -> None:
+    def look(trial: gpmi.Trial, optimizer: gpmi.Optimizer) -> None:
+        if trial.number == 2:
+            optimizer.correct(trial, 5.0)
+            x = optimizer.ask()
+            optimizer.tell(x, 6.0)
+            optimizer.fail(optimizer.ask(2)[0])
+            optimizer.forget(optimizer.pending[-1])
+            optimizer.retract(1)
+            optimizer.reject(optimizer.ask())
+            with pytest.raises(ValueError, match="replayed into a study"):
+                optimizer.replay([])
+
+    gpmi.maximize(f, BOX, budget=8, seed=0, study=path, on_trial=look)
+    with gpmi.study(path) as study:
+        assert study.verify().agrees
+        assert [t.y for t in study.trials[2:4]] == [5.0, 6.0]
+        assert sum(t.origin != "user" and t.status != "pending" for t in study.trials) == 8
+
+
+def test_optimize_counts_what_others_did_and_takes_over_what_they_left(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as one:
+        run(one, 3)
+        one.ask()
+    with gpmi.study(path) as two:
+        with pytest.raises(TypeError, match="budget is None"):
+            two.optimize(f)
+        result = two.optimize(f, budget=8)
+        assert result.reason == "budget" and len(result.trials) == 8 == two.budget
+        assert [t.number for t in two.trials] == list(range(8))
+        assert two.optimize(f).trials[-1].number == 7
+        assert "8 told" in repr(two) and two.best is not None and two.result().y == two.best.y
+        assert len(two.ledger.steps) == 8 and two.pending == ()
+
+
+def test_failures_and_measured_constraints_are_kept_and_replay(path: Path) -> None:
+    def sometimes(x: Any) -> float:
+        if x[0] > 0.7:
+            raise ArithmeticError("too hot")
+        return f(x)
+
+    result = gpmi.maximize(sometimes, BOX, budget=12, seed=0, study=path, on_failure="learn")
+    with gpmi.study(path) as study:
+        result = study.optimize(sometimes, budget=16, on_failure="learn")
+        failed = [trial for trial in study.trials if trial.status == "failed"]
+        assert failed and all("too hot" in (trial.why or "") for trial in failed)
+        assert study.verify().agrees
+    whole = gpmi.maximize(sometimes, BOX, budget=12, seed=0, on_failure="learn")
+    assert [tuple(t.x) for t in whole.trials] == [tuple(t.x) for t in result.trials[:12]]
+    with gpmi.study(path, "measured", space=BOX, seed=1) as study:
+        for _ in range(9):
+            trial = study.ask()
+            study.tell(trial, f(trial.x), constraints=[0.5 - trial.x[0]])
+        study.correct(0, 1.0, constraints=[-1.0])
+        with pytest.raises(ValueError, match="constraints"):
+            study.tell(study.ask(), 1.0, constraints=[1.0, 2.0])
+    with gpmi.study(path, "measured") as study:
+        assert study.trials[0].constraints == (-1.0,) and study.trials[1].constraints != ()
+        assert study.verify().agrees
+
+
+def test_given_coordinates_are_kept_and_replay(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        for i in range(9):
+            trial = study.ask(fixed={0: 0.25} if i % 2 else None)
+            study.tell(trial, f(trial.x))
+        left = study.ask(fixed={0: 0.5})
+        assert left.x[0] == 0.5
+    with gpmi.study(path) as study:
+        assert study.trials[-1].fixed == {0: 0.5} and study.recommend(fixed={0: 0.125})[0] == 0.125
+        assert study.ask().number == 10 and study.ask(fixed={0: 0.5}).number == 9
+        assert study.verify().agrees
+    with gpmi.study(path, "named", space=MIXED, seed=0) as study:
+        assert study.ask(fixed={"act": True, "x": 0.5}).x["act"] is True
+        assert study.optimizer.ask(fixed={"layers": 3})["layers"] == 3
+    with gpmi.study(path, "named") as study:
+        assert study.trials[0].fixed == {"act": True, "x": 0.5} and study.verify().agrees
+
+
+def test_a_loop_does_not_wait_for_what_a_person_evaluates(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        study.ask(lease=math.inf)
+        assert len(study.optimize(f, budget=4).trials) == 3
+        study.tell(0, 1.0)
+        assert len(study.optimize(f).trials) == 4
+
+
+def test_a_space_that_is_exhausted_ends_the_run(path: Path) -> None:
+    rows = np.arange(4.0)[:, None]
+    result = gpmi.maximize(lambda x: float(x[0]), rows, budget=9, repeats=False, seed=0, study=path)
+    assert result.reason == "space exhausted" and len(result.trials) == 4
+    with gpmi.study(path, "few", space=rows, repeats=False, seed=0) as study:
+        assert len(study.ask(9)) == 4
+        with pytest.raises(gpmi.SpaceExhausted):
+            study.ask()
+
+
+# Opening
+
+
+def test_what_contradicts_the_study_is_refused(path: Path) -> None:
+    gpmi.study(path, space=BOX, goal="min", seed=3).close()
+    for wrong, words in (
+        ({"seed": 4}, "seed is 4, but that of the study is 3"),
+        ({"goal": "max"}, "goal is 'max', but that of the study is 'min'"),
+        ({"aim": "earn"}, "aim is 'earn', but that of the study is 'find'"),
+        ({"space": [(0.0, 2.0), (0.0, 1.0)]}, "space is"),
+        ({"kernel": gpmi.kernels.RBF(0.1)}, "kernel is"),
+        ({"colour": 1}, "colour is no argument of a study"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=words):
+            gpmi.study(path, **wrong)  # type: ignore[arg-type]
+    gpmi.study(path, space=BOX, goal="min", seed=3, aim="find", fit="map").close()
+    with pytest.raises(ValueError, match=r"there is no study 'other' in .*: it has 'default'; give space= to make it"):
+        gpmi.study(path, "other")
+    gpmi.study(path, "other", space=MIXED).close()
+
+
+@pytest.mark.parametrize(
+    ("space", "options", "words"),
+    [
+        (BOX, {"constraints": [lambda x: True]}, "constraints has .*, which a study cannot keep; give texts"),
+        (BOX, {"mean": f}, "mean is .*, a function, which a study cannot keep; subtract it in f"),
+        ({"c": [print, abs]}, {}, "c has .*, which cannot be kept in a study"),
+        ({"c": gpmi.Choice([(1, 2), (3, 4)])}, {}, "c has the option .*look up what they stand for in f"),
+        (BOX, {"lease": 0.0}, "lease is 0"),
+        (BOX, {"seed": -1}, "seed is -1"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_before_there_is_a_file(
+    path: Path, space: Any, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises((ValueError, TypeError), match=words):
+        gpmi.study(path, space=space, **options)
+    assert not path.exists()
+
+
+def test_an_own_policy_is_refused(path: Path) -> None:
+    class Own(gpmi.GPMI):
+        pass
+
+    with pytest.raises(ValueError, match="a class of your own, which a study cannot keep"):
+        gpmi.study(path, space=BOX, policy=Own())
+
+
+def test_a_description_is_text_and_comes_back() -> None:
+    description = json.loads(text_of(described(MIXED, {"seed": 1, "budget": None})))
+    assert described(arguments(description)["space"], {"seed": 1}) == description
+
+
+@pytest.mark.parametrize("address", ["", ":memory:", "sqlite://", "mysql://a/b", 3, "http//::://"])
+def test_addresses_that_are_none(address: Any) -> None:
+    with pytest.raises((TypeError, ValueError, StudyError)):
+        gpmi.study(address)
+
+
+def test_import_gpmi_loads_no_database() -> None:
+    import subprocess
+
+    code = "import gpmi, sys; assert 'sqlalchemy' not in sys.modules; gpmi.study; assert 'sqlalchemy' in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# What can go wrong
+
+
+def test_verify_names_what_was_changed(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 8)
+        assert study.verify().agrees
+        body = json.loads(study.log()[12].body)
+    body["y"] += 0.5
+    changed(path, "UPDATE gpmi_events SET body = ? WHERE seq = 12", text_of(body))
+    with gpmi.study(path) as study:
+        report = study.verify()
+        assert not report.agrees and "entry 12 (told) does not have the checksum of its content" in report.problems[0]
+        assert any("was suggested" in problem for problem in report.problems[1:])
+        assert "entry 12 of the log does not fit those before it" in study.warnings[0]
+
+
+def test_verify_names_a_suggestion_that_nobody_would_make(path: Path) -> None:
+    from gpmi.durable.events import checksum
+
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 8)
+        log = study.log()
+    said, before = json.loads(log[-2].body), log[-3].checksum
+    said["x"] = [0.5, 0.25]
+    body = text_of(said)
+    forged = checksum(before, log[-2].seq, "asked", body, log[-2].time, log[-2].worker, log[-2].token)
+    changed(path, "UPDATE gpmi_events SET body = ?, checksum = ? WHERE seq = ?", body, forged, log[-2].seq)
+    last = checksum(forged, log[-1].seq, "told", log[-1].body, log[-1].time, log[-1].worker, log[-1].token)
+    changed(path, "UPDATE gpmi_events SET checksum = ? WHERE seq = ?", last, log[-1].seq)
+    with gpmi.study(path) as study:
+        problems = study.verify().problems
+        assert len(problems) == 1 and "trial 7: [0.5, 0.25] was suggested" in problems[0]
+
+
+def test_verify_names_a_gap_and_a_changed_description(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 3)
+        study.ask()
+    changed(path, "DELETE FROM gpmi_events WHERE seq = 7")
+    changed(path, "UPDATE gpmi_studies SET description = replace(description, ':0,', ':1,')")
+    with gpmi.study(path) as study:
+        changed(path, "UPDATE gpmi_events SET seq = 9 WHERE seq = 6")
+        report = study.verify()
+    assert any("entry 6 is missing" in problem for problem in report.problems)
+    assert any("description" in problem for problem in report.problems)
+
+
+def test_an_entry_that_cannot_be_read_is_named(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 2)
+    changed(path, "UPDATE gpmi_events SET body = 'torn' WHERE seq = 2")
+    with pytest.raises(StudyError, match="entry 2 of the log cannot be read"):
+        gpmi.study(path)
+    changed(path, "UPDATE gpmi_events SET body = '{\"number\": 9}' WHERE seq = 2")
+    with pytest.raises(StudyError, match=r"entry 2 of the log \(told\) cannot be replayed"):
+        gpmi.study(path)
+
+
+def test_a_newer_version_is_refused_with_a_sentence(path: Path) -> None:
+    gpmi.study(path, space=BOX, seed=0).close()
+    changed(path, "UPDATE gpmi_schema SET version = 3")
+    with pytest.raises(StudyError, match=r"written by a newer gpmi .* update gpmi"):
+        gpmi.study(path)
+
+
+def test_version_1_is_migrated(path: Path) -> None:
+    """The tables as version 1 had them, with a log of its own: checksums and suggestions still agree."""
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 4)
+        study.ask()
+    from gpmi.durable.events import checksum
+
+    connection = sqlite3.connect(path)
+    before = ""
+    for row in connection.execute("SELECT seq, kind, body, time, worker FROM gpmi_events ORDER BY seq").fetchall():
+        before = checksum(before, *row, "")
+        connection.execute("UPDATE gpmi_events SET checksum = ? WHERE seq = ?", (before, row[0]))
+    connection.executescript(
+        "DROP INDEX gpmi_events_token; ALTER TABLE gpmi_events DROP COLUMN token;"
+        "DROP TABLE gpmi_leases; UPDATE gpmi_schema SET version = 1;"
+    )
+    connection.close()
+    with gpmi.study(path) as study:
+        assert len(study.trials) == 5 and study.verify().agrees
+        assert study.ask().number == 4  # nobody is known to work on it
+        study.tell(4, 1.0)
+        run(study, 2)
+        assert study.verify().agrees
+    assert sqlite3.connect(path).execute("SELECT version FROM gpmi_schema").fetchone() == (2,)
+
+
+def test_a_file_that_is_no_database(path: Path) -> None:
+    path.write_bytes(b"all work and no play " * 500)
+    with pytest.raises(StudyError, match="damaged, or no SQLite file"):
+        gpmi.study(path, space=BOX)
+    assert path.read_bytes() == b"all work and no play " * 500
+
+
+def test_a_damaged_file(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 12)
+    data = bytearray(path.read_bytes())
+    data[4096:] = bytes(len(data) - 4096)
+    path.write_bytes(bytes(data))
+    with pytest.raises(StudyError, match="damaged"):
+        gpmi.study(path)
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match="there is no file"):
+        gpmi.study(tmp_path / "no" / "run.db")
+    with pytest.raises(StudyError, match="cannot be opened; check that its folder exists"):
+        gpmi.study(tmp_path / "no" / "run.db", space=BOX)
+
+
+def test_a_study_that_cannot_be_written_to_can_be_read(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 3)
+        study.ask()
+    with gpmi.study(f"sqlite:///file:{path}?mode=ro&uri=true") as study:
+        assert len(study.trials) == 4 and study.verify().agrees
+        with pytest.raises(StudyError, match="cannot be written to; allow writing"):
+            study.ask()
+
+
+def limited(study: Study, pages: int) -> None:
+    """Let the file grow no further: what SQLite says then is what it says on a full disk."""
+    with study._database.reading() as transaction:
+        transaction._connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+
+
+def test_a_full_disk_keeps_the_value_and_delivers_it_later(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        trials = study.ask(2)
+        study.tell(trials[0], 1.0)
+        limited(study, 1)
+        with caplog.at_level(logging.WARNING):
+            told = 0
+            while not study.warnings:  # until the pages that there are have no room
+                limited(study, 1)
+                study.tell([0.5, 0.5], 0.125 + told)
+                told += 1
+        assert "is full; free some space" in study.warnings[0] and "is kept in" in study.warnings[0]
+        kept = list(path.with_name("run.db.spool").glob("*.json"))
+        assert len(kept) == 1
+        study.tell(trials[1], 3.0)  # the connection is a new one: there is space again
+        assert not path.with_name("run.db.spool").exists()
+        assert {t.y for t in study.trials} >= {1.0, 3.0, *(0.125 + i for i in range(told))}
+        assert study.verify().agrees
+
+
+def test_a_file_that_goes_away_loses_nothing(path: Path, tmp_path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0, patience=0.05) as study:
+        run(study, 2)
+        trial = study.ask()
+        study._database.close()
+        for name in ("run.db", "run.db-wal", "run.db-shm"):
+            if (tmp_path / name).exists():
+                (tmp_path / name).rename(tmp_path / f"away-{name}")
+        told = study.tell(trial, 5.0)
+        assert (told.number, told.y, told.status) == (2, 5.0, "told")
+        assert "is gone; put it back" in study.warnings[0]
+        with pytest.raises(StudyError, match="is gone"):
+            study.ask()
+        assert not path.exists()
+        for name in ("run.db", "run.db-wal", "run.db-shm"):
+            if (tmp_path / f"away-{name}").exists():
+                (tmp_path / f"away-{name}").rename(tmp_path / name)
+        assert study.best is not None and study.best.y == 5.0
+        run(study, 2)
+        assert study.verify().agrees and len(study.trials) == 5
+
+
+def test_nothing_is_committed_to_a_file_that_was_removed(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0, patience=0.05) as study:
+        trial = study.ask()
+        os.unlink(path)
+        study.tell(trial, 5.0)
+        assert "is gone" in study.warnings[0] or "was removed or replaced" in study.warnings[0]
+        assert len(list(path.with_name("run.db.spool").glob("*.json"))) == 1
+
+
+def test_a_lock_that_is_held_for_long_spools_and_the_next_start_delivers(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import gpmi.durable.database as database
+
+    monkeypatch.setattr(database, "BUSY", 0.01)
+    with gpmi.study(path, space=BOX, seed=0, patience=0.05) as study:
+        trials = study.ask(2)
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        study.tell(trials[0], 1.5)
+        study.fail(trials[1], "diverged")
+        assert "another process holds the lock" in study.warnings[0]
+        with pytest.raises(Unavailable):
+            study.ask()
+        other.execute("ROLLBACK")
+        other.close()
+    with gpmi.study(path) as study:
+        assert [t.status for t in study.trials] == ["told", "failed"] and study.trials[0].y == 1.5
+        assert study.trials[1].why == "diverged"
+    assert not path.with_name("run.db.spool").exists()
+
+
+def test_what_a_study_does_not_take_is_set_aside(path: Path) -> None:
+    gpmi.study(path, space=BOX, seed=0).close()
+    spool = Spool(str(path), "default", path)
+    spool.keep({"kind": "told", "number": 99, "y": 1.0, "token": "t"})
+    with gpmi.study(path) as study:
+        assert study.trials == () and "was not taken" in study.warnings[0]
+        assert len(list(path.with_name("run.db.spool").glob("*.refused"))) == 1
+
+
+def test_a_spool_without_any_folder_hands_the_value_to_the_caller(tmp_path: Path) -> None:
+    spool = Spool("a", "b", tmp_path / "x" / "y")
+    spool._folders = (tmp_path / "x" / "y", tmp_path / "x" / "z")
+    with pytest.raises(StudyError, match=r'keep this yourself and tell it later: .*"y":1.5'):
+        spool.keep({"token": "t", "y": 1.5})
+
+
+def test_an_answer_that_was_lost_on_the_way_is_not_written_twice(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commit happens, and the database seems to be gone just then: everything is tried again, nothing twice."""
+    from contextlib import contextmanager
+
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 2)
+        writing, lost = study._database.writing, [True]
+
+        @contextmanager
+        def unlucky() -> Any:
+            with writing() as transaction:
+                yield transaction
+            lost[0] = not lost[0]
+            if not lost[0]:
+                raise Unavailable("the connection was lost")
+
+        monkeypatch.setattr(study._database, "writing", unlucky)
+        for _ in range(4):
+            trial = study.ask()
+            study.tell(trial, f(trial.x))
+        study.correct(0, 9.0)
+        monkeypatch.undo()
+        kinds = [entry.kind for entry in study.log()]
+        assert kinds == ["created", *["asked", "told"] * 6, "corrected"]
+        assert study.verify().agrees
+
+
+def test_threads_share_a_study(path: Path) -> None:
+    from threading import Thread
+
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        threads = [Thread(target=run, args=(study, 4)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(t.number for t in study.trials) == list(range(12))
+        assert all(t.status == "told" for t in study.trials) and study.verify().agrees
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_history_replays_and_verifies(path: Path, seed: int) -> None:
+    """Two openings of one study say what they like; a third one, later, has the same trials and asks the same."""
+    rng = np.random.default_rng(seed)
+    goal: Any = "min" if seed % 2 else "max"
+    studies = [
+        gpmi.study(path, space=MIXED, seed=seed, goal=goal, aim="earn" if seed > 1 else "find") for _ in range(2)
+    ]
+    given: list[gpmi.Trial] = []
+    for _ in range(40):
+        study, trial = studies[rng.integers(2)], given[rng.integers(len(given))] if given else None
+        word = rng.choice(
+            ["ask", "ask", "tell", "tell", "tell", "fail", "forget", "correct", "retract", "reject", "point"]
+        )
+        try:
+            if word == "ask" or trial is None:
+                given.append(study.ask())
+            elif word == "tell":
+                study.tell(trial, rng.normal(), noise_var=float(rng.choice([0.0, 0.1])))
+            elif word == "correct":
+                study.correct(trial, rng.normal(), repeats=2)
+            elif word == "point":
+                study.tell(trial.x, rng.normal())
+            else:
+                getattr(study, word)(trial)
+        except ValueError as error:
+            assert "trial" in str(error)  # the word does not fit the trial; nothing was written
+    shown = [repr(trial) for trial in studies[0].trials]
+    assert shown == [repr(trial) for trial in studies[1].trials]
+    for study in studies:
+        study.close()
+    with gpmi.study(path) as later:
+        assert [repr(trial) for trial in later.trials] == shown
+        later.ask()
+        report = later.verify()
+        assert report.agrees and report.suggestions > 5, report
+
+
+def test_descriptions_of_all_kinds_of_parameters_come_back(path: Path) -> None:
+    from scipy.optimize import LinearConstraint
+
+    space = {
+        "o": gpmi.Choice([16, 32, 64], ordered=True),
+        "r": range(2, 9),
+        "c": 5,
+        "i": gpmi.Int(1, 1000, log=True, step=1),
+        "x": (0.0, 1.0),
+    }
+    start = [{"o": 32, "r": 3, "c": 5, "i": 10, "x": 0.25}]
+    rule = LinearConstraint(np.array([[0.0, 0.0, 0.0, 0.0, 1.0]]), -np.inf, 0.75)
+    with gpmi.study(path, space=space, x0=start, constraints=[rule, gpmi.Forbidden(o=16, r=[2, 3])], seed=0) as study:
+        assert study.ask().x == start[0]
+        study.tell(0, 1.0)
+        for _ in range(5):
+            study.tell(trial := study.ask(), float(trial.x["x"]))
+    with gpmi.study(path, space=space, x0=start[0], constraints=[rule, gpmi.Forbidden(o=16, r=[2, 3])]) as study:
+        assert study.verify().agrees and all(trial.x["x"] <= 0.75 for trial in study.trials)
+
+
+def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path: Path) -> None:
+    from threading import Thread
+
+    from gpmi.durable.gate import queued
+
+    came: list[int] = []
+
+    def waits(number: int) -> None:
+        with queued(tmp_path / "queue", 20.0):
+            came.append(number)
+
+    with queued(tmp_path / "queue", 20.0):
+        threads = []
+        for number in range(5):
+            threads.append(Thread(target=waits, args=(number,)))
+            threads[-1].start()
+            time.sleep(0.05)
+        with queued(tmp_path / "queue", 0.01):  # it has waited long enough
+            assert came == []
+    for thread in threads:
+        thread.join()
+    assert came == [0, 1, 2, 3, 4]
+    with queued(tmp_path / "queue", 20.0), queued(tmp_path / "no" / "queue", 20.0), queued(None, 20.0):
+        pass
