@@ -844,3 +844,16 @@ def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path
     assert came == [0, 1, 2, 3, 4]
     with queued(tmp_path / "queue", 20.0), queued(tmp_path / "no" / "queue", 20.0), queued(None, 20.0):
         pass
+
+
+def test_workers_and_a_study_together(tmp_path: Path) -> None:
+    path = tmp_path / "run.db"
+    r = gpmi.maximize(_parabola, [(0.0, 1.0)], budget=8, seed=0, workers=2, study=path)
+    assert len(r.trials) == 8 and r.reason == "budget"
+    with gpmi.study(path) as study:
+        assert study.optimize(_parabola, budget=12, workers=3).reason == "budget"
+        assert [trial.number for trial in study.trials] == list(range(12)) and study.verify().agrees
+
+
+def _parabola(x: Any) -> float:
+    return -((float(x[0]) - 0.3) ** 2)

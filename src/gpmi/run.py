@@ -213,17 +213,24 @@ def _begun(job: Job, optimizer: Optimizer, known: list[Any], interrupts: Interru
 
 def drive(
     optimizer: Optimizer,
-    f: Callable[[Any], float],
+    f: Callable[[Any], float | Measured],
     *,
     budget: int | None,
     stop: Rule | None,
     on_failure: OnFailure,
     timeout: float | None,
+    workers: int | None,
+    executor: Any,
+    in_flight: int | None,
+    retries: int,
     on_trial: Callable[[Trial, Optimizer], Any] | None,
     progress: bool,
 ) -> Result:
     """As `maximize`, with an optimizer that exists."""
-    job = Job(f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout))
+    job = Job(
+        f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout),
+        staff_of(workers, executor, in_flight), whole("retries", retries, 0),
+    )  # fmt: skip
     return holding(partial(_begun, job, optimizer, []))
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from gpmi.durable.opening import LEASE, PATIENCE, opened
 from gpmi.durable.record import Fixed, Record
 from gpmi.durable.verify import Verification, verified
+from gpmi.evaluation import Measured
 from gpmi.frame import Shown
 from gpmi.ledger import Ledger
 from gpmi.optimizer import Optimizer
@@ -86,12 +87,16 @@ class Study(Record, Shown):
 
     def optimize(
         self,
-        f: Callable[[Any], float],
+        f: Callable[[Any], float | Measured],
         *,
         budget: int | None = None,
         stop: Rule | None = None,
         on_failure: OnFailure = "raise",
         timeout: float | None = None,
+        workers: int | None = None,
+        executor: Any = None,
+        in_flight: int | None = None,
+        retries: int = 1,
         on_trial: Callable[[Trial, Optimizer], Any] | None = None,
         progress: bool = False,
     ) -> Result:
@@ -105,7 +110,8 @@ class Study(Record, Shown):
             self.set_budget(budget)
         return drive(
             self.optimizer, f, budget=self.budget, stop=stop, on_failure=on_failure, timeout=timeout,
-            on_trial=on_trial, progress=progress,
+            workers=workers, executor=executor, in_flight=in_flight, retries=retries, on_trial=on_trial,
+            progress=progress,
         )  # fmt: skip
 
     def __enter__(self) -> Study:
