@@ -2,6 +2,8 @@
 
 import math
 
+import matplotlib.pyplot as plt
+
 import gpmi
 
 DAYS = 60
@@ -29,3 +31,15 @@ print(f"mean regret: {lost['knows'] / DAYS:.3f} with the temperature given, {los
 for temperature in (5.0, 15.0, 25.0):
     print(temperature, knows.recommend(fixed={"temperature": temperature}))
 print(knows.ledger.regret())
+
+degrees = [float(t) for t in range(3, 28)]
+advised = [knows.recommend(fixed={"temperature": t})["dose"] for t in degrees]
+figure, ax = plt.subplots(figsize=(6.0, 4.0), layout="constrained")
+for name, optimizer in (("temperature given", knows), ("ignored", ignores)):
+    days = [15.0 + 12.0 * math.sin(0.7 * day) + 3.0 * math.cos(2.3 * day) for day in range(DAYS)]
+    ax.scatter(days, [trial.x["dose"] for trial in optimizer.trials], s=14, label=f"doses, {name}")
+ax.plot(degrees, advised, label="recommended for the temperature")
+ax.plot(degrees, [0.1 + 0.025 * t for t in degrees], "--", color="0.5", label="best dose")
+ax.set(xlabel="temperature", ylabel="dose")
+ax.legend()
+figure.savefig("contexts.png", dpi=150)
