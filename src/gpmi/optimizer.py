@@ -202,12 +202,14 @@ class Optimizer(Words, Shown):
     def recommend(self, *, fixed: Mapping[Any, Any] | None = None) -> Point:
         """The point of the space with the best posterior mean, told or not: what to use when y is noisy.
 
-        Once a trial has failed or constraints were measured it is one of the points that were told a value, that
-        succeed with a probability of at least 1/2 and at which no constraint was broken. If there is none, it is the
-        told point most likely to succeed, and an event says so.
+        Where that is the same everywhere, after one value or while all are equal, it is a told point. Once a trial has
+        failed or constraints were measured it is one of the points that were told a value, that succeed with a
+        probability of at least 1/2 and at which no constraint was broken. If there is none, it is the told point most
+        likely to succeed, and an event says so.
 
-        With `fixed`, as in `ask`, it is the best of the points with these coordinates, told or not; once a trial has
-        failed or constraints were measured, of those that succeed with a probability of at least 1/2.
+        With `fixed`, as in `ask`, it is the best of the points with these coordinates, told or not. Once a trial has
+        failed or constraints were measured, it is the best told one that has worked as above; if none has, the best of
+        those that succeed with a probability of at least 0.95, told or not, or else the point most likely to succeed.
         """
         space, model = self._places.given(fixed).space, self.model
         if model is None:
