@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi.checks import shown
+from gpmi.interrupts import uninterrupted
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Trial
 
@@ -92,9 +93,10 @@ def tell(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> Tr
 
 
 class Evaluation:
-    """f(x), begun in a process of its own. Where the system can fork, nothing is copied, and f may be any function.
+    """f(x) in a process of its own, once it was begun. Where the system can fork, nothing is copied, and f may be any
+    function.
 
-    `timeout` counts from here; None for no limit.
+    `timeout` counts from the beginning; None for no limit.
     """
 
     def __init__(self, f: Callable[[Any], Any], x: Any, timeout: float | None) -> None:
@@ -102,14 +104,21 @@ class Evaluation:
 
         methods = multiprocessing.get_all_start_methods()
         context: Any = multiprocessing.get_context("fork" if "fork" in methods else None)
-        self.receiver, sender = context.Pipe(duplex=False)
-        self._process = context.Process(target=_report, args=(f, x, sender))
+        self.receiver, self._sender = context.Pipe(duplex=False)
+        self._process = context.Process(target=_report, args=(f, x, self._sender))
+        self._timeout = timeout
+        self._deadline: float | None = None
+
+    def begin(self) -> None:
+        """Start the process. Ctrl-C acts afterwards: what is raised in the callbacks of a fork is thrown away."""
+        uninterrupted(self._begin)
+
+    def _begin(self) -> None:
         with warnings.catch_warnings():  # that a process with threads is forked: those of BLAS know how to
             warnings.simplefilter("ignore", DeprecationWarning)
             self._process.start()
-        sender.close()
-        self._timeout = timeout
-        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._sender.close()
+        self._deadline = None if self._timeout is None else time.monotonic() + self._timeout
 
     @property
     def seconds_left(self) -> float | None:
@@ -158,7 +167,9 @@ class Evaluation:
         """End the process with all that it has started; one that is finished is only waited for."""
         if self._process is not None:
             process, self._process = self._process, None
-            _end(process)
+            if process.pid is not None:  # it was begun
+                _end(process)
+            self._sender.close()
             self.receiver.close()
 
 
@@ -170,6 +181,7 @@ def in_process(f: Callable[[Any], Any], timeout: float, x: Any) -> Any:
     """
     evaluation = Evaluation(f, x, timeout)
     try:
+        evaluation.begin()
         evaluation.wait()
         return evaluation.result()
     finally:

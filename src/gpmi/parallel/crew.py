@@ -63,7 +63,9 @@ class Processes(Crew):
         self._over: deque[int] = deque()  # of the running ones, in the order in which they finished
 
     def start(self, number: int, x: Point) -> None:
-        self._running[number] = Evaluation(self._f, x, self._timeout)
+        evaluation = Evaluation(self._f, x, self._timeout)
+        evaluation.begin()
+        self._running[number] = evaluation
 
     def wait(self) -> None:
         from multiprocessing.connection import wait
