@@ -37,8 +37,12 @@ def value_of(x: Any) -> float:
     return float(np.sin(7.0 * x[0]) + x[1])
 
 
+GIVEN: dict[str, Any] = {"box": {1: 0.1}, "named": {"kind": "1", "y": 0.01}, "table": {"b": "1", "order": 3}}
+
+
 def played(space: Any) -> gpmi.Optimizer:
     """A run in which everything happens that can happen to a trial."""
+    names = [name for name, one in SPACES.items() if one is space]
     opt = gpmi.Optimizer(space, seed=1)
     for t in range(9):
         x = opt.ask()
@@ -52,6 +56,8 @@ def played(space: Any) -> gpmi.Optimizer:
     opt.correct(told[0], 1.0 / 3.0, constraints=[0.1, -0.2])
     opt.retract(told[1])
     opt.ask()
+    given = {0: space[7, 0]} if names == ["rows"] else GIVEN[names[0]]
+    assert opt.ask(fixed=given) is not None
     return opt
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 FIELDS = tuple(field.name for field in fields(Trial) if field.name not in ("number", "x"))
 WHOLE = ("number", "order", "repeats")
 WORDS = ("status", "origin", "why")
+SEVERAL = ("constraints", "fixed")  # in one cell
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
@@ -142,6 +143,7 @@ def row_of(trial: Trial, space: Space) -> dict[str, Any]:
             raise TypeError(f"{name} is {checks.shown(value)} in trial {trial.number}; {remedy}")
     row |= {name: getattr(trial, name) for name in FIELDS}
     row["constraints"] = list(trial.constraints) or None
+    row["fixed"] = None if trial.fixed is None else dict(trial.fixed)
     return row
 
 
@@ -167,6 +169,8 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
     if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
         raise ValueError(f"there is no column {missing[0]!r}; give one for each parameter")
     given = {name: value for name in FIELDS if (value := row.get(name)) is not None}
+    if space.names is None and isinstance(given.get("fixed"), Mapping):  # JSON makes words of numbers
+        given["fixed"] = {int(key) if str(key).isdecimal() else key: value for key, value in given["fixed"].items()}
     y = given.pop("y", None)
     given = {"status": "pending" if y is None else "told", "origin": "user", **given}
     number = row.get("number")
@@ -283,7 +287,7 @@ def _frame(rows: Sequence[Mapping[str, Any]], space: Space, *, texts: bool) -> A
             columns[name] = pandas.Series(values, dtype="Int64")
         elif name == "explored":
             columns[name] = pandas.Series(values, dtype="boolean")
-        elif name not in titles and name not in WORDS and name != "constraints":
+        elif name not in (*titles, *WORDS, *SEVERAL):
             columns[name] = pandas.Series(values, dtype="float64")
         elif {type(value) for value in values} in ({float}, {int}):
             columns[name] = pandas.Series(values)
