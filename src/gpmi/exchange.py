@@ -169,6 +169,7 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
     if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
         raise ValueError(f"there is no column {missing[0]!r}; give one for each parameter")
     given = {name: value for name in FIELDS if (value := row.get(name)) is not None}
+    assert isinstance(space, Parameters | Candidates)
     if space.names is None and isinstance(given.get("fixed"), Mapping):  # JSON makes words of numbers
         given["fixed"] = {int(key) if str(key).isdecimal() else key: value for key, value in given["fixed"].items()}
     y = given.pop("y", None)
