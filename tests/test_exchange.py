@@ -103,6 +103,11 @@ def test_the_table_that_is_shown_can_be_read(kind: str) -> None:
     read = from_frame(run.to_dataframe(), space)
     assert [t.y for t in read] == [t.y for t in run.trials]
     assert [repr(t.x) for t in read] == [repr(t.x) for t in run.trials]
+    assert [t.label for t in read] == [t.label for t in run.trials]
+    opt = gpmi.Optimizer(space, seed=0)
+    opt.tell(opt.ask(fixed={"b": "1"} if kind == "table" else {1: 0.5}), 1.0)
+    (trial,) = from_frame(opt.to_dataframe(), space)
+    assert trial.fixed == opt.trials[0].fixed is not None
 
 
 def test_every_hard_word_comes_back_as_the_option_that_it_was(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ from gpmi.trials import Trial
 
 TICK = 0.5  # seconds between two looks at whether a process is still there; our choice
 SWITCH = 'with on_failure="learn" an evaluation without a value is a failed trial, and the run goes on'
+LEARNED = (
+    'on_failure="learn" is for exceptions, nan, infinities and time-outs: raise or return nan where there is no value'
+)
 
 
 class Failure(NamedTuple):
@@ -35,6 +38,15 @@ class Measured(NamedTuple):
     y: float
     noise_var: float = 0.0
     constraints: tuple[float, ...] = ()
+
+
+class NoNumber(NamedTuple):
+    """What f returned in a process of its own, as it prints, where that is no number: a mistake of f and no failure."""
+
+    said: str
+
+    def __repr__(self) -> str:
+        return self.said
 
 
 class TimedOut(TimeoutError):
@@ -89,7 +101,8 @@ def tell(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> Tr
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may want other arguments
         where = f"f returned {answer!r} at x = {trial.x!r}"
-        raise kind(f"{where}; it must return one finite number ({error}); {SWITCH}") from error
+        remedy = LEARNED if learns else SWITCH
+        raise kind(f"{where}; it must return one finite number ({error}); {remedy}") from error
 
 
 class Evaluation:
@@ -160,7 +173,7 @@ class Evaluation:
         if kind == "failure":
             return Failure(said)
         if kind == "other":
-            raise TypeError(f"f returned {said}; it must return one finite number")
+            return NoNumber(said)
         raise RaisedInProcess(said)
 
     def end(self) -> None:

@@ -82,7 +82,7 @@ def to_frame(run: Shown) -> DataFrame:
 def from_frame(table: DataFrame, space: Any) -> tuple[Trial, ...]:
     """The trials of a DataFrame: one of `to_frame`, of `Result.to_dataframe`, or of somebody else.
 
-    In the second a parameter must not have the name of a field of `Trial`.
+    In the second a parameter must not have the name of a field of `Trial`, nor `label` where rows have labels.
     """
     return _from_frame(table, Space.of(space), "the table", texts=False)
 
@@ -301,6 +301,8 @@ def _frame(rows: Sequence[Mapping[str, Any]], space: Space, *, texts: bool) -> A
 def _from_frame(table: Any, space: Space, source: str, *, texts: bool) -> tuple[Trial, ...]:
     if table.index.name == "trial" and "number" not in table.columns:  # of `to_dataframe`
         table = table.rename_axis("number").reset_index()
+        if "label" in table.columns and "label" not in titles_of(space):  # the point has it
+            table = table.drop(columns="label")
     rows = []
     for place, values in enumerate(table.itertuples(index=False, name=None)):
         given = {str(name): _native(value) for name, value in zip(table.columns, values, strict=True)}

@@ -89,8 +89,7 @@ class Processes(Crew):
         except Died as error:
             return Done(number, error=error, lost="one")
         except Exception as error:
-            raised = f"{type(error).__name__}: {error}" if isinstance(error, TypeError) else str(error)
-            return Done(number, Failure(raised)) if self._learns else Done(number, error=error)
+            return Done(number, Failure(str(error))) if self._learns else Done(number, error=error)
 
     def close(self) -> None:
         while self._running:
