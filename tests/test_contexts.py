@@ -254,6 +254,58 @@ def test_an_unlikely_context_is_not_recommended_where_it_fails() -> None:
         assert x[1] == context and opt.model.allowed(x[None])[0] and x[0] < 0.7
 
 
+def crashing(seed: int, space: Any, budget: int, *, measured: bool = False) -> Optimizer:
+    """A run of something that grows with its last parameter and does not work where that is above 1.2."""
+    opt = Optimizer(space, seed=seed)
+    for _ in range(budget):
+        p = opt.ask()
+        if measured:
+            opt.tell(p, p["damp"] + 0.1 * (p["solver"] == "rk4"), constraints=[p["damp"] - 1.2])
+        elif p["damp"] > 1.2:
+            opt.fail(p)
+        else:
+            opt.tell(p, p["damp"] + 0.1 * (p["solver"] == "rk4"))
+    return opt
+
+
+SOLVER = {"solver": ["euler", "rk4"], "cells": Int(10, 60), "dt": Real(1e-4, 0.1, log=True), "damp": (0.0, 2.0)}
+
+
+@pytest.mark.parametrize("measured", [False, True], ids=["failures", "constraints"])
+def test_what_is_recommended_with_given_coordinates_has_worked(measured: bool) -> None:
+    opt = crashing(5, SOLVER, 25, measured=measured)
+    best = opt.recommend()
+    assert opt.recommend(fixed={name: best[name] for name in ("solver", "cells", "dt")}) == best
+    told = [trial.x for trial in opt.trials if trial.feasible]
+    for solver in SOLVER["solver"]:
+        assert opt.recommend(fixed={"solver": solver}) in told
+
+
+def test_where_no_told_point_has_the_coordinates_the_recommended_one_is_safe_or_the_safest() -> None:
+    opt = crashing(5, SOLVER, 25)
+    assert opt.model is not None and opt.model.chance is not None
+    told = {trial.x["cells"] for trial in opt.trials if trial.status == "told"}
+    for cells in sorted(set(range(10, 60, 5)) - told):
+        x = opt.recommend(fixed={"cells": cells})
+        p = float(opt.model.chance(opt.space.encode(x)[None])[0])
+        part = opt.space.given({"cells": cells})
+        some = np.array(
+            [part.encode(part.decode(part.from_unit(u)[0])) for u in np.random.default_rng(0).random((400, 1, 4))]
+        )
+        assert x["damp"] < 1.2 and (p >= 0.95 or p >= opt.model.chance(some).max() - 0.01)
+
+
+def test_a_table_with_failures_recommends_a_row_that_worked_if_one_with_the_value_did() -> None:
+    rows = [
+        {"solver": s, "cells": 10, "dt": 0.01, "damp": d} for s in ("euler", "rk4") for d in np.linspace(0.0, 2.0, 21)
+    ]
+    opt = crashing(1, pd.DataFrame(rows), 9)
+    told = [trial.x for trial in opt.trials if trial.status == "told"]
+    assert any(trial.status == "failed" for trial in opt.trials)
+    for solver in {x["solver"] for x in told}:
+        assert opt.recommend(fixed={"solver": solver}) in told
+
+
 # The ledger
 
 

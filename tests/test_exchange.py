@@ -37,8 +37,12 @@ def value_of(x: Any) -> float:
     return float(np.sin(7.0 * x[0]) + x[1])
 
 
+GIVEN: dict[str, Any] = {"box": {1: 0.1}, "named": {"kind": "1", "y": 0.01}, "table": {"b": "1", "order": 3}}
+
+
 def played(space: Any) -> gpmi.Optimizer:
     """A run in which everything happens that can happen to a trial."""
+    names = [name for name, one in SPACES.items() if one is space]
     opt = gpmi.Optimizer(space, seed=1)
     for t in range(9):
         x = opt.ask()
@@ -52,6 +56,8 @@ def played(space: Any) -> gpmi.Optimizer:
     opt.correct(told[0], 1.0 / 3.0, constraints=[0.1, -0.2])
     opt.retract(told[1])
     opt.ask()
+    given = {0: space[7, 0]} if names == ["rows"] else GIVEN[names[0]]
+    assert opt.ask(fixed=given) is not None
     return opt
 
 
@@ -97,6 +103,11 @@ def test_the_table_that_is_shown_can_be_read(kind: str) -> None:
     read = from_frame(run.to_dataframe(), space)
     assert [t.y for t in read] == [t.y for t in run.trials]
     assert [repr(t.x) for t in read] == [repr(t.x) for t in run.trials]
+    assert [t.label for t in read] == [t.label for t in run.trials]
+    opt = gpmi.Optimizer(space, seed=0)
+    opt.tell(opt.ask(fixed={"b": "1"} if kind == "table" else {1: 0.5}), 1.0)
+    (trial,) = from_frame(opt.to_dataframe(), space)
+    assert trial.fixed == opt.trials[0].fixed is not None
 
 
 def test_every_hard_word_comes_back_as_the_option_that_it_was(tmp_path: Path) -> None:

@@ -213,8 +213,9 @@ def test_the_chance_of_a_constraint_is_that_of_its_own_model() -> None:
         ([1.0], ValueError, "2 came with the values before"),
         (None, ValueError, "constraints is None"),
         (3.0, TypeError, "constraints is 3.0"),
-        ([math.nan, 1.0], ValueError, "constraints is nan"),
-        (["a", 1.0], TypeError, "constraints is 'a'"),
+        ([math.nan, 1.0], ValueError, r"constraints\[0\] is nan"),
+        (["a", 1.0], TypeError, r"constraints\[0\] is 'a'"),
+        ([1.0, math.nan], ValueError, r"constraints\[1\] is nan"),
         ([1e200, 1.0], ValueError, "in other units"),
     ],
 )
@@ -273,8 +274,17 @@ def test_the_default_is_to_raise_and_names_the_switch() -> None:
     assert any('on_failure="learn"' in note for note in raised.value.__notes__)
     with pytest.raises(ValueError, match='on_failure="learn"'):
         maximize(lambda x: math.nan, BOX, budget=5, seed=0)
-    with pytest.raises(TypeError, match="f returned 'no number'"):  # a mistake, not a failure
-        maximize(lambda x: "no number", BOX, budget=5, seed=0, on_failure="learn")  # type: ignore[arg-type,return-value]
+
+
+@pytest.mark.parametrize("answer", [None, "no number", ["a"]], ids=repr)
+@pytest.mark.parametrize("more", [{}, {"timeout": 60.0}, {"workers": 2}], ids=repr)
+def test_what_is_no_number_is_a_mistake_and_no_failure(answer: Any, more: dict[str, Any]) -> None:
+    """Also in a process of its own; and the advice is not what was done already."""
+    with pytest.raises(TypeError) as raised:
+        maximize(lambda x: answer, BOX, budget=5, seed=0, on_failure="learn", **more)
+    words = str(raised.value)
+    assert f"f returned {answer!r} at x" in words and "raise or return nan where there is no value" in words
+    assert "a failed trial, and the run goes on" not in words
 
 
 @pytest.mark.parametrize(

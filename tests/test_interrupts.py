@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import signal
 import sys
 import threading
@@ -571,3 +573,26 @@ def test_the_events_of_a_rule_follow_those_of_the_model() -> None:
     mine = Event("mine", "said so")
     r = maximize(wave, GRID, budget=9, stop=Says(Stop("done", (mine,))), seed=0, **PRIOR)
     assert r.events[-1] == mine
+
+
+# A key while a process is started
+
+
+@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="the system cannot fork")
+@pytest.mark.parametrize("moment", ["before", "after_in_parent"])
+@pytest.mark.parametrize(
+    "arguments", [{"timeout": 60.0}, {"workers": 2}, {"timeout": 60.0, "on_failure": "learn"}], ids=repr
+)
+def test_a_key_in_the_callbacks_of_a_fork_is_acted_on(moment: str, arguments: dict[str, Any]) -> None:
+    """What a callback raises is printed and dropped, so a KeyboardInterrupt there would be lost."""
+    forks = [0]
+
+    def third() -> None:
+        forks[0] += 1
+        if forks[0] == 3:
+            key()
+
+    os.register_at_fork(**{moment: third})  # cannot be taken back
+    r = maximize(wave, GRID, budget=8, seed=0, **PRIOR, **arguments)
+    assert (r.reason, forks[0]) == ("interrupted", 3)
+    assert not multiprocessing.active_children()

@@ -13,7 +13,7 @@ from gpmi.gp.paths import Frame, random_features
 from gpmi.ledger.account import MISSED, REPEATS
 from gpmi.ledger.calibration import ENOUGH, Calibration, judge, left_out
 from gpmi.ledger.maxima import draw_maxima, most_likely_better
-from gpmi.ledger.regret import DRAWS, PATHS, credible_interval
+from gpmi.ledger.regret import DRAWS, PATHS, Regret, credible_interval
 from gpmi.space import Space
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
@@ -345,7 +345,7 @@ def test_the_ledger_of_nothing_says_so():
     assert (ledger.n, ledger.steps, ledger.lock_in) == (0, (), None)
     assert str(ledger) == "no value has been told"
     assert ledger.calibration.verdict == "too early to say"
-    with pytest.raises(ValueError, match="0 values have been told"):
+    with pytest.raises(ValueError, match="no value has been told"):
         ledger.regret()
 
 
@@ -631,3 +631,14 @@ def test_a_model_that_fails_loses_no_value():
     assert opt.pending == ()
     with pytest.raises(RuntimeError, match="fails here"):
         opt.ask()
+
+
+@pytest.mark.parametrize("learned", [False, True])
+def test_the_printed_interval_is_that_of_the_method(learned: bool) -> None:
+    """Far from 0 the shorter interval is two-sided; with a learned prior it begins at 0 all the same."""
+    draws = np.linspace(1.0, 1.1, 201)
+    regret = Regret(3, np.array([0.5]), draws, draws, "by hand", learned)
+    low, high = regret.interval()
+    assert (low == 0.0) == learned
+    assert regret.in_words[0].startswith(f"{low:.3g} to {high:.3g} with") and regret.in_words[0] in repr(regret)
+    assert regret.in_words[1].startswith("1 to 1.1 with")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gpmi
-from gpmi import kernels
+from gpmi import Optimizer, kernels
 from gpmi.search.screens import design_of
 
 TEMPLATES = {  # by the seed modulo 20; the default otherwise
@@ -89,3 +89,26 @@ def test_a_few_observations_of_any_kind_give_a_finite_suggestion_in_the_space(se
         mu, var = posterior(row)
         assert np.isfinite(mu[0]) and np.isfinite(var[0]) and var[0] >= 0.0
     assert [trial.origin for trial in opt.pending] == ["policy"] * 2
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"goal": "min"}, {"noise": "student"}, {"noise_var": 0.01}, {"fit": "mcmc"}], ids=repr
+)
+@pytest.mark.parametrize("y", [0.0, 1e6, -3e-7])
+def test_while_all_values_are_equal_a_told_point_is_recommended(options: dict[str, Any], y: float) -> None:
+    opt = Optimizer([(0.0, 1.0), (0.0, 1.0)], seed=0, **options)
+    for _ in range(5):
+        opt.tell(opt.ask(), y)
+        assert any(np.array_equal(opt.recommend(), trial.x) for trial in opt.trials)
+    first = opt.trials[0].x
+    assert np.array_equal(opt.recommend(fixed={0: first[0]}), first)
+
+
+def test_a_mean_that_is_larger_elsewhere_is_still_recommended() -> None:
+    """The prior mean is 0, and the one value is below it; with a known mean another point may be better, too."""
+    opt = Optimizer([(0.0, 1.0)], kernel=kernels.RBF(0.1), noise_var=0.01, seed=0)
+    opt.tell([0.2], -1.0)
+    assert abs(opt.recommend()[0] - 0.2) > 0.1
+    known = Optimizer([(0.0, 1.0)], mean=lambda x: float(x[0]), seed=0)
+    known.tell([0.2], 5.0)
+    assert known.recommend()[0] == 1.0

@@ -676,3 +676,19 @@ def test_a_grid_is_evened_to_find_with_the_default_kernel_only():
     assert Optimizer(frame).space.rows[3, 0] == 3.0
     for options in ({"aim": "earn"}, {"kernel": kernels.RBF(0.3)}):
         assert Optimizer(frame, **options).space.rows[3, 0] == 1.0
+
+
+def test_equal_rows_leave_an_event_and_stay_one_point() -> None:
+    frame = pd.DataFrame({"s": list("aabba"), "x": [1, 1, 3, 4, 1]}, index=list("VWXYZ"))
+    opt = Optimizer(frame, seed=0)
+    (event,) = opt.events
+    assert event.kind == "duplicate candidates" and event.message.startswith("2 of 5 rows are equal")
+    assert opt.tell(frame.loc["Z"], 1.0).label == "V"
+    array = Optimizer(frame[["x"]].to_numpy(dtype=float), seed=0)
+    assert [event.kind for event in array.events] == ["duplicate candidates"]
+    assert Optimizer(frame.drop_duplicates(), seed=0).events == ()
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, -0.0, 1.0]), st.sampled_from([0.0, 2.0])), min_size=1, max_size=12))
+def test_the_rows_that_repeat_another_are_counted(rows: list[tuple[float, float]]) -> None:
+    assert index.RowIndex.of(np.array(rows)).repeated() == len(rows) - len(set(rows))

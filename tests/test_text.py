@@ -383,3 +383,28 @@ def test_a_space_is_one_line():
     for space in ([(0.0, 1.0)] * 80, {"a": (0.0, 1.0), "c": ["x", "y"]}, np.random.default_rng(0).random((500, 3))):
         shown = repr(gpmi.Space.of(space))
         assert shown.startswith("<Space of ") and len(shown) <= 120
+
+
+def test_the_best_value_is_called_feasible_where_constraints_were_measured():
+    opt = gpmi.Optimizer([(0.0, 1.0)], seed=0)
+    opt.tell([0.2], 1.0, constraints=[-1.0])
+    opt.tell([0.4], 2.0, constraints=[1.0])
+    assert repr(opt).splitlines()[0].split() == ["largest", "feasible", "y", "1"]
+    opt = gpmi.Optimizer([(0.0, 1.0)], seed=0, goal="min")
+    opt.tell([0.2], 1.0, constraints=[1.0])
+    assert repr(opt).startswith("smallest feasible y") and "none" in repr(opt).splitlines()[0]
+    r = gpmi.minimize(lambda x: gpmi.Measured(x[0], constraints=(0.5 - x[0],)), [(0.0, 1.0)], budget=3, seed=0)
+    assert repr(r).startswith("smallest feasible y")
+
+
+def test_the_frame_has_labels_and_what_was_given_where_there_are_any():
+    rows = pd.DataFrame({"a": [1, 2, 3], "fixed": [0.1, 0.2, 0.3]}, index=["u", "v", "w"])
+    opt = gpmi.Optimizer(rows, seed=0)
+    opt.tell(opt.ask(), 1.0)
+    table = opt.to_dataframe()
+    assert list(table.columns) == ["a", "fixed", *COLUMNS, "label"]
+    assert table["label"][0] == opt.trials[0].label
+    opt.ask(fixed={"a": 2})
+    table = opt.to_dataframe()
+    assert list(table.columns) == ["a", "x.fixed", *COLUMNS, "label", "fixed"]
+    assert [dict(one) if one else one for one in table["fixed"]] == [None, {"a": 2}]

@@ -155,7 +155,7 @@ def test_what_was_said_of_a_trial_stays_and_how_its_value_compared_goes() -> Non
     corrected = opt.correct(before, -1.0, noise_var=0.5)
     assert (corrected.mu, corrected.sd, corrected.gamma_hat) == (before.mu, before.sd, before.gamma_hat)
     assert (corrected.surprise, corrected.information, corrected.noise_var) == (None, None, 0.5)
-    assert corrected.y_before == before.y and "corrected from" in repr(corrected)
+    assert corrected.y_before == before.y and "corrected, first value" in repr(corrected)
     assert opt.correct(8, -2.0).y_before == before.y and opt.trials[8].noise_var == 0.5
     for trial, x in zip(opt.pending, pending, strict=True):
         np.testing.assert_array_equal(trial.x, x)
@@ -172,6 +172,7 @@ def test_a_failed_or_retracted_trial_can_get_a_value() -> None:
     assert [opt._log[number].y for number in opt._log.told] == [0.0, 7.0, 2.0]
     opt.retract(1)
     assert opt.correct(1, 8.0).y_before == 7.0
+    assert "corrected, first value 7)" in repr(opt.trials[1])  # neither was it told as 7, nor was 8 in its place
     same(opt, Optimizer(BOX, seed=0, **GIVEN).replay(opt.trials))
 
 
@@ -495,7 +496,7 @@ def test_the_log_has_a_line_for_each_outcome_and_each_event(caplog: Any) -> None
     lines = [(record.levelname, record.getMessage()) for record in caplog.records]
     trials = [text for level, text in lines if level == "INFO"]
     assert len(trials) == 4 and trials[0] == "Trial(0, x=[0.5], y=1, told, user)"
-    assert trials[2] == "Trial(0, x=[0.5], y=2, told, user, corrected from 1)"
+    assert trials[2] == "Trial(0, x=[0.5], y=2, told, user, corrected, first value 1)"
     assert next(text for level, text in lines if level == "WARNING").startswith("jitter: C was singular")
     assert sum(level == "WARNING" for level, _ in lines) == len(opt.events)
 
@@ -513,3 +514,36 @@ def test_a_starting_point_beside_a_rejected_one_is_not_offered() -> None:
     opt = Optimizer([(0.0, 1.0)], x0=[[1e-100], [0.7]], seed=0)
     opt.reject(np.array([0.0]))
     assert opt.ask() == [0.7]
+
+
+# What is taken and refused
+
+
+def test_a_result_or_an_optimizer_stands_for_its_trials() -> None:
+    result = maximize(lambda x: float(x[0]), BOX, budget=4, seed=0)
+    assert [t.y for t in Optimizer(BOX, seed=0).replay(result).trials] == [t.y for t in result.trials]
+    told = Optimizer(BOX, seed=0)
+    assert [t.y for t in told.tell_all(result)] == [t.y for t in result.trials]
+    assert len(Optimizer(BOX, seed=0).tell_all(told)) == 4
+    for call in (told.replay, told.tell_all):
+        with pytest.raises(TypeError, match=r"is 3; give a list, or the trials of a run, result\.trials"):
+            call(3)  # type: ignore[arg-type]
+
+
+def test_before_the_first_value_the_ledger_says_so() -> None:
+    with pytest.raises(ValueError, match="no value has been told"):
+        Optimizer(BOX, seed=0).ledger.regret()
+
+
+def test_a_given_value_outside_is_refused_without_a_word_of_telling() -> None:
+    for space, key in ((BOX, 0), ({"a": Int(0, 4), "b": (0.0, 1.0)}, "a")):
+        with pytest.raises(ValueError, match=r"7, outside .*; give a value inside"):
+            Optimizer(space, seed=0).ask(fixed={key: 7})
+
+
+def test_an_exhausted_set_may_have_been_rejected() -> None:
+    opt = Optimizer(np.array([[0.0], [1.0]]), seed=0)
+    opt.reject([0.0])
+    opt.reject([1.0])
+    with pytest.raises(SpaceExhausted, match="asked, told, failed or rejected"):
+        opt.ask()

@@ -15,11 +15,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi.checks import shown
+from gpmi.interrupts import uninterrupted
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Trial
 
 TICK = 0.5  # seconds between two looks at whether a process is still there; our choice
 SWITCH = 'with on_failure="learn" an evaluation without a value is a failed trial, and the run goes on'
+LEARNED = (
+    'on_failure="learn" is for exceptions, nan, infinities and time-outs: raise or return nan where there is no value'
+)
 
 
 class Failure(NamedTuple):
@@ -34,6 +38,15 @@ class Measured(NamedTuple):
     y: float
     noise_var: float = 0.0
     constraints: tuple[float, ...] = ()
+
+
+class NoNumber(NamedTuple):
+    """What f returned in a process of its own, as it prints, where that is no number: a mistake of f and no failure."""
+
+    said: str
+
+    def __repr__(self) -> str:
+        return self.said
 
 
 class TimedOut(TimeoutError):
@@ -88,13 +101,15 @@ def tell(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> Tr
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may want other arguments
         where = f"f returned {answer!r} at x = {trial.x!r}"
-        raise kind(f"{where}; it must return one finite number ({error}); {SWITCH}") from error
+        remedy = LEARNED if learns else SWITCH
+        raise kind(f"{where}; it must return one finite number ({error}); {remedy}") from error
 
 
 class Evaluation:
-    """f(x), begun in a process of its own. Where the system can fork, nothing is copied, and f may be any function.
+    """f(x) in a process of its own, once it was begun. Where the system can fork, nothing is copied, and f may be any
+    function.
 
-    `timeout` counts from here; None for no limit.
+    `timeout` counts from the beginning; None for no limit.
     """
 
     def __init__(self, f: Callable[[Any], Any], x: Any, timeout: float | None) -> None:
@@ -102,14 +117,21 @@ class Evaluation:
 
         methods = multiprocessing.get_all_start_methods()
         context: Any = multiprocessing.get_context("fork" if "fork" in methods else None)
-        self.receiver, sender = context.Pipe(duplex=False)
-        self._process = context.Process(target=_report, args=(f, x, sender))
+        self.receiver, self._sender = context.Pipe(duplex=False)
+        self._process = context.Process(target=_report, args=(f, x, self._sender))
+        self._timeout = timeout
+        self._deadline: float | None = None
+
+    def begin(self) -> None:
+        """Start the process. Ctrl-C acts afterwards: what is raised in the callbacks of a fork is thrown away."""
+        uninterrupted(self._begin)
+
+    def _begin(self) -> None:
         with warnings.catch_warnings():  # that a process with threads is forked: those of BLAS know how to
             warnings.simplefilter("ignore", DeprecationWarning)
             self._process.start()
-        sender.close()
-        self._timeout = timeout
-        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._sender.close()
+        self._deadline = None if self._timeout is None else time.monotonic() + self._timeout
 
     @property
     def seconds_left(self) -> float | None:
@@ -151,14 +173,16 @@ class Evaluation:
         if kind == "failure":
             return Failure(said)
         if kind == "other":
-            raise TypeError(f"f returned {said}; it must return one finite number")
+            return NoNumber(said)
         raise RaisedInProcess(said)
 
     def end(self) -> None:
         """End the process with all that it has started; one that is finished is only waited for."""
         if self._process is not None:
             process, self._process = self._process, None
-            _end(process)
+            if process.pid is not None:  # it was begun
+                _end(process)
+            self._sender.close()
             self.receiver.close()
 
 
@@ -170,6 +194,7 @@ def in_process(f: Callable[[Any], Any], timeout: float, x: Any) -> Any:
     """
     evaluation = Evaluation(f, x, timeout)
     try:
+        evaluation.begin()
         evaluation.wait()
         return evaluation.result()
     finally:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 FIELDS = tuple(field.name for field in fields(Trial) if field.name not in ("number", "x"))
 WHOLE = ("number", "order", "repeats")
 WORDS = ("status", "origin", "why")
+SEVERAL = ("constraints", "fixed")  # in one cell
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
@@ -81,7 +82,7 @@ def to_frame(run: Shown) -> DataFrame:
 def from_frame(table: DataFrame, space: Any) -> tuple[Trial, ...]:
     """The trials of a DataFrame: one of `to_frame`, of `Result.to_dataframe`, or of somebody else.
 
-    In the second a parameter must not have the name of a field of `Trial`.
+    In the second a parameter must not have the name of a field of `Trial`, nor `label` where rows have labels.
     """
     return _from_frame(table, Space.of(space), "the table", texts=False)
 
@@ -142,6 +143,7 @@ def row_of(trial: Trial, space: Space) -> dict[str, Any]:
             raise TypeError(f"{name} is {checks.shown(value)} in trial {trial.number}; {remedy}")
     row |= {name: getattr(trial, name) for name in FIELDS}
     row["constraints"] = list(trial.constraints) or None
+    row["fixed"] = None if trial.fixed is None else dict(trial.fixed)
     return row
 
 
@@ -167,6 +169,9 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
     if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
         raise ValueError(f"there is no column {missing[0]!r}; give one for each parameter")
     given = {name: value for name in FIELDS if (value := row.get(name)) is not None}
+    assert isinstance(space, Parameters | Candidates)
+    if space.names is None and isinstance(given.get("fixed"), Mapping):  # JSON makes words of numbers
+        given["fixed"] = {int(key) if str(key).isdecimal() else key: value for key, value in given["fixed"].items()}
     y = given.pop("y", None)
     given = {"status": "pending" if y is None else "told", "origin": "user", **given}
     number = row.get("number")
@@ -283,7 +288,7 @@ def _frame(rows: Sequence[Mapping[str, Any]], space: Space, *, texts: bool) -> A
             columns[name] = pandas.Series(values, dtype="Int64")
         elif name == "explored":
             columns[name] = pandas.Series(values, dtype="boolean")
-        elif name not in titles and name not in WORDS and name != "constraints":
+        elif name not in (*titles, *WORDS, *SEVERAL):
             columns[name] = pandas.Series(values, dtype="float64")
         elif {type(value) for value in values} in ({float}, {int}):
             columns[name] = pandas.Series(values)
@@ -296,6 +301,8 @@ def _frame(rows: Sequence[Mapping[str, Any]], space: Space, *, texts: bool) -> A
 def _from_frame(table: Any, space: Space, source: str, *, texts: bool) -> tuple[Trial, ...]:
     if table.index.name == "trial" and "number" not in table.columns:  # of `to_dataframe`
         table = table.rename_axis("number").reset_index()
+        if "label" in table.columns and "label" not in titles_of(space):  # the point has it
+            table = table.drop(columns="label")
     rows = []
     for place, values in enumerate(table.itertuples(index=False, name=None)):
         given = {str(name): _native(value) for name, value in zip(table.columns, values, strict=True)}

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpmi.checks import shown
 from gpmi.space import Candidates, Parameters, Space
 from gpmi.text import Line, aligned, coordinate, html_lines, html_table, rounded, shortened
 from gpmi.trials import Trial
@@ -21,6 +22,7 @@ NUMBERS = ("mu", "sd", "phi", "gamma_hat")  # what was said of a trial when it w
 OUTCOMES = ("surprise", "information")  # and what became of it
 KNOWN = ("noise_var", "repeats", "y_before", "constraints", "why")  # what was said of the value itself, or of a failure
 COLUMNS = ("y", "status", "origin", *NUMBERS, "explored", *OUTCOMES, "asked", "ended", *KNOWN)  # after the parameters
+SOMETIMES = ("label", "fixed")  # after these, where a trial has one
 
 BEST, WIDE = 5, 8  # rows and parameters of the table in a notebook, at most; our choice, not tuned
 
@@ -50,12 +52,20 @@ class Shown(ABC):
         return notebook(self.told_in_words(), self.all_trials(), self.space, self.goal)
 
 
+def trials_given(name: str, given: Any) -> list[Any]:
+    """What a user gives as trials or observations, as a list; a Result or an Optimizer stands for its trials."""
+    try:
+        return list(given.all_trials() if isinstance(given, Shown) else given)
+    except TypeError:
+        raise TypeError(f"{name} is {shown(given)}; give a list, or the trials of a run, result.trials") from None
+
+
 def frame(trials: Iterable[Trial], space: Space) -> DataFrame:
     """One row for each trial, with its number as index.
 
     First a column for each parameter, named as in the space; x0, x1, ... where points are arrays. A parameter with the
-    name of one of COLUMNS gets the prefix "x.". Then COLUMNS, missing where a trial has no such value; `asked` and
-    `ended` are times in UTC.
+    name of another column gets the prefix "x.". Then COLUMNS, missing where a trial has no such value; `asked` and
+    `ended` are times in UTC. Last come those of SOMETIMES that a trial has: the label of its row, what was given.
     """
     try:
         import pandas
@@ -70,7 +80,8 @@ def frame(trials: Iterable[Trial], space: Space) -> DataFrame:
         return pandas.Series(column(name), dtype="float64")
 
     values = [_values(trial.x, space) for trial in trials]
-    columns = {name: _uniform([row[j] for row in values]) for j, name in enumerate(_titles(space))}
+    some = [name for name in SOMETIMES if any(value is not None for value in column(name))]
+    columns = {name: _uniform([row[j] for row in values]) for j, name in enumerate(_titles(space, (*COLUMNS, *some)))}
     columns["y"] = floats("y")
     columns |= {name: pandas.Series(column(name), dtype="str") for name in ("status", "origin")}
     columns |= {name: floats(name) for name in NUMBERS}
@@ -81,6 +92,7 @@ def frame(trials: Iterable[Trial], space: Space) -> DataFrame:
     columns["noise_var"], columns["repeats"] = floats("noise_var"), pandas.Series(column("repeats"), dtype="int64")
     columns["y_before"] = floats("y_before")
     columns |= {name: pandas.Series(column(name), dtype="object") for name in ("constraints", "why")}
+    columns |= {name: pandas.Series(column(name), dtype="object") for name in some}
     table = pandas.DataFrame(columns)
     table.index = pandas.Index(column("number"), dtype="int64", name="trial")
     return table
@@ -115,12 +127,12 @@ def _names(space: Space) -> list[str]:
     return [f"x{j}" for j in range(count)] if space.names is None else list(space.names)
 
 
-def _titles(space: Space) -> list[str]:
-    """The names of the parameters' columns, different from each other and from COLUMNS."""
+def _titles(space: Space, others: Sequence[str]) -> list[str]:
+    """The names of the parameters' columns, different from each other and from the others."""
     names = _names(space)
-    taken = {*COLUMNS, *names}
+    taken = {*others, *names}
     for j, name in enumerate(names):
-        if name in COLUMNS:
+        if name in others:
             while name in taken:
                 name = f"x.{name}"
             names[j] = name

@@ -15,7 +15,6 @@ from gpmi.feasibility import Feasibility
 from gpmi.gp.chance import Chance
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.student import normal_score
-from gpmi.gp.tracking import first_best
 from gpmi.gp.trend import Trend
 from gpmi.outcomes import Outcomes
 from gpmi.policies import Policy, State
@@ -27,6 +26,7 @@ from gpmi.prior.schedule import BULK, Priors
 from gpmi.prior.warp import Warp
 from gpmi.search.box import best_mean
 from gpmi.search.objective import Objective
+from gpmi.search.recommended import recommended
 from gpmi.space import Space
 from gpmi.text import aligned, rounded
 from gpmi.trials import Log
@@ -195,38 +195,52 @@ class Model:
     def recommended(self) -> Array:
         """The coordinates (d,) of the point of the space with the best posterior mean, observed or not.
 
-        O(n m) on a finite set of m points, a multi-start climb elsewhere. Computed once.
+        O(n m) on a finite set of m points, a multi-start climb elsewhere. Computed once. Where all values told are
+        equal and the mean is nowhere larger than at a told point, it is that one.
 
         Where trials have failed or constraints were measured it is a point that was told a value and is `proven`: a
         better mean elsewhere may lie where nothing works. If no point is proven, it is the told one with the largest
         probability of success.
         """
-        if self.chance is None or self.posterior.n == 0:
-            return best_mean(self.posterior, self.members, self.setting.space, self.setting.seed)
-        mu = np.mean([member.mu_at_observed for member in self.mixture], axis=0)
-        worth = np.where(self.proven, mu, -np.inf) if self.proven.any() else self.chance.log(self.posterior.x)
-        row: Array = self.posterior.x[first_best(worth)]
-        return row
+        return self._recommended_of(self.setting.space)
+
+    def _recommended_of(self, space: Space) -> Array:
+        return recommended(self.posterior, self.members, space, self.setting.seed, self.chance, self.proven)
 
     def allowed(self, z: Array) -> Mask:
         """Which of the points z (m, d) probably succeed; all where nothing failed and no constraint was measured."""
         return np.ones(len(z), dtype=bool) if self.chance is None else self.chance.likely(z)
 
     def recommended_in(self, space: Space) -> Array:
-        """The same among the points of a part of the space with given coordinates, told or not. Computed once for each.
+        """The same in a part of the space with given coordinates. Computed once for each.
 
-        Where trials have failed or constraints were measured it is the best of those that probably succeed, or the
-        point most likely to: under coordinates that are new, no point was told a value.
+        Where trials have failed or constraints were measured it is the best of the told points of this part that are
+        `proven`. If there is none, it is the point with the best mean among those that succeed with a probability of at
+        least SAFE, told or not, and if none is found, the point most likely to succeed.
         """
         if not space.pins:
             return self.recommended
         if space.pins not in self._recommended_in:
-            found = best_mean(self.posterior, self.members, space, self.setting.seed, self.chance)
-            self._recommended_in[space.pins] = found
+            self._recommended_in[space.pins] = self._recommended_of(space)
         return self._recommended_in[space.pins]
+
+    def best_in(self, space: Space) -> Array:
+        """The point with the best mean of a part of the space with given coordinates: what a policy compares with.
+
+        Where trials have failed or constraints were measured, it is the best of those that probably succeed, told or
+        not, or the point most likely to. Computed once for each.
+        """
+        if space.pins not in self._best_in:
+            found = best_mean(self.posterior, self.members, space, self.setting.seed, self.chance)
+            self._best_in[space.pins] = found
+        return self._best_in[space.pins]
 
     @cached_property
     def _recommended_in(self) -> dict[tuple[tuple[int, bytes], ...], Array]:
+        return {}
+
+    @cached_property
+    def _best_in(self) -> dict[tuple[tuple[int, bytes], ...], Array]:
         return {}
 
     def in_units_of_y(self, mu: float, sd: float) -> tuple[float, float]:

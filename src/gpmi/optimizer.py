@@ -18,7 +18,7 @@ import numpy as np
 from gpmi import checks
 from gpmi.belief import locked
 from gpmi.checks import checked_noise, checked_value
-from gpmi.frame import Shown
+from gpmi.frame import Shown, trials_given
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
@@ -211,12 +211,14 @@ class Optimizer(Words, Shown):
     def recommend(self, *, fixed: Mapping[Any, Any] | None = None) -> Point:
         """The point of the space with the best posterior mean, told or not: what to use when y is noisy.
 
-        Once a trial has failed or constraints were measured it is one of the points that were told a value, that
-        succeed with a probability of at least 1/2 and at which no constraint was broken. If there is none, it is the
-        told point most likely to succeed, and an event says so.
+        Where that is the same everywhere, after one value or while all are equal, it is a told point. Once a trial has
+        failed or constraints were measured it is one of the points that were told a value, that succeed with a
+        probability of at least 1/2 and at which no constraint was broken. If there is none, it is the told point most
+        likely to succeed, and an event says so.
 
-        With `fixed`, as in `ask`, it is the best of the points with these coordinates, told or not; once a trial has
-        failed or constraints were measured, of those that succeed with a probability of at least 1/2.
+        With `fixed`, as in `ask`, it is the best of the points with these coordinates, told or not. Once a trial has
+        failed or constraints were measured, it is the best told one that has worked as above; if none has, the best of
+        those that succeed with a probability of at least 0.95, told or not, or else the point most likely to succeed.
         """
         space, model = self._places.given(fixed).space, self.model
         if model is None:
@@ -228,13 +230,13 @@ class Optimizer(Words, Shown):
             return space.decode(row)
 
     @locked
-    def replay(self, trials: Iterable[Trial]) -> Optimizer:
-        """Take over the trials of an earlier run, with their outcomes, origins and order; returns self.
+    def replay(self, trials: Iterable[Trial] | Shown) -> Optimizer:
+        """Take over the trials of an earlier run, or its Result, with outcomes, origins and order; returns self.
 
         With the same seed and arguments the next `ask` is what that run would have asked next. Values told to pending
         trials afterwards are compared with the model of now.
         """
-        checked = checked_trials(trials, self._log.count_of_constraints())
+        checked = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
         fixed = [self._places.given(trial.fixed).fixed for trial in checked]
         frozen = [self.space.frozen(self.space.canonical(trial.x)) for trial in checked]
         placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, frozen, fixed, strict=True)]
@@ -333,8 +335,9 @@ class Optimizer(Words, Shown):
         others = [("rejected", len(log.rejected)), ("retracted", retracted)]
         outcomes = f"{len(log.told)} told, {len(log.pending)} pending, {len(log.failed)} failed"
         outcomes += "".join(f", {count} {name}" for name, count in others if count)
+        x, y = (None, None) if best is None else (best.x, best.y)
         return [
-            *best_lines(self.goal, None if best is None else best.x, None if best is None else best.y),
+            *best_lines(self.goal, x, y, measured=bool(log.count_of_constraints())),
             ("trials", outcomes if self.budget is None else f"{outcomes}; budget {self.budget}"),
             ("policy", repr(self.policy)),
             ("seed", str(self.seed)),

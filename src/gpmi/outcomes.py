@@ -68,7 +68,7 @@ def checked_constraints(constraints: Any, count: int | None) -> tuple[float, ...
         shape = checks.shape(constraints)
         if shape is None or len(shape) != 1:
             raise TypeError(f"constraints is {checks.shown(constraints)}; {remedy}")
-        values = tuple(checks.number("constraints", value, remedy) for value in constraints)
+        values = tuple(checks.number(f"constraints[{i}]", value, remedy) for i, value in enumerate(constraints))
     if any(abs(value) > LARGEST for value in values):
         raise ValueError(f"constraints is {checks.shown(constraints)}; give values below {LARGEST:g}, in other units")
     if count is not None and len(values) != count:

@@ -74,7 +74,7 @@ class Result(Shown):
         others += [f"{infeasible} infeasible"] if infeasible else []
         evaluations = f"{len(self.trials) - count['rejected']}"
         return [
-            *best_lines(self.goal, self.x, self.y),
+            *best_lines(self.goal, self.x, self.y, measured=any(trial.constraints for trial in self.trials)),
             ("recommended", point(self.recommended)),
             ("evaluations", evaluations + (f", of which {', '.join(others)}" if others else "")),
             ("stopped", self.reason),

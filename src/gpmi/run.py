@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gpmi.checks import one_of, positive, shown, whole
 from gpmi.evaluation import SWITCH, Measured, guarded, tell
+from gpmi.frame import trials_given
 from gpmi.gp.kernels import Kernel
 from gpmi.interrupts import Interrupts, held, holding
 from gpmi.optimizer import Optimizer
@@ -157,14 +158,6 @@ def _seconds(timeout: Any) -> float | None:
     return None if timeout is None else positive("timeout", timeout)
 
 
-def _known(earlier: Any) -> list[Any]:
-    """The earlier observations as a list; a Result stands for its trials."""
-    try:
-        return list(earlier.trials if isinstance(earlier, Result) else earlier)
-    except TypeError:
-        raise TypeError(f"earlier is {shown(earlier)}; give a list of (x, y), or the trials of a run") from None
-
-
 def _with_known(budget: Any, known: list[Any]) -> Any:
     """The budget of the optimizer, which counts all values; what is no whole number is left to its checks."""
     told = sum(not isinstance(one, Trial) or one.status == "told" for one in known)
@@ -191,7 +184,7 @@ class Job(NamedTuple):
 
 def _run(job: Job, make: partial[Optimizer], earlier: Any, study: Any, interrupts: Interrupts) -> Result:
     """A run from its beginning, with the arguments refused that are wrong. A key waits until the optimizer is made."""
-    known = _known(earlier)
+    known = trials_given("earlier", earlier)
     budget = _with_known(job.budget, known)
     if study is None:
         return _begun(job, make(budget=budget), known, interrupts)

@@ -298,7 +298,7 @@ def among(scored: Objective, model: Model, space: Space) -> Objective:
     """
     if not space.pins:
         return scored
-    row = model.recommended_in(space)[None]
+    row = model.best_in(space)[None]
 
     def seen(part: Objective, told: Posterior) -> Objective:
         best = float(told.mu(row)[0])

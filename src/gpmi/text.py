@@ -98,16 +98,16 @@ def aligned(lines: Sequence[Line]) -> str:
     return "\n".join(f"{name:<{column}}{shortened(text, WIDTH - column)}" for name, text in lines)
 
 
-def best_lines(goal: Literal["max", "min"], x: Point | None, y: float | None) -> list[Line]:
-    """The best value told and where it was observed."""
-    name = "largest y" if goal == "max" else "smallest y"
+def best_lines(goal: Literal["max", "min"], x: Point | None, y: float | None, *, measured: bool = False) -> list[Line]:
+    """The best value told and where it was observed; with `measured` constraints, the best that keeps to them."""
+    name = f"{'largest' if goal == 'max' else 'smallest'} {'feasible ' if measured else ''}y"
     return [(name, rounded(y))] + ([] if x is None else [("at x", point(x))])
 
 
 def trial_line(number: int, x: Point, y: float | None, status: str, origin: str, notes: Sequence[str] = ()) -> str:
     """A trial in one line: `Trial(7, x=[0.5, 0.25], y=1.25, told, policy)`; y is left out where there is none.
 
-    `notes` come last: its error bar, the value that it was corrected from.
+    `notes` come last: its error bar, the first value that it had.
     """
     more = "".join(f", {note}" for note in notes)
     before, after = f"Trial({number}, x=", ("" if y is None else f", y={rounded(y)}") + f", {status}, {origin}{more})"

@@ -57,7 +57,7 @@ class Trial:
     ended: float | None = None  # the time when its outcome came in
     noise_var: float = 0.0  # the known variance of y, besides the noise that all values have in common
     repeats: int = 1  # of how many evaluations y is the mean: their common noise is divided by it
-    y_before: float | None = None  # the value that was told at first, where it was corrected or retracted since
+    y_before: float | None = None  # the first value that it had, where that was corrected or retracted since
     constraints: tuple[float, ...] = ()  # what was measured beside y; the point is feasible where all are <= 0
     why: str | None = None  # why it failed
     fixed: Mapping[Any, Any] | None = None  # the coordinates that were given when it was asked, by name or number
@@ -84,7 +84,7 @@ class Trial:
             notes.append(f"mean of {self.repeats}")
         notes += [] if self.fixed is None else [f"given {point(self.fixed)}"]
         if self.y_before is not None:
-            notes.append(f"{'corrected from' if self.status == 'told' else 'was'} {rounded(self.y_before)}")
+            notes.append(f"{'corrected, first value' if self.status == 'told' else 'was'} {rounded(self.y_before)}")
         return trial_line(self.number, self.x, self.y, self.status, self.origin, notes)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from gpmi import checks
 from gpmi.belief import Believing, locked, logger
 from gpmi.checks import checked_noise, checked_value
+from gpmi.frame import Shown, trials_given
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.interrupts import uninterrupted
 from gpmi.outcomes import checked_constraints
@@ -38,8 +39,8 @@ class Words(Believing):
         The trial, given as itself or by its number, was told, failed or retracted. noise_var, repeats and constraints
         stay what they were unless they are given. The model is computed anew, and with it the prior: O(n^3). What was
         said of trials when they were chosen (`mu`, `sd`, `phi`, `gamma_hat`) stays in the log: it is what was believed
-        then. The `surprise` and `information` of this trial become None; `y_before` keeps the value that was told at
-        first. Points that are pending stay so: only the next `ask` knows y.
+        then. The `surprise` and `information` of this trial become None; `y_before` keeps the first value that it
+        had. Points that are pending stay so: only the next `ask` knows y.
         """
         remedy = "give a trial that was told, failed or retracted; a pending one is told"
         number = self._log.number_with(trial, ("told", "failed", "retracted"), remedy)
@@ -94,15 +95,16 @@ class Words(Believing):
         return self._said(uninterrupted(record))
 
     @locked
-    def tell_all(self, observations: Iterable[Any], *, noise_var: float = 0.0) -> list[Trial]:
+    def tell_all(self, observations: Iterable[Any] | Shown, *, noise_var: float = 0.0) -> list[Trial]:
         """Tell values that are known already, as those of an earlier run: each as by `tell`, in their order.
 
         An observation is (x, y), (x, y, noise_var), or a Trial, of which those with a value count, with their own
-        noise_var, repeats and constraints. The argument noise_var is added to that of each one: how far that run may be
-        off. Nothing is told if one of them is refused.
+        noise_var, repeats and constraints; a Result stands for its trials. The argument noise_var is added to that of
+        each one: how far that run may be off. Nothing is told if one of them is refused.
         """
         extra, _ = checked_noise(noise_var, 1)
-        some = [one for one in observations if not isinstance(one, Trial) or one.status == "told"]
+        given = trials_given("observations", observations)
+        some = [one for one in given if not isinstance(one, Trial) or one.status == "told"]
         count, checked = self._log.count_of_constraints(), []
         for one in some:
             checked.append(self._checked(one, extra, count))

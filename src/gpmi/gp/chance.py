@@ -71,9 +71,9 @@ class Chance:
         """p at z (m, d)."""
         return np.exp(self.log(z))
 
-    def likely(self, z: Array) -> Mask:
-        """Which of the points z (m, d) succeed with a probability of at least LIKELY."""
-        likely: Mask = self.log(z) >= np.log(LIKELY)
+    def likely(self, z: Array, least: float = LIKELY) -> Mask:
+        """Which of the points z (m, d) succeed with a probability of at least `least`."""
+        likely: Mask = self.log(z) >= np.log(least)
         return likely
 
     @one_blas_thread

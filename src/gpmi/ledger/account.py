@@ -143,6 +143,8 @@ class Ledger:
     @one_blas_thread
     def model_after(self, t: int) -> Model:
         """The model after the first t values."""
+        if not self.n:
+            raise ValueError("no value has been told, so there is no model; tell one first")
         if not 1 <= t <= self.n:
             raise ValueError(f"t is {t}, but {self.n} values have been told; give a number between 1 and that")
         if t == self.n:

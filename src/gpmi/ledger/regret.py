@@ -62,11 +62,11 @@ class Regret:
 
     @property
     def in_words(self) -> tuple[str, str]:
-        """The 95 % intervals and the medians of the simple and of the cumulative regret."""
+        """The 95 % intervals and the medians of the simple regret, as `interval` has it, and of the cumulative one."""
         if not self.known:
             return UNKNOWN, UNKNOWN
-        draws = self.simple, self.cumulative
-        first, second = (interval(*credible_interval(draw, 0.95), float(np.median(draw))) for draw in draws)
+        both = (self.interval(), self.simple), (credible_interval(self.cumulative, 0.95), self.cumulative)
+        first, second = (interval(*limits, float(np.median(draws))) for limits, draws in both)
         return first, second
 
     def __repr__(self) -> str:

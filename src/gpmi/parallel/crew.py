@@ -63,7 +63,9 @@ class Processes(Crew):
         self._over: deque[int] = deque()  # of the running ones, in the order in which they finished
 
     def start(self, number: int, x: Point) -> None:
-        self._running[number] = Evaluation(self._f, x, self._timeout)
+        evaluation = Evaluation(self._f, x, self._timeout)
+        evaluation.begin()
+        self._running[number] = evaluation
 
     def wait(self) -> None:
         from multiprocessing.connection import wait
@@ -87,8 +89,7 @@ class Processes(Crew):
         except Died as error:
             return Done(number, error=error, lost="one")
         except Exception as error:
-            raised = f"{type(error).__name__}: {error}" if isinstance(error, TypeError) else str(error)
-            return Done(number, Failure(raised)) if self._learns else Done(number, error=error)
+            return Done(number, Failure(str(error))) if self._learns else Done(number, error=error)
 
     def close(self) -> None:
         while self._running:

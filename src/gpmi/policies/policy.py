@@ -21,7 +21,8 @@ from gpmi.policies.promises import NONE, Promises
 from gpmi.types import Array
 
 OF_FAILURE = "it is a probability of failure: give a number between 0 and 1"  # what delta is
-LOG_SAFE = float(np.log(0.95))  # of SAFE: no caution is needed where a query succeeds with this probability
+SAFE = 0.95  # no caution is needed where a query succeeds with this probability
+LOG_SAFE = float(np.log(SAFE))
 TINY = 1e-300  # keeps a quotient finite where a variance is 0
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from gpmi.cube import far_apart
-from gpmi.gp.chance import Chance
+from gpmi.gp.chance import LIKELY, Chance
 from gpmi.gp.paths import Draw
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks
@@ -90,15 +92,17 @@ def best_mean(
     space: Space,
     seed: int,
     chance: Chance | None = None,
+    least: float = LIKELY,
 ) -> Array:
     """The point (d,) with the largest posterior mean, observed or not. On a finite set a tie goes to the lowest row.
 
-    With a `chance` of success it is one that probably succeeds. If none is found, the one most likely to succeed.
+    With a `chance` of success it is one that succeeds with a probability of at least `least`. If none is found, the one
+    most likely to succeed.
     """
     if space.rows is not None:
         means = mean([mean_in_chunks(member, space.rows) for member in members or (posterior,)])
         if chance is not None:
-            likely = chance.likely(space.rows)
+            likely = chance.likely(space.rows, least)
             means = np.where(likely, means, -np.inf) if likely.any() else chance.log(space.rows)
         row: Array = space.rows[first_best(means)]
         return row
@@ -109,9 +113,10 @@ def best_mean(
     objective, known = Objective(posterior, Mean(), State(), parts), best_known(posterior, space)
     if chance is None:
         return best_point(objective, space, screen, screened, known, rng).row
-    screened = np.where(chance.likely(screen), screened, -np.inf)
-    row = best_point(confined(objective, chance.likely), space, screen, screened, known, rng).row
-    if chance.likely(row[None])[0]:
+    screened = np.where(chance.likely(screen, least), screened, -np.inf)
+    inside = partial(chance.likely, least=least)
+    row = best_point(confined(objective, inside), space, screen, screened, known, rng).row
+    if inside(row[None])[0]:
         return row
     z = np.concatenate([screen, known])
     most_likely: Array = z[first_best(chance.log(z))]

@@ -216,7 +216,7 @@ class Search:
             excluded[self._numbers[number]] = True
         if excluded.all():
             raise SpaceExhausted(
-                f"all {len(rows)} candidates have been asked, told or failed; there is none left to offer"
+                f"all {len(rows)} candidates have been asked, told, failed or rejected; there is none left to offer"
                 + ("" if self._repeats else " (repeats=True allows asking again)")
             )
         return excluded

@@ -205,10 +205,15 @@ class Candidates(Space):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        if not self.dropped:
-            return ()
-        total = len(self.encoded) + self.dropped
-        return (Event("dropped candidates", f"{self.dropped} of {total} candidates break a constraint"),)
+        total, found = len(self.encoded) + self.dropped, []
+        if self.dropped:
+            found.append(Event("dropped candidates", f"{self.dropped} of {total} candidates break a constraint"))
+        if self._index is not None and (repeated := self._index.repeated()):
+            words = (
+                f"{repeated} of {len(self.encoded)} rows are equal to one before them and count as one point with it"
+            )
+            found.append(Event("duplicate candidates", words))
+        return tuple(found)
 
     def constrained(self, constraints: Any) -> Candidates:
         """The rows that keep to the constraints; the others are dropped, and `dropped` says how many."""

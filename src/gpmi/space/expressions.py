@@ -45,6 +45,9 @@ def parsed(text: str, names: Sequence[str]) -> list[Row]:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(f"{label} cannot be read; write it like 'a + 2*b <= 1' or 'a + b == 1'") from None
+    if isinstance(tree, ast.BoolOp):
+        remedy = "give two texts, ['a <= 1', 'b <= 1']" if isinstance(tree.op, ast.And) else "give a callable instead"
+        raise ValueError(f"{label} joins comparisons by {'and' if isinstance(tree.op, ast.And) else 'or'}; {remedy}")
     if not isinstance(tree, ast.Compare):
         raise ValueError(f"{label} compares nothing; write it like 'a + 2*b <= 1' or 'a + b == 1'")
     try:

@@ -36,6 +36,12 @@ class RowIndex:
         found = self.order[first:last]
         return found[np.all(self.rows[found] == row, axis=1)]  # other rows may have the same hash
 
+    def repeated(self) -> int:
+        """How many rows equal one before them. O(m), and a sort of those that have a hash in common."""
+        same = self.hashes[1:] == self.hashes[:-1]
+        shared = self.order[np.append(same, False) | np.insert(same, 0, False)]
+        return len(shared) - len(np.unique(self.rows[shared] + 0.0, axis=0))
+
 
 def _hashes(rows: Array) -> NDArray[np.uint64]:
     """A linear hash of the bits of each row, modulo 2^64: rows that are equal have equal hashes."""

@@ -105,7 +105,7 @@ class Real(_Stored):
         number = checks.number(name, value)
         if not self.lo <= number <= self.hi:
             told = checks.shown(value)
-            raise ValueError(f"{name} is {told}, outside [{self.lo}, {self.hi}]; tell points of the space only")
+            raise ValueError(f"{name} is {told}, outside [{self.lo}, {self.hi}]; give a value inside")
         return (math.log(number) if self.log else number + 0.0,)
 
     def decode(self, row: Array) -> float:
@@ -195,7 +195,7 @@ class Int(_Stored):
         exact = int(value) if isinstance(value, Integral) else int(number)
         if not self.lo <= exact <= self.hi:
             told = checks.shown(value)
-            raise ValueError(f"{name} is {told}, outside {self.lo}..{self.hi}; tell points of the space only")
+            raise ValueError(f"{name} is {told}, outside {self.lo}..{self.hi}; give a value inside")
         if (exact - self.lo) % self.step:
             told = checks.shown(value)
             raise ValueError(
