@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from gpmi import __version__
 from gpmi.cli.messages import INTERRUPTED, one_line
-from gpmi.cli.studies import add_init, add_run
+from gpmi.cli.studies import add_init, add_run, add_work
 
 if TYPE_CHECKING:
     import typer
@@ -42,6 +42,7 @@ def app() -> "typer.Typer":
 
     add_init(commands)
     add_run(commands)
+    add_work(commands)
     _add_demo(commands)
     _add_paper(commands)
     return commands

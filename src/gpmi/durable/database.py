@@ -95,6 +95,14 @@ class Database:
         with self._translated(), self._connected(write=False) as connection, connection.begin():
             yield Transaction(connection)
 
+    def names(self) -> list[str]:
+        """The studies that there are; none where there is no file, or nothing of ours in it."""
+        if self.path is not None and not self.path.exists():
+            return []
+        with self._translated(), self._connected(write=False) as connection, connection.begin():
+            known = sa.inspect(connection).has_table("gpmi_studies")
+            return Transaction(connection).names() if known else []
+
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None and self._process == os.getpid():
