@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from gpmi import text
 from gpmi.cli.messages import INTERRUPTED, one_line
 
 if TYPE_CHECKING:
@@ -49,12 +50,12 @@ def chosen(address: str, name: str | None) -> str:
     """The name of a study that there is: the one that was given, or the only one."""
     from gpmi.durable.opening import names_in
 
-    names = names_in(address)
+    names, shown = names_in(address), text.address(address)
     known = ", ".join(map(repr, names))
     if not names:
-        raise ValueError(f"there is no study in {address!r}; give its path or address; `gpmi run study.toml` makes one")
+        raise ValueError(f"there is no study in {shown!r}; give its path or address; `gpmi run study.toml` makes one")
     if name is None and len(names) > 1:
-        raise ValueError(f"there are {len(names)} studies in {address!r}; name one of them: {known}")
+        raise ValueError(f"there are {len(names)} studies in {shown!r}; give --name with one of them: {known}")
     if name is not None and name not in names:
-        raise ValueError(f"there is no study {name!r} in {address!r}; it has {known}")
+        raise ValueError(f"there is no study {name!r} in {shown!r}; it has {known}")
     return names[0] if name is None else name

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,6 +88,7 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
 
     from gpmi import exchange
     from gpmi.studyfile import check_program, open_study, run_study
+    from gpmi.text import address
 
     check_program(file)
     if out is not None:
@@ -94,7 +96,7 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
     with open_study(file) as study:
         before = sum(trial.status != "pending" for trial in study.trials)
         if before:
-            remark(f"the study {file.name!r} in {file.database} has {before} outcomes already and goes on")
+            remark(f"the study {file.name!r} in {address(file.database)} has {before} outcomes already and goes on")
         result = run_study(file, study, progress=sys.stderr.isatty())
     typer.echo(json.dumps({**summary(result), "before": before}) if as_json else words(result))
     if out is not None:
@@ -119,7 +121,7 @@ def summary(result: "Result") -> dict[str, Any]:
 
 
 def _plain(x: Any) -> Any:
-    return None if x is None else dict(x)
+    return x if x is None else dict(x) if isinstance(x, Mapping) else x.tolist()
 
 
 def words(result: "Result") -> str:
