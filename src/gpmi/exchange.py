@@ -10,6 +10,7 @@ In a text a cell is JSON, or else the words themselves: relu, 0.1, true, "1" for
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import tempfile
@@ -17,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from gpmi import checks
 from gpmi.frame import Shown
@@ -45,16 +46,22 @@ def write_trials(run: Shown, path: str | Path) -> None:
     The file is there as a whole or not at all. Options of a Choice must be texts, numbers, True, False or None.
     """
     path = _checked_path(path)
+    if path.suffix == ".parquet":
+        rows = [row_of(trial, run.space) for trial in run.all_trials()]
+        _replace(path, _frame(rows, run.space, texts=True).to_parquet)
+    else:
+        text = text_of(run, ".csv" if path.suffix == ".csv" else ".jsonl")
+        _replace(path, lambda file: Path(file).write_text(text, encoding="utf-8", newline=""))
+
+
+def text_of(run: Shown, suffix: Literal[".csv", ".jsonl"]) -> str:
+    """What `write_trials` writes to a file with this suffix."""
     rows = [row_of(trial, run.space) for trial in run.all_trials()]
     head = ["number", *titles_of(run.space), *FIELDS]
-    if path.suffix == ".csv":
-        _replace(path, lambda file: _write_csv(file, head, rows))
-    elif path.suffix == ".jsonl":
-        kept = [{name: row[name] for name in head if row[name] is not None or name not in FIELDS} for row in rows]
-        lines = [json.dumps(row) + "\n" for row in kept]
-        _replace(path, lambda file: Path(file).write_text("".join(lines), encoding="utf-8"))
-    else:
-        _replace(path, _frame(rows, run.space, texts=True).to_parquet)
+    if suffix == ".csv":
+        return _csv(head, rows)
+    kept = [{name: row[name] for name in head if row[name] is not None or name not in FIELDS} for row in rows]
+    return "".join(json.dumps(row) + "\n" for row in kept)
 
 
 def read_trials(path: str | Path, space: Any) -> tuple[Trial, ...]:
@@ -224,11 +231,12 @@ def _of_cell(text: str | None) -> Any:
         return text
 
 
-def _write_csv(file: str, head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    with open(file, "w", encoding="utf-8", newline="") as opened:
-        writer = csv.writer(opened, lineterminator="\n")
-        writer.writerow(head)
-        writer.writerows([_cell(row[name]) for name in head] for row in rows)
+def _csv(head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([_cell(row[name]) for name in head] for row in rows)
+    return text.getvalue()
 
 
 def _rows(reader: csv.DictReader[str]) -> Iterable[dict[str, str | None]]:

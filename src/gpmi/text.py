@@ -6,6 +6,7 @@ made here is safe to print and to parse: one line of limited length, without con
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
@@ -39,6 +40,11 @@ def shortened(text: str, width: int = WIDTH) -> str:
     words = " ".join(text[: 4 * width].split())  # what lies behind is cut off in any case
     line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)
     return line if len(line) <= width and len(text) <= 4 * width else line[: width - 3] + "..."
+
+
+def address(text: str) -> str:
+    """The address of a database without its password: messages end up in logs."""
+    return re.sub(r"(://[^:/@]*):.*@", r"\1:***@", text)
 
 
 def coordinate(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The commands: `gpmi init`, `gpmi run`, `gpmi demo`, `gpmi paper`."""
+"""The commands: those about studies, `gpmi demo` and `gpmi paper`."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from gpmi import __version__
 from gpmi.cli.messages import INTERRUPTED, one_line
-from gpmi.cli.studies import add_init, add_run
+from gpmi.cli.studies import add_init, add_run, add_work
 
 if TYPE_CHECKING:
     import typer
@@ -25,6 +25,8 @@ def app() -> "typer.Typer":
     """The commands; an ImportError without the extra `cli`."""
     import typer
 
+    from gpmi.cli.trials import add_trials
+
     commands = typer.Typer(help="Gaussian process optimisation with mutual information.", add_completion=False)
 
     def show_version(wanted: bool) -> None:
@@ -42,6 +44,8 @@ def app() -> "typer.Typer":
 
     add_init(commands)
     add_run(commands)
+    add_work(commands)
+    add_trials(commands)
     _add_demo(commands)
     _add_paper(commands)
     return commands

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 MISTAKE = 1  # something that was given cannot be used; 2 is that of a wrong option
-NO_VALUE = 3  # every evaluation failed
+NOTHING = 3  # what was given is right, but there is no value, no point, or no agreement
 INTERRUPTED = 130  # as a shell says it of Ctrl-C
 
 
@@ -18,8 +19,16 @@ def one_line(*expected: type[Exception], remedy: str = "mend that, or give anoth
     try:
         yield
     except expected as error:
-        words = str(error)
+        words = " ".join(str(error).split())
         if isinstance(error, OSError) and error.filename is not None:
             words = f"{error.filename!r} cannot be used ({error.strerror}); {remedy}"
         typer.echo(f"gpmi: {words}", err=True)
         raise typer.Exit(MISTAKE) from None
+
+
+def remark(words: str) -> None:
+    """What a person may want to know, and a script does not: nothing where there is no terminal."""
+    import typer
+
+    if sys.stderr.isatty():
+        typer.echo(f"gpmi: {words}", err=True)

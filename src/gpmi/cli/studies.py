@@ -1,17 +1,19 @@
-"""`gpmi init` and `gpmi run`: a study file is written, and run."""
+"""`gpmi init`, `gpmi run` and `gpmi work`: a study file is written, and run."""
 
 import json
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from gpmi.cli.messages import INTERRUPTED, NO_VALUE, one_line
+from gpmi.cli.messages import INTERRUPTED, NOTHING, one_line, remark
 
 if TYPE_CHECKING:
     import typer
 
     from gpmi.result import Result
+    from gpmi.studyfile import StudyFile
 
 REASONS = 5  # reasons of failures that are printed, the most frequent first; our choice
 
@@ -45,23 +47,61 @@ def add_run(commands: "typer.Typer") -> None:
     ) -> None:
         """Optimise what a program computes, as a study file says.
 
+        Everything is kept in the database that the file names, study.db beside it by default. The same command goes on
+        where it was, after a crash or Ctrl-C; several at the same time share the work.
+
         The exit code is 0 if there is a value, 1 if the file is wrong, 3 if every evaluation failed, 130 after Ctrl-C.
         While it runs, a terminal shows how far it is; nothing is shown elsewhere.
         """
-        from gpmi import exchange
-        from gpmi.studyfile import check_program, read_study, run_study
+        from gpmi.cli.opened import mistakes
+        from gpmi.studyfile import read_study
 
-        with one_line(ValueError, OSError):
-            study = read_study(path)
-            check_program(study)
-            if out is not None:
-                exchange.check_target(out)
-        with one_line(ValueError, TypeError, ImportError, OSError):
-            result = run_study(study, progress=sys.stderr.isatty())
-            typer.echo(json.dumps(summary(result)) if as_json else words(result))
-            if out is not None:
-                exchange.write_trials(result, out)
-        raise typer.Exit(INTERRUPTED if result.reason == "interrupted" else NO_VALUE if result.y is None else 0)
+        with mistakes():
+            _run(read_study(path), as_json, out)
+
+
+def add_work(commands: "typer.Typer") -> None:
+    import typer
+
+    @commands.command("work", epilog="Example: gpmi work postgresql://me@host/studies study --file study.toml")
+    def work(
+        address: Annotated[str, typer.Argument(help="The path of the database, or its address.", metavar="URL")],
+        name: Annotated[str | None, typer.Argument(help="The study; needed where there are several.")] = None,
+        path: Annotated[Path, typer.Option("--file", help="The study file with the program.")] = Path("study.toml"),
+        workers: Annotated[int | None, typer.Option(help="Programs at the same time; else as the file says.")] = None,
+        as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
+    ) -> None:
+        """Evaluate points of a study that exists, with the program of a study file, until its budget is spent.
+
+        Start it as often as you like, on as many machines as reach the database. The parameters of the file must be
+        those of the study. Exit codes as of `gpmi run`.
+        """
+        from gpmi.cli.opened import chosen, mistakes
+        from gpmi.studyfile import read_study, worker_of
+
+        with mistakes():
+            _run(worker_of(read_study(path), address, chosen(address, name), workers), as_json, None)
+
+
+def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
+    import typer
+
+    from gpmi import exchange
+    from gpmi.studyfile import check_program, open_study, run_study
+    from gpmi.text import address
+
+    check_program(file)
+    if out is not None:
+        exchange.check_target(out)
+    with open_study(file) as study:
+        before = sum(trial.status != "pending" for trial in study.trials)
+        if before:
+            remark(f"the study {file.name!r} in {address(file.database)} has {before} outcomes already and goes on")
+        result = run_study(file, study, progress=sys.stderr.isatty())
+    typer.echo(json.dumps({**summary(result), "before": before}) if as_json else words(result))
+    if out is not None:
+        exchange.write_trials(result, out)
+    raise typer.Exit(INTERRUPTED if result.reason == "interrupted" else NOTHING if result.y is None else 0)
 
 
 def summary(result: "Result") -> dict[str, Any]:
@@ -81,7 +121,7 @@ def summary(result: "Result") -> dict[str, Any]:
 
 
 def _plain(x: Any) -> Any:
-    return None if x is None else dict(x)
+    return x if x is None else dict(x) if isinstance(x, Mapping) else x.tolist()
 
 
 def words(result: "Result") -> str:

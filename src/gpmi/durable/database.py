@@ -19,6 +19,7 @@ from gpmi.checks import shown
 from gpmi.durable.errors import StudyError, Unavailable
 from gpmi.durable.gate import queued
 from gpmi.durable.transaction import Transaction, prepared
+from gpmi.text import address as without_password
 
 try:
     import sqlalchemy as sa
@@ -95,6 +96,14 @@ class Database:
         with self._translated(), self._connected(write=False) as connection, connection.begin():
             yield Transaction(connection)
 
+    def names(self) -> list[str]:
+        """The studies that there are; none where there is no file, or nothing of ours in it."""
+        if self.path is not None and not self.path.exists():
+            return []
+        with self._translated(), self._connected(write=False) as connection, connection.begin():
+            known = sa.inspect(connection).has_table("gpmi_studies")
+            return Transaction(connection).names() if known else []
+
     def close(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None and self._process == os.getpid():
@@ -160,12 +169,14 @@ def _url(address: Any) -> sa.URL:
         url = sa.make_url(text)
     except (sa.exc.ArgumentError, ValueError):
         raise ValueError(
-            f"the address of a study is {text!r}; give a path, or postgresql://user:password@host/name"
+            f"the address of a study is {without_password(text)!r}; give a path, or postgresql://user:password@host/name"
         ) from None
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() not in ("sqlite", "postgresql"):
-        raise ValueError(f"the address of a study is {text!r}; SQLite and PostgreSQL are known, no other database")
+        raise ValueError(
+            f"the address of a study is {without_password(text)!r}; SQLite and PostgreSQL are known, no other database"
+        )
     if url.get_backend_name() == "sqlite" and not url.database:
         raise ValueError("a study in memory would be lost with its process; give the path of a file")
     return url

@@ -94,6 +94,8 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
         if value is None or name == "budget":
             continue
         stored = description[name] if name in description else DEFAULTS[name]
+        if name == "constraints" and not stored and isinstance(value, list) and not value:
+            continue  # none, said in two ways
         if text_of(option_to_json(name, value, about)) != text_of(stored):
             return f"{name} is {shown(value)}, but that of the study is {shown(stored)}"
     return None

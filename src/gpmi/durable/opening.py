@@ -60,6 +60,15 @@ def opened(
     return record
 
 
+def names_in(address: Any) -> list[str]:
+    """The names of the studies in a database; nothing is made where there is none."""
+    database = Database(address)
+    try:
+        return patiently(database.names, PATIENCE)
+    finally:
+        database.close()
+
+
 @contextmanager
 def kept(address: Any, space: Any, policy: Any, **options: Any) -> Iterator[Kept]:
     """The optimizer of a study, for the time of one run."""

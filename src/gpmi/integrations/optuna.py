@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 try:
@@ -18,7 +19,7 @@ except ImportError as error:
 from gpmi.exchange import names_of, row_of, titles_of, trial_of
 from gpmi.frame import Shown
 from gpmi.space import Candidates, Choice, Constant, Int, Parameters, Real, Space
-from gpmi.text import shortened
+from gpmi.text import address, shortened
 from gpmi.trials import Trial
 
 ATTRIBUTE = "gpmi"  # the user attribute with the fields of a trial, as JSON
@@ -39,7 +40,7 @@ def to_optuna(run: Shown, study: Any) -> None:
     A value is a COMPLETE trial, with its constraints; a failed, rejected or retracted one a FAIL; a pending point is
     enqueued.
     """
-    wanted = optuna.study.StudyDirection.MAXIMIZE if run.goal == "max" else optuna.study.StudyDirection.MINIMIZE
+    wanted = _direction(run.goal)
     if list(study.directions) != [wanted]:
         raise ValueError(f"study has the directions {list(study.directions)}; give one of direction {wanted.name}")
     distributions = _distributions(run.space)
@@ -83,6 +84,57 @@ def from_optuna(study: Any, space: Any = None) -> Imported:
         except (TypeError, ValueError) as error:
             left_out.append(shortened(f"trial {frozen.number}: {error}"))
     return Imported(made, tuple(trials), tuple(left_out))
+
+
+def to_storage(run: Shown, storage: str, name: str) -> None:
+    """Write the trials as a new study of this name to a storage of Optuna, by its address: all of them or none."""
+    with _reached(storage):
+        if name in optuna.get_all_study_names(storage):
+            raise ValueError(
+                f"{address(storage)} has a study {name!r} already; give another name, or delete it with Optuna"
+            )
+        study = optuna.create_study(storage=storage, study_name=name, direction=_direction(run.goal))
+    try:
+        to_optuna(run, study)
+    except BaseException:
+        optuna.delete_study(storage=storage, study_name=name)
+        raise
+
+
+def from_storage(storage: str, name: str | None, space: Any = None) -> Imported:
+    """As `from_optuna`, for a study by its name in a storage; None for the only one."""
+    with _reached(storage):
+        names = optuna.get_all_study_names(storage)
+        if name is None and len(names) == 1:
+            (name,) = names
+        if name not in names:
+            known = ", ".join(map(repr, names)) or "none"
+            raise ValueError(
+                f"{address(storage)} has the studies {known}, but the name is {name!r}; name one that there is"
+            )
+        return from_optuna(optuna.load_study(storage=storage, study_name=name), space)
+
+
+def _direction(goal: str) -> Any:
+    return optuna.study.StudyDirection.MAXIMIZE if goal == "max" else optuna.study.StudyDirection.MINIMIZE
+
+
+@contextmanager
+def _reached(storage: str) -> Iterator[None]:
+    """Errors of a storage become a ValueError; Optuna says nothing of what is done meanwhile."""
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        yield
+    except (ValueError, TypeError):
+        raise
+    except Exception as error:  # of Optuna, SQLAlchemy or a driver
+        said = shortened(" ".join(str(error).split()))
+        raise ValueError(
+            f"the storage {address(storage)} cannot be used ({said}); give the address of another"
+        ) from error
+    finally:
+        optuna.logging.set_verbosity(level)
 
 
 def _row(frozen: Any, space: Space) -> dict[str, Any]:

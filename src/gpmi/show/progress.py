@@ -29,8 +29,7 @@ class Display:
 
     def __init__(self, optimizer: Optimizer, bar: Progress, *, terminal: bool) -> None:
         self._optimizer, self._bar, self._terminal = optimizer, bar, terminal
-        done = sum(trial.status != "pending" for trial in optimizer.trials)
-        self._task = bar.add_task("", total=optimizer.budget, completed=done)
+        self._task = bar.add_task("", total=optimizer.budget, completed=self._done())
         self._running: dict[int, tuple[float, str]] = {}
         self._found, self._regret, self._last = "", "", ""
         self._looked, self._cost = time.monotonic(), SOON / SHARE  # of the last look at the regret
@@ -42,10 +41,14 @@ class Display:
     def __call__(self, trial: Trial) -> None:
         """A trial was told or failed."""
         self._running.pop(trial.number, None)
-        self._bar.advance(self._task)
+        self._bar.update(self._task, completed=self._done())
         self._found = describe(self._optimizer, trial)
         if self._terminal and time.monotonic() - self._looked > SHARE * self._cost:
             self._look()
+
+    def _done(self) -> int:
+        """How many outcomes there are, those that other processes told of a study included. O(n)."""
+        return sum(trial.status != "pending" for trial in self._optimizer.trials)
 
     def _look(self) -> None:
         """Draw the regret, which takes a moment and changes no suggestion."""

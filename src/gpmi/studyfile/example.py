@@ -4,6 +4,8 @@ EXAMPLE = r"""# A study: what to optimise, by which program, and when to stop.
 #
 #     gpmi run study.toml
 #
+# Everything is kept in study.db: the same command goes on after a crash, and several at the same time share the work.
+#
 # Every line that begins with "# " and holds a setting can be switched on by removing the "# ".
 
 goal = "min"                # "min" or "max" of the value that the program gives
@@ -11,6 +13,8 @@ budget = 25                 # evaluations in all, failed ones included
 seed = 0                    # the same seed and the same values give the same suggestions
 # aim = "earn"              # every evaluation counts; by default it is "find": the best point at the end
 # workers = 2               # programs that run at the same time
+# database = "other.db"     # where it is kept, from the folder of this file; or postgresql://user@host/name
+# name = "other"            # of the study there; that of this file by default
 # timeout = 600             # seconds of one evaluation; then the program and all that it started are ended
 # retries = 1               # how often a program that failed is run again at the same point
 # constraints = ["x + rate <= 2.5"]               # about parameters, known before the program runs

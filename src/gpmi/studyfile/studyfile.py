@@ -30,10 +30,12 @@ from gpmi.studyfile.table import StudyFileError, Table, nearest
 
 LARGEST_FILE = 1024 * 1024  # bytes; a study file is written by hand. Our choice
 MOST_WORKERS = 10_000  # each is a process; our choice
+DATABASE = "study.db"  # beside the file, unless it names another
+SERVERS = ("postgresql://", "postgres://", "postgresql+")
 
 TOP = (
-    *("name", "goal", "aim", "budget", "seed", "workers", "timeout", "retries", "constraints", "forbidden"),
-    *("parameters", "command", "value", "stop"),
+    *("name", "database", "goal", "aim", "budget", "seed", "workers", "timeout", "retries", "constraints"),
+    *("forbidden", "parameters", "command", "value", "stop"),
 )
 KINDS = {"real": ("log", "when"), "int": ("log", "step", "when"), "choice": ("when",), "ordered": ("when",)}
 COMMAND = ("run", "shell", "folder", "environment")
@@ -52,7 +54,8 @@ class StudyFile:
     """What a study file says."""
 
     path: Path
-    name: str
+    name: str  # of the study in the database
+    database: str  # a path, or the address of a server
     goal: Literal["max", "min"]
     aim: Literal["find", "earn"]
     budget: int | None
@@ -112,6 +115,7 @@ def _study(top: Table) -> StudyFile:
     return StudyFile(
         path=top.file,
         name=top.get("name", _text, top.file.stem),
+        database=_database(top),
         goal=top.get("goal", partial(checks.one_of, words=("max", "min")), "max"),
         aim=top.get("aim", partial(checks.one_of, words=("find", "earn")), "find"),
         budget=budget,
@@ -122,6 +126,20 @@ def _study(top: Table) -> StudyFile:
         command=command,
         stop=stop,
     )
+
+
+def _database(top: Table) -> str:
+    """Where the study is kept: a path from the folder of the file, or the address of a server as it is."""
+    given: str = top.get("database", _text, DATABASE)
+    with top.at("database"):
+        if "://" in given:
+            if not given.startswith(SERVERS):
+                raise ValueError("it is no address that is known; give a path, or postgresql://user@host/name")
+            return given
+        path = top.file.parent / given
+        if given == ":memory:" or path.is_dir() or not path.parent.is_dir():
+            raise ValueError(f"{given!r} can be no file of a study; give a path in a folder that there is")
+    return str(path)
 
 
 def _parameters(table: Table) -> dict[str, Parameter]:

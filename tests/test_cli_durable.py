@@ -1,0 +1,191 @@
+"""`gpmi run` and `gpmi work` keep everything in a study: they go on after a kill, and share the work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("sqlalchemy")
+from typer.testing import CliRunner
+
+import gpmi
+from gpmi import cli
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="programs run in groups of processes of POSIX")
+
+# Each evaluation leaves a line in `evaluated`, so that it can be counted what was evaluated how often.
+FILE = """
+goal = "max"
+budget = 8
+seed = 0
+workers = 1
+[parameters]
+x = { real = [0.0, 1.0] }
+[command]
+run = 'echo "$GPMI_X" >> evaluated; sleep 0.05; echo "$GPMI_X"'
+shell = true
+"""
+# The fourth evaluation waits, so that a signal surely meets it; once the file `go` is there none does.
+HELD = FILE.replace("sleep 0.05", "[ -e go ] || [ $(wc -l < evaluated) -lt 4 ] || sleep 5")
+PROGRAM = [sys.executable, "-c", "from gpmi.cli import main; main()"]
+
+
+def invoke(*arguments: Any) -> Any:
+    return CliRunner().invoke(cli.app(), [str(a) for a in arguments])
+
+
+def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*PROGRAM, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def evaluated(folder: Path) -> list[float]:
+    path = folder / "evaluated"
+    return [float(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def wait_for(folder: Path, count: int) -> None:
+    end = time.monotonic() + 60.0
+    while len(evaluated(folder)) < count and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(FILE)
+    return tmp_path
+
+
+def test_a_run_is_kept_beside_its_file_and_is_not_repeated(folder: Path) -> None:
+    first = json.loads(invoke("run", "study.toml", "--json").stdout)
+    again = json.loads(invoke("run", "study.toml", "--json").stdout)
+    assert (first.pop("before"), again.pop("before")) == (0, 8)
+    assert first == again and len(evaluated(folder)) == 8
+    with gpmi.study("study.db", "study") as kept:
+        assert len(kept.trials) == 8 and kept.verify().agrees
+
+
+def test_a_larger_budget_makes_a_run_longer(folder: Path) -> None:
+    (folder / "study.toml").write_text(FILE.replace("budget = 8", "budget = 4"))
+    assert invoke("run", "study.toml").exit_code == 0
+    (folder / "study.toml").write_text(FILE)
+    said = json.loads(invoke("run", "study.toml", "--json").stdout)
+    assert (said["evaluations"], said["before"], len(evaluated(folder))) == (8, 4, 8)
+
+
+def test_a_run_that_reached_its_target_is_at_its_end(folder: Path) -> None:
+    (folder / "study.toml").write_text(FILE + "[stop]\ntarget = 0.0\n")
+    first = json.loads(invoke("run", "study.toml", "--json").stdout)
+    again = json.loads(invoke("run", "study.toml", "--json").stdout)
+    assert first["stopped"] == again["stopped"] and "target" in again["stopped"]
+    assert len(evaluated(folder)) == 1
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_points_of_one_that_was_not(folder: Path) -> None:
+    (folder / "study.toml").write_text(HELD)
+    killed = started(folder, "run", "study.toml")
+    wait_for(folder, 4)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert killed.returncode == -signal.SIGKILL
+    with gpmi.study("study.db", "study") as kept:
+        assert [trial.status for trial in kept.trials] == ["told", "told", "told", "pending"]
+    (folder / "go").touch()
+    said = json.loads(invoke("run", "study.toml", "--json").stdout)
+    assert (said["evaluations"], said["before"]) == (8, 3)
+    assert len(evaluated(folder)) == 9  # the one that was running was begun twice
+    with gpmi.study("study.db", "study") as kept:
+        asked = [trial.x["x"] for trial in kept.trials]
+        assert kept.verify().agrees
+    whole = gpmi.maximize(lambda p: p["x"], {"x": (0.0, 1.0)}, budget=8, seed=0)
+    assert asked == [trial.x["x"] for trial in whole.trials]
+
+
+def test_ctrl_c_gives_its_point_back_and_the_next_run_evaluates_it(folder: Path) -> None:
+    (folder / "study.toml").write_text(HELD)
+    run = started(folder, "run", "study.toml", "--json")
+    wait_for(folder, 4)
+    run.send_signal(signal.SIGINT)
+    stdout, stderr = run.communicate(timeout=60)
+    assert (run.returncode, stderr) == (130, "")
+    assert (json.loads(stdout)["stopped"], json.loads(stdout)["evaluations"]) == ("interrupted", 3)
+    (folder / "go").touch()
+    said = json.loads(invoke("run", "study.toml", "--json").stdout)
+    assert (said["evaluations"], said["before"], len(set(evaluated(folder)))) == (8, 3, 8)
+
+
+def test_two_runs_at_once_and_a_worker_share_one_budget(folder: Path) -> None:
+    (folder / "study.toml").write_text(FILE.replace("budget = 8", "budget = 16").replace("0.05", "0.3"))
+    runs = [started(folder, "run", "study.toml", "--json") for _ in range(2)]
+    wait_for(folder, 2)
+    runs.append(started(folder, "work", "study.db", "study", "--workers", "2", "--json"))
+    ended = [run.communicate(timeout=120) for run in runs]
+    assert [(run.returncode, stderr) for run, (_, stderr) in zip(runs, ended, strict=True)] == [(0, "")] * 3
+    assert {json.loads(stdout)["evaluations"] for stdout, _ in ended} == {16}
+    points = evaluated(folder)
+    assert len(points) == 16 and len(set(points)) == 16
+    with gpmi.study("study.db", "study") as kept:
+        assert [trial.status for trial in kept.trials] == ["told"] * 16
+        assert len({entry.worker for entry in kept.log() if entry.kind == "told"}) >= 2
+        assert kept.verify().agrees
+
+
+def test_a_worker_ends_with_the_budget_of_the_study_not_of_the_file(folder: Path) -> None:
+    gpmi.study("mine.db", "mine", space={"x": (0.0, 1.0)}, goal="max", seed=3, budget=3).close()
+    said = json.loads(invoke("work", "mine.db", "--json").stdout)
+    assert (said["evaluations"], said["seed"]) == (3, 3)
+    gpmi.study("free.db", "mine", space={"x": (0.0, 1.0)}, goal="max", seed=3).close()
+    assert json.loads(invoke("work", "free.db", "mine", "--json").stdout)["evaluations"] == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["run", "other.toml"], "space is "),
+        (["run", "minimum.toml"], "goal is 'min', but that of the study is 'max'; leave it out to go on"),
+        (["run", "constrained.toml"], "constraints is ['x <= 0.5'], but that of the study is []"),
+        (["run", "damaged.toml"], "damaged.db is damaged, or no SQLite file"),
+        (["work", "nowhere.db", "study"], "there is no study in 'nowhere.db'; give its path or address"),
+        (["work", "study.db", "another"], "there is no study 'another' in 'study.db'; it has 'study'"),
+        (["work", "study.db", "--workers", "0"], "workers is 0; give a whole number of at least 1"),
+        (["work", "study.db", "--file", "other.toml"], "space is "),
+        (["work", "mysql://me@host/db"], "SQLite and PostgreSQL are known, no other database"),
+    ],
+)
+def test_what_does_not_belong_together_is_refused_in_one_line(folder: Path, arguments: list[str], words: str) -> None:
+    gpmi.study("study.db", "study", space={"x": (0.0, 1.0)}, goal="max", seed=0, constraints=[]).close()
+    named = 'name = "study"\n' + FILE
+    (folder / "other.toml").write_text(named.replace("[0.0, 1.0]", "[0.0, 2.0]"))
+    (folder / "minimum.toml").write_text(named.replace('"max"', '"min"'))
+    (folder / "constrained.toml").write_text('constraints = ["x <= 0.5"]\n' + named)
+    (folder / "damaged.toml").write_text('database = "damaged.db"\n' + FILE)
+    (folder / "damaged.db").write_text("this is no database, and it is long enough to be looked at" * 100)
+    result = invoke(*arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("gpmi: ") and words in result.stderr and result.stderr.count("\n") == 1
+    assert not evaluated(folder) and not (folder / "nowhere.db").exists()
+
+
+def test_constraints_that_were_removed_from_the_file_are_missed(folder: Path) -> None:
+    (folder / "study.toml").write_text('constraints = ["x <= 0.5"]\n' + FILE)
+    assert invoke("run", "study.toml").exit_code == 0
+    (folder / "study.toml").write_text(FILE)
+    result = invoke("run", "study.toml")
+    assert result.exit_code == 1 and "constraints is [], but that of the study is ['x <= 0.5']" in result.stderr
+
+
+@pytest.mark.parametrize("wrong", ["sqlite:///a.db", ":memory:", "no-such-folder/a.db", "."])
+def test_a_database_that_can_be_none_is_refused_at_its_line(folder: Path, wrong: str) -> None:
+    (folder / "study.toml").write_text(f'goal = "max"\ndatabase = "{wrong}"\n' + FILE.replace('goal = "max"', ""))
+    result = invoke("run", "study.toml")
+    assert result.exit_code == 1 and "gpmi: study.toml:2: database: " in result.stderr
