@@ -227,9 +227,13 @@ class Deadly:
         self.folder, self.deaths = folder, deaths
 
     def __call__(self, x: Any) -> float:
-        if x[0] > 0.5 and len(list(self.folder.iterdir())) < self.deaths:
-            (self.folder / str(time.monotonic_ns())).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+        if x[0] > 0.5:
+            for death in range(self.deaths):  # workers at the same moment must not die the same death
+                try:
+                    (self.folder / str(death)).touch(exist_ok=False)
+                except FileExistsError:
+                    continue
+                os.kill(os.getpid(), signal.SIGKILL)
         return bowl(x)
 
 
