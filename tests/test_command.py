@@ -423,3 +423,9 @@ def test_ctrl_c_ends_the_program_and_comes_through(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         shell("echo $$ > pid; sleep 60; echo 1", cwd=tmp_path)
     assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_a_long_line_of_digits_is_read_in_no_time() -> None:
+    from gpmi.command.answers import _NUMBER
+
+    assert _NUMBER.fullmatch("1" * 60_000 + "x") is None  # took minutes when digits could be shared out in two ways

@@ -857,3 +857,13 @@ def test_workers_and_a_study_together(tmp_path: Path) -> None:
 
 def _parabola(x: Any) -> float:
     return -((float(x[0]) - 0.3) ** 2)
+
+
+def test_a_value_told_after_a_retraction_is_not_dropped_in_silence(tmp_path: Path) -> None:
+    with gpmi.study(tmp_path / "run.db", space=[(0.0, 1.0)], seed=0) as study:
+        trial = study.ask()
+        study.tell(trial, 3.7)
+        study.retract(trial)
+        with pytest.raises(ValueError, match="was retracted; give it a value again with correct"):
+            study.tell(trial, 3.7)
+        assert study.correct(trial, 3.7).y == 3.7

@@ -413,3 +413,13 @@ def test_a_regret_that_was_read_knows_later_failures():
     after = opt.ledger.regret().simple
     assert not np.array_equal(before, after)
     np.testing.assert_array_equal(Optimizer(grid, **given).replay(opt.trials).ledger.regret().simple, after)
+
+
+def test_a_part_of_observations_does_not_know_of_noise_that_came_later() -> None:
+    from gpmi.types import GrowingObservations
+
+    growing = GrowingObservations()
+    for i in range(4):
+        growing.append(np.array([float(i)]), float(i), 0.1 if i == 3 else 0.0, 1)
+    everything = growing.all
+    assert not everything.plain and everything.first(3).plain and not everything.part(2, 4).plain

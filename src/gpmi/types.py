@@ -78,7 +78,10 @@ class Observations:
     def part(self, begin: int, end: int) -> Observations:
         """Those from `begin` to before `end`, with the number of places among all before; views, not copies."""
         at = slice(begin, end)
-        return Observations(self.x[at], self.y[at], self.noise_var[at], self.repeats[at], self.places[at], self.plain)
+        noise_var, repeats = self.noise_var[at], self.repeats[at]
+        # What comes later changes nothing of a part: a fit of it is the same whenever it is made.
+        plain = self.plain or not (noise_var.any() or (repeats != 1).any())
+        return Observations(self.x[at], self.y[at], noise_var, repeats, self.places[at], plain)
 
 
 class GrowingObservations:

@@ -23,7 +23,9 @@ LARGEST_FILE = 1024 * 1024  # bytes of a result file; a few numbers need no more
 QUOTED = 80  # characters of a program's output that a reason quotes; our choice
 
 # A number as programs write it. Python's float would also take digits of other scripts, and 1_000.
-_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf|infinity)", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(
+    r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf|infinity)", re.ASCII | re.IGNORECASE
+)
 
 
 class NoValue(Exception):

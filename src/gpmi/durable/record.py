@@ -224,6 +224,9 @@ class Record(Journal):
     def _answer(self, transaction: Transaction, delivery: dict[str, Any]) -> Trial:
         before = transaction.delivered(self._id, delivery["token"])
         if before is not None:
+            number = delivery.get("number")
+            if number is not None and self.optimizer.at(number).status == "retracted":
+                raise ValueError(f"trial {number} was retracted; give it a value again with correct({number}, y)")
             return words.repeated(self.optimizer, before, delivery)
         said = words.answer(self.optimizer, delivery)
         done = self._append(transaction, delivery["kind"], said, delivery["token"])
