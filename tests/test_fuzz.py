@@ -662,7 +662,8 @@ class Histories(RuleBasedStateMachine):
             slack = np.mean([mu_rounding(posterior, rows, TWO_WAYS) for posterior in model.mixture], axis=0)
             mean, number = means.mean(axis=0), int(self.opt.space.numbers(self.opt.space.encode(x))[0])
             assert mean[number] + slack[number] >= np.max(mean - slack), (number, mean, slack)
-            if mean[number] == mean.max():
+            values = {trial.y for trial in self.opt.trials if trial.status == "told"}
+            if mean[number] == mean.max() and len(values) > 1:  # with equal values a tie goes to a told point
                 assert not np.any(np.all(means[:, :number] == means[:, [number]], axis=0)), (number, means)
 
     def check_that_it_works(self, x: Any, model: Model) -> None:
