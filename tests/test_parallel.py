@@ -387,3 +387,39 @@ def test_dask_goes_on_when_one_of_two_workers_is_killed(cluster: Any, tmp_path: 
     assert all(trial.status == "told" and trial.y == bowl(trial.x) for trial in result.trials)
     assert sorted(trial.order or 0 for trial in result.trials) == list(range(16))
     assert 16 <= len(list(tmp_path.iterdir())) <= 19
+
+
+class Arrived(gpmi.parallel.crew.Crew):
+    """Two outcomes are there when the run is interrupted; the first one is no number."""
+
+    size = 2
+
+    def __init__(self) -> None:
+        self.numbers: list[int] = []
+
+    def start(self, number: int, x: Any) -> None:
+        self.numbers.append(number)
+
+    def wait(self) -> None:
+        raise KeyboardInterrupt
+
+    def take(self) -> Any:
+        if not self.numbers:
+            return None
+        number = self.numbers.pop(0)
+        return gpmi.parallel.crew.Done(number, "no number" if number == 0 else 1.5)
+
+    def close(self) -> None:
+        pass
+
+
+def test_what_has_arrived_is_told_and_what_is_refused_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    from gpmi.interrupts import Interrupts
+    from gpmi.parallel.flight import Flight, fly
+
+    opt = gpmi.Optimizer(BOX, seed=0)
+    flight = Flight(opt, Arrived(), lambda trial: None, lambda trial: None, Interrupts(lambda *key: None), False, 0)
+    with pytest.raises(KeyboardInterrupt):
+        fly(flight, opt.turns(2))
+    assert [trial.y for trial in opt.trials] == [None, 1.5]
+    assert "trial 0 returned 'no number', which was not told" in caplog.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from gpmi.outcomes import checked_constraints
 from gpmi.space import Space
 from gpmi.trials import Origin, Trial, names_a_trial
 from gpmi.types import Point
+
+Observation: TypeAlias = tuple[Point, float, float, int, tuple[float, ...]]  # x, y, noise_var, repeats, constraints
 
 
 class Words(Believing):
@@ -102,19 +104,21 @@ class Words(Believing):
         noise_var, repeats and constraints; a Result stands for its trials. The argument noise_var is added to that of
         each one: how far that run may be off. Nothing is told if one of them is refused.
         """
+        with one_blas_thread:
+            return [self._tell(one[0], self._meant(one[0]), *one[1:]) for one in self._known(observations, noise_var)]
+
+    def _known(self, observations: Iterable[Any] | Shown, noise_var: float) -> list[Observation]:
+        """Observations as `tell_all` takes them, all checked before one is told."""
         extra, _ = checked_noise(noise_var, 1)
         given = trials_given("observations", observations)
-        some = [one for one in given if not isinstance(one, Trial) or one.status == "told"]
         count, checked = self._log.count_of_constraints(), []
-        for one in some:
-            checked.append(self._checked(one, extra, count))
-            count = len(checked[-1][-1])
-        with one_blas_thread:
-            return [self._tell(one[0], self._meant(one[0]), *one[1:]) for one in checked]
+        for one in given:
+            if not isinstance(one, Trial) or one.status == "told":
+                checked.append(self._checked(one, extra, count))
+                count = len(checked[-1][-1])
+        return checked
 
-    def _checked(
-        self, observation: Any, extra: float, count: int | None
-    ) -> tuple[Point, float, float, int, tuple[float, ...]]:
+    def _checked(self, observation: Any, extra: float, count: int | None) -> Observation:
         """An observation as `_tell` takes it; it has `count` constraints."""
         limits: tuple[float, ...] = ()
         if isinstance(observation, Trial):

@@ -6,10 +6,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, overload
 
-from gpmi.checks import checked_noise
 from gpmi.durable.mirror import Mirror
 from gpmi.durable.record import Fixed, Record
-from gpmi.frame import Shown, trials_given
+from gpmi.frame import Shown
 from gpmi.trials import Trial, names_a_trial
 from gpmi.types import Point
 
@@ -62,14 +61,7 @@ class Kept(Mirror):
 
     def tell_all(self, observations: Iterable[Any] | Shown, *, noise_var: float = 0.0) -> list[Trial]:
         """As `Optimizer.tell_all`; a list that was told before, as at the beginning of this run, is told once."""
-        extra, _ = checked_noise(noise_var, 1)
-        given = trials_given("observations", observations)
-        some = [one for one in given if not isinstance(one, Trial) or one.status == "told"]
-        count, checked = self._log.count_of_constraints(), []
-        for one in some:
-            checked.append(self._checked(one, extra, count))
-            count = len(checked[-1][-1])
-        return self.record.tell_first(checked)
+        return self.record.tell_first(self._known(observations, noise_var))
 
     def replay(self, trials: Iterable[Trial] | Shown) -> Any:
         """A study has its own trials."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpmi.belief import logger
 from gpmi.evaluation import Measured, failure_of, tell
 from gpmi.interrupts import Interrupts
 from gpmi.optimizer import Optimizer
@@ -142,14 +143,22 @@ def _tell_late(flight: Flight, trial: Trial, answer: Any) -> Trial:
 
 
 def _land_the_rest(flight: Flight) -> None:
-    """Tell the outcomes that have arrived when the run ends early. Their own errors do not hide its reason."""
+    """Tell the outcomes that have arrived when the run ends early. Their own errors do not hide its reason.
+
+    A value that is refused, and a crew that has nothing more to give, are logged: nothing vanishes in silence.
+    """
     while True:
         try:
             done = flight.crew.take()
-            if done is None:
-                return
-            trial = flight.trials.pop(done.number)
-            if done.error is None:
-                tell(flight.optimizer, trial, done.answer, learns=True)
-        except Exception:
-            continue
+        except Exception as error:
+            logger.warning("outcomes that had arrived could not be taken: %s", error)
+            return
+        if done is None:
+            return
+        trial = flight.trials.pop(done.number)
+        if done.error is not None:
+            continue  # its trial stays pending
+        try:
+            tell(flight.optimizer, trial, done.answer, learns=True)
+        except Exception as error:
+            logger.warning("trial %d returned %r, which was not told: %s", trial.number, done.answer, error)
