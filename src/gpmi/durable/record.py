@@ -119,6 +119,11 @@ class Record(Journal):
         """Whether a pending trial was handed to this worker."""
         return any(self.optimizer.granted.get(trial.number) in self._mine.values() for trial in self.optimizer.pending)
 
+    def leases(self) -> dict[int, Lease]:
+        """Who works on which trial, and until when, as far as anybody does."""
+        with self._lock, self._database.reading() as transaction:
+            return {lease.number: lease for lease in transaction.leases(self._id)}
+
     def _given(
         self, transaction: Transaction, budget: int | None, context: Fixed
     ) -> tuple[Kind, dict[str, Any]] | bool:
