@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from gpmi import checks
 from gpmi.space.conditions import Constant
-from gpmi.space.parameters import LARGEST, MOST_OPTIONS, Choice, Int, Parameter, Real, equal, key
+from gpmi.space.options import equal, key
+from gpmi.space.parameters import LARGEST, MOST_OPTIONS, Choice, Int, Parameter, Real
 from gpmi.types import Array, Numbers, Point
 
 # Parameters
