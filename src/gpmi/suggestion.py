@@ -362,23 +362,24 @@ def _guarded(
     return choice._replace(found=found), {"charge": found.score - found.mu, "zeta": zeta}
 
 
-def _is_known(row: Array, space: Space, log: Log, count: int | None = None) -> bool:
-    """Whether one of the first `count` trials is at these coordinates (d,), or on a box within SAME of them. O(n d)."""
-    return _is_near(row, space, list(log.rows.values())[:count])
+def _is_known(row: Array, space: Space, log: Log) -> bool:
+    """Whether a trial that stands is at these coordinates (d,), or on a box within SAME of them. O(n d)."""
+    others = [log.rows[number] for number in (*log.pending, *log.failed)]
+    return _is_near(row, space, log.observed.x) or _is_near(row, space, others)
 
 
-def _is_near(row: Array, space: Space, rows: Sequence[Array]) -> bool:
+def _is_near(row: Array, space: Space, rows: Sequence[Array] | Array) -> bool:
     """Whether one of the rows is at these coordinates (d,), or on a box within SAME of them."""
-    if not rows:
+    if not len(rows):
         return False
     near = 0.0 if space.rows is not None else SAME * space.span
-    return bool(np.any(np.all(np.abs(np.array(rows) - row) <= near, axis=1)))
+    return bool(np.any(np.all(np.abs(np.asarray(rows) - row) <= near, axis=1)))
 
 
 def _is_repetition(space: Space, log: Log) -> bool:
     """Whether the last trial is at a point that was known before."""
-    last = len(log) - 1
-    return last > 0 and _is_known(list(log.rows.values())[last], space, log, last)
+    *before, last = log.rows.values()
+    return _is_near(last, space, before)
 
 
 def _is_noisy(setting: Setting, log: Log) -> bool:
