@@ -5,7 +5,7 @@ CODE := $(wildcard src tests benchmarks examples docs)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test coverage lint types docs fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test coverage lint types docs gallery fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ types: .venv/.dev  ## check types, strictly
 docs: .venv-docs/.ready  ## build the documentation into build/site and check its links; warnings are errors
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	@echo "open build/site/index.html"
+
+gallery: .venv/.dev  ## draw the pictures of docs/gallery.md and docs/start.md by their own blocks
+	MPLBACKEND=Agg .venv/bin/python docs/assets/draw.py docs/gallery.md docs/start.md
 
 paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour or two; goes on where it stopped)
 	.venv/bin/gpmi paper --out docs

@@ -1,4 +1,4 @@
-"""What the site does to the pages, which are written to be read in the repository, too; and the check of what it made."""
+"""What the site does to the pages, which are written for the repository, too; and the check of what was built."""
 
 from __future__ import annotations
 
