@@ -24,7 +24,6 @@ BLOCK = re.compile(r"^```(?:python|py)\n(.*?)^```$", flags=re.DOTALL | re.MULTIL
 # A block of another tool beside ours has the tool's name as its title. It is run where the tool is installed.
 PEERS = {"scikit-optimize": "skopt", "BoTorch": "botorch"}
 PEER_BLOCK = re.compile(r'^```python title="([^"\n]+)"\n(.*?)^```$', flags=re.DOTALL | re.MULTILINE)
-SITE = ROOT / "mkdocs.yml"
 
 
 def name_of(page: Path) -> str:
@@ -161,14 +160,6 @@ def resolve(dotted: str) -> object:
 
 
 # The site
-
-
-def test_every_page_has_its_place_in_the_navigation() -> None:
-    """A new page of docs/ or docs/howto/ gets a line in mkdocs.yml; other folders are taken in whole."""
-    placed = SITE.read_text(encoding="utf-8").partition("\nnav:\n")[2]
-    pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").glob("*.md")}
-    pages |= {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs" / "howto").glob("*.md")}
-    assert {page for page in pages if not re.search(rf"(?<=[ /]){re.escape(page)}$", placed, re.MULTILINE)} == set()
 
 
 def test_the_reference_has_every_public_name_and_no_other() -> None:

@@ -21,7 +21,7 @@ ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.m
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Take in the pages of the repository's root, and let an entry "folder/*" of the navigation be its pages."""
+    """Take in the pages of the repository's root, and let "folder/*" in the navigation be its pages."""
     root = Path(config.config_file_path).parent
     for name, page in ROOT_PAGES.items():
         text = prose(lambda part: rooted(part), (root / name).read_text(encoding="utf-8"))
@@ -85,15 +85,18 @@ def named(nav: list[Any]) -> list[str]:
 
 
 def expanded(nav: list[Any], pages: list[str], taken: set[str]) -> list[Any]:
-    """The navigation with all pages of a folder in place of "folder/*", the folder's index first."""
+    """The navigation with the pages of a folder in place of "folder/*", its index first; with a title, as a section."""
     result: list[Any] = []
     for entry in nav:
         title, value = next(iter(entry.items())) if isinstance(entry, dict) else (None, entry)
         if isinstance(value, list):
             result.append({title: expanded(value, pages, taken)})
-        elif value.endswith("/*"):
-            inside = [page for page in pages if page.startswith(value[:-1]) and page not in taken]
-            result.append({title: sorted(inside, key=lambda page: (not page.endswith("/index.md"), page))})
+        elif value.endswith("*"):
+            folder = value[:-1]
+            inside = [page for page in pages if page.startswith(folder) and page not in taken]
+            inside = inside if folder else [page for page in inside if "/" not in page]
+            inside.sort(key=lambda page: (not page.endswith("/index.md"), page))
+            result += inside if title is None else [{title: inside}]
         else:
             result.append(entry)
     return result
