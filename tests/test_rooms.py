@@ -32,7 +32,7 @@ ROOMS = (
         "belief",
         "words",
     ),
-    *("optimizer", "stopping", "result", "show.progress", "evaluation", "parallel", "durable", "run"),
+    *("optimizer", "stopping", "report", "result", "show.progress", "evaluation", "parallel", "durable", "run"),
     *("studies", "command", "studyfile"),
     *("theory", "tasks", "show", "paper", "integrations"),
 )
