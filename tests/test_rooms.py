@@ -27,6 +27,7 @@ ROOMS = (
         "feasibility",
         "model",
         "elsewhere",
+        "known",
         "suggestion",
         "ledger",
         "belief",
