@@ -52,6 +52,9 @@ from gpmi.words import Words
 class Optimizer(Words, Shown):
     """Finds the maximum (goal="max") or minimum (goal="min") of a noisy function, point by point.
 
+    Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls. To pickle or
+    copy it, wait until no other thread uses it.
+
     Parameters
     ----------
     space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
@@ -77,9 +80,6 @@ class Optimizer(Words, Shown):
     constraints : texts such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
     noise : the law of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that outliers
         count little; noise_var is then its squared scale, half of its variance. A value costs O(n_obs^3).
-
-    Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls. To pickle or
-    copy it, wait until no other thread uses it.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""The commands about the trials of a study: ask, tell, fail, best, trials, verify, export, import."""
+"""The commands about the trials of a study: ask, tell, fail, best, trials, verify, report, export, import."""
 
 import json
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -155,6 +156,21 @@ def verify(address: Address, name: Name = None, as_json: AsJson = False) -> None
         raise typer.Exit(0 if found.agrees else NOTHING)
 
 
+def report(
+    address: Address,
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("report.html"),
+    name: Name = None,
+) -> None:
+    """Write a report: one HTML file with all that is known of a study, to look at, to print, to send.
+
+    It may take some seconds for a study of a thousand trials.
+    """
+    from gpmi.show.progress import lasting_console
+
+    with opened(address, name) as study, lasting_console(stderr=True).status("making the report"):
+        typer.echo(study.report(out))
+
+
 # In and out
 
 
@@ -246,6 +262,7 @@ _EXAMPLES: dict[Callable[..., None], str] = {
     best: "study.db --json",
     trials: "study.db --csv > trials.csv",
     verify: "study.db",
+    report: "study.db --out report.html",
     export: "study.db trials.parquet",
     import_: "study.toml earlier.csv",
 }
