@@ -20,6 +20,14 @@ from gpmi import checks
 from gpmi.belief import logger
 from gpmi.integrations.optuna.domain import Domain, parameter_of
 from gpmi.integrations.optuna.inferred import inferred
+from gpmi.integrations.optuna.inside import (
+    base_sampler_of,
+    fixed_params_of,
+    storage_of,
+    study_id_of,
+    trial_id_of,
+    trials_of,
+)
 from gpmi.integrations.optuna.mirror import SAID, Mirror, limits_of
 from gpmi.integrations.optuna.published import await_earlier, publish, published
 from gpmi.optimizer import Optimizer
@@ -90,7 +98,7 @@ class GPMISampler(BaseSampler):
         """The study as an Optimizer, to read: its ledger, its recommended point, its model."""
         _require_one_objective(study)
         with self._lock:
-            mirror = self._mirror(study, _trials(study))
+            mirror = self._mirror(study, trials_of(study))
         if mirror is None:
             raise ValueError("the study has no finished trial, so its parameters are not known; give search_space")
         return mirror.optimizer
@@ -105,14 +113,14 @@ class GPMISampler(BaseSampler):
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         _require_one_objective(study)
         with self._lock:
-            domain = self._domain_now(study, _trials(study))
+            domain = self._domain_now(study, trials_of(study))
         return {} if domain is None else {n: one for n, one in domain.distributions.items() if not one.single()}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         _require_one_objective(study)
-        said = published(study._storage.get_trial_system_attrs(trial._trial_id))
+        said = published(storage_of(study).get_trial_system_attrs(trial_id_of(trial)))
         numbers = self._decide(study, trial) if said is None else said["x"]
         chosen = {name: number for name, number in numbers.items() if name in search_space}
         return {name: search_space[name].to_external_repr(number) for name, number in chosen.items()}
@@ -145,11 +153,11 @@ class GPMISampler(BaseSampler):
 
     def _decide(self, study: Study, trial: FrozenTrial) -> dict[str, float]:
         """Choose the point of a trial and publish it; as storages have its values."""
-        storage = study._storage
-        given_up = self._given_up.setdefault(study._study_id, set())
-        await_earlier(lambda: _trials(study, TrialState.RUNNING), trial.number, given_up)
+        storage = storage_of(study)
+        given_up = self._given_up.setdefault(study_id_of(study), set())
+        await_earlier(lambda: trials_of(study, TrialState.RUNNING), trial.number, given_up)
         with self._lock:
-            trials = _trials(study)
+            trials = trials_of(study)
             mirror = self._mirror(study, trials, trial.number)
             said: dict[str, Any] = {"x": {}, "seed": self._seed_of(trials)}
             if mirror is not None:
@@ -157,7 +165,7 @@ class GPMISampler(BaseSampler):
                 asked = mirror.ask(trial.number, given)
                 said["x"] = mirror.domain.internal(mirror.domain.params(dict(asked.x)))
                 said |= {name: getattr(asked, name) for name in SAID if getattr(asked, name) is not None}
-            publish(storage, trial._trial_id, said)
+            publish(storage, trial_id_of(trial), said)
         return dict(said["x"])
 
     def _domain_now(self, study: Study, trials: Sequence[FrozenTrial]) -> Domain | None:
@@ -173,7 +181,7 @@ class GPMISampler(BaseSampler):
 
     def _known(self, study: Study) -> Mirror | None:
         memory = self._memory
-        same = memory is not None and memory.storage is study._storage and memory.study_id == study._study_id
+        same = memory is not None and memory.storage is storage_of(study) and memory.study_id == study_id_of(study)
         return memory.mirror if memory is not None and same else None
 
     def _mirror(self, study: Study, trials: Sequence[FrozenTrial], number: int = -1) -> Mirror | None:
@@ -187,7 +195,7 @@ class GPMISampler(BaseSampler):
             goal: Any = "max" if study.direction == StudyDirection.MAXIMIZE else "min"
             optimizer = Optimizer(domain.space, goal=goal, seed=self._seed_of(trials), **self._options)
             known = Mirror(domain, optimizer, limits)
-            self._memory = Memory(study._storage, study._study_id, known)
+            self._memory = Memory(storage_of(study), study_id_of(study), known)
         known.follow(trials, self._stale_after, number)
         return known
 
@@ -199,17 +207,13 @@ class GPMISampler(BaseSampler):
         return next((int(one["seed"]) for one in said if one is not None), self._seed)
 
 
-def _trials(study: Study, *states: TrialState) -> list[FrozenTrial]:
-    return study._storage.get_all_trials(study._study_id, deepcopy=False, states=states or None)
-
-
 def _fixed(study: Study, trial: FrozenTrial) -> dict[str, Any]:
     """The parameters whose values are not ours to choose: those of `enqueue_trial` and of PartialFixedSampler."""
     fixed: dict[str, Any] = {}
-    sampler = study.sampler
+    sampler: Any = study.sampler
     while isinstance(sampler, PartialFixedSampler):
-        fixed |= sampler._fixed_params
-        sampler = sampler._base_sampler
+        fixed |= fixed_params_of(sampler)
+        sampler = base_sampler_of(sampler)
     return {**fixed, **trial.system_attrs.get("fixed_params", {})}
 
 
