@@ -2,6 +2,7 @@ PYTHON ?= python3
 CORES ?= 1
 HISTORIES ?= 20000
 CODE := $(wildcard src tests benchmarks examples)
+INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -10,8 +11,8 @@ CODE := $(wildcard src tests benchmarks examples)
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .venv/.demo  ## optimise a test function, draw what happened
-	.venv/bin/gpmi demo
+demo: .venv/.demo  ## find the highest of four peaks, draw how
+	@.venv/bin/gpmi demo
 
 check: lint types  ## the quick loop: lint, types, and the tests that a person waits for (a minute)
 	.venv/bin/python -m pytest -m "not slow" --hypothesis-profile=quick
@@ -110,25 +111,28 @@ clean:  ## remove environments, caches and output
 
 # A stamp file inside the environment says what is installed in it.
 %/bin/python:
-	$(PYTHON) -m venv $*
+	@$(PYTHON) -m venv $*
 
 .venv/.demo: pyproject.toml | .venv/bin/python
-	.venv/bin/python -m pip install -e ".[cli,plots]"
-	touch $@
+	@echo "installing gpmi and what the demo needs into .venv; once, a minute or two"
+	@.venv/bin/python $(INSTALL) -e ".[cli,plots]"
+	@touch $@
 
 .venv/.dev: pyproject.toml | .venv/bin/python
-	.venv/bin/python -m pip install -e ".[dev]"
-	touch $@
+	@echo "installing gpmi and what its tests need into .venv; once, some minutes"
+	@.venv/bin/python $(INSTALL) -e ".[dev]"
+	@touch $@
 
 .venv-bench/.ready: pyproject.toml benchmarks/requirements.txt | .venv-bench/bin/python
-	.venv-bench/bin/python -m pip install torch==2.13.0
-	.venv-bench/bin/python -m pip install -e ".[cli,plots,postgres]" -r benchmarks/requirements.txt
+	@echo "installing the peers to compare with into .venv-bench; once, many minutes"
+	.venv-bench/bin/python $(INSTALL) torch==2.13.0
+	.venv-bench/bin/python $(INSTALL) -e ".[cli,plots,postgres]" -r benchmarks/requirements.txt
 	touch $@
 
 # HEBO's pins exclude the other peers, and the NumPy that gpmi declares; gpmi's problems and adapters run with it.
 .venv-bench-hebo/.ready: pyproject.toml benchmarks/requirements-hebo.txt | .venv-bench-hebo/bin/python
-	.venv-bench-hebo/bin/python -m pip install torch==2.13.0
-	.venv-bench-hebo/bin/python -m pip install -r benchmarks/requirements-hebo.txt
-	.venv-bench-hebo/bin/python -m pip install --no-build-isolation --no-deps --force-reinstall --no-cache-dir --no-binary pymoo pymoo==0.6.0
-	.venv-bench-hebo/bin/python -m pip install --no-deps -e .
+	.venv-bench-hebo/bin/python $(INSTALL) torch==2.13.0
+	.venv-bench-hebo/bin/python $(INSTALL) -r benchmarks/requirements-hebo.txt
+	.venv-bench-hebo/bin/python $(INSTALL) --no-build-isolation --no-deps --force-reinstall --no-cache-dir --no-binary pymoo pymoo==0.6.0
+	.venv-bench-hebo/bin/python $(INSTALL) --no-deps -e .
 	touch $@
