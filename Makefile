@@ -2,6 +2,9 @@ PYTHON ?= python3
 CORES ?= 1
 HISTORIES ?= 20000
 CODE := $(wildcard src tests benchmarks examples)
+# Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
+JOBS ?= auto
+PYTEST := -m pytest -n $(JOBS) --dist worksteal
 INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -15,17 +18,18 @@ demo: .venv/.demo  ## find the highest of four peaks, draw how
 	@.venv/bin/gpmi demo
 
 check: lint types  ## the quick loop: lint, types, and the tests that a person waits for (a minute)
-	.venv/bin/python -m pytest -m "not slow" --hypothesis-profile=quick
+	.venv/bin/python $(PYTEST) -m "not slow" --hypothesis-profile=quick
 
-test: .venv/.dev  ## run all tests (some minutes)
-	.venv/bin/python -m pytest
+test: .venv/.dev  ## run all tests (some minutes); JOBS=0 runs one after the other
+	.venv/bin/python $(PYTEST)
 
-fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour); HISTORIES=1000 plays fewer
+fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour; HISTORIES=1000 plays fewer), and 1,000 runs under constraints
 	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/test_fuzz.py -k many
+	GPMI_POLYTOPES=1000 .venv/bin/python $(PYTEST) tests/test_constraints.py -k many_random_polytopes
 
 coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and branches were executed
 	.venv/bin/python -m coverage erase
-	.venv/bin/python -m coverage run -m pytest
+	.venv/bin/python -m coverage run $(PYTEST)
 	.venv/bin/python -m coverage combine --quiet
 	.venv/bin/python -m coverage report
 
