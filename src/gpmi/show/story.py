@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -78,10 +78,10 @@ def _draw_maps(panels: list[Axes], result: Result, function: Function) -> None:
     count = len(result.trials)
     title = f"2. Where gpmi looked: {count} evaluation{'s'[: count != 1]}"
     draw_queries(queries, result, sheet, title, "early \N{RIGHTWARDS ARROW} late")
-    sheet.fill(believed, mu, levels, "viridis", "3. What gpmi believes it is, at the end")
+    sheet.fill(believed, mu, levels, "viridis", "3. What gpmi believes at the end")
     sd = 0.5 * (high - low)
     steps = np.array(MaxNLocator(7).tick_values(0.0, float(sd.max()) or 1.0))
-    sheet.fill(unsure, sd, steps, "Greys", "5. How unsure it still is, plus or minus")
+    sheet.fill(unsure, sd, steps, "Greys", "5. How unsure it still is, \N{PLUS-MINUS SIGN}")
     for ax in (believed, unsure):
         ax.plot(*sheet.positions(recommended[None]), "*", **star())
     _say(hidden, function.argmax, "the maximum")
@@ -108,7 +108,7 @@ def _draw_best(ax: Axes, result: Result, title: str) -> None:
     first = next((t for t, trial in told(result) if trial.origin == "policy"), len(result.trials) + 1)
     floor = float(best[0] - 0.05 * (np.ptp(best) or 1.0))
     if first > 1:
-        ax.axvspan(0.5, first - 0.5, color=LIGHT, alpha=0.45, linewidth=0.0, zorder=0, label="the first, spread out")
+        ax.axvspan(0.5, first - 0.5, color=LIGHT, alpha=0.45, linewidth=0.0, zorder=0, label="first: spread out")
     ax.plot(t[y >= floor], y[y >= floor], ".", color=GREY, markersize=5.0, label="each evaluation")
     if np.any(y < floor):
         ax.plot(
@@ -130,4 +130,6 @@ def _draw_best(ax: Axes, result: Result, title: str) -> None:
 
 def _explain(ax: Axes) -> None:
     """The legend, in one line between title and axes, where it hides no value."""
-    ax.legend(ncols=5, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.3, handletextpad=0.5)
+    where: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.3}
+    legend = ax.legend(ncols=5, handlelength=1.4, handletextpad=0.5, columnspacing=1.2, **where)
+    legend.set_in_layout(False)  # it must not make room for itself at the cost of the panels
