@@ -1,7 +1,7 @@
 PYTHON ?= python3
 CORES ?= 1
 HISTORIES ?= 20000
-CODE := $(wildcard src tests benchmarks examples)
+CODE := $(wildcard src tests benchmarks examples docs)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
 JOBS ?= auto
 PYTEST := -m pytest -n $(JOBS) --dist worksteal
@@ -9,7 +9,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test coverage lint types docs gallery fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,13 @@ lint: .venv/.dev  ## check style and formatting
 
 types: .venv/.dev  ## check types, strictly
 	.venv/bin/mypy
+
+docs: .venv-docs/.ready  ## build the documentation into build/site and check its links; warnings are errors
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+	@echo "open build/site/index.html"
+
+gallery: .venv/.dev  ## draw the pictures of docs/gallery.md and docs/start.md by their own blocks
+	MPLBACKEND=Agg .venv/bin/python docs/assets/draw.py docs/gallery.md docs/start.md
 
 paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour or two; goes on where it stopped)
 	.venv/bin/gpmi paper --out docs
@@ -110,7 +117,7 @@ tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it
 	.venv/bin/python benchmarks/tsunami_table.py --cores $$(.venv/bin/python -c "import os; print(os.cpu_count())")
 
 clean:  ## remove environments, caches and output
-	rm -rf .venv .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
+	rm -rf .venv .venv-docs .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp file inside the environment says what is installed in it.
@@ -125,6 +132,11 @@ clean:  ## remove environments, caches and output
 .venv/.dev: pyproject.toml | .venv/bin/python
 	@echo "installing gpmi and what its tests need into .venv; once, some minutes"
 	@.venv/bin/python $(INSTALL) -e ".[dev]"
+	@touch $@
+
+.venv-docs/.ready: pyproject.toml | .venv-docs/bin/python
+	@echo "installing what the documentation needs into .venv-docs; once, a minute or two"
+	@.venv-docs/bin/python $(INSTALL) -e ".[docs]"
 	@touch $@
 
 .venv-bench/.ready: pyproject.toml benchmarks/requirements.txt | .venv-bench/bin/python

@@ -17,7 +17,21 @@ MAP = ROOT / "docs" / "architecture.md"
 
 # From top to bottom. A module belongs to the room with the longest name that it starts with.
 ROOMS = (
-    *("types", "text", "checks", "interrupts", "cube", "space", "gp", "prior", "orientation", "policies", "search"),
+    *(
+        "types",
+        "text",
+        "checks",
+        "interrupts",
+        "processes",
+        "streams",
+        "cube",
+        "space",
+        "gp",
+        "prior",
+        "orientation",
+        "policies",
+        "search",
+    ),
     *(
         "outcomes",
         "trials",
@@ -27,12 +41,13 @@ ROOMS = (
         "feasibility",
         "model",
         "elsewhere",
+        "known",
         "suggestion",
         "ledger",
         "belief",
         "words",
     ),
-    *("optimizer", "stopping", "result", "show.progress", "evaluation", "parallel", "durable", "run"),
+    *("optimizer", "stopping", "report", "result", "show.progress", "evaluation", "parallel", "durable", "run"),
     *("studies", "command", "studyfile"),
     *("theory", "tasks", "show", "paper", "integrations"),
 )
