@@ -49,7 +49,7 @@ ROOMS = (
     ),
     *("optimizer", "stopping", "report", "result", "show.progress", "evaluation", "parallel", "durable", "run"),
     *("studies", "command", "studyfile"),
-    *("theory", "tasks", "show", "paper", "integrations"),
+    *("theory", "tasks", "show", "paper", "integrations", "serve"),
 )
 DOORS = ("gpmi", "kernels", "plots")  # they re-export public names; below every room, so no room uses them
 LAST = "cli"  # the only one that may use a door, and nothing uses it
