@@ -2,7 +2,8 @@
 "use strict";
 (() => {
   const body = document.body, live = document.getElementById("live");
-  const dirty = (input) => input.value !== input.defaultValue;
+  // Whether something was typed; what came back with a message counts, too.
+  const dirty = (input) => input.value.trim() !== "";
 
   // Following the study
 
@@ -18,14 +19,13 @@
 
   // Rows that came are added, and rows that went are removed, unless something was typed into them.
   function mergeRows(part, fresh) {
-    const typed = [...part.querySelectorAll("input.result, input[name^=why], textarea")].some(dirty);
-    const busy = part.contains(document.activeElement) && document.activeElement !== document.body;
     const table = part.querySelector("tbody"), other = fresh.querySelector("tbody");
-    if ((!typed && !busy) || !table) {
+    const typed = [...part.querySelectorAll("input:not([type=hidden]), textarea")].some(dirty);
+    if (!table || (!other && !typed)) {
       part.replaceChildren(...fresh.childNodes);
       return;
     }
-    const there = new Map((other ? rowsOf(fresh) : []).map((row) => [row.dataset.number, row]));
+    const there = new Map(rowsOf(fresh).map((row) => [row.dataset.number, row]));
     for (const row of rowsOf(part)) {
       const number = row.dataset.number;
       if (there.has(number)) {
