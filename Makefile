@@ -1,11 +1,12 @@
 PYTHON ?= python3
 CORES ?= 1
 HISTORIES ?= 20000
+LOWEST := constraints ep exact hyper linalg model optimizer policies recording search space tracking
 CODE := $(wildcard src tests benchmarks examples docs)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test coverage lint types docs gallery fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +19,18 @@ check: lint types  ## the quick loop: lint, types, and the tests that a person w
 
 test: .venv/.dev  ## run all tests (some minutes)
 	.venv/bin/python -m pytest
+
+test-lowest: .venv-lowest/.ready  ## the core's tests with the lowest NumPy and SciPy that are declared (a minute)
+	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick $(LOWEST:%=tests/test_%.py)
+
+test-pythons:  ## the quick tests on every Python from 3.11 to 3.14 that is at hand (some minutes each)
+	.ci/pythons
+
+dist: .venv-dist/.ready  ## build the wheel and the sdist, check them, and run the README with the wheel in an empty environment
+	rm -rf dist
+	.venv-dist/bin/python -m build --outdir dist
+	.venv-dist/bin/python -m twine check --strict dist/*
+	PYTHON=$(PYTHON) .ci/wheel dist/*.whl
 
 fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour); HISTORIES=1000 plays fewer
 	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/test_fuzz.py -k many
@@ -112,7 +125,7 @@ tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it
 	.venv/bin/python benchmarks/tsunami_table.py --cores $$(.venv/bin/python -c "import os; print(os.cpu_count())")
 
 clean:  ## remove environments, caches and output
-	rm -rf .venv .venv-docs .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
+	rm -rf .venv .venv-docs .venv-dist .venv-lowest .venv-python* .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp file inside the environment says what is installed in it.
@@ -125,6 +138,16 @@ clean:  ## remove environments, caches and output
 
 .venv/.dev: pyproject.toml | .venv/bin/python
 	.venv/bin/python -m pip install -e ".[dev]"
+	touch $@
+
+# NumPy 1.26 has wheels for Python 3.11 and 3.12 only.
+.venv-lowest/.ready: pyproject.toml
+	$(firstword $(foreach v,3.11 3.12,$(shell command -v python$(v))) $(PYTHON)) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install -e . "numpy==1.26.*" "scipy==1.15.*" "threadpoolctl==3.1.*" hypothesis mpmath pandas pytest
+	touch $@
+
+.venv-dist/.ready: | .venv-dist/bin/python
+	.venv-dist/bin/python -m pip install build twine
 	touch $@
 
 .venv-docs/.ready: pyproject.toml | .venv-docs/bin/python
