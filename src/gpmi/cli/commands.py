@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from gpmi import __version__
 from gpmi.cli.messages import INTERRUPTED, one_line
+from gpmi.cli.serving import add_serve
 from gpmi.cli.studies import add_init, add_run, add_work
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def app() -> "typer.Typer":
     add_run(commands)
     add_work(commands)
     add_trials(commands)
+    add_serve(commands)
     _add_demo(commands)
     _add_paper(commands)
     return commands
