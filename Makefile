@@ -52,8 +52,9 @@ docs: .venv-docs/.ready  ## build the documentation into build/site and check it
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	@echo "open build/site/index.html"
 
-gallery: .venv/.dev  ## draw the pictures of docs/gallery.md and docs/start.md by their own blocks
+gallery: .venv/.dev  ## draw the pictures of the documentation by its own blocks, and those of the stories
 	MPLBACKEND=Agg .venv/bin/python docs/assets/draw.py docs/gallery.md docs/start.md
+	cd docs/gallery && for story in $$(grep -l "^# %%" ../../examples/*.py); do MPLBACKEND=Agg ../../.venv/bin/python $$story || exit 1; done
 
 paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour or two; goes on where it stopped)
 	.venv/bin/gpmi paper --out docs
