@@ -1,5 +1,6 @@
 """The commands: those about studies, `gpmi demo` and `gpmi paper`."""
 
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -74,7 +75,7 @@ def _add_demo(commands: "typer.Typer") -> None:
         with one_line(ValueError, ImportError):
             check(budget=evaluations, seed=seed, out=out, tsunami=tsunami)
         with one_line(OSError):
-            demo(budget=evaluations, seed=seed, out=out, console=lasting_console(), tsunami=tsunami)
+            demo(budget=evaluations, seed=seed, out=out, console=lasting_console(), tsunami=tsunami, program=program())
 
 
 def _add_paper(commands: "typer.Typer") -> None:
@@ -109,3 +110,10 @@ def _add_paper(commands: "typer.Typer") -> None:
                 typer.echo("gpmi: stopped; the same command goes on where it was", err=True)
                 raise typer.Exit(INTERRUPTED) from None
         console.print(f"page: {written}", soft_wrap=True, highlight=False, markup=False)
+
+
+def program() -> str:
+    """How the user calls this program: its name, or its path where the shell would not find it by its name."""
+    called = sys.argv[0]
+    found = shutil.which("gpmi")
+    return called if Path(called).name == "gpmi" and (found is None or not Path(found).samefile(called)) else "gpmi"
