@@ -17,7 +17,20 @@ MAP = ROOT / "docs" / "architecture.md"
 
 # From top to bottom. A module belongs to the room with the longest name that it starts with.
 ROOMS = (
-    *("types", "text", "checks", "interrupts", "cube", "space", "gp", "prior", "orientation", "policies", "search"),
+    *(
+        "types",
+        "text",
+        "checks",
+        "interrupts",
+        "cube",
+        "space",
+        "axes",
+        "gp",
+        "prior",
+        "orientation",
+        "policies",
+        "search",
+    ),
     *(
         "outcomes",
         "trials",
@@ -29,6 +42,7 @@ ROOMS = (
         "elsewhere",
         "suggestion",
         "ledger",
+        "importance",
         "belief",
         "words",
     ),

