@@ -124,6 +124,26 @@ def test_ctrl_c_gives_its_point_back_and_the_next_run_evaluates_it(folder: Path)
     assert (said["evaluations"], said["before"], len(set(evaluated(folder)))) == (8, 3, 8)
 
 
+@pytest.mark.parametrize("command", [("run", "study.toml"), ("work", "study.db", "study")])
+def test_sigterm_ends_the_programs_and_gives_their_points_back(folder: Path, command: tuple[str, ...]) -> None:
+    (folder / "study.toml").write_text(FILE.replace("sleep 0.05", "echo $$ > program; exec sleep 50"))
+    if command[0] == "work":
+        invoke("ask", "study.toml")
+    run = started(folder, *command)
+    wait_for(folder, 1)
+    while not (folder / "program").exists() or not (folder / "program").read_text().strip():
+        time.sleep(0.02)
+    program = int((folder / "program").read_text())
+    os.kill(program, 0)
+    run.send_signal(signal.SIGTERM)
+    stdout, stderr = run.communicate(timeout=60)
+    assert (run.returncode, stdout, stderr) == (143, "", "")
+    with pytest.raises(ProcessLookupError):
+        os.kill(program, 0)
+    pending = [trial["number"] for trial in map(json.loads, invoke("trials", "study.db", "--json").stdout.splitlines())]
+    assert json.loads(invoke("ask", "study.db", "--json").stdout)["number"] == pending[-1]
+
+
 def test_two_runs_at_once_and_a_worker_share_one_budget(folder: Path) -> None:
     (folder / "study.toml").write_text(FILE.replace("budget = 8", "budget = 16").replace("0.05", "0.3"))
     runs = [started(folder, "run", "study.toml", "--json") for _ in range(2)]

@@ -92,8 +92,15 @@ def test_the_same_value_counts_once_and_another_one_is_refused(folder: Path) -> 
     fine("tell", "run.db", 0, 1)
     fine("tell", "run.db", 0, 1)
     other = invoke("tell", "run.db", 0, 2)
-    assert other.exit_code == 1 and "told the value 1.0 already" in other.stderr
+    assert other.exit_code == 1 and "told the value 1.0 already; --correct replaces it, --again" in other.stderr
+    failed = invoke("fail", "run.db", 0)
+    assert failed.exit_code == 1 and "told the value 1.0 already" in failed.stderr
     assert len(fine("trials", "run.db", "--json").splitlines()) == 1
+    fine("tell", "run.db", 0, 3, "--correct")
+    fine("tell", "run.db", 0, 4, "--again")
+    assert invoke("tell", "run.db", 0, 4, "--again", "--correct").exit_code == 1
+    with gpmi.study("run.db", "mine") as study:
+        assert [t.y for t in study.trials] == [3.0, 4.0] and study.trials[0].x == study.trials[1].x
 
 
 @pytest.mark.parametrize(("option", "suffix"), [("--csv", ".csv"), ("--json", ".jsonl")])

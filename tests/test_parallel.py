@@ -400,7 +400,7 @@ class Arrived(gpmi.parallel.crew.Crew):
     def start(self, number: int, x: Any) -> None:
         self.numbers.append(number)
 
-    def wait(self) -> None:
+    def wait(self, seconds: float | None = None) -> None:
         raise KeyboardInterrupt
 
     def take(self) -> Any:

@@ -22,6 +22,8 @@ ROOMS = (
         "text",
         "checks",
         "interrupts",
+        "processes",
+        "streams",
         "cube",
         "space",
         "axes",
@@ -40,6 +42,7 @@ ROOMS = (
         "feasibility",
         "model",
         "elsewhere",
+        "known",
         "suggestion",
         "ledger",
         "importance",
@@ -48,7 +51,7 @@ ROOMS = (
     ),
     *("optimizer", "stopping", "report", "result", "show.progress", "evaluation", "parallel", "durable", "run"),
     *("studies", "command", "studyfile"),
-    *("theory", "tasks", "show", "paper", "integrations"),
+    *("theory", "tasks", "show", "paper", "integrations", "serve"),
 )
 DOORS = ("gpmi", "kernels", "plots")  # they re-export public names; below every room, so no room uses them
 LAST = "cli"  # the only one that may use a door, and nothing uses it

@@ -68,10 +68,32 @@ def tell(
     constraint: Annotated[
         list[float] | None, typer.Option(help="A measured constraint, <= 0 if it is kept; give it again for more.")
     ] = None,
+    correct: Annotated[bool, typer.Option("--correct", help="Replace the value that the trial has.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="One more measurement of its point, which also counts.")
+    ] = False,
 ) -> None:
-    """Tell the value of a trial. It is on the disk when the command ends. The same value twice counts once."""
+    """Tell the value of a trial. It is on the disk when the command ends.
+
+    The same value twice counts once. Another value for the same trial is refused, unless you say what it is: --correct
+    or --again.
+    """
     with opened(address, name) as study:
-        remark(repr(study.tell(number, value, noise_var=noise_var, constraints=constraint)))
+        more: dict[str, Any] = {"noise_var": noise_var, "constraints": constraint}
+        before = _known(study, number)
+        if correct and again:
+            raise ValueError("--correct and --again were given; give one of them")
+        if correct:
+            trial = study.correct(number, value, noise_var=noise_var or None, constraints=constraint)
+        elif again and before is not None:
+            trial = study.tell(before.x, value, **more)
+        else:
+            if before is not None and (before.status, before.y) not in (("pending", None), ("told", value)):
+                raise ValueError(
+                    f"trial {number} {_has(before)} already; --correct replaces it, --again counts as well"
+                )
+            trial = study.tell(number, value, **more)
+        remark(repr(trial))
 
 
 def fail(
@@ -82,6 +104,9 @@ def fail(
 ) -> None:
     """Tell that the evaluation of a trial failed. The region is avoided from then on."""
     with opened(address, name) as study:
+        before = _known(study, number)
+        if before is not None and before.status not in ("pending", "failed"):
+            raise ValueError(f"trial {number} {_has(before)} already; a failure that comes later changes nothing")
         remark(repr(study.fail(number, why)))
 
 
@@ -202,6 +227,15 @@ def import_(
 
 
 # Words
+
+
+def _known(study: "Study", number: int) -> "Trial | None":
+    """The trial with this number; None if there is none now."""
+    return next((trial for trial in study.trials if trial.number == number), None)
+
+
+def _has(trial: "Trial") -> str:
+    return f"was told the value {trial.y!r}" if trial.status == "told" else f"is {trial.status}"
 
 
 def _x(study: "Study", x: Any) -> Any:

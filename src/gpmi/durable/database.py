@@ -114,9 +114,11 @@ class Database:
 
     @contextmanager
     def _connected(self, *, write: bool) -> Iterator[sa.Connection]:
-        """The connection of this process; what a parent process has opened is left to it."""
+        """The connection of this process; what a parent process has opened, or a file that was replaced, is left."""
         if self._process != os.getpid():
             self._connection, self._process = None, os.getpid()
+        if self._connection is not None and not self._is_there():
+            self.close()
         if self._connection is None:
             self._connection = self._connect()
         self._connection.info["write"] = write
@@ -133,13 +135,15 @@ class Database:
 
     def _still_there(self) -> None:
         """Refuse to commit to a file that was removed or replaced: nobody would find it again."""
-        if self.path is not None:
-            try:
-                here = _inode(self.path)
-            except OSError:
-                here = None
-            if here != self._inode:
-                raise Unavailable(f"the file {self.path} was removed or replaced; put it back, or open another study")
+        if not self._is_there():
+            raise Unavailable(f"the file {self.path} was removed or replaced; put it back, or open another study")
+
+    def _is_there(self) -> bool:
+        """Whether the file is the one that is open."""
+        try:
+            return self.path is None or _inode(self.path) == self._inode
+        except OSError:
+            return False
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -14,11 +14,9 @@ from gpmi.gp.kernel import Kernel, Product, Pullback, Sum
 from gpmi.gp.matern import slope_below_one, unit_matern
 from gpmi.types import Array
 
-__all__ = ["RBF", "Kernel", "Linear", "Matern", "Product", "Pullback", "Stationary", "Sum"]
+TOGETHER = 2**15  # values of k computed together: what lies in between stays in the cache; measured, three times faster
 
-_CACHED = (
-    2**14
-)  # values computed together: 128 kB each for a few intermediate results; 2.5 times as fast as 10^6 at once
+__all__ = ["RBF", "Kernel", "Linear", "Matern", "Product", "Pullback", "Stationary", "Sum"]
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,14 @@ class Stationary(Kernel):
         return scaled
 
     def __call__(self, x: Array, z: Array) -> Array:
-        return self.known_variance * self.kappa(_squared_distances(self._scaled(x), self._scaled(z)))
+        xs, zs = self._scaled(x), self._scaled(z)
+        if len(xs) * len(zs) <= 2 * TOGETHER:
+            return self.known_variance * self.kappa(_squared_distances(xs, zs))
+        k, rows = np.empty((len(xs), len(zs))), max(1, TOGETHER // len(zs))
+        for begin in range(0, len(xs), rows):
+            part = slice(begin, begin + rows)
+            np.multiply(self.known_variance, self.kappa(_squared_distances(xs[part], zs)), out=k[part])
+        return k
 
     def diagonal(self, x: Array) -> Array:
         self._check(x)
@@ -194,14 +199,7 @@ class Matern(Stationary):
         object.__setattr__(self, "nu", checks.positive("nu", self.nu))
 
     def kappa(self, r2: Array) -> Array:
-        if r2.size <= _CACHED or not r2.flags.c_contiguous:
-            return unit_matern(np.sqrt(2.0 * self.nu * r2), self.nu)[1]
-        kappa = np.empty_like(r2)  # the same numbers, part by part: what is in between stays in the cache
-        flat, values = r2.reshape(-1), kappa.reshape(-1)
-        for begin in range(0, r2.size, _CACHED):
-            part = slice(begin, begin + _CACHED)
-            values[part] = unit_matern(np.sqrt(2.0 * self.nu * flat[part]), self.nu)[1]
-        return kappa
+        return unit_matern(np.sqrt(2.0 * self.nu * r2), self.nu)[1]
 
     def kappa_and_slope(self, r2: Array) -> tuple[Array, Array]:
         s = np.sqrt(2.0 * self.nu * r2)

@@ -96,7 +96,8 @@ class Factor:
         x = np.array(b, dtype=float)
         for start, rows, segment in self._parts():
             at = slice(start, start + rows)
-            x[at] = _triangular(segment, rows, x[at] - segment.left[:rows] @ x[:start], transposed=False)
+            right = x[at] - segment.left[:rows] @ x[:start] if start else x[at]
+            x[at] = _triangular(segment, rows, right, transposed=False)
         return x
 
     def solve_transposed(self, b: Array) -> Array:
