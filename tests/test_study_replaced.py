@@ -161,6 +161,19 @@ def test_a_folder_for_temporary_files_that_others_can_write_to_is_not_used(
     assert list(spool) == []
 
 
+def test_a_disk_that_is_full_leaves_no_half_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    spool = Spool("study", tmp_path / "run.db")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StudyError, match=r'No space left on device.*keep this yourself .*"y":1.0'):
+        spool.keep({"token": "a", "y": 1.0})
+    assert [path.name for path in tmp_path.rglob("*")] == ["temporary"]
+
+
 # Reading
 
 

@@ -220,7 +220,7 @@ class Record(Journal):
             return self._deliver(delivery)
         except StudyError as error:
             path = self._spool.keep(delivery)
-            self._warn(f"{error} What was told is kept in {path}, and is delivered with the next call")
+            self._warn(f"{error}; what was told is kept in {path}, and is delivered with the next call")
             return words.foreseen(self.optimizer, delivery)
 
     def _deliver_spooled(self) -> None:

@@ -94,11 +94,17 @@ def _age(path: Path) -> float:
 
 def _written(path: Path, text: str) -> Path:
     draft = path.with_suffix(f".{os.getpid()}.draft")
-    with open(draft, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    try:
+        with open(draft, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:  # a disk that is full has room for the name, and not for the rest
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+            path.parent.rmdir()  # if it is empty
+        raise
     with suppress(OSError):  # not every system lets a folder be opened
         folder = os.open(path.parent, os.O_RDONLY)
         try:
