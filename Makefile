@@ -2,6 +2,10 @@ PYTHON ?= python3
 CORES ?= 1
 HISTORIES ?= 20000
 CODE := $(wildcard src tests benchmarks examples docs)
+# Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
+JOBS ?= auto
+PYTEST := -m pytest -n $(JOBS) --dist worksteal
+INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -10,21 +14,22 @@ CODE := $(wildcard src tests benchmarks examples docs)
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .venv/.demo  ## optimise a test function, draw what happened
-	.venv/bin/gpmi demo
+demo: .venv/.demo  ## find the highest of four peaks, draw how
+	@.venv/bin/gpmi demo
 
 check: lint types  ## the quick loop: lint, types, and the tests that a person waits for (a minute)
-	.venv/bin/python -m pytest -m "not slow" --hypothesis-profile=quick
+	.venv/bin/python $(PYTEST) -m "not slow" --hypothesis-profile=quick
 
-test: .venv/.dev  ## run all tests (some minutes)
-	.venv/bin/python -m pytest
+test: .venv/.dev  ## run all tests (some minutes); JOBS=0 runs one after the other
+	.venv/bin/python $(PYTEST)
 
-fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour); HISTORIES=1000 plays fewer
+fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour; HISTORIES=1000 plays fewer), and 1,000 runs under constraints
 	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/test_fuzz.py -k many
+	GPMI_POLYTOPES=1000 .venv/bin/python $(PYTEST) tests/test_constraints.py -k many_random_polytopes
 
 coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and branches were executed
 	.venv/bin/python -m coverage erase
-	.venv/bin/python -m coverage run -m pytest
+	.venv/bin/python -m coverage run $(PYTEST)
 	.venv/bin/python -m coverage combine --quiet
 	.venv/bin/python -m coverage report
 
@@ -117,29 +122,33 @@ clean:  ## remove environments, caches and output
 
 # A stamp file inside the environment says what is installed in it.
 %/bin/python:
-	$(PYTHON) -m venv $*
+	@$(PYTHON) -m venv $*
 
 .venv/.demo: pyproject.toml | .venv/bin/python
-	.venv/bin/python -m pip install -e ".[cli,plots]"
-	touch $@
+	@echo "installing gpmi and what the demo needs into .venv; once, a minute or two"
+	@.venv/bin/python $(INSTALL) -e ".[cli,plots]"
+	@touch $@
 
 .venv/.dev: pyproject.toml | .venv/bin/python
-	.venv/bin/python -m pip install -e ".[dev]"
-	touch $@
+	@echo "installing gpmi and what its tests need into .venv; once, some minutes"
+	@.venv/bin/python $(INSTALL) -e ".[dev]"
+	@touch $@
 
 .venv-docs/.ready: pyproject.toml | .venv-docs/bin/python
-	.venv-docs/bin/python -m pip install -e ".[docs]"
-	touch $@
+	@echo "installing what the documentation needs into .venv-docs; once, a minute or two"
+	@.venv-docs/bin/python $(INSTALL) -e ".[docs]"
+	@touch $@
 
 .venv-bench/.ready: pyproject.toml benchmarks/requirements.txt | .venv-bench/bin/python
-	.venv-bench/bin/python -m pip install torch==2.13.0
-	.venv-bench/bin/python -m pip install -e ".[cli,plots,postgres]" -r benchmarks/requirements.txt
+	@echo "installing the peers to compare with into .venv-bench; once, many minutes"
+	.venv-bench/bin/python $(INSTALL) torch==2.13.0
+	.venv-bench/bin/python $(INSTALL) -e ".[cli,plots,postgres]" -r benchmarks/requirements.txt
 	touch $@
 
 # HEBO's pins exclude the other peers, and the NumPy that gpmi declares; gpmi's problems and adapters run with it.
 .venv-bench-hebo/.ready: pyproject.toml benchmarks/requirements-hebo.txt | .venv-bench-hebo/bin/python
-	.venv-bench-hebo/bin/python -m pip install torch==2.13.0
-	.venv-bench-hebo/bin/python -m pip install -r benchmarks/requirements-hebo.txt
-	.venv-bench-hebo/bin/python -m pip install --no-build-isolation --no-deps --force-reinstall --no-cache-dir --no-binary pymoo pymoo==0.6.0
-	.venv-bench-hebo/bin/python -m pip install --no-deps -e .
+	.venv-bench-hebo/bin/python $(INSTALL) torch==2.13.0
+	.venv-bench-hebo/bin/python $(INSTALL) -r benchmarks/requirements-hebo.txt
+	.venv-bench-hebo/bin/python $(INSTALL) --no-build-isolation --no-deps --force-reinstall --no-cache-dir --no-binary pymoo pymoo==0.6.0
+	.venv-bench-hebo/bin/python $(INSTALL) --no-deps -e .
 	touch $@

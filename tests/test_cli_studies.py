@@ -151,9 +151,9 @@ def test_every_help_has_an_example(command):
     assert re.search(rf"Example: gpmi {command}\b", result.output)
 
 
-def test_nothing_of_the_example_of_the_paper_is_unknown():
+def test_nothing_of_the_example_of_the_paper_is_unknown(tmp_path):
     from gpmi import paper
 
     shown = re.search(r"--task (\S+)", invoke("paper", "--help").output.replace("\n", " ").split("Example:")[1])
     assert shown is not None
-    paper.Plan(Path("pages"), (shown[1],), 10, 50, 0)
+    paper.Plan(tmp_path / "pages", (shown[1],), 10, 50, 0)

@@ -26,6 +26,7 @@ ROOMS = (
         "streams",
         "cube",
         "space",
+        "axes",
         "gp",
         "prior",
         "orientation",
@@ -44,12 +45,13 @@ ROOMS = (
         "known",
         "suggestion",
         "ledger",
+        "importance",
         "belief",
         "words",
     ),
     *("optimizer", "stopping", "report", "result", "show.progress", "evaluation", "parallel", "durable", "run"),
     *("studies", "command", "studyfile"),
-    *("theory", "tasks", "show", "paper", "integrations"),
+    *("theory", "tasks", "show", "paper", "integrations", "serve"),
 )
 DOORS = ("gpmi", "kernels", "plots")  # they re-export public names; below every room, so no room uses them
 LAST = "cli"  # the only one that may use a door, and nothing uses it

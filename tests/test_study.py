@@ -872,3 +872,23 @@ def test_a_value_told_after_a_retraction_is_not_dropped_in_silence(tmp_path: Pat
         with pytest.raises(ValueError, match="was retracted; give it a value again with correct"):
             study.tell(trial, 3.7)
         assert study.correct(trial, 3.7).y == 3.7
+
+
+def test_units_are_kept_and_contradict_nothing(path: Path) -> None:
+    space = {"warm": gpmi.Real(20.0, 90.0, unit="°C"), "n": gpmi.Int(1, 5)}
+    gpmi.study(path, space=space, seed=0).close()
+    plain = {"warm": (20.0, 90.0), "n": gpmi.Int(1, 5, unit="ml")}
+    with gpmi.study(path, space=plain) as again:
+        assert [one.unit for one in again.space.parameters] == ["°C", ""]  # type: ignore[attr-defined]
+        assert '"unit"' not in text_of(described({"n": gpmi.Int(1, 5)}, {}))  # studies of before stay as they are
+
+
+def test_who_works_on_what_can_be_read(path: Path) -> None:
+    with gpmi.study(path, space=[(0.0, 1.0)], seed=0) as study:
+        study.ask(lease=math.inf)
+        study.tell(study.ask(), 1.0)
+        (lease,) = study.leases().values()
+        assert lease.number == 0 and lease.until > 1e17
+        assert study.seq == study.log()[-1].seq and [entry.seq for entry in study.log(after=study.seq - 1)] == [
+            study.seq
+        ]

@@ -37,9 +37,14 @@ class Journal:
         self._new: list[Entry] = []  # what the optimizer has and is not yet committed
         self._ahead = False  # whether the optimizer may have such
 
-    def log(self) -> tuple[Entry, ...]:
-        """All entries of the log, in order."""
-        return tuple(self._read(lambda transaction: transaction.entries(self._id)))
+    def log(self, after: int = -1) -> tuple[Entry, ...]:
+        """All entries of the log with a number above `after`, in order."""
+        return tuple(self._read(lambda transaction: transaction.entries(self._id, after)))
+
+    @property
+    def seq(self) -> int:
+        """The number of the last entry that this process has played; -1 before the first."""
+        return self._last()[0]
 
     def inspected(self) -> tuple[list[Entry], list[str], str]:
         """All entries, what the database finds wrong with its file, and the description as the table has it."""

@@ -134,6 +134,10 @@ class Record(Journal):
             self._heartbeat.add(trial.number, self._mine[trial.number].seq, seconds)
         return trial
 
+    def leases(self) -> dict[int, Lease]:
+        """Who works on which trial, and until when, as far as anybody does."""
+        return {lease.number: lease for lease in self._read(lambda transaction: transaction.leases(self._id))}
+
     def _given(
         self, transaction: Transaction, budget: int | None, context: Fixed
     ) -> tuple[Kind, dict[str, Any]] | bool:
