@@ -42,6 +42,12 @@ def shortened(text: str, width: int = WIDTH) -> str:
     return line if len(line) <= width and len(text) <= 4 * width else line[: width - 3] + "..."
 
 
+def clock(seconds: float) -> str:
+    """A duration in hours, minutes and seconds, 0:01:05."""
+    minutes, left = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{left:02d}"
+
+
 def address(text: str) -> str:
     """The address of a database without its password: messages end up in logs."""
     return re.sub(r"(://[^:/@]*):.*@", r"\1:***@", text)
