@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,9 @@ class Clock:
 
     def monotonic(self) -> float:
         return self.now
+
+    def time(self) -> float:
+        return time.time()
 
 
 @pytest.fixture
@@ -176,6 +180,18 @@ def test_a_terminal_of_any_width_shows_all_lines(width: int, hours: Clock, monke
     assert all(len(line) <= width for line in (head, *lines))
     account.close()
     assert not any("trial" in line for line in on_screen(account, width))
+
+
+def test_what_others_evaluate_of_a_study_is_shown_as_theirs(hours: Clock) -> None:
+    optimizer, account = account_of(budget=9, **KNOWN)
+    optimizer.ask()
+    optimizer.ask()
+    account.begin(optimizer.pending[0])
+    hours.now += 3.0
+    mine, theirs = account.evaluated
+    assert mine.startswith("trial 0, 3 s, [") and theirs.startswith("trial 1, 3 s, elsewhere, [")
+    account.end(optimizer.tell(1, 1.0))
+    assert account.evaluated == [mine] and account.count == "1/9"
 
 
 def test_a_terminal_is_updated_in_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,8 @@ class Account:
         self._cost = SOON / SHARE  # of the last look at the regret, in seconds
         self._earlier = self.done = self._count()
         self._end: float | None = None  # when the budget will be spent, if it goes on like this
-        self.running: dict[int, tuple[float, str]] = {}
+        self.running: dict[int, tuple[float, str]] = {}  # since when, and the point
+        self.elsewhere: dict[int, tuple[float, str]] = {}
         self.last: deque[str] = deque(maxlen=LAST)
         self.best, self.regret = "", ""
         self.warnings: tuple[str, ...] = ()
@@ -49,11 +50,13 @@ class Account:
     def begin(self, trial: Trial) -> None:
         """The evaluation of a trial begins."""
         self.running[trial.number] = time.monotonic(), point(trial.x, POINT)
+        self._look_around()
 
     def end(self, trial: Trial) -> None:
         """A trial was told or failed. O(n), and now and then the regret."""
         now, budget, best = time.monotonic(), self._optimizer.budget, self._optimizer.best
         self.running.pop(trial.number, None)
+        self._look_around()
         self.done = self._count()
         self.last.appendleft(trial.status if trial.y is None else f"{trial.y:.5g}")
         if best is not None:
@@ -66,14 +69,23 @@ class Account:
 
     def close(self) -> None:
         """The run is over: nothing runs, no time is left, and what the ledger warns of is that of the end."""
-        self.running.clear()
+        self.running, self.elsewhere = {}, {}
         self._end = None
         with suppress(Exception):
             self._warn()
 
     def _count(self) -> int:
         """How many outcomes there are, those that other processes told of a study included. O(n)."""
-        return sum(trial.status != "pending" for trial in self._optimizer.trials)
+        return sum(trial.status in ("told", "failed") for trial in self._optimizer.trials)
+
+    def _look_around(self) -> None:
+        """Note what other processes evaluate of a study. Here, not while it is drawn: asking holds the optimizer."""
+        now, clock_time = time.monotonic(), time.time()
+        self.elsewhere = {
+            trial.number: (now - clock_time + (trial.asked or clock_time), f"elsewhere, {point(trial.x, POINT)}")
+            for trial in self._optimizer.pending
+            if trial.number not in self.running
+        }
 
     def _look(self) -> None:
         """Draw the regret, which takes a moment."""
@@ -112,8 +124,8 @@ class Account:
     @property
     def evaluated(self) -> list[str]:
         """What is being evaluated, and for how long."""
-        now, running = time.monotonic(), list(self.running.items())
-        lines = [f"trial {number}, {now - begin:.0f} s, {x}" for number, (begin, x) in running[:RUNNING]]
+        now, running = time.monotonic(), [*self.running.items(), *self.elsewhere.items()]
+        lines = [f"trial {number}, {max(0.0, now - begin):.0f} s, {x}" for number, (begin, x) in running[:RUNNING]]
         return lines + ([f"and {len(running) - RUNNING} more"] if len(running) > RUNNING else [])
 
     def __rich__(self) -> Group:
