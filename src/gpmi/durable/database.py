@@ -20,11 +20,12 @@ from gpmi.durable.errors import StudyError, Unavailable
 from gpmi.durable.gate import queued
 from gpmi.durable.transaction import Transaction, prepared
 from gpmi.text import address as without_password
+from gpmi.text import install
 
 try:
     import sqlalchemy as sa
 except ImportError as error:  # pragma: no cover
-    raise ImportError("a study needs SQLAlchemy; install it with: pip install 'gpmi[study]'") from error
+    raise ImportError(f"a study needs SQLAlchemy: {install('study')}") from error
 
 Value = TypeVar("Value")
 
@@ -195,7 +196,7 @@ def _engine(url: sa.URL) -> sa.Engine:
     try:
         engine = sa.create_engine(url, connect_args=options, poolclass=sa.pool.NullPool)
     except ImportError as error:
-        raise ImportError(f"{error}; install the driver with: pip install 'gpmi[postgres]'") from error
+        raise ImportError(f"{error}; install the driver: {install('postgres')}") from error
     if url.get_backend_name() == "sqlite":
         sa.event.listen(engine, "connect", _set_up_file)
         sa.event.listen(engine, "begin", _begin_file)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpmi.axes import CURVE, Axis
 from gpmi.result import Result
-from gpmi.show.axes import CURVE, Axis, axes_of
+from gpmi.show.axes import axes_of, label
 from gpmi.show.source import Function, band, centre, model_of, told, values_of
 from gpmi.show.style import BLACK, BLUE, GREY, LIGHT, VERMILION, colour_bar, star
 from gpmi.space import Candidates, Space
@@ -110,8 +111,8 @@ class Sheet:
 
     def frame(self, ax: Axes, title: str) -> None:
         """Label both axes and set the title."""
-        self.axes[0].label(ax, "x")
-        self.axes[1].label(ax, "y")
+        label(ax, self.axes[0], "x")
+        label(ax, self.axes[1], "y")
         ax.set_title(title)
 
 

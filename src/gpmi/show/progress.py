@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpmi.ledger import alarms
 from gpmi.optimizer import Optimizer
-from gpmi.text import point
+from gpmi.text import install, point
 from gpmi.trials import Trial
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def live(optimizer: Optimizer) -> Iterator[Display]:
         import rich.console  # noqa: F401
         from rich.live import Live
     except ImportError as error:
-        raise ImportError('the progress display needs rich: pip install "gpmi[cli]"') from error
+        raise ImportError(f"the progress display needs rich: {install('cli')}") from error
 
     console = lasting_console(stderr=True)
     display = Display(optimizer, progress_bar(console), terminal=console.is_terminal)
