@@ -24,12 +24,11 @@ check: lint types  ## the quick loop: lint, types, and the tests that a person w
 test: .venv/.dev  ## run all tests (some minutes); JOBS=0 runs one after the other
 	.venv/bin/python $(PYTEST)
 
-<<<<<<< HEAD
 test-browser: .venv/.dev  ## look at the pages of gpmi serve in Chromium (needs Debian's chromium and chromium-driver)
 	.venv/bin/python -m pip install --quiet selenium axe-core-python
 	@command -v chromedriver > /dev/null || echo "there is no Chromium, so the tests are skipped: apt-get install chromium chromium-driver"
 	.venv/bin/python -m pytest -rs tests/test_serve_browser.py
-=======
+
 test-lowest: .venv-lowest/.ready  ## the core's tests with the lowest NumPy and SciPy that are declared (a minute)
 	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick $(LOWEST:%=tests/test_%.py)
 
@@ -41,7 +40,6 @@ dist: .venv-dist/.ready  ## build the wheel and the sdist, check them, and run t
 	.venv-dist/bin/python -m build --outdir dist
 	.venv-dist/bin/python -m twine check --strict dist/*
 	PYTHON=$(PYTHON) .ci/wheel dist/*.whl
->>>>>>> main
 
 fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour; HISTORIES=1000 plays fewer), and 1,000 runs under constraints
 	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/test_fuzz.py -k many
