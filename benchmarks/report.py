@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import json
 import os
 import platform
 from collections.abc import Iterable, Sequence
@@ -486,6 +487,17 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}, {date.today()}"
 
 
+def checked() -> str:
+    """Whether the rows of gpmi are those of a later version, too."""
+    if not compare.CHECKED.exists():
+        return ""
+    found = json.loads(compare.CHECKED.read_text())
+    return (
+        f" gpmi's {found['of']} rows are of the version under *Runs*. At {found['version']} {found['runs']} of them, "
+        f"spread over all, were played again: {found['same']} are the same in every digit that is kept."
+    )
+
+
 TUNED = """\
 - The policies' constants, the fit's priors and the searches were chosen on the twenty problems, on generated draws \
 and on the development functions of [find.md](find.md), over the life of the project: the twenty are no fresh test.
@@ -506,7 +518,7 @@ def page(rows: dict[compare.Run, compare.Row], settings: list[tuple[str, Runs]],
         "is not known, the best value of all runs stands for it. Intervals are 95 % bootstrap intervals over problems "
         "and seeds. A failed run counts as the worst. Who has no run on some problem is not ranked, but compared pair "
         "by pair. Every run is in `compare/runs.csv`.",
-        f"Page written on {machine()}.",
+        f"Page written on {machine()}.{checked()}",
         "## What was promised",
         "Bold where it does not hold. Ranks and misses are those on the pairs (problem, seed) that all ranked tools "
         "have; the number of pairs is in the first column.",
