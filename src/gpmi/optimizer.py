@@ -7,7 +7,7 @@ random numbers are drawn afresh from (seed, told, pending) for every suggestion.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from threading import RLock
@@ -151,8 +151,11 @@ class Optimizer(Words, Shown):
             place = self._places.given(fixed)
             return self._ask_one(place) if n is None else self._ask_several(checks.whole("n", n, 1), place)
 
-    def turns(self, budget: int | None) -> Iterator[Trial]:
-        """The trials that a loop is to evaluate, one after the other: `budget` of them, or without end for None."""
+    def turns(self, budget: int | None) -> Generator[Trial | None, None, None]:
+        """The trials that a loop is to evaluate, one after the other: `budget` of them, or without end for None.
+
+        None in their place, which no Optimizer gives by itself: there may be one later.
+        """
         for _ in count() if budget is None else range(budget):
             with self._lock:
                 self.ask()

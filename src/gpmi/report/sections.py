@@ -8,8 +8,15 @@ from typing import Any, TypeAlias
 
 from gpmi import checks
 from gpmi.gp.linalg import one_blas_thread
+from gpmi.report.beliefs import calibration
+from gpmi.report.course import convergence
 from gpmi.report.found import advice, found
+from gpmi.report.importance import importance
+from gpmi.report.maps import contours
 from gpmi.report.markup import Markup, tag
+from gpmi.report.parallel import parallel
+from gpmi.report.setbacks import about, failures
+from gpmi.report.slices import slices
 from gpmi.report.subject import Subject
 from gpmi.report.tables import trials
 
@@ -28,7 +35,15 @@ Maker: TypeAlias = Callable[[Subject], Markup | None]  # None: there is nothing 
 _MAKERS: dict[str, tuple[str, Maker]] = {
     "found": ("What was found", found),
     "advice": ("What to do next", advice),
+    "convergence": ("How it went", convergence),
+    "importance": ("Which parameters matter", importance),
+    "slices": ("One parameter at a time", slices),
+    "contours": ("Two parameters at a time", contours),
+    "parallel": ("All parameters together", parallel),
+    "calibration": ("Can the model be believed?", calibration),
+    "failures": ("Failures and constraints", failures),
     "trials": ("All trials", trials),
+    "about": ("About this run", about),
 }
 IDS = tuple(_MAKERS)  # the sections that there may be, in order
 

@@ -10,15 +10,17 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gpmi.axes import Axis, axes_of
 from gpmi.exchange import names_of
 from gpmi.gp.posterior import Posterior
+from gpmi.importance import Importances, importances
 from gpmi.ledger import Ledger
 from gpmi.model import Model
 from gpmi.prior.warp import Warp
-from gpmi.space import Space
+from gpmi.space import Parameters, Space
 from gpmi.text import address
 from gpmi.trials import Trial
-from gpmi.types import Array, Event, Point
+from gpmi.types import Array, Event, Mask, Point
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +85,40 @@ class Subject:
     def values(self, x: Point) -> list[Any]:
         """The coordinates of a point in the order of the names; None for a parameter that is inactive."""
         return [x.get(name) for name in self.names] if isinstance(x, Mapping) else np.asarray(x).tolist()
+
+    # Pictures
+
+    def axes(self, points: int) -> list[Axis]:
+        """The parameters that vary, as axes with at most so many settings."""
+        return axes_of(self.space, points)
+
+    def axes_by_importance(self, points: int) -> list[Axis]:
+        """The same, the most important first."""
+        axes = self.axes(points)
+        if self.importances is None:
+            return axes
+        order = np.argsort([-one.total for one in self.importances], kind="stable")
+        return [axes[i] for i in order]
+
+    def active_axes(self, points: int) -> list[Axis]:
+        """The same without those that the recommended point does not have."""
+        row = self.recommended_row
+        axes = self.axes_by_importance(points)
+        return axes if row is None else [axis for axis in axes if np.isfinite(axis.positions(row[None])[0])]
+
+    def inside(self, rows: Array) -> Mask:
+        """Which points (m, d) keep to the constraints that are known."""
+        return self.space.inside(rows) if isinstance(self.space, Parameters) else np.ones(len(rows), dtype=bool)
+
+    @cached_property
+    def rows(self) -> Array:
+        """The coordinates of the trials told, (n, d), in the order in which the values came."""
+        return np.array([self.space.encode(trial.x) for trial in self.told]).reshape(len(self.told), self.space.dim)
+
+    @cached_property
+    def importances(self) -> Importances | None:
+        """The Sobol indices; None without a model."""
+        return None if self.ledger is None else importances(self)
 
     # The model
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpmi.axes import Axis, contains_slices
 from gpmi.gp.posterior import Posterior
 from gpmi.optimizer import Optimizer
 from gpmi.result import Result
-from gpmi.show.axes import Axis, axes_of, contains_slices
+from gpmi.show.axes import axes_of
 from gpmi.show.curves import draw_curve, draw_observations, draw_slices
 from gpmi.show.maps import draw_maps
 from gpmi.show.source import Function, checked_result
