@@ -29,7 +29,7 @@ class Display:
 
     def __init__(self, optimizer: Optimizer, bar: Progress, *, terminal: bool) -> None:
         self._optimizer, self._bar, self._terminal = optimizer, bar, terminal
-        self._task = bar.add_task("", total=optimizer.budget, completed=self._done())
+        self._task = bar.add_task("", total=optimizer.budget, completed=optimizer.evaluated)
         self._running: dict[int, tuple[float, str]] = {}
         self._elsewhere: list[tuple[int, tuple[float, str]]] = []
         self._found, self._regret, self._last = "", "", ""
@@ -44,7 +44,7 @@ class Display:
         """A trial was told or failed."""
         self._running.pop(trial.number, None)
         self._look_around()
-        self._bar.update(self._task, completed=self._done())
+        self._bar.update(self._task, completed=self._optimizer.evaluated)
         self._found = describe(self._optimizer, trial)
         if self._terminal and time.monotonic() - self._looked > SHARE * self._cost:
             self._look()
@@ -57,10 +57,6 @@ class Display:
             for trial in self._optimizer.pending
             if trial.number not in self._running
         ]
-
-    def _done(self) -> int:
-        """How many outcomes there are, those that other processes told of a study included. O(n)."""
-        return sum(trial.status in ("told", "failed") for trial in self._optimizer.trials)
 
     def _look(self) -> None:
         """Draw the regret, which takes a moment and changes no suggestion."""
