@@ -194,7 +194,7 @@ def _run(job: Job, make: partial[Optimizer], earlier: Any, study: Any, interrupt
         return _begun(job, make(budget=budget), known, interrupts)
     from gpmi.durable.opening import kept  # needs SQLAlchemy
 
-    with kept(study, *make.args, budget=budget, **make.keywords) as optimizer:
+    with kept(study, *make.args, budget=job.budget, **make.keywords) as optimizer:
         return _begun(job, optimizer, known, interrupts)
 
 
