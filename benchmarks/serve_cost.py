@@ -96,11 +96,12 @@ def measured(path: str) -> dict[str, float]:
         try:
             assert server.stdout is not None
             url = server.stdout.readline().strip()
-            start = time.perf_counter() - begin
+            found = {"the server is there, s": time.perf_counter() - begin}
+            found["processor until then, s"] = cpu(server.pid)
             memory = Memory(server.pid)
             memory.start()
             with httpx2.Client(base_url=url, timeout=600.0) as client, gpmi.study(path) as other:
-                found = {"the server is there, s": start, **watched(client, other, server.pid)}
+                found |= watched(client, other, server.pid)
             memory.ended = True
             memory.join()
             found["memory of the server, at most, MB"] = memory.server
@@ -115,7 +116,9 @@ def measured(path: str) -> dict[str, float]:
 def watched(client: Any, other: gpmi.Study, pid: int) -> dict[str, float]:
     """What somebody sees who looks at the page while others work."""
     at, found = "/study/default", dict[str, float]()
+    before = cpu(pid)
     found["the page opens for the first time, s"] = opened(client, at)
+    found["processor of the server for that, s"] = cpu(pid) - before
     before, times = cpu(pid), [opened(client, at) for _ in range(TIMES)]
     found["the page opens, median, s"], found["at most, s"] = median(times), max(times)
     found["processor of the server for each, s"] = (cpu(pid) - before) / TIMES
@@ -142,8 +145,8 @@ def page(trials: int, found: dict[str, float]) -> str:
         "# The live page of a large study",
         "",
         f"`python benchmarks/serve_cost.py` on {trials:,} trials in 5 dimensions; "
-        f"{platform.machine()}, {os.cpu_count()} cores shared with other work, Python {platform.python_version()}, "
-        f"{time.strftime('%Y-%m-%d')}. [serve.md](../serve.md) says what is shown.",
+        f"{platform.machine()}, {os.cpu_count()} cores under a load of {os.getloadavg()[1]:.0f}, "
+        f"Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}. [serve.md](../serve.md) says what is shown.",
         "",
         "Opening is: the page, its styles and scripts, and the first event of the stream that tells of changes.",
         "",
