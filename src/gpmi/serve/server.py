@@ -26,7 +26,7 @@ def listening(host: str, port: int | None) -> socket.socket:
     except socket.gaierror as error:
         raise ValueError(f"host is {host!r}, which no address is known for ({error.strerror}); give another") from None
     for one in [PORT, 0] if port is None else [port]:
-        # asyncio sends at once only where the protocol is named; else each answer waits 40 ms for the last one's receipt.
+        # asyncio sends at once only where the protocol is named; elsewhere an answer may wait 40 ms for a receipt.
         sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
