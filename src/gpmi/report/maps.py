@@ -99,7 +99,7 @@ def _colour(level: int, count: int, best_is_large: bool) -> str:
 
 def _bar(levels: Array, *, best_is_large: bool) -> Markup:
     """The colours and the values at their borders."""
-    count, width = len(levels) - 1, 46.0
+    count, width = len(levels) - 1, 36.0
     parts = []
     for i in range(count):
         x = 30.0 + width * i
