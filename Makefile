@@ -1,7 +1,8 @@
 PYTHON ?= python3
 CORES ?= 1
 HISTORIES ?= 20000
-CODE := $(wildcard src tests benchmarks examples docs)
+LOWEST := constraints ep exact hyper linalg model optimizer policies recording search space tracking
+CODE := $(wildcard src tests benchmarks examples docs/assets)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
 JOBS ?= auto
 PYTEST := -m pytest -n $(JOBS) --dist worksteal
@@ -9,7 +10,7 @@ INSTALL := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test coverage lint types docs gallery fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,6 +23,23 @@ check: lint types  ## the quick loop: lint, types, and the tests that a person w
 
 test: .venv/.dev  ## run all tests (some minutes); JOBS=0 runs one after the other
 	.venv/bin/python $(PYTEST)
+
+test-browser: .venv/.dev  ## look at the pages of gpmi serve in Chromium (needs Debian's chromium and chromium-driver)
+	.venv/bin/python -m pip install --quiet selenium axe-core-python
+	@command -v chromedriver > /dev/null || echo "there is no Chromium, so the tests are skipped: apt-get install chromium chromium-driver"
+	.venv/bin/python -m pytest -rs tests/test_serve_browser.py
+
+test-lowest: .venv-lowest/.ready  ## the core's tests with the lowest NumPy and SciPy that are declared (a minute)
+	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick $(LOWEST:%=tests/test_%.py)
+
+test-pythons:  ## the quick tests on every Python from 3.11 to 3.14 that is at hand (some minutes each)
+	.ci/pythons
+
+dist: .venv-dist/.ready  ## build the wheel and the sdist, check them, and run the README with the wheel in an empty environment
+	rm -rf dist
+	.venv-dist/bin/python -m build --outdir dist
+	.venv-dist/bin/python -m twine check --strict dist/*
+	PYTHON=$(PYTHON) .ci/wheel dist/*.whl
 
 fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour; HISTORIES=1000 plays fewer), and 1,000 runs under constraints
 	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/test_fuzz.py -k many
@@ -44,8 +62,9 @@ docs: .venv-docs/.ready  ## build the documentation into build/site and check it
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	@echo "open build/site/index.html"
 
-gallery: .venv/.dev  ## draw the pictures of docs/gallery.md and docs/start.md by their own blocks
+gallery: .venv/.dev  ## draw the pictures of the documentation by its own blocks, and those of the stories
 	MPLBACKEND=Agg .venv/bin/python docs/assets/draw.py docs/gallery.md docs/start.md
+	cd docs/gallery && for story in $$(grep -l "^# %%" ../../examples/*.py); do MPLBACKEND=Agg ../../.venv/bin/python $$story || exit 1; done
 
 paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour or two; goes on where it stopped)
 	.venv/bin/gpmi paper --out docs
@@ -117,7 +136,7 @@ tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it
 	.venv/bin/python benchmarks/tsunami_table.py --cores $$(.venv/bin/python -c "import os; print(os.cpu_count())")
 
 clean:  ## remove environments, caches and output
-	rm -rf .venv .venv-docs .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
+	rm -rf .venv .venv-docs .venv-dist .venv-lowest .venv-python* .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp file inside the environment says what is installed in it.
@@ -133,6 +152,16 @@ clean:  ## remove environments, caches and output
 	@echo "installing gpmi and what its tests need into .venv; once, some minutes"
 	@.venv/bin/python $(INSTALL) -e ".[dev]"
 	@touch $@
+
+# NumPy 1.26 has wheels for Python 3.11 and 3.12 only.
+.venv-lowest/.ready: pyproject.toml
+	$(firstword $(foreach v,3.11 3.12,$(shell command -v python$(v))) $(PYTHON)) -m venv .venv-lowest
+	.venv-lowest/bin/python $(INSTALL) -e . "numpy==1.26.*" "scipy==1.15.*" "threadpoolctl==3.1.*" hypothesis mpmath pandas pytest
+	touch $@
+
+.venv-dist/.ready: | .venv-dist/bin/python
+	.venv-dist/bin/python $(INSTALL) build twine
+	touch $@
 
 .venv-docs/.ready: pyproject.toml | .venv-docs/bin/python
 	@echo "installing what the documentation needs into .venv-docs; once, a minute or two"

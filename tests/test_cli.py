@@ -338,6 +338,10 @@ def test_progress_shows_what_is_evaluated_and_for_how_long(monkeypatch):
     assert "and 2 more" in shown()
     display(optimizer.tell(0, 3.0))
     assert "best 3   last 3" in shown() and "trial 0" not in shown() and "and 1 more" in shown()
+    optimizer.ask()
+    display(optimizer.tell(1, 2.0))
+    display(optimizer.tell(2, 2.0))
+    assert "trial 3, 0 s, [" in shown() and "trial 4, 0 s, elsewhere, [" in shown()  # nobody here has begun it
     display.close()
     assert "trial" not in shown()
 

@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from laboratory import browsing, made, serving
 
 import gpmi
-
-starlette = pytest.importorskip("starlette.testclient")
-
-from gpmi.serve import Guard, Shelf, application  # noqa: E402
-
-BASE = "http://127.0.0.1:8470"
-SPACE = {"temperature": gpmi.Real(20.0, 90.0, unit="°C"), "catalyst": ["A", "B"]}
-
-
-def made(folder: Path, name: str = "default", space: Any = None, **options: Any) -> str:
-    """The path of a new study."""
-    path = str(folder / "lab.db")
-    gpmi.study(path, name, space=SPACE if space is None else space, seed=0, **options).close()
-    return path
-
-
-@contextmanager
-def browsing(address: str, guard: Guard | None = None) -> Iterator[Any]:
-    """A client of a server of the studies there."""
-    shelf = Shelf(address)
-    with starlette.TestClient(application(shelf, guard or Guard()), base_url=BASE, follow_redirects=False) as client:
-        yield client
-    shelf.close()
 
 
 @pytest.fixture
@@ -210,31 +185,6 @@ def test_the_description_is_valid_and_complete(client: Any) -> None:
 
 
 # A server that really listens
-
-
-@contextmanager
-def serving(address: str, token: str | None = None) -> Iterator[str]:
-    """The address of a server in a thread."""
-    import uvicorn
-
-    sock = socket.socket()
-    sock.bind(("127.0.0.1", 0))
-    port = sock.getsockname()[1]
-    shelf, servers = Shelf(address), list[uvicorn.Server]()
-    app = application(shelf, Guard("127.0.0.1", token, port), ending=lambda: servers[0].should_exit)
-    servers.append(uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none")))
-    thread = threading.Thread(target=servers[0].run, args=([sock],))
-    thread.start()
-    try:
-        while not servers[0].started:
-            time.sleep(0.01)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        servers[0].should_exit = True
-        thread.join(10)
-        sock.close()
-        shelf.close()
-        assert not thread.is_alive()
 
 
 def test_entries_arrive_as_they_are_written_and_after_a_pause_those_that_were_missed(tmp_path: Path) -> None:

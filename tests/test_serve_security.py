@@ -10,15 +10,12 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
+from laboratory import browsing
 
 import gpmi
+from gpmi.serve import Guard
+from gpmi.serve.security import BODY
 
-starlette = pytest.importorskip("starlette.testclient")
-
-from gpmi.serve import Guard, Shelf, application  # noqa: E402
-from gpmi.serve.security import BODY  # noqa: E402
-
-BASE = "http://127.0.0.1:8470"
 TOKEN = "a-token-of-the-tests"
 FORM = "application/x-www-form-urlencoded"
 EVIL = "<script>alert(1)</script>"
@@ -36,11 +33,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def client_of(path: str, token: str | None) -> Iterator[Any]:
-    shelf = Shelf(path)
-    app = application(shelf, Guard(token=token, port=8470))
-    with starlette.TestClient(app, base_url=BASE, follow_redirects=False) as client:
+    with browsing(path, Guard(token=token, port=8470)) as client:
         yield client
-    shelf.close()
 
 
 @pytest.fixture(scope="module")

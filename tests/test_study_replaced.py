@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -60,8 +61,11 @@ def test_an_older_copy_in_the_place_of_an_open_study_is_noticed(path: Path, tmp_
         run(study, 2)
         put_back(older, path)
         run(study, 3)
-        assert len(study.warnings) == 1 and "4 entries that were in the log are gone" in study.warnings[0]
-        assert "trial 4: -0." in study.warnings[0]  # its value can be told again by hand
+        assert len(study.warnings) == 1 and "4 entries that were in the log are gone, 2 of th" in study.warnings[0]
+        (aside,) = path.with_name("run.db.spool").glob("*.gone")
+        assert str(aside) in study.warnings[0]
+        gone = [json.loads(line) for line in aside.read_text().splitlines()]
+        assert [(one["seq"], one["kind"]) for one in gone] == [(7, "asked"), (8, "told"), (9, "asked"), (10, "told")]
         assert [t.number for t in study.trials] == list(range(6))
         assert [entry.seq for entry in study.log()] == list(range(13)) and study.verify().agrees
 
@@ -81,17 +85,19 @@ def test_a_value_that_comes_for_a_trial_of_the_log_that_is_gone_is_kept(
 ) -> None:
     with gpmi.study(path, space=BOX, seed=0) as study, gpmi.study(path) as other:
         run(study, 2)
+        early = study.ask()
         copied(path, tmp_path / "older.db")
         good, bad = study.ask(2)
         copied(tmp_path / "older.db", path)
-        other.tell([0.9, 0.9], 5.0)  # number 2 is another trial now
+        other.tell([0.9, 0.9], 5.0)  # number 3 is another trial now
         if known:
-            assert len(study.trials) == 3
+            assert len(study.trials) == 4
         told = study.tell(good, 7.0)
-        assert (told.y, told.status, told.number) == (7.0, "told", 3) and np.array_equal(told.x, good.x)
+        assert (told.y, told.status, told.number) == (7.0, "told", 4) and np.array_equal(told.x, good.x)
         failed = study.fail(bad, "diverged")
-        assert (failed.status, failed.why, failed.number) == ("failed", "diverged", 4)
-        assert np.array_equal(failed.x, bad.x) and study.trials[2].y == 5.0
+        assert (failed.status, failed.why, failed.number) == ("failed", "diverged", 5)
+        assert np.array_equal(failed.x, bad.x) and study.trials[3].y == 5.0
+        assert study.tell(early, 6.0).number == early.number  # it is in the copy, too
         run(study, 2)
         assert study.verify().agrees
 
@@ -161,10 +167,27 @@ def test_a_folder_for_temporary_files_that_others_can_write_to_is_not_used(
     assert list(spool) == []
 
 
+def test_a_disk_that_is_full_leaves_no_half_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(file: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    spool = Spool("study", tmp_path / "run.db")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StudyError, match=r'No space left on device.*keep this yourself .*"y":1.0'):
+        spool.keep({"token": "a", "y": 1.0})
+    assert [path.name for path in tmp_path.rglob("*")] == ["temporary"]
+
+
 # Reading
 
 
-def test_reading_is_tried_again_while_the_database_does_not_answer(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_is_tried_again_while_the_database_does_not_answer(
+    path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    import gpmi.durable.database as database
+
     with gpmi.study(path, space=BOX, seed=0) as study:
         run(study, 2)
         reading, failures = study._database.reading, [3]
@@ -181,6 +204,11 @@ def test_reading_is_tried_again_while_the_database_does_not_answer(path: Path, m
         for read in (lambda: study.best, study.log, study.verify, study.recommend):
             failures[0] = 3
             assert read() is not None and failures[0] < 0
+        assert caplog.messages == []
+        monkeypatch.setattr(database, "SILENT", 0.0)
+        failures[0] = 3
+        assert len(study.trials) == 2
+        assert caplog.messages == ["the server went away; it is asked again for 60 s"]  # once
         study._patience, failures[0] = 0.01, 100
         with pytest.raises(StudyError, match="went away"):
             _ = study.trials

@@ -16,6 +16,7 @@ log = logging.getLogger("mkdocs.hooks.links")
 
 LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([^)\s#]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^(```.*?^```$)", flags=re.DOTALL | re.MULTILINE)
+CELL = "# %%"  # what begins a cell of a script in percent format
 # Pages of the site that are files of the repository's root.
 ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
 
@@ -26,9 +27,26 @@ def on_files(files: Files, config: Any) -> Files:
     for name, page in ROOT_PAGES.items():
         text = prose(lambda part: rooted(part), (root / name).read_text(encoding="utf-8"))
         files.append(File.generated(config, page, content=text))
+    for script in sorted((root / "examples").glob("*.py")):
+        text = script.read_text(encoding="utf-8")
+        if text.startswith(CELL):
+            files.append(File.generated(config, f"stories/{script.stem}.md", content=story(text, script.name)))
     pages = sorted(file.src_uri for file in files.documentation_pages())
     config.nav = expanded(config.nav, pages, set(named(config.nav)))
     return files
+
+
+def story(text: str, name: str) -> str:
+    """A script in cells as a page: its prose, its code, and the pictures that the code writes (`make gallery`)."""
+    parts = []
+    for cell in re.split(rf"^{CELL}", text, flags=re.MULTILINE)[1:]:
+        head, _, body = cell.partition("\n")
+        if "[markdown]" in head:
+            parts.append("\n".join(line.removeprefix("#").removeprefix(" ") for line in body.strip().splitlines()))
+        elif body.strip():
+            parts.append(f"```python\n{body.strip()}\n```")
+            parts += [f"![](../gallery/{picture})" for picture in re.findall(r'savefig\("(\S+?)"', body)]
+    return "\n\n".join([*parts, f"This page is `examples/{name}`."]) + "\n"
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
@@ -42,6 +60,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         path = posixpath.normpath(posixpath.join(folder, target))
         if path.startswith("../"):
             inside = path.removeprefix("../")
+            stem = posixpath.splitext(posixpath.basename(inside))[0]
+            if inside.startswith("examples/") and files.get_file_from_path(f"stories/{stem}.md"):
+                return f"[{text}]({posixpath.relpath(f'stories/{stem}.md', folder or '.')})"
             if inside in ROOT_PAGES:
                 return f"[{text}]({posixpath.relpath(ROOT_PAGES[inside], folder or '.')}{anchor})"
             return in_words(text, inside)

@@ -15,6 +15,7 @@ import signal
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
@@ -78,8 +79,9 @@ def ending(work: Callable[[Interrupts], Value]) -> Callable[[Interrupts], Value]
         numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
         ours = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
         try:
-            for number in ours:
-                signal.signal(number, interrupts.end)
+            with suppress(ValueError):  # the main thread of another interpreter than the first
+                for number in ours:
+                    signal.signal(number, interrupts.end)
             result = work(interrupts)
         finally:
             for number in ours:

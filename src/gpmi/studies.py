@@ -73,7 +73,9 @@ class Study(Record, Shown):
 
     def result(self) -> Result:
         """What was found so far, as `maximize` returns it."""
-        return Result.of(self.refresh(), "not ended")
+        optimizer = self.refresh()
+        spent = optimizer.budget is not None and optimizer.evaluated >= optimizer.budget
+        return Result.of(optimizer, "budget" if spent else "not ended")
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write a report of the moment to an HTML file that needs nothing else (docs/report.md), return its path."""

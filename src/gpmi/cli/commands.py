@@ -9,6 +9,7 @@ from gpmi import __version__
 from gpmi.cli.messages import INTERRUPTED, one_line
 from gpmi.cli.serving import add_serve
 from gpmi.cli.studies import add_init, add_run, add_work
+from gpmi.text import install
 
 if TYPE_CHECKING:
     import typer
@@ -19,7 +20,7 @@ def main() -> None:
     try:
         command = app()
     except ImportError as error:
-        sys.exit(f'gpmi: the command line needs {error.name or "typer"}: pip install "gpmi[cli,plots]"')
+        sys.exit(f"gpmi: the command line needs {error.name or 'typer'}: {install('cli,plots')}")
     command()
 
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Annotated
 
 from gpmi.cli.messages import one_line
+from gpmi.text import install
 
 if TYPE_CHECKING:
     import typer
@@ -40,5 +41,5 @@ def add_serve(commands: "typer.Typer") -> None:
                 try:
                     from gpmi.serve import run
                 except ImportError as error:
-                    raise ImportError(f'gpmi serve needs {error.name}: pip install "gpmi[serve]"') from error
+                    raise ImportError(f"gpmi serve needs {error.name}: {install('serve')}") from error
             run(address, name=name, host=host, port=port, token=token, browser=browser, say=typer.echo)

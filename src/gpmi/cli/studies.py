@@ -50,7 +50,8 @@ def add_run(commands: "typer.Typer") -> None:
         Everything is kept in the database that the file names, study.db beside it by default. The same command goes on
         where it was, after a crash or Ctrl-C; several at the same time share the work.
 
-        The exit code is 0 if there is a value, 1 if the file is wrong, 3 if every evaluation failed, 130 after Ctrl-C.
+        The exit code is 0 if there is a value, 1 if the file is wrong, 3 if every evaluation failed, 130 after Ctrl-C
+        and 143 after SIGTERM, which both end the programs that run.
         While it runs, a terminal shows how far it is; nothing is shown elsewhere.
         """
         from gpmi.cli.opened import mistakes
@@ -112,7 +113,7 @@ def summary(result: "Result") -> dict[str, Any]:
         "y": result.y,
         "x": _plain(result.x),
         "recommended": _plain(result.recommended),
-        "evaluations": len(result.trials) - count["rejected"],
+        "evaluations": count["told"] + count["failed"],
         "failed": count["failed"],
         "stopped": result.reason,
         "seed": result.seed,

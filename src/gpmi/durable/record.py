@@ -68,11 +68,19 @@ class Record(Journal):
 
         They are then observations of their own.
         """
-        held = [self.optimizer.at(number) for number in self._mine if self.optimizer.is_pending(number)]
+        held = {n: self.optimizer.at(n).x for n in self._mine if self.optimizer.is_pending(n)}
         entries = super()._begin_again(transaction)
-        self._strays |= {(trial.number, self.space.encode(trial.x).tobytes()) for trial in held}
-        self._mine.clear()
+        there = {one.checksum for one in entries}
+        for number in [n for n, granted in self._mine.items() if granted.checksum not in there]:
+            del self._mine[number]
+            self._heartbeat.remove(number)
+            if number in held:
+                self._strays.add((number, self.space.encode(held[number]).tobytes()))
         return entries
+
+    def _set_aside(self, entries: Sequence[Entry]) -> str:
+        said = [{"seq": one.seq, "kind": one.kind, "time": one.time, **one.said} for one in entries]
+        return f"; they are kept in {self._spool.set_aside(said)}"
 
     # Asking
 
@@ -224,7 +232,7 @@ class Record(Journal):
             return self._deliver(delivery)
         except StudyError as error:
             path = self._spool.keep(delivery)
-            self._warn(f"{error} What was told is kept in {path}, and is delivered with the next call")
+            self._warn(f"{error}; what was told is kept in {path}, and is delivered with the next call")
             return words.foreseen(self.optimizer, delivery)
 
     def _deliver_spooled(self) -> None:

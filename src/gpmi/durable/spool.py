@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -46,6 +47,16 @@ class Spool:
             f"the database cannot be reached, and no file can be written either ({'; '.join(reasons)}): "
             f"keep this yourself and tell it later: {text_of(delivery)}"
         )
+
+    def set_aside(self, entries: list[dict[str, Any]]) -> Path | str:
+        """Keep what was in the log and is not any more, for people: a line of JSON for each entry."""
+        name, text = f"{self._key}-{uuid.uuid4().hex[:8]}.gone", "".join(f"{text_of(one)}\n" for one in entries)
+        for folder in self._folders:
+            with suppress(OSError):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                if self._trusts(folder):
+                    return _written(folder / name, text)
+        return "no file, because none can be written"
 
     def __iter__(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """What waits, the oldest first; what cannot be read is left alone."""
@@ -94,11 +105,17 @@ def _age(path: Path) -> float:
 
 def _written(path: Path, text: str) -> Path:
     draft = path.with_suffix(f".{os.getpid()}.draft")
-    with open(draft, "w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    draft.replace(path)
+    try:
+        with open(draft, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:  # a disk that is full has room for the name, and not for the rest
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+            path.parent.rmdir()  # if it is empty
+        raise
     with suppress(OSError):  # not every system lets a folder be opened
         folder = os.open(path.parent, os.O_RDONLY)
         try:

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from gpmi.durable.errors import StudyError
 from gpmi.durable.events import Entry
+from gpmi.text import install
 
 try:
     import sqlalchemy as sa
 except ImportError as error:  # pragma: no cover
-    raise ImportError("a study needs SQLAlchemy; install it with: pip install 'gpmi[study]'") from error
+    raise ImportError(f"a study needs SQLAlchemy: {install('study')}") from error
 
 SCHEMA = 2  # version 1 had neither tokens nor leases
 NEVER = 1e18  # when a lease without end ends, in seconds since 1970

@@ -131,7 +131,7 @@ def _column(name: str, cells: list[str], *, decimal_comma: bool, notes: list[str
     try:
         if not decimal_comma and any("," in one for one in filled):
             raise ValueError
-        read = {one: number(one) for one in set(filled)}
+        read = {one: number(one) for one in dict.fromkeys(filled)}
     except ValueError:
         return list(cells)
     if not filled:

@@ -36,19 +36,20 @@ def show(request: Request, said: Mapping[str, str], problem: str = "", status: i
 def _common(said: Mapping[str, str]) -> Markup:
     name = tag("input", type="text", name="study", value=said.get("study", ""), required=True, maxlength="80",
                placeholder="e.g. yield of the coupling")  # fmt: skip
-    budget = tag("input", type="text", name="budget", value=said.get("budget", ""), inputmode="numeric")
+    budget = tag("input", type="text", name="budget", value=said.get("budget", ""), inputmode="numeric",
+                 placeholder="if you know")  # fmt: skip
     return tag(
         "div",
         labelled("Name of the study", name),
         labelled("What is looked for?", select("goal", GOALS, said.get("goal", "max"))),
         labelled("What counts?", select("aim", AIMS, said.get("aim", "find"))),
-        labelled("How many experiments, if you know", budget),
+        labelled("How many experiments?", budget),
         class_="grid",
     )
 
 
 def _parameters(request: Request, said: Mapping[str, str], rows: int) -> Markup:
-    head = ["Name", "Kind", "From", "To", "Unit", "Options", "Orders of magnitude"]
+    head = ["Name", "Kind", "From", "To", "Unit", "Options", "Log scale"]
     top = tag("tr", [tag("th", words, scope="col") for words in head])
     body = [_parameter(said, i) for i in range(rows)]
     caption = tag("caption", "Parameters; rows without a name are left out", class_="unseen")
@@ -84,7 +85,7 @@ def _parameter(said: Mapping[str, str], i: int) -> Markup:
     kind = select(f"kind-{i}", KINDS, said.get(f"kind-{i}", "choice" if i == 1 and not said else "number"),
                   aria_label=f"Kind of parameter {i + 1}")  # fmt: skip
     log = tag("input", type="checkbox", name=f"log-{i}", value="on", checked=said.get(f"log-{i}") == "on" or None,
-              aria_label=f"The order of magnitude of parameter {i + 1} matters")  # fmt: skip
+              aria_label=f"Logarithmic scale of parameter {i + 1}")  # fmt: skip
     return tag(
         "tr",
         box("name", "Name", name),
@@ -93,7 +94,7 @@ def _parameter(said: Mapping[str, str], i: int) -> Markup:
         box("hi", "To", hi),
         box("unit", "Unit", unit),
         box("options", "Options, with commas", listed),
-        tag("td", log, data_label="Orders of magnitude"),
+        tag("td", log, data_label="Log scale"),
     )
 
 
@@ -131,6 +132,8 @@ def show_table(
         words = _is_words(values)
         different = len(set(values))
         guess = "label" if i == 0 and words and different == count and count > 2 else "use"
+        if None in values or "" in values:  # no candidate can be without a value
+            guess = "skip" if words else "result"
         chosen = said.get(f"use-{i}", guess)
         use = (
             ("use", "vary it"),

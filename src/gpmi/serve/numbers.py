@@ -11,7 +11,7 @@ from gpmi.text import shortened
 
 FAILED = ("failed", "fail", "failure", "error", "crashed", "broken")
 MISSING = ("", "-", "–", "—", "?")  # no value yet
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _BARS = re.compile(r"\s*(?:±|\+/-|\+-)\s*")
 _FAILED = re.compile(rf"({'|'.join(FAILED)})\b\s*[:;,.–-]?\s*(.*)", re.IGNORECASE | re.DOTALL)
 LONGEST = 300  # characters of a cell, at most: our choice
@@ -58,13 +58,15 @@ def number(said: str) -> tuple[float, str | None]:
     """A number, and how it was read if it had a decimal comma or a space between thousands."""
     words = said.strip().replace("−", "-")
     shown = shortened(words, 40)
-    plain = re.sub(r"(?<=\d)[ \u00a0\u202f'’](?=\d{3}(?!\d))", "", words)
+    plain = re.sub(r"(?<=[0-9])[ \u00a0\u202f'’](?=[0-9]{3}(?![0-9]))", "", words)
     if "," in plain:
         plain = _without_comma(plain, shown)
     if not _NUMBER.fullmatch(plain):
         if plain.lower().lstrip("+-") in ("nan", "n/a", "#n/a", "na", "inf", "infinity"):
             raise ValueError(f"{shown!r} is no result; leave the cell empty if there is none yet, or write failed")
-        hint = "write the number without its unit" if re.match(r"[+-]?\d", plain) else "give a number, or write failed"
+        hint = (
+            "write the number without its unit" if re.match(r"[+-]?[0-9]", plain) else "give a number, or write failed"
+        )
         raise ValueError(f"{shown!r} is not a number; {hint}")
     value = float(plain)
     if not math.isfinite(value):
@@ -73,11 +75,11 @@ def number(said: str) -> tuple[float, str | None]:
 
 
 def _without_comma(plain: str, shown: str) -> str:
-    if re.fullmatch(r"[+-]?\d{1,3}(\.\d{3})+,\d+", plain):  # 1.234,5
+    if re.fullmatch(r"[+-]?[0-9]{1,3}(\.[0-9]{3})+,[0-9]+", plain):  # 1.234,5
         return plain.replace(".", "").replace(",", ".")
-    if re.fullmatch(r"[+-]?\d{1,3}(,\d{3})+\.\d*", plain):  # 1,234.5
+    if re.fullmatch(r"[+-]?[0-9]{1,3}(,[0-9]{3})+\.[0-9]*", plain):  # 1,234.5
         return plain.replace(",", "")
-    if re.fullmatch(r"[+-]?[1-9]\d{0,2}(,\d{3})+", plain):  # 1,234
+    if re.fullmatch(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+", plain):  # 1,234
         raise ValueError(
             f"{shown!r} can be {plain.replace(',', '.', 1)} or {plain.replace(',', '')}; write it without comma"
         )

@@ -21,7 +21,8 @@ from gpmi.serve import making
 from gpmi.serve.desk import Desk, NoSuchTrial
 from gpmi.serve.layout import form, labelled, message, notices, page, room_of
 from gpmi.serve.live import TooMany
-from gpmi.serve.notebook import Typed, notebook, trials_table
+from gpmi.serve.notebook import Typed, notebook
+from gpmi.serve.rows import trials_table
 from gpmi.serve.sheet import trial_sheet
 
 ROWS = 50  # trials on one page; our choice

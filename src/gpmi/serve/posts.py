@@ -77,6 +77,7 @@ async def _read(request: Request) -> tuple[dict[str, str], list[tuple[str, str]]
     for name, value in form.multi_items():
         if isinstance(value, UploadFile):
             request.state.file = await value.read()
+            await value.close()
         else:
             fields.append((name, value))
     return dict(fields), fields

@@ -6,6 +6,7 @@ import contextlib
 import socket
 import webbrowser
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import uvicorn
@@ -34,9 +35,7 @@ def listening(host: str, port: int | None) -> socket.socket:
         except OSError as error:
             sock.close()
             if one != PORT or port is not None:
-                raise ValueError(
-                    f"{host}:{one} cannot be listened on ({error.strerror}); give another --port"
-                ) from None
+                raise ValueError(f"{host}:{one} is not free ({error.strerror}); give another --port") from None
     raise AssertionError  # port 0 always is free
 
 
@@ -74,9 +73,10 @@ def run(
     shelf = Shelf(address, name)
     if name is not None and not shelf.books():
         raise ValueError(f"there is no study {name!r} in {shelf.shown!r}; leave out --name to see what there is")
+    guard = Guard.of(host, 0, token)
     sock = listening(host, port)
     actual = int(sock.getsockname()[1])
-    guard = Guard.of(host, actual, token)
+    guard = replace(guard, port=actual)
     url = address_of(host, actual, guard.token)
 
     def ready() -> None:

@@ -10,7 +10,7 @@ from gpmi.report.markup import Child, Markup, joined, tag
 from gpmi.report.tables import exact
 from gpmi.serve.desk import Conflict, Desk
 from gpmi.serve.layout import form, hidden, labelled
-from gpmi.serve.notebook import note_of, result_in_words
+from gpmi.serve.rows import note_of, result_in_words
 from gpmi.text import rounded
 from gpmi.trials import Trial
 

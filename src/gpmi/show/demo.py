@@ -16,6 +16,7 @@ from gpmi.show.story import NEAR, found_after, story
 from gpmi.tasks import HIMMELBLAU, Function
 from gpmi.tasks.shallow_water import require_anuga
 from gpmi.tasks.tsunami import SPACE, simulate
+from gpmi.text import install
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -78,7 +79,7 @@ def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise ImportError('the picture needs matplotlib: pip install "gpmi[cli,plots]"') from error
+        raise ImportError(f"the picture needs matplotlib: {install('cli,plots')}") from error
     if tsunami:
         require_anuga()
 

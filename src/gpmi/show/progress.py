@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpmi.ledger import alarms
 from gpmi.optimizer import Optimizer
-from gpmi.text import point
+from gpmi.text import install, point
 from gpmi.trials import Trial
 
 if TYPE_CHECKING:
@@ -31,24 +31,36 @@ class Display:
         self._optimizer, self._bar, self._terminal = optimizer, bar, terminal
         self._task = bar.add_task("", total=optimizer.budget, completed=self._done())
         self._running: dict[int, tuple[float, str]] = {}
+        self._elsewhere: list[tuple[int, tuple[float, str]]] = []
         self._found, self._regret, self._last = "", "", ""
         self._looked, self._cost = time.monotonic(), SOON / SHARE  # of the last look at the regret
 
     def begin(self, trial: Trial) -> None:
         """The evaluation of a trial begins."""
         self._running[trial.number] = time.monotonic(), point(trial.x, POINT)
+        self._look_around()
 
     def __call__(self, trial: Trial) -> None:
         """A trial was told or failed."""
         self._running.pop(trial.number, None)
+        self._look_around()
         self._bar.update(self._task, completed=self._done())
         self._found = describe(self._optimizer, trial)
         if self._terminal and time.monotonic() - self._looked > SHARE * self._cost:
             self._look()
 
+    def _look_around(self) -> None:
+        """Note what other processes evaluate of a study. Here, not while it is drawn: asking holds the optimizer."""
+        ahead = time.monotonic() - time.time()
+        self._elsewhere = [
+            (trial.number, ((trial.asked or time.time()) + ahead, f"elsewhere, {point(trial.x, POINT)}"))
+            for trial in self._optimizer.pending
+            if trial.number not in self._running
+        ]
+
     def _done(self) -> int:
         """How many outcomes there are, those that other processes told of a study included. O(n)."""
-        return sum(trial.status != "pending" for trial in self._optimizer.trials)
+        return sum(trial.status in ("told", "failed") for trial in self._optimizer.trials)
 
     def _look(self) -> None:
         """Draw the regret, which takes a moment and changes no suggestion."""
@@ -63,6 +75,7 @@ class Display:
     def close(self) -> None:
         """The run is over: a lock-in is the last line."""
         self._running.clear()
+        self._elsewhere.clear()
         with suppress(Exception):
             self._last = "\n".join(f"{event.kind}: {event.message}" for event in alarms(self._optimizer.ledger))
 
@@ -70,8 +83,8 @@ class Display:
         from rich.console import Group
         from rich.text import Text
 
-        now, running = time.monotonic(), list(self._running.items())
-        lines = [f"trial {number}, {now - begin:.0f} s, {x}" for number, (begin, x) in running[:RUNNING]]
+        now, running = time.monotonic(), [*self._running.items(), *self._elsewhere]
+        lines = [f"trial {number}, {max(now - begin, 0.0):.0f} s, {x}" for number, (begin, x) in running[:RUNNING]]
         lines += [f"and {len(running) - RUNNING} more"] if len(running) > RUNNING else []
         texts = [self._found, self._regret, *lines, self._last]
         return Group(self._bar, Text("\n".join(text for text in texts if text)))
@@ -90,7 +103,7 @@ def live(optimizer: Optimizer) -> Iterator[Display]:
         import rich.console  # noqa: F401
         from rich.live import Live
     except ImportError as error:
-        raise ImportError('the progress display needs rich: pip install "gpmi[cli]"') from error
+        raise ImportError(f"the progress display needs rich: {install('cli')}") from error
 
     console = lasting_console(stderr=True)
     display = Display(optimizer, progress_bar(console), terminal=console.is_terminal)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gpmi.text import install
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -39,7 +41,7 @@ def style() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError('pictures need matplotlib: pip install "gpmi[plots]"') from error
+        raise ImportError(f"pictures need matplotlib: {install('plots')}") from error
     return matplotlib.rc_context(STYLE)
 
 
