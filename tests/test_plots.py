@@ -319,7 +319,7 @@ def test_a_picture_needs_a_result_with_an_observation(draw):
 
 
 def test_contours_need_two_parameters():
-    with pytest.raises(ValueError, match="1 parameter;.*posterior_1d"):
+    with pytest.raises(ValueError, match=r"1 parameter;.*posterior_1d"):
         plots.contours(box_run(1, budget=3))
 
 
