@@ -32,7 +32,9 @@ def cell(value: Any) -> Markup:
     """A cell of a table. A number that is rounded keeps all its digits for sorting and copying."""
     text, full = shown(value), exact(value)
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
-    return tag("td", text, class_="number" if numeric else None, data_v=full if full != text else None)
+    if numeric and full != text:
+        return tag("td", text, data_v=full)
+    return tag("td", text, class_="number" if numeric else None)
 
 
 def copy_button(label: str, text: str) -> Markup:
