@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import json
 import os
 import platform
 from collections.abc import Iterable, Sequence
@@ -488,6 +489,18 @@ def machine() -> str:
 
 IN_README = 4  # promises about simple regret; those about R_T / T are on the page
 
+
+def checked() -> str:
+    """Whether the rows of gpmi are those of a later version, too."""
+    if not compare.CHECKED.exists():
+        return ""
+    found = json.loads(compare.CHECKED.read_text())
+    return (
+        f" gpmi's {found['of']} rows are of the version under *Runs*. At {found['version']} {found['runs']} of them, "
+        f"spread over all, were played again: {found['same']} are the same in every digit that is kept."
+    )
+
+
 TUNED = """\
 - The policies' constants, the fit's priors and the searches were chosen on the twenty problems, on generated draws \
 and on the development functions of [find.md](find.md), over the life of the project: the twenty are no fresh test.
@@ -508,7 +521,7 @@ def page(rows: dict[compare.Run, compare.Row], settings: list[tuple[str, Runs]],
         "is not known, the best value of all runs stands for it. Intervals are 95 % bootstrap intervals over problems "
         "and seeds. A failed run counts as the worst. Who has no run on some problem is not ranked, but compared pair "
         "by pair. Every run is in `compare/runs.csv`.",
-        f"Page written on {machine()}.",
+        f"Page written on {machine()}.{checked()}",
         "## What was promised",
         "Bold where it does not hold. Ranks and misses are those on the pairs (problem, seed) that all ranked tools "
         "have; the number of pairs is in the first column.",
