@@ -60,7 +60,7 @@ def contours(subject: Subject) -> Markup | None:
 def _map(subject: Subject, a: Axis, b: Axis, values: Array, levels: Array) -> Markup:
     chart = Chart(scale_of(a, LEFT, WIDTH - RIGHT), scale_of(b, HEIGHT - BOTTOM, TOP), WIDTH, HEIGHT)
     best_is_large = subject.goal == "max"
-    chart.axes(a.name, b.name, x_ticks=5, y_ticks=5)
+    chart.axes(a.title, b.title, x_ticks=5, y_ticks=5)
     row = subject.recommended_row
     assert row is not None
     if a.discrete or b.discrete:

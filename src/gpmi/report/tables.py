@@ -66,7 +66,18 @@ def trials(subject: Subject) -> Markup:
     labels = any(trial.label is not None for trial in subject.trials)
     measured = max((len(trial.constraints) for trial in subject.trials), default=0)
     limits = ["constraint"] if measured == 1 else [f"constraint {i + 1}" for i in range(measured)]
-    head = ["trial", *(["row"] if labels else []), *subject.names, "y", *limits, "status", "mu", "sd", "origin", "note"]
+    head = [
+        "trial",
+        *(["row"] if labels else []),
+        *subject.titles,
+        "y",
+        *limits,
+        "status",
+        "mu",
+        "sd",
+        "origin",
+        "note",
+    ]
     rows = [_row(subject, trial, labels, measured) for trial in subject.trials]
     best = subject.best
     body = [
