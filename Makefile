@@ -6,7 +6,7 @@ CODE := $(wildcard src tests benchmarks examples docs/assets)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
 JOBS ?= auto
 PYTEST := -m pytest -n $(JOBS) --dist worksteal
-INSTALL := -m pip install --quiet --disable-pip-version-check
+INSTALL := -m pip install -qq --disable-pip-version-check  # errors alone are printed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
