@@ -14,7 +14,7 @@ from gpmi.cube import far_apart
 from gpmi.elsewhere import nothing_learned
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
-from gpmi.model import LATELY, Extensions, Model, Setting, objective
+from gpmi.model import LATELY, TOO_MANY, Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
 from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, State, guard
 from gpmi.policies.policy import LOG_SAFE
@@ -38,7 +38,7 @@ NEAR, SOON = 0.05, 5
 # with a lower probability than SAFE as long as there are others: so about one query of ten fails in the long run. To
 # weigh by the probability is not enough where the best point lies at the edge of what works: all that is left to gain
 # is there. Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
-ENOUGH, TOO_MANY = 10, 3
+ENOUGH = 10
 BESIDE = GPUCBPE(scale=0.2)  # its region is where aim="find" explores while points are pending: the scale of Find.last
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
