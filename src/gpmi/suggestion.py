@@ -29,8 +29,7 @@ from gpmi.trials import Log, Origin
 from gpmi.types import Array, Event, Point
 
 SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths of the box: that of the lock-in alarm
-GUARD = 1  # tells the guard's random numbers from those of the search
-REGION = 2  # and those of the search for the relevant region
+GUARD, REGION = 1, 2  # tell the random numbers of the guard, and of the relevant region, from those of the search
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
@@ -218,7 +217,8 @@ def by_policy(
     allowed, charged = failed if repeats else log.rows, dict[str, Any]()
     if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation)) is not None:
         choice = Choice(Explore(), scored := seen.under(Explore()), scored.found(space.encode(x)))
-    elif isinstance(policy, Find):
+        return _suggested(choice, model, log, space, orientation, charged)._replace(x=x)  # to the last bit
+    if isinstance(policy, Find):
         choice = _unknown_point(policy, space, log, best, unknown, allowed, explored)
     elif isinstance(policy, GPUCBPE) and _follows(space, log):
         choice = explored(policy)
@@ -231,9 +231,9 @@ def by_policy(
 
 def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -> Point | None:
     """The next point of the design, if there is nothing to learn where the policy looks."""
-    if nothing_learned(log, place.space, orientation):
-        return place.design.first_outside(log.places, _with_unsafe(model, log, barriers(place.space, log)))
-    return None
+    if not nothing_learned(log, place.space, orientation):
+        return None
+    return place.design.first_outside(log.places, _with_unsafe(model, log, barriers(place.space, log)))
 
 
 def _suggested(
