@@ -101,7 +101,7 @@ class Account:
         ledger = self._optimizer.ledger
         doubt = ledger.calibration
         trusted = doubt.verdict != "over-confident"
-        found = [] if trusted else [f"over-confident: {doubt.reason}, so regrets may be larger than this"]
+        found = [] if trusted else [f"over-confident: {doubt.reason}; the regret may be larger than the model says"]
         self.warnings = (*found, *(f"{event.kind}: {event.message}" for event in alarms(ledger)))
 
     @property
