@@ -1,30 +1,53 @@
 PYTHON ?= python3
 CORES ?= 1
 HISTORIES ?= 20000
-CODE := $(wildcard src tests benchmarks examples)
+LOWEST := constraints ep exact hyper linalg model optimizer policies recording search space tracking
+CODE := $(wildcard src tests benchmarks examples docs/assets)
+# Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
+JOBS ?= auto
+PYTEST := -m pytest -n $(JOBS) --dist worksteal
+INSTALL := -m pip install -qq --disable-pip-version-check  # errors alone are printed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test coverage lint types fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-report-cost bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: .venv/.demo  ## optimise a test function, draw what happened
-	.venv/bin/gpmi demo
+demo: .venv/.demo  ## find the highest of four peaks, draw how
+	@.venv/bin/gpmi demo
 
 check: lint types  ## the quick loop: lint, types, and the tests that a person waits for (a minute)
-	.venv/bin/python -m pytest -m "not slow" --hypothesis-profile=quick
+	.venv/bin/python $(PYTEST) -m "not slow" --hypothesis-profile=quick
 
-test: .venv/.dev  ## run all tests (some minutes)
-	.venv/bin/python -m pytest
+test: .venv/.dev  ## run all tests (some minutes); JOBS=0 runs one after the other
+	.venv/bin/python $(PYTEST)
 
-fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour); HISTORIES=1000 plays fewer
+test-browser: .venv/.dev  ## look at the pages of gpmi serve in Chromium (needs Debian's chromium and chromium-driver)
+	.venv/bin/python -m pip install --quiet selenium axe-core-python
+	@command -v chromedriver > /dev/null || echo "there is no Chromium, so the tests are skipped: apt-get install chromium chromium-driver"
+	.venv/bin/python -m pytest -rs tests/test_serve_browser.py
+
+test-lowest: .venv-lowest/.ready  ## the core's tests with the lowest NumPy and SciPy that are declared (a minute)
+	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick $(LOWEST:%=tests/test_%.py)
+
+test-pythons:  ## the quick tests on every Python from 3.11 to 3.14 that is at hand (some minutes each)
+	.ci/pythons
+
+dist: .venv-dist/.ready  ## build the wheel and the sdist, check them, and run the README with the wheel in an empty environment
+	rm -rf dist
+	.venv-dist/bin/python -m build --outdir dist
+	.venv-dist/bin/python -m twine check --strict dist/*
+	PYTHON=$(PYTHON) .ci/wheel dist/*.whl
+
+fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour; HISTORIES=1000 plays fewer), and 1,000 runs under constraints
 	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/test_fuzz.py -k many
+	GPMI_POLYTOPES=1000 .venv/bin/python $(PYTEST) tests/test_constraints.py -k many_random_polytopes
 
 coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and branches were executed
 	.venv/bin/python -m coverage erase
-	.venv/bin/python -m coverage run -m pytest
+	.venv/bin/python -m coverage run $(PYTEST)
 	.venv/bin/python -m coverage combine --quiet
 	.venv/bin/python -m coverage report
 
@@ -34,6 +57,14 @@ lint: .venv/.dev  ## check style and formatting
 
 types: .venv/.dev  ## check types, strictly
 	.venv/bin/mypy
+
+docs: .venv-docs/.ready  ## build the documentation into build/site and check its links; warnings are errors
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+	@echo "open build/site/index.html"
+
+gallery: .venv/.dev  ## draw the pictures of the documentation by its own blocks, and those of the stories
+	MPLBACKEND=Agg .venv/bin/python docs/assets/draw.py docs/gallery.md docs/start.md
+	cd docs/gallery && for story in $$(grep -l "^# %%" ../../examples/*.py); do MPLBACKEND=Agg ../../.venv/bin/python $$story || exit 1; done
 
 paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour or two; goes on where it stopped)
 	.venv/bin/gpmi paper --out docs
@@ -78,6 +109,8 @@ bench-guard: .venv/.dev  ## measure what the guard of aim="earn" does and costs 
 
 bench-tables: .venv-bench/.ready  ## measure the better rows left on sixteen real tables, next to the peers (hours; goes on where it stopped)
 	.venv-bench/bin/python benchmarks/tables.py
+	.venv-bench/bin/python benchmarks/noisy_tables.py --part development
+	.venv-bench/bin/python benchmarks/noisy_tables.py
 
 bench-batches: .venv-bench/.ready  ## compare batches with one point at a time and with BoTorch (an hour; goes on where it stopped)
 	.venv-bench/bin/python benchmarks/batches.py
@@ -92,6 +125,9 @@ bench-constraints: .venv-bench/.ready  ## compare constraints and conditions wit
 bench-failures: .venv-bench/.ready  ## runs in which 40 % of the box crashes, next to Optuna (an hour)
 	.venv-bench/bin/python benchmarks/failures.py
 
+bench-report-cost: .venv/.dev  ## measure what a report costs, in CPU and in bytes (two minutes)
+	.venv/bin/python benchmarks/report_cost.py
+
 bench-parallel: .venv/.dev  ## measure what two workers bring for an f of a second (two minutes)
 	.venv/bin/python benchmarks/parallel.py
 
@@ -105,30 +141,48 @@ tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it
 	.venv/bin/python benchmarks/tsunami_table.py --cores $$(.venv/bin/python -c "import os; print(os.cpu_count())")
 
 clean:  ## remove environments, caches and output
-	rm -rf .venv .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
+	rm -rf .venv .venv-docs .venv-dist .venv-lowest .venv-python* .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp file inside the environment says what is installed in it.
 %/bin/python:
-	$(PYTHON) -m venv $*
+	@$(PYTHON) -m venv $*
 
 .venv/.demo: pyproject.toml | .venv/bin/python
-	.venv/bin/python -m pip install -e ".[cli,plots]"
-	touch $@
+	@echo "installing gpmi and what the demo needs into .venv; once, a minute or two"
+	@.venv/bin/python $(INSTALL) -e ".[cli,plots]"
+	@touch $@
 
 .venv/.dev: pyproject.toml | .venv/bin/python
-	.venv/bin/python -m pip install -e ".[dev]"
+	@echo "installing gpmi and what its tests need into .venv; once, some minutes"
+	@.venv/bin/python $(INSTALL) -e ".[dev]"
+	@touch $@
+
+# NumPy 1.26 has wheels for Python 3.11 and 3.12 only.
+.venv-lowest/.ready: pyproject.toml
+	$(firstword $(foreach v,3.11 3.12,$(shell command -v python$(v))) $(PYTHON)) -m venv .venv-lowest
+	.venv-lowest/bin/python $(INSTALL) -e . "numpy==1.26.*" "scipy==1.15.*" "threadpoolctl==3.1.*" hypothesis mpmath pandas pytest
 	touch $@
 
+.venv-dist/.ready: | .venv-dist/bin/python
+	.venv-dist/bin/python $(INSTALL) build twine
+	touch $@
+
+.venv-docs/.ready: pyproject.toml | .venv-docs/bin/python
+	@echo "installing what the documentation needs into .venv-docs; once, a minute or two"
+	@.venv-docs/bin/python $(INSTALL) -e ".[docs]"
+	@touch $@
+
 .venv-bench/.ready: pyproject.toml benchmarks/requirements.txt | .venv-bench/bin/python
-	.venv-bench/bin/python -m pip install torch==2.13.0
-	.venv-bench/bin/python -m pip install -e ".[cli,plots,postgres]" -r benchmarks/requirements.txt
+	@echo "installing the peers to compare with into .venv-bench; once, many minutes"
+	.venv-bench/bin/python $(INSTALL) torch==2.13.0
+	.venv-bench/bin/python $(INSTALL) -e ".[cli,plots,postgres]" -r benchmarks/requirements.txt
 	touch $@
 
 # HEBO's pins exclude the other peers, and the NumPy that gpmi declares; gpmi's problems and adapters run with it.
 .venv-bench-hebo/.ready: pyproject.toml benchmarks/requirements-hebo.txt | .venv-bench-hebo/bin/python
-	.venv-bench-hebo/bin/python -m pip install torch==2.13.0
-	.venv-bench-hebo/bin/python -m pip install -r benchmarks/requirements-hebo.txt
-	.venv-bench-hebo/bin/python -m pip install --no-build-isolation --no-deps --force-reinstall --no-cache-dir --no-binary pymoo pymoo==0.6.0
-	.venv-bench-hebo/bin/python -m pip install --no-deps -e .
+	.venv-bench-hebo/bin/python $(INSTALL) torch==2.13.0
+	.venv-bench-hebo/bin/python $(INSTALL) -r benchmarks/requirements-hebo.txt
+	.venv-bench-hebo/bin/python $(INSTALL) --no-build-isolation --no-deps --force-reinstall --no-cache-dir --no-binary pymoo pymoo==0.6.0
+	.venv-bench-hebo/bin/python $(INSTALL) --no-deps -e .
 	touch $@

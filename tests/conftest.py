@@ -64,6 +64,15 @@ def direct(kernel: kernels.Kernel, noise_var: float, x: Array, y: Array, z: Arra
 
 
 @pytest.fixture(autouse=True, scope="session")
+def nothing_lands_in_the_repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is written to the working directory, such as the spool of a server's study, goes to a temporary folder."""
+    before = os.getcwd()
+    os.chdir(tmp_path_factory.mktemp("working-directory"))
+    yield
+    os.chdir(before)
+
+
+@pytest.fixture(autouse=True, scope="session")
 def keys_are_not_ignored() -> Iterator[None]:
     """A shell starts what runs in the background with Ctrl-C ignored; the tests of Ctrl-C need Python's own handler."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

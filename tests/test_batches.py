@@ -9,9 +9,9 @@ import pytest
 
 from gpmi import GPUCB, GPUCBPE, Optimizer, kernels
 from gpmi.gp.posterior import Posterior
+from gpmi.known import SAME
 from gpmi.policies import State
 from gpmi.search.places import Places
-from gpmi.suggestion import SAME
 
 KERNEL = kernels.RBF(lengthscale=0.25, variance=1.5)
 BOX = [(0.0, 1.0), (0.0, 1.0)]

@@ -1,7 +1,7 @@
-"""The command line, its demonstration, the progress display, and the function the demonstration maximises."""
+"""The command line, its demonstration, and the function the demonstration maximises."""
 
-import io
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 import gpmi
 from gpmi import cli
-from gpmi.show import demo, progress
+from gpmi.cli import commands
+from gpmi.show import demo, story
 from gpmi.tasks import HIMMELBLAU, himmelblau, tsunami
 
 
@@ -71,9 +72,12 @@ def test_the_demo_says_what_it_found_and_writes_the_picture(tmp_path, suffix, ma
         "below the maximum",
         "stopped: budget, after 8",
         "CPU",
-        f"picture: {out}",
+        "Not found: the best value is",
+        "points spread out, then each where a model",
     ):
         assert words in result.output
+    *_, picture, following = result.output.splitlines()
+    assert picture == f"Picture: {out}" and following.startswith("Next: gpmi demo --seed 2; ")
     assert out.read_bytes().startswith(magic)
     assert out.stat().st_size > 10_000
 
@@ -96,7 +100,7 @@ def test_the_report_of_the_demo_is_printed_if_the_picture_fails(tmp_path, monkey
     def fail(*arguments):
         raise OSError(28, "No space left on device", "a.png")
 
-    monkeypatch.setattr(demo.plots, "run", fail)
+    monkeypatch.setattr(demo, "story", fail)
     result = invoke("demo", "--budget", 4, "--out", tmp_path / "a.png")
     assert result.exit_code == 1 and "best point" in result.stdout and "Traceback" not in result.output
     assert "gpmi: 'a.png' cannot be used (No space left on device); mend that, or give another --out" in result.stderr
@@ -109,6 +113,55 @@ def test_the_demo_draws_and_reports_the_same_run_as_maximize(tmp_path):
     row = next(line.split() for line in result.output.splitlines() if line.startswith("best point"))
     assert row[2:5] == [f"{best.x[0]:.4f}", f"{best.x[1]:.4f}", f"{best.y:.4f}"]
     assert float(row[5]) == pytest.approx(HIMMELBLAU.maximum - best.y, rel=0.006)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_demo_finds_the_maximum_and_ends_with_it(tmp_path, seed):
+    result = invoke("demo", "--seed", seed, "--out", tmp_path / "a.png")
+    found = next(line for line in result.output.splitlines() if line.startswith("Found the maximum: "))
+    y, count = re.search(
+        r": (\S+) at \(-3\.8\d+, -3\.3\d+\)\. Evaluation (\d+) of 60 was .* within 0\.1 of it", found
+    ).groups()
+    assert HIMMELBLAU.maximum - 0.1 < float(y) <= HIMMELBLAU.maximum + 5e-4  # which is printed with five digits
+    again = gpmi.maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=60, seed=seed)
+    assert int(count) == 1 + next(i for i, trial in enumerate(again.trials) if HIMMELBLAU.maximum - trial.y < 0.1)
+
+
+@pytest.mark.parametrize("budget", [1, 2, 9])
+def test_the_picture_of_the_demo_speaks_of_what_happened(budget):
+    run = gpmi.maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=budget, seed=0)
+    figure = story.story(run, HIMMELBLAU)
+    titles = [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")]
+    assert sorted(title[:2] for title in titles) == ["1.", "2.", "3.", "4.", "5."]
+    gap = HIMMELBLAU.maximum - run.y
+    assert f"2. Where gpmi looked: {budget} evaluation{'s' if budget > 1 else ''}" in titles
+    assert f"4. The best value so far: {gap:.3g} below the maximum" in titles
+    words = [text.get_text() for ax in figure.axes for text in ax.texts]
+    assert "the maximum" in words and "its best guess" in words and not any("phi" in word for word in (*titles, *words))
+
+
+def test_found_is_the_first_value_near_the_maximum():
+    run = gpmi.maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=3, seed=0)
+    assert story.found_after(run, HIMMELBLAU) is None
+    optimizer = gpmi.Optimizer(HIMMELBLAU.bounds, seed=0)
+    for x in ([0.0, 0.0], HIMMELBLAU.argmax, [1.0, 1.0]):
+        optimizer.tell(x, HIMMELBLAU.f(x))
+    result = gpmi.Result.of(optimizer, "budget")
+    assert story.found_after(result, HIMMELBLAU) == 2
+    assert "the maximum, after 2 evaluations" in " ".join(
+        ax.get_title(loc="left") for ax in story.story(result, HIMMELBLAU).axes
+    )
+
+
+def test_the_demo_names_the_program_as_it_was_called(tmp_path, monkeypatch):
+    program = tmp_path / "gpmi"
+    program.write_text("")
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.setattr(commands.shutil, "which", lambda name: None)
+    assert commands.program() == str(program)
+    monkeypatch.setattr(commands.shutil, "which", lambda name: str(program))
+    assert commands.program() == "gpmi"
 
 
 def test_the_demo_tells_of_events(capsys):
@@ -127,7 +180,7 @@ def test_a_demo_that_is_interrupted_at_once_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(demo, "maximize", interrupted)
     result = invoke("demo", "--out", tmp_path / "a.png")
     assert result.exit_code == 0
-    assert result.output == "Interrupted before the first evaluation: there is nothing to show.\n"
+    assert result.output.endswith("\nInterrupted before the first evaluation: there is nothing to show.\n")
     assert not list(tmp_path.iterdir())
 
 
@@ -201,7 +254,7 @@ def test_the_tsunami_demo_maximises_the_simulator(tmp_path, monkeypatch):
     result = invoke("demo", "--tsunami", "--budget", 6, "--out", out)
     assert result.exit_code == 0, result.output
     assert len(asked) == 6 and all(point.keys() == tsunami.SPACE.keys() for point in asked)
-    for words in ("island_slope", "amplification", "recommended", "stopped: budget, after 6"):
+    for words in ("island_slope", "amplification", "recommended", "stopped: budget, after 6", "Found: an island"):
         assert words in result.output
     assert out.read_bytes().startswith(b"\x89PNG")
 
@@ -223,80 +276,3 @@ def test_nothing_imports_the_command_line():
     unwanted = "{'gpmi.cli', 'typer', 'rich', 'matplotlib'}"
     code = f"import sys, gpmi, gpmi.plots, gpmi.show.progress, gpmi.show.demo; assert not {unwanted} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-# The progress display
-
-
-def known():
-    return {"kernel": gpmi.kernels.RBF(0.3), "noise_var": 1e-4, "policy": gpmi.GPMI()}
-
-
-def test_progress_prints_its_last_state_once_where_there_is_no_terminal(capsys):
-    result = gpmi.maximize(lambda x: -(float(x[0]) ** 2), [(-1.0, 1.0)], budget=6, seed=0, progress=True, **known())
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    bar, found = printed.err.splitlines()
-    assert bar.startswith("6/6") and "left" in bar
-    last = result.trials[-1]
-    assert found == f"best {result.y:.5g}   last {last.y:.5g}   phi {last.phi:.5g}   gamma_hat {last.gamma_hat:.5g}"
-
-
-def test_progress_of_an_optimizer_without_budget_and_with_a_failure(capsys):
-    optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, **known())
-    optimizer.tell([0.5], 1.0)
-    with progress.live(optimizer) as report:
-        x = optimizer.ask()
-        report(optimizer.fail(x))
-    bar, found = capsys.readouterr().err.splitlines()
-    assert bar.startswith("2/?")
-    assert found.startswith("best 1   phi ")
-
-
-def test_progress_names_the_direction_of_the_goal():
-    optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, goal="min", **known())
-    for x, y in (([0.5], 1.0), ([0.1], -2.0), ([0.2], 3.0)):
-        trial = optimizer.tell(x, y)
-    assert progress.describe(optimizer, trial) == "best -2   last 3"
-
-
-def test_progress_without_rich_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    with pytest.raises(ImportError, match=r'pip install "gpmi\[cli\]"'):
-        gpmi.maximize(lambda x: 0.0, [(-1.0, 1.0)], budget=2, seed=0, progress=True)
-
-
-def test_progress_shows_what_is_evaluated_and_for_how_long(monkeypatch):
-    from rich.console import Console
-
-    def shown():
-        console = Console(width=120, record=True, file=io.StringIO())
-        console.print(display)
-        return console.export_text()
-
-    monkeypatch.setattr(progress, "RUNNING", 2)
-    optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, budget=9)
-    display = progress.Display(optimizer, progress.progress_bar(Console()), terminal=False)
-    for _ in range(4):
-        optimizer.ask()
-        display.begin(optimizer.pending[-1])
-    assert "trial 0, 0 s, [" in shown() and "trial 1, 0 s, [" in shown() and "trial 2" not in shown()
-    assert "and 2 more" in shown()
-    display(optimizer.tell(0, 3.0))
-    assert "best 3   last 3" in shown() and "trial 0" not in shown() and "and 1 more" in shown()
-    display.close()
-    assert "trial" not in shown()
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_progress_draws_the_regret_on_a_terminal_when_it_costs_little(terminal, monkeypatch):
-    from rich.console import Console
-
-    monkeypatch.setattr(progress, "SOON", 0.0)
-    optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, budget=9, **known())
-    display = progress.Display(optimizer, progress.progress_bar(Console()), terminal=terminal)
-    for x in (0.1, 0.5, 0.9):
-        display(optimizer.tell([x], x))
-    console = Console(width=120, record=True, file=io.StringIO())
-    console.print(display)
-    assert ("regret 0 to " in console.export_text()) == terminal

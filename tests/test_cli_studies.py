@@ -65,7 +65,7 @@ def test_init_overwrites_nothing(study):
 
 def test_a_run_says_what_it_found_and_is_that_of_maximize(study):
     result = invoke("run", study)
-    assert result.exit_code == 0 and result.stderr == ""
+    assert result.exit_code == 0 and re.fullmatch(r"6/6   0:0\d:\d\d   best \S+ at \{'x': .*\n", result.stderr)
     for words in ("largest y", "at x         {'x': ", "evaluations  6", "stopped      budget", "seed         0"):
         assert words in result.stdout
 
@@ -151,9 +151,9 @@ def test_every_help_has_an_example(command):
     assert re.search(rf"Example: gpmi {command}\b", result.output)
 
 
-def test_nothing_of_the_example_of_the_paper_is_unknown():
+def test_nothing_of_the_example_of_the_paper_is_unknown(tmp_path):
     from gpmi import paper
 
     shown = re.search(r"--task (\S+)", invoke("paper", "--help").output.replace("\n", " ").split("Example:")[1])
     assert shown is not None
-    paper.Plan(Path("pages"), (shown[1],), 10, 50, 0)
+    paper.Plan(tmp_path / "pages", (shown[1],), 10, 50, 0)

@@ -78,7 +78,7 @@ def test_a_point_that_was_asked_stays_with_who_asked_it(folder: Path) -> None:
 def test_error_bars_constraints_and_reasons_are_kept(folder: Path) -> None:
     fine("ask", "run.db", "--count", "2")
     fine("tell", "run.db", 0, 1.5, "--noise-var", 0.25, "--constraint", -1, "--constraint", 0.5, "--name", "mine")
-    fine("fail", "run.db", 1, "--why", "the pump stopped")
+    assert json.loads(fine("fail", "run.db", 1, "--why", "the pump stopped", "--json"))["why"] == "the pump stopped"
     with gpmi.study("run.db", "mine") as study:
         told, failed = study.trials
     assert (told.y, told.noise_var, told.constraints) == (1.5, 0.25, (-1.0, 0.5))
@@ -92,8 +92,16 @@ def test_the_same_value_counts_once_and_another_one_is_refused(folder: Path) -> 
     fine("tell", "run.db", 0, 1)
     fine("tell", "run.db", 0, 1)
     other = invoke("tell", "run.db", 0, 2)
-    assert other.exit_code == 1 and "told the value 1.0 already" in other.stderr
+    assert other.exit_code == 1 and "told the value 1.0 already; --correct replaces it, --again" in other.stderr
+    failed = invoke("fail", "run.db", 0)
+    assert failed.exit_code == 1 and "told the value 1.0 already" in failed.stderr
     assert len(fine("trials", "run.db", "--json").splitlines()) == 1
+    assert json.loads(fine("tell", "run.db", 0, 3, "--correct", "--json"))["y"] == 3.0
+    said = json.loads(fine("tell", "run.db", 0, 4, "--again", "--json"))
+    assert said == {"number": 1, "status": "told", "y": 4.0, "why": None}
+    assert invoke("tell", "run.db", 0, 4, "--again", "--correct").exit_code == 1
+    with gpmi.study("run.db", "mine") as study:
+        assert [t.y for t in study.trials] == [3.0, 4.0] and study.trials[0].x == study.trials[1].x
 
 
 @pytest.mark.parametrize(("option", "suffix"), [("--csv", ".csv"), ("--json", ".jsonl")])
@@ -126,8 +134,10 @@ def test_parquet_and_optuna_both_ways(folder: Path) -> None:
     pytest.importorskip("optuna")
     (folder / "in.csv").write_text("x,kind,y\n0.25,a,1\n0.5,b,2\n")
     fine("import", "run.db", "in.csv")
+    again = json.loads(fine("import", "run.db", "in.csv", "--json"))
+    assert again == {"new": 0, "values": 2, "left_out": 0, "source": "in.csv"}
     fine("export", "run.db", "out.parquet")
-    fine("export", "run.db", "sqlite:///optuna.db")
+    assert json.loads(fine("export", "run.db", "sqlite:///optuna.db", "--json"))["trials"] == 2
     again = invoke("export", "run.db", "sqlite:///optuna.db")
     assert again.exit_code == 1 and "has a study 'mine' already" in again.stderr
     fine("export", "run.db", "sqlite:///optuna.db", "--optuna-name", "other")

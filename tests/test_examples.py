@@ -1,5 +1,6 @@
 """Every example runs, without a warning."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,21 @@ EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 def test_there_are_examples():
     assert EXAMPLES
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in EXAMPLES if path.read_text().startswith("# %%")], ids=lambda path: path.name
+)
+def test_a_story_is_a_script_in_cells_whose_pictures_the_site_shows(path):
+    """Each cell is prose or code, and each picture that it draws has been drawn for the site (make gallery)."""
+    cells = re.split(r"^# %%", path.read_text(), flags=re.MULTILINE)[1:]
+    assert len(cells) >= 6 and cells[0].startswith(" [markdown]\n# # ")
+    for cell in cells:
+        head, _, body = cell.partition("\n")
+        assert head in ("", " [markdown]")
+        assert not head or all(line.startswith("#") for line in body.strip().splitlines())
+    drawn = re.findall(r'savefig\("(\S+?)"', path.read_text())
+    assert drawn and all((path.parents[1] / "docs" / "gallery" / picture).exists() for picture in drawn)
 
 
 @pytest.mark.slow

@@ -81,6 +81,12 @@ def test_sums_and_products_act_on_values() -> None:
     np.testing.assert_allclose((a * b)(x, z), a(x, z) * b(x, z))
 
 
+def test_a_large_matrix_is_the_same_to_the_last_bit_as_its_rows_one_by_one() -> None:
+    kernel, rng = kernels.Matern(nu=2.5, lengthscale=(0.4, 0.9), variance=1.7), np.random.default_rng(0)
+    x, z = rng.random((150, 2)), rng.random((700, 2))
+    np.testing.assert_array_equal(kernel(x, z), np.concatenate([kernel(row[None], z) for row in x]))
+
+
 def test_the_diagonal_is_the_diagonal(kernel: kernels.Kernel) -> None:
     x = points(9)
     np.testing.assert_allclose(kernel.diagonal(x), np.diagonal(kernel(x, x)), rtol=1e-12)

@@ -115,7 +115,12 @@ def test_one_worker_makes_the_run_of_no_workers() -> None:
 # Real workers
 
 
-@pytest.mark.parametrize("kind", ["workers", "threads", "processes", "made"])
+def loky() -> Any:
+    """The executor that joblib runs on."""
+    return pytest.importorskip("joblib.externals.loky").get_reusable_executor(max_workers=2)
+
+
+@pytest.mark.parametrize("kind", ["workers", "threads", "processes", "made", "joblib"])
 def test_every_kind_of_workers_evaluates_each_point_once(kind: str, tmp_path: Path) -> None:
     with forked() as processes, ThreadPoolExecutor(2) as threads:
         staff: dict[str, Any] = {
@@ -123,6 +128,7 @@ def test_every_kind_of_workers_evaluates_each_point_once(kind: str, tmp_path: Pa
             "threads": {"executor": threads, "in_flight": 2},
             "processes": {"executor": processes, "in_flight": 3},
             "made": {"executor": forked, "in_flight": 2},
+            "joblib": {"executor": loky, "in_flight": 2},
         }[kind]
         result = gpmi.minimize(Noting(tmp_path), BOX, budget=9, seed=0, **staff)
     assert result.reason == "budget" and len(result.trials) == 9
@@ -400,7 +406,7 @@ class Arrived(gpmi.parallel.crew.Crew):
     def start(self, number: int, x: Any) -> None:
         self.numbers.append(number)
 
-    def wait(self) -> None:
+    def wait(self, seconds: float | None = None) -> None:
         raise KeyboardInterrupt
 
     def take(self) -> Any:

@@ -11,6 +11,8 @@ from recorded_runs import FILE, recipes, record, versions
 RECORDED = json.loads(FILE.read_text())
 NAMES = [recipe.name for recipe in recipes()]
 FEW = NAMES[::16]
+REST = [name for name in NAMES if name not in FEW]
+PARTS = 8  # of the rest, for as many processes
 
 
 def test_every_run_is_in_the_file() -> None:
@@ -20,7 +22,10 @@ def test_every_run_is_in_the_file() -> None:
 
 @pytest.mark.parametrize(
     "names",
-    [pytest.param(FEW, id="few"), pytest.param([n for n in NAMES if n not in FEW], id="rest", marks=pytest.mark.slow)],
+    [
+        pytest.param(FEW, id="few"),
+        *(pytest.param(REST[i::PARTS], id=f"rest-{i}", marks=pytest.mark.slow) for i in range(PARTS)),
+    ],
 )
 def test_the_recorded_runs_ask_and_say_what_they_did(names: list[str]) -> None:
     """Bit for bit with the versions of the recording; with others a run starts at the same points."""

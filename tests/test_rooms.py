@@ -17,7 +17,22 @@ MAP = ROOT / "docs" / "architecture.md"
 
 # From top to bottom. A module belongs to the room with the longest name that it starts with.
 ROOMS = (
-    *("types", "text", "checks", "interrupts", "cube", "space", "gp", "prior", "orientation", "policies", "search"),
+    *(
+        "types",
+        "text",
+        "checks",
+        "interrupts",
+        "processes",
+        "streams",
+        "cube",
+        "space",
+        "axes",
+        "gp",
+        "prior",
+        "orientation",
+        "policies",
+        "search",
+    ),
     *(
         "outcomes",
         "trials",
@@ -27,14 +42,16 @@ ROOMS = (
         "feasibility",
         "model",
         "elsewhere",
+        "known",
         "suggestion",
         "ledger",
+        "importance",
         "belief",
         "words",
     ),
-    *("optimizer", "stopping", "result", "show.progress", "evaluation", "parallel", "durable", "run"),
+    *("optimizer", "stopping", "report", "result", "show.progress", "evaluation", "parallel", "durable", "run"),
     *("studies", "command", "studyfile"),
-    *("theory", "tasks", "show", "paper", "integrations"),
+    *("theory", "tasks", "show", "paper", "integrations", "serve"),
 )
 DOORS = ("gpmi", "kernels", "plots")  # they re-export public names; below every room, so no room uses them
 LAST = "cli"  # the only one that may use a door, and nothing uses it

@@ -10,7 +10,9 @@ from scipy.optimize import minimize, rosen, rosen_der
 
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, Thompson, kernels
 from gpmi.cube import sobol
+from gpmi.gp.trend import Trend
 from gpmi.policies import Policy, State
+from gpmi.search import box
 from gpmi.search.box import best_point
 from gpmi.search.climb import climb
 from gpmi.search.objective import Objective
@@ -85,6 +87,41 @@ def test_the_objectives_gradient_is_the_difference_quotient() -> None:
         np.testing.assert_allclose(value, o(z), rtol=1e-10)
         for j, e in enumerate(h * np.eye(3)):
             np.testing.assert_allclose(gradient[:, j], (o(z + e) - o(z - e)) / (2 * h), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("policy", [GPMI(), LogEI(), Reinvest()], ids=repr)
+def test_gradients_beside_a_point_made_from_its_own_give_the_same_second_derivatives(policy: Policy) -> None:
+    """In six dimensions, and with a known mean: one backward solve for each group of seven points."""
+    space = Space.of([(0.0, 1.0)] * 6)
+    assert isinstance(space, Parameters)
+    o = objective(space, policy, 1, n=60)
+    trend = Trend(lambda row: float(np.sin(row).sum()), space.lo, space.hi)
+    start = Posterior.prior(o.posterior.kernel, 1e-4, 0.2, trend)
+    o = replace(o, posterior=start.condition(o.posterior.x, o.posterior.y))
+    h = np.where(np.arange(6) % 2, 1e-5, -1e-5)
+    z = (np.random.default_rng(2).random((4, 1, 6)) + h * np.eye(7, 6, -1)).reshape(-1, 6)
+
+    def expansion(value: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, ...]:
+        groups = gradient.reshape(4, 7, 6)
+        return value, groups[:, 0], (groups[:, 1:] - groups[:, :1]) / h[:, None]
+
+    (value, slope, bend), (value_2, slope_2, bend_2) = expansion(*o.with_gradient(z)), expansion(*o.with_gradient(z, 7))
+    np.testing.assert_allclose(value_2, value, rtol=1e-12)
+    np.testing.assert_allclose(slope_2, slope, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(bend_2, bend, rtol=1e-3, atol=1e-3 * np.abs(bend).max())
+
+
+def test_with_many_observations_the_climb_ends_as_high() -> None:
+    """Gradients beside a point are then made from its own; 300 observations, against the other way."""
+    space = Space.of([(0.0, 1.0)] * 4)
+    assert isinstance(space, Parameters)
+    for seed in range(3):
+        o = objective(space, Reinvest(), seed, n=300)
+        _, score = found_by(o, space)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(box, "MANY", 1000)
+            _, other = found_by(o, space)
+        assert score == pytest.approx(other, abs=1e-5 * abs(other))
 
 
 def test_climbing_reaches_rosenbrocks_maximum_from_everywhere_inside_the_bounds() -> None:

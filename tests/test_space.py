@@ -1,6 +1,7 @@
 """Spaces: what a user may write, what a point looks like, and how points and coordinates belong together."""
 
 import math
+import pickle
 import time
 import tracemalloc
 from itertools import product
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpmi import GPMI, Choice, Int, Optimizer, Real, Space, SpaceExhausted, kernels
-from gpmi.space import index
+from gpmi.space import Candidates, index
 
 MIXED = {
     "lr": Real(1e-5, 1e-1, log=True),
@@ -692,3 +693,29 @@ def test_equal_rows_leave_an_event_and_stay_one_point() -> None:
 @given(st.lists(st.tuples(st.sampled_from([0.0, -0.0, 1.0]), st.sampled_from([0.0, 2.0])), min_size=1, max_size=12))
 def test_the_rows_that_repeat_another_are_counted(rows: list[tuple[float, float]]) -> None:
     assert index.RowIndex.of(np.array(rows)).repeated() == len(rows) - len(set(rows))
+
+
+def test_a_unit_is_for_people_and_changes_nothing() -> None:
+    warm = Real(20.0, 90.0, unit="°C")
+    assert warm == Real(20.0, 90.0) and hash(warm) == hash(Real(20.0, 90.0))
+    assert repr(warm) == "Real(lo=20.0, hi=90.0, log=False, unit='°C')"
+    assert pickle.loads(pickle.dumps(warm)).unit == "°C" and Int(1, 3, unit="ml").unit == "ml"
+    with pytest.raises(TypeError, match="unit of Real is 3"):
+        Real(0.0, 1.0, unit=3)  # type: ignore[arg-type]
+
+
+def test_candidates_by_columns_are_those_of_the_data_frame() -> None:
+    columns = {
+        "a": [1, 2, 3, 3],
+        "b": [0.5, -0.0, 1e-3, 7.0],
+        "c": ["x", "y", "x", "z"],
+        "d": [True, False, True, True],
+    }
+    frame = Candidates.from_frame(pd.DataFrame(columns, index=list("pqrs")))
+    plain = Candidates.from_columns(columns, list("pqrs"))
+    assert plain.table == frame.table and [one.label for one in plain.table] == [one.label for one in frame.table]
+    assert plain.encoded.tobytes() == frame.encoded.tobytes() and plain.choices == frame.choices
+    with pytest.raises(ValueError, match="as many in each"):
+        Candidates.from_columns({"a": [1, 2], "b": [1]})
+    with pytest.raises(ValueError, match="at least one"):
+        Candidates.from_columns({"a": []})

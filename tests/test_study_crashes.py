@@ -87,6 +87,43 @@ def test_the_same_words_in_postgresql(address: str, monkeypatch: pytest.MonkeyPa
     assert len(gpmi.maximize(crash.f, crash.SPACE, budget=4, seed=0, study=address).trials) == 4
 
 
+def test_the_commands_in_postgresql(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    typer_testing = pytest.importorskip("typer.testing")
+    from gpmi import cli
+
+    monkeypatch.chdir(tmp_path)
+
+    def said(*arguments: object) -> str:
+        result = typer_testing.CliRunner().invoke(cli.app(), [str(one) for one in arguments])
+        assert result.exit_code == 0, result.output
+        return str(result.stdout)
+
+    file = f"""
+    database = "{address}"
+    name = "commands"
+    budget = 3
+    seed = 0
+    [parameters]
+    x = {{ real = [0.0, 1.0] }}
+    [command]
+    run = ["echo", "{{x}}"]
+    """
+    (tmp_path / "study.toml").write_text(file)
+    assert crash.json.loads(said("run", "study.toml", "--json"))["evaluations"] == 3
+    said("run", "study.toml")  # at its end
+    asked = crash.json.loads(said("ask", address, "--name", "commands", "--json"))
+    said("tell", address, asked["number"], 2.5, "--name", "commands")
+    said("tell", "study.toml", asked["number"], 3.5, "--correct")
+    assert crash.json.loads(said("best", "study.toml", "--json"))["y"] == 3.5
+    (tmp_path / "study.toml").write_text(file.replace("budget = 3", "budget = 6"))
+    said("ask", "study.toml")
+    said("fail", "study.toml", 4)
+    assert crash.json.loads(said("work", address, "commands", "--json"))["evaluations"] == 6
+    said("export", "study.toml", "out.csv")
+    said("import", "study.toml", "out.csv")
+    assert said("trials", "study.toml", "--csv").count("\n") == 12 and "all agrees" in said("verify", "study.toml")
+
+
 def test_a_server_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("psycopg")
     with pytest.raises(gpmi.StudyError, match="does not answer"):

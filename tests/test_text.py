@@ -1,9 +1,13 @@
 """What people read at a prompt is short, aligned, safe to print, and says what the objects hold."""
 
 import ast
+import importlib.metadata
+import re
 import subprocess
 import sys
+import tomllib
 from datetime import UTC, datetime
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -306,6 +310,31 @@ def test_the_frame_without_pandas_says_what_to_install(box_result, monkeypatch):
 
 
 # The package
+
+
+def test_what_to_install_is_named_by_the_distribution_and_in_a_mere_source_tree_by_its_folder(monkeypatch):
+    assert text.install("cli,plots") == 'pip install "gpmi[cli,plots]"'
+    monkeypatch.setattr(importlib.metadata, "distribution", not_installed)
+    command = text.install("plots")
+    folder = re.fullmatch(r'pip install "(.+)\[plots\]"', command)[1]
+    assert "[project.optional-dependencies]" in (Path(folder) / "pyproject.toml").read_text()
+
+
+def not_installed(name):
+    raise importlib.metadata.PackageNotFoundError(name)
+
+
+def test_no_message_says_how_to_install_an_extra_by_itself():
+    """The remedy must also hold in a clone: it comes from `text.install`."""
+    root = Path(gpmi.__file__).parent
+    sources = [path for path in root.rglob("*.py") if "integrations" not in path.parts]
+    assert [path.name for path in sources if re.search(r"pip install .?gpmi\[", path.read_text())] == []
+
+
+def test_the_version_is_said_in_one_place():
+    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    assert "version" in project["project"]["dynamic"] and "version" not in project["project"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "gpmi.__version__"}
 
 
 def test_plots_theory_and_tasks_are_there_after_importing_gpmi_alone():

@@ -59,6 +59,7 @@ __all__ = [
     "Trial",
     "VarianceBonus",
     "exchange",
+    "importances",
     "kernels",
     "maximize",
     "minimize",
@@ -72,11 +73,17 @@ __all__ = [
 if TYPE_CHECKING:
     from gpmi import exchange, plots, tasks, theory
     from gpmi.durable.errors import StudyError
+    from gpmi.importance import importances
     from gpmi.studies import Study, study
 else:
     # These are imported when they are first used: most runs do not need them, and studies need SQLAlchemy. A type
     # checker sees the imports above instead, so that it still refuses names that do not exist.
-    LATER = {"Study": "gpmi.studies", "study": "gpmi.studies", "StudyError": "gpmi.durable.errors"}
+    LATER = {
+        "Study": "gpmi.studies",
+        "study": "gpmi.studies",
+        "StudyError": "gpmi.durable.errors",
+        "importances": "gpmi.importance",
+    }
 
     def __getattr__(name: str) -> Any:
         if name in ("exchange", "plots", "tasks", "theory"):

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpmi import processes
 from gpmi.checks import shown
 from gpmi.interrupts import uninterrupted
 from gpmi.optimizer import Optimizer
+from gpmi.streams import parted
 from gpmi.trials import Trial
 
 TICK = 0.5  # seconds between two looks at whether a process is still there; our choice
@@ -118,7 +120,8 @@ class Evaluation:
         methods = multiprocessing.get_all_start_methods()
         context: Any = multiprocessing.get_context("fork" if "fork" in methods else None)
         self.receiver, self._sender = context.Pipe(duplex=False)
-        self._process = context.Process(target=_report, args=(f, x, self._sender))
+        part = parted(f) if "fork" in methods else None
+        self._process = context.Process(target=_report, args=(f, x, self._sender, part))
         self._timeout = timeout
         self._deadline: float | None = None
 
@@ -201,14 +204,18 @@ def in_process(f: Callable[[Any], Any], timeout: float, x: Any) -> Any:
         evaluation.end()
 
 
-def _report(f: Callable[[Any], Any], x: Any, sender: Any) -> None:
+def _report(f: Callable[[Any], Any], x: Any, sender: Any, part: Callable[[], None] | None) -> None:
     """In the process: evaluate, and say what came of it."""
     import json
 
     if hasattr(os, "setsid"):
         os.setsid()  # a group of its own, which can be ended with all that f has started; Ctrl-C does not reach it
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    processes.adopt()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     try:
+        if part is not None:
+            part()
         said = _said(f(x))
     except BaseException as error:
         said = ("raised", f"{type(error).__name__}: {_text(error)}")
@@ -235,9 +242,9 @@ def _end(process: Any) -> None:
     if process.exitcode is None:
         process.join(0.1)  # one that has sent its value needs a moment to leave
     if process.exitcode is None:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except (AttributeError, ProcessLookupError, PermissionError):  # no groups here, or it has none of its own yet
+        if os.name == "posix":
+            processes.end(process.pid)
+        else:
             process.kill()
     process.join()
     process.close()

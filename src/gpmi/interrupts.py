@@ -10,10 +10,12 @@ looked up. What must not be torn apart is therefore written as one of these, not
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
@@ -28,6 +30,8 @@ class Interrupts:
         self.patience: int | None = None  # how often the key must be pressed to act at once; None: it is held back
         self._before = before
         self._pressed = 0  # times that were not acted on
+        self._ending: int | None = None  # the signal that has asked this process to end
+        self._process = os.getpid()
 
     def press(self, number: int, frame: FrameType | None) -> None:
         """The handler of the signal."""
@@ -37,14 +41,56 @@ class Interrupts:
 
     def act(self, patience: int = 1, frame: FrameType | None = None) -> None:
         """Act now on a key that was held back, if it was pressed `patience` times."""
+        self.leave()
         if self._pressed >= patience:
             times, self._pressed = self._pressed, 0
             for _ in range(times):  # a handler of the user's may count them
                 self._before(signal.SIGINT, frame)
 
+    def end(self, number: int, frame: FrameType | None) -> None:
+        """The handler of a signal that asks this process to end: it does so as soon as nothing can be lost."""
+        if os.getpid() != self._process:  # a child of fork that has not said what it does with the signal
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        self._ending = number
+        if self.patience is not None:
+            self.leave()
+
+    def leave(self) -> None:
+        """End this process, with the exit code that shells give to the signal, if one has asked for it."""
+        if self._ending is not None:
+            raise SystemExit(128 + self._ending)
+
     def drop(self) -> None:
         """Forget the keys that were held back."""
         self._pressed = 0
+
+
+def ending(work: Callable[[Interrupts], Value]) -> Callable[[Interrupts], Value]:
+    """`work`, during which SIGTERM, or the end of the terminal, is a SystemExit at a moment at which nothing is lost.
+
+    For work that has started processes: they would go on without anybody to read their values. What the user has said
+    to do with these signals is left alone.
+    """
+
+    def then(interrupts: Interrupts) -> Value:
+        if threading.current_thread() is not threading.main_thread():
+            return work(interrupts)
+        numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+        ours = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+        try:
+            with suppress(ValueError):  # the main thread of another interpreter than the first
+                for number in ours:
+                    signal.signal(number, interrupts.end)
+            result = work(interrupts)
+        finally:
+            for number in ours:
+                if signal.getsignal(number) == interrupts.end:
+                    signal.signal(number, signal.SIG_DFL)
+        interrupts.leave()
+        return result
+
+    return then
 
 
 def holding(work: Callable[[Interrupts], Value]) -> Value:

@@ -7,7 +7,7 @@ random numbers are drawn afresh from (seed, told, pending) for every suggestion.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
 from threading import RLock
@@ -52,6 +52,9 @@ from gpmi.words import Words
 class Optimizer(Words, Shown):
     """Finds the maximum (goal="max") or minimum (goal="min") of a noisy function, point by point.
 
+    Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls. To pickle or
+    copy it, wait until no other thread uses it.
+
     Parameters
     ----------
     space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
@@ -77,9 +80,6 @@ class Optimizer(Words, Shown):
     constraints : texts such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
     noise : the law of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that outliers
         count little; noise_var is then its squared scale, half of its variance. A value costs O(n_obs^3).
-
-    Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls. To pickle or
-    copy it, wait until no other thread uses it.
 
     Examples
     --------
@@ -151,8 +151,16 @@ class Optimizer(Words, Shown):
             place = self._places.given(fixed)
             return self._ask_one(place) if n is None else self._ask_several(checks.whole("n", n, 1), place)
 
-    def turns(self, budget: int | None) -> Iterator[Trial]:
-        """The trials that a loop is to evaluate, one after the other: `budget` of them, or without end for None."""
+    @property
+    def evaluated(self) -> int:
+        """How many outcomes count in the budget: values and failures. O(n)."""
+        return sum(trial.status in ("told", "failed") for trial in self._log.trials)
+
+    def turns(self, budget: int | None) -> Generator[Trial | None, None, None]:
+        """The trials that a loop is to evaluate, one after the other: `budget` of them, or without end for None.
+
+        None in their place, which no Optimizer gives by itself: there may be one later.
+        """
         for _ in count() if budget is None else range(budget):
             with self._lock:
                 self.ask()
@@ -373,9 +381,13 @@ class Optimizer(Words, Shown):
         trial: Trial = uninterrupted(lambda: self._add(next_one.x, next_one.origin, **said))
         return self.space.copy(trial.x)
 
+    def _budget_of_all(self) -> int | None:
+        """How many values there will be in all, those that nobody asked for included: the budget counts them here."""
+        return self.budget
+
     def _chosen(self, place: Place) -> Suggestion:
         self._foresight = model = self._believe()
-        limits: dict[str, Any] = {"budget": self.budget, "repeats": self.repeats}
+        limits: dict[str, Any] = {"budget": self._budget_of_all(), "repeats": self.repeats}
         chosen = by_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)
         self._note(*chosen.events)
         return chosen

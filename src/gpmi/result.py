@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Literal
 
 from gpmi.frame import Shown
@@ -63,6 +65,12 @@ class Result(Shown):
             ledger=ledger,
             warp=IDENTITY if posterior is None else optimizer.warp,
         )
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report to an HTML file that needs nothing else (docs/report.md), and return its path."""
+        from gpmi.report import write  # only who writes one needs it
+
+        return write(self, path, title)
 
     def all_trials(self) -> tuple[Trial, ...]:
         return self.trials

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -14,9 +14,9 @@ from gpmi.checks import one_of, positive, shown, whole
 from gpmi.evaluation import SWITCH, Measured, guarded, tell
 from gpmi.frame import trials_given
 from gpmi.gp.kernels import Kernel
-from gpmi.interrupts import Interrupts, held, holding
+from gpmi.interrupts import Interrupts, ending, held, holding
 from gpmi.optimizer import Optimizer
-from gpmi.parallel import Flight, Staff, fly, next_of, staff_of
+from gpmi.parallel import LATER, Flight, Staff, fly, next_of, pauses, staff_of
 from gpmi.policies import Aim, Policy
 from gpmi.result import Result, words_of
 from gpmi.stopping import Rule, Stop, checked_rule, checked_stop
@@ -60,7 +60,7 @@ def maximize(
     f takes one point in the form of the space and returns a number. What counts is the best point at the end
     (aim="find") or every evaluation (aim="earn"). `stop` is a rule of `gpmi.stopping` that may end
     the run earlier, or at all if there is no budget; `reason` then says which. The other arguments are those of
-    `Optimizer`; `progress=True` shows a live display (needs the extra `cli`).
+    `Optimizer`; `progress=True` shows on stderr how the run goes on (needs the extra `cli`).
 
     `earlier` are values that are known already, told before the first evaluation as by `Optimizer.tell_all`: (x, y) or
     (x, y, noise_var), or the trials of an earlier run. They do not count in the budget. `on_trial(trial, optimizer)` is
@@ -98,7 +98,7 @@ def maximize(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
         repeats=repeats, seed=seed, goal="max", mean=mean, x0=x0, constraints=constraints, noise=noise,
     )  # fmt: skip
-    return holding(partial(_run, job, make, earlier, study))
+    return holding(job.safe(partial(_run, job, make, earlier, study)))
 
 
 def minimize(
@@ -139,7 +139,7 @@ def minimize(
         Optimizer, space, policy, aim=aim, kernel=kernel, noise_var=noise_var, fit=fit, n_init=n_init,
         repeats=repeats, seed=seed, goal="min", mean=mean, x0=x0, constraints=constraints, noise=noise,
     )  # fmt: skip
-    return holding(partial(_run, job, make, earlier, study))
+    return holding(job.safe(partial(_run, job, make, earlier, study)))
 
 
 def _needed(budget: int | None, stop: Rule | None) -> int | None:
@@ -177,6 +177,10 @@ class Job(NamedTuple):
     staff: Staff | None = None  # who evaluates several points at the same time
     retries: int = 1  # how often a point whose worker died is evaluated again
 
+    def safe(self, run: Callable[[Interrupts], Result]) -> Callable[[Interrupts], Result]:
+        """A run that does not leave evaluations behind when its process is asked to end, if it starts any."""
+        return run if self.staff is None and self.timeout is None else ending(run)
+
     def evaluation(self) -> Callable[[Any], Any]:
         """f as it is called."""
         return guarded(self.f, learn=self.learns, timeout=self.timeout)
@@ -190,7 +194,7 @@ def _run(job: Job, make: partial[Optimizer], earlier: Any, study: Any, interrupt
         return _begun(job, make(budget=budget), known, interrupts)
     from gpmi.durable.opening import kept  # needs SQLAlchemy
 
-    with kept(study, *make.args, budget=budget, **make.keywords) as optimizer:
+    with kept(study, *make.args, budget=job.budget, **make.keywords) as optimizer:
         return _begun(job, optimizer, known, interrupts)
 
 
@@ -224,7 +228,7 @@ def drive(
         f, _needed(budget, stop), stop, on_trial, progress, _learns(on_failure), _seconds(timeout),
         staff_of(workers, executor, in_flight), whole("retries", retries, 0),
     )  # fmt: skip
-    return holding(partial(_begun, job, optimizer, []))
+    return holding(job.safe(partial(_begun, job, optimizer, [])))
 
 
 def _guarded(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Result:
@@ -273,19 +277,23 @@ def _loop(job: Job, optimizer: Optimizer, show: Show, report: Show, interrupts: 
         interrupts.act()
         return checked_stop(job.stop, job.stop.stop(optimizer, time.perf_counter() - begin))
 
-    asked = optimizer.turns(job.budget)
-    if job.staff is not None:
-        crew = job.staff.crew(job.f, learns=job.learns, timeout=job.timeout)
-        return fly(Flight(optimizer, crew, show, after, interrupts, job.learns, job.retries), asked)
-    end: Stop | None = None
-    while end is None:
-        interrupts.act()
-        following = next_of(asked)
-        if isinstance(following, Stop):
-            return following
-        show(following)
-        end = after(_evaluate(job, following, optimizer, interrupts))
-    return end
+    with closing(optimizer.turns(job.budget)) as asked:
+        if job.staff is not None:
+            crew = job.staff.crew(job.f, learns=job.learns, timeout=job.timeout)
+            return fly(Flight(optimizer, crew, show, after, interrupts, job.learns, job.retries), asked)
+        end, waits = None, pauses()
+        while end is None:
+            interrupts.act()
+            following = next_of(asked)
+            if following is LATER:
+                time.sleep(next(waits))
+            elif isinstance(following, Stop):
+                return following
+            else:
+                waits = pauses()
+                show(following)
+                end = after(_evaluate(job, following, optimizer, interrupts))
+        return end
 
 
 def _evaluate(job: Job, trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
@@ -72,7 +73,15 @@ class Study(Record, Shown):
 
     def result(self) -> Result:
         """What was found so far, as `maximize` returns it."""
-        return Result.of(self.refresh(), "not ended")
+        optimizer = self.refresh()
+        spent = optimizer.budget is not None and optimizer.evaluated >= optimizer.budget
+        return Result.of(optimizer, "budget" if spent else "not ended")
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report of the moment to an HTML file that needs nothing else (docs/report.md), return its path."""
+        from gpmi.report import write  # only who writes one needs it
+
+        return write(self, path, title)
 
     def verify(self) -> Verification:
         """Check the numbers and checksums of the log, and compute each suggestion again: what does not agree is named.

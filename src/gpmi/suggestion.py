@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from gpmi.cube import far_apart
 from gpmi.elsewhere import nothing_learned
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
+from gpmi.known import SAME, is_known, is_near, is_noisy, is_repetition
 from gpmi.model import LATELY, TOO_MANY, Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
 from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, State, guard
@@ -28,7 +29,6 @@ from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin
 from gpmi.types import Array, Event, Point
 
-SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths of the box: that of the lock-in alarm
 GUARD, REGION = 1, 2  # tell the random numbers of the guard, and of the relevant region, from those of the search
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
@@ -204,7 +204,7 @@ def by_policy(
     def unknown(policy: Policy, region: Relevant | None = None) -> Choice:
         """The best point; without noise, the best of those without a trial as long as there are any."""
         try:
-            return best(policy, failed if repeats and _is_noisy(setting, log) else log.rows, region)
+            return best(policy, failed if repeats and is_noisy(setting.priors.noise_var, log) else log.rows, region)
         except SpaceExhausted:
             if not repeats:
                 raise
@@ -266,15 +266,15 @@ def _unknown_point(
 ) -> Choice:
     """The choice of `Find`."""
     choice = best(policy.first, allowed)
-    if not _is_known(choice.found.row, space, log):
+    if not is_known(choice.found.row, space, log):
         return choice
     pending = [log.rows[number] for number in log.pending]
-    if not _is_near(choice.found.row, space, pending):
+    if not is_near(choice.found.row, space, pending):
         choice = unknown(policy.then)
-    repeated = _is_known(choice.found.row, space, log) and _is_repetition(space, log)
-    if repeated or _is_near(choice.found.row, space, pending):
+    repeated = is_known(choice.found.row, space, log) and is_repetition(space, log)
+    if repeated or is_near(choice.found.row, space, pending):
         choice = unknown(policy.last)
-    return explored(BESIDE) if _is_near(choice.found.row, space, pending) else choice
+    return explored(BESIDE) if is_near(choice.found.row, space, pending) else choice
 
 
 def relevant(policy: GPUCBPE, model: Model, log: Log, place: Place) -> Relevant:
@@ -360,41 +360,3 @@ def _guarded(
     event = Event("guard", "Reinvest had used up what its bound allows; the guard chose a query")
     found = replace(choice.found, events=(*choice.found.events, event))
     return choice._replace(found=found), {"charge": found.score - found.mu, "zeta": zeta}
-
-
-def _is_known(row: Array, space: Space, log: Log, count: int | None = None) -> bool:
-    """Whether one of the first `count` trials is at these coordinates (d,), or on a box within SAME of them. O(n d)."""
-    return _is_near(row, space, list(log.rows.values())[:count])
-
-
-def _is_near(row: Array, space: Space, rows: Sequence[Array]) -> bool:
-    """Whether one of the rows is at these coordinates (d,), or on a box within SAME of them."""
-    if not rows:
-        return False
-    near = 0.0 if space.rows is not None else SAME * space.span
-    return bool(np.any(np.all(np.abs(np.array(rows) - row) <= near, axis=1)))
-
-
-def _is_repetition(space: Space, log: Log) -> bool:
-    """Whether the last trial is at a point that was known before."""
-    last = len(log) - 1
-    return last > 0 and _is_known(list(log.rows.values())[last], space, log, last)
-
-
-def _is_noisy(setting: Setting, log: Log) -> bool:
-    """Whether another value at the same point may differ: a noise_var says so, or two values told do. O(n).
-
-    A learned noise_var does not count: on rough tables the fit sometimes takes a part of f for noise.
-    """
-    given = setting.priors.noise_var
-    if not log.observed.plain and log.observed.noise_var.any():
-        return True
-    if given is not None:
-        return given > 0.0
-    if len(log.places) == len(log):
-        return False
-    first: dict[bytes, float] = {}
-    return any(
-        first.setdefault(row.tobytes(), value) != value
-        for row, value in zip(log.told_rows, log.told_values.tolist(), strict=True)
-    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -40,6 +41,27 @@ def shortened(text: str, width: int = WIDTH) -> str:
     words = " ".join(text[: 4 * width].split())  # what lies behind is cut off in any case
     line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)
     return line if len(line) <= width and len(text) <= 4 * width else line[: width - 3] + "..."
+
+
+def clock(seconds: float) -> str:
+    """A duration in hours, minutes and seconds, 0:01:05."""
+    minutes, left = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{left:02d}"
+
+
+def install(extra: str) -> str:
+    """The command that adds an extra, wherever gpmi comes from.
+
+    pip takes the extras of what is installed from its metadata, so its name is enough, from an index and from a clone
+    alike; a source tree that is on the path without being installed is named by its folder.
+    """
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        where = distribution("gpmi").metadata["Name"]
+    except PackageNotFoundError:
+        where = str(Path(__file__).parents[2])
+    return f'pip install "{where}[{extra}]"'
 
 
 def address(text: str) -> str:

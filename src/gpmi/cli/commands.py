@@ -1,12 +1,15 @@
 """The commands: those about studies, `gpmi demo` and `gpmi paper`."""
 
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from gpmi import __version__
 from gpmi.cli.messages import INTERRUPTED, one_line
+from gpmi.cli.serving import add_serve
 from gpmi.cli.studies import add_init, add_run, add_work
+from gpmi.text import install
 
 if TYPE_CHECKING:
     import typer
@@ -17,7 +20,7 @@ def main() -> None:
     try:
         command = app()
     except ImportError as error:
-        sys.exit(f'gpmi: the command line needs {error.name or "typer"}: pip install "gpmi[cli,plots]"')
+        sys.exit(f"gpmi: the command line needs {error.name or 'typer'}: {install('cli,plots')}")
     command()
 
 
@@ -46,6 +49,7 @@ def app() -> "typer.Typer":
     add_run(commands)
     add_work(commands)
     add_trials(commands)
+    add_serve(commands)
     _add_demo(commands)
     _add_paper(commands)
     return commands
@@ -71,7 +75,7 @@ def _add_demo(commands: "typer.Typer") -> None:
         with one_line(ValueError, ImportError):
             check(budget=evaluations, seed=seed, out=out, tsunami=tsunami)
         with one_line(OSError):
-            demo(budget=evaluations, seed=seed, out=out, console=lasting_console(), tsunami=tsunami)
+            demo(budget=evaluations, seed=seed, out=out, console=lasting_console(), tsunami=tsunami, program=program())
 
 
 def _add_paper(commands: "typer.Typer") -> None:
@@ -106,3 +110,10 @@ def _add_paper(commands: "typer.Typer") -> None:
                 typer.echo("gpmi: stopped; the same command goes on where it was", err=True)
                 raise typer.Exit(INTERRUPTED) from None
         console.print(f"page: {written}", soft_wrap=True, highlight=False, markup=False)
+
+
+def program() -> str:
+    """How the user calls this program: its name, or its path where the shell would not find it by its name."""
+    called = sys.argv[0]
+    found = shutil.which("gpmi")
+    return called if Path(called).name == "gpmi" and (found is None or not Path(found).samefile(called)) else "gpmi"

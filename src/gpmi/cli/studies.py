@@ -1,7 +1,6 @@
 """`gpmi init`, `gpmi run` and `gpmi work`: a study file is written, and run."""
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,8 +49,9 @@ def add_run(commands: "typer.Typer") -> None:
         Everything is kept in the database that the file names, study.db beside it by default. The same command goes on
         where it was, after a crash or Ctrl-C; several at the same time share the work.
 
-        The exit code is 0 if there is a value, 1 if the file is wrong, 3 if every evaluation failed, 130 after Ctrl-C.
-        While it runs, a terminal shows how far it is; nothing is shown elsewhere.
+        The exit code is 0 if there is a value, 1 if the file is wrong, 3 if every evaluation failed, 130 after Ctrl-C
+        and 143 after SIGTERM, which both end the programs that run.
+        While it runs, a terminal shows how far it is; elsewhere stderr gets a line now and then, and one at the end.
         """
         from gpmi.cli.opened import mistakes
         from gpmi.studyfile import read_study
@@ -97,7 +97,7 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
         before = sum(trial.status != "pending" for trial in study.trials)
         if before:
             remark(f"the study {file.name!r} in {address(file.database)} has {before} outcomes already and goes on")
-        result = run_study(file, study, progress=sys.stderr.isatty())
+        result = run_study(file, study, progress=True)
     typer.echo(json.dumps({**summary(result), "before": before}) if as_json else words(result))
     if out is not None:
         exchange.write_trials(result, out)
@@ -112,7 +112,7 @@ def summary(result: "Result") -> dict[str, Any]:
         "y": result.y,
         "x": _plain(result.x),
         "recommended": _plain(result.recommended),
-        "evaluations": len(result.trials) - count["rejected"],
+        "evaluations": count["told"] + count["failed"],
         "failed": count["failed"],
         "stopped": result.reason,
         "seed": result.seed,

@@ -1,8 +1,9 @@
-"""The commands about the trials of a study: ask, tell, fail, best, trials, verify, export, import."""
+"""The commands about the trials of a study: ask, tell, fail, best, trials, verify, report, export, import."""
 
 import json
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -67,10 +68,33 @@ def tell(
     constraint: Annotated[
         list[float] | None, typer.Option(help="A measured constraint, <= 0 if it is kept; give it again for more.")
     ] = None,
+    correct: Annotated[bool, typer.Option("--correct", help="Replace the value that the trial has.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="One more measurement of its point, which also counts.")
+    ] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Tell the value of a trial. It is on the disk when the command ends. The same value twice counts once."""
+    """Tell the value of a trial. It is on the disk when the command ends.
+
+    The same value twice counts once. Another value for the same trial is refused, unless you say what it is: --correct
+    or --again.
+    """
     with opened(address, name) as study:
-        remark(repr(study.tell(number, value, noise_var=noise_var, constraints=constraint)))
+        more: dict[str, Any] = {"noise_var": noise_var, "constraints": constraint}
+        before = _known(study, number)
+        if correct and again:
+            raise ValueError("--correct and --again were given; give one of them")
+        if correct:
+            trial = study.correct(number, value, noise_var=noise_var or None, constraints=constraint)
+        elif again and before is not None:
+            trial = study.tell(before.x, value, **more)
+        else:
+            if before is not None and (before.status, before.y) not in (("pending", None), ("told", value)):
+                raise ValueError(
+                    f"trial {number} {_has(before)} already; --correct replaces it, --again counts as well"
+                )
+            trial = study.tell(number, value, **more)
+        _said(trial, as_json)
 
 
 def fail(
@@ -78,10 +102,14 @@ def fail(
     number: Number,
     name: Name = None,
     why: Annotated[str | None, typer.Option(help="The reason, in words.")] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Tell that the evaluation of a trial failed. The region is avoided from then on."""
     with opened(address, name) as study:
-        remark(repr(study.fail(number, why)))
+        before = _known(study, number)
+        if before is not None and before.status not in ("pending", "failed"):
+            raise ValueError(f"trial {number} {_has(before)} already; a failure that comes later changes nothing")
+        _said(study.fail(number, why), as_json)
 
 
 # All of them
@@ -130,6 +158,21 @@ def verify(address: Address, name: Name = None, as_json: AsJson = False) -> None
         raise typer.Exit(0 if found.agrees else NOTHING)
 
 
+def report(
+    address: Address,
+    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("report.html"),
+    name: Name = None,
+) -> None:
+    """Write a report: one HTML file with all that is known of a study, to look at, to print, to send.
+
+    It may take some seconds for a study of a thousand trials.
+    """
+    from gpmi.show.progress import lasting_console
+
+    with opened(address, name) as study, lasting_console(stderr=True).status("making the report"):
+        typer.echo(study.report(out))
+
+
 # In and out
 
 
@@ -138,6 +181,7 @@ def export(
     target: Annotated[str, typer.Argument(help="A file .csv, .jsonl or .parquet, or a storage of Optuna.")],
     name: Name = None,
     optuna_name: OptunaName = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write all trials to a file, or as a new study to a storage of Optuna, such as sqlite:///optuna.db."""
     from gpmi import exchange
@@ -150,7 +194,8 @@ def export(
         else:
             exchange.check_target(target)
             exchange.write_trials(study, target)
-        remark(f"{len(study.trials)} trials written to {text.address(target)}")
+        count, where = len(study.trials), text.address(target)
+        _count({"trials": count, "target": where}, f"{count} trials written to {where}", as_json)
 
 
 def import_(
@@ -158,6 +203,7 @@ def import_(
     source: Annotated[str, typer.Argument(help="A file .csv, .jsonl or .parquet, or a storage of Optuna.")],
     name: Name = None,
     optuna_name: OptunaName = None,
+    as_json: AsJson = False,
 ) -> None:
     """Tell a study the values of a file, or of a study of Optuna: all of them or, if one is wrong, none.
 
@@ -182,10 +228,39 @@ def import_(
             typer.echo(f"gpmi: left out {len(found) - len(told)} trials without a value", err=True)
         before = len(study.trials)
         study.optimizer.tell_all(told)
-        remark(f"{len(study.trials) - before} new values of {len(told)} in {text.address(source)}")
+        new, where = len(study.trials) - before, text.address(source)
+        _count(
+            {"new": new, "values": len(told), "left_out": len(left_out) + len(found) - len(told), "source": where},
+            f"{new} new values of {len(told)} in {where}",
+            as_json,
+        )
 
 
 # Words
+
+
+def _known(study: "Study", number: int) -> "Trial | None":
+    """The trial with this number; None if there is none now."""
+    return next((trial for trial in study.trials if trial.number == number), None)
+
+
+def _said(trial: "Trial", as_json: bool) -> None:
+    """What became of a trial: for a script if it wants to know, and for a person."""
+    if as_json:
+        typer.echo(json.dumps({"number": trial.number, "status": trial.status, "y": trial.y, "why": trial.why}))
+    else:
+        remark(repr(trial))
+
+
+def _count(said: dict[str, Any], words: str, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(said))
+    else:
+        remark(words)
+
+
+def _has(trial: "Trial") -> str:
+    return f"was told the value {trial.y!r}" if trial.status == "told" else f"is {trial.status}"
 
 
 def _x(study: "Study", x: Any) -> Any:
@@ -212,6 +287,7 @@ _EXAMPLES: dict[Callable[..., None], str] = {
     best: "study.db --json",
     trials: "study.db --csv > trials.csv",
     verify: "study.db",
+    report: "study.db --out report.html",
     export: "study.db trials.parquet",
     import_: "study.toml earlier.csv",
 }

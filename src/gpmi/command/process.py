@@ -18,6 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 
+from gpmi.processes import numbers
+
 # Our choices, not tuned.
 TAIL = 64 * 1024  # bytes of each output that are kept: some hundred lines
 CHUNK = 64 * 1024  # bytes read at a time: what a pipe of Linux holds
@@ -166,18 +168,12 @@ def _end_marked(mark: str) -> None:
     """Kill the processes with this mark in their environment."""
     wanted = f"{MARK}={mark}".encode()
     for _ in range(ROUNDS):
-        found = [number for number in _processes() if wanted in _environment(number)]
+        found = [number for number in numbers() if wanted in _environment(number)]
         for number in found:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(number, signal.SIGKILL)
         if not found:
             return
-
-
-def _processes() -> list[int]:
-    with suppress(OSError):
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return []
 
 
 def _environment(number: int) -> list[bytes]:

@@ -7,6 +7,7 @@ lock of the file, or of the study's row, from the beginning of the transaction, 
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import time
@@ -16,35 +17,54 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gpmi.checks import shown
-from gpmi.durable.errors import StudyError, Unavailable
+from gpmi.durable.errors import Busy, StudyError, Unavailable
 from gpmi.durable.gate import queued
 from gpmi.durable.transaction import Transaction, prepared
 from gpmi.text import address as without_password
+from gpmi.text import install
 
 try:
     import sqlalchemy as sa
 except ImportError as error:  # pragma: no cover
-    raise ImportError("a study needs SQLAlchemy; install it with: pip install 'gpmi[study]'") from error
+    raise ImportError(f"a study needs SQLAlchemy: {install('study')}") from error
 
 Value = TypeVar("Value")
+logger = logging.getLogger("gpmi")
 
+SILENT = 2.0  # seconds after which somebody who waits is told why; our choice
 BUSY = 10.0  # seconds for which one attempt waits for the lock; there are more attempts, so the value matters little
-WAIT = 30.0  # seconds in the queue before the lock of a file, at most: 16 processes that take a second each. Not tuned
+WAIT = 30.0  # seconds in a queue for the lock, at most: 16 processes that take a second each. Not tuned
 # The states of PostgreSQL that pass: connections lost or refused, restarts, deadlocks, locks that are held. By their
 # first two characters, except disk full.
 PASSING = ("08", "40", "53", "55", "57")
 
 
-def patiently(act: Callable[[], Value], patience: float, tidy: Callable[[], None] = lambda: None) -> Value:
-    """act(), tried again for `patience` seconds while the database does not answer; `tidy()` after each failure."""
-    end, pause = time.monotonic() + patience, 0.01
+def patiently(
+    act: Callable[[], Value],
+    patience: float,
+    tidy: Callable[[], None] = lambda: None,
+    progress: Callable[[], int | None] = lambda: None,
+) -> Value:
+    """act(), tried again for `patience` seconds while the database does not answer; `tidy()` after each failure.
+
+    While others hold the lock the seconds count from the last `progress()` that they made: on a crowded machine many
+    may be served before us, and none of that is an error.
+    """
+    begin, pause, said, seen = time.monotonic(), 0.01, False, None
     while True:
         try:
             return act()
-        except Unavailable:
+        except Unavailable as error:
             tidy()
-            if time.monotonic() >= end:
+            if isinstance(error, Busy) and patience > 0.0:
+                before, seen = seen, progress()
+                begin = begin if before in (None, seen) else time.monotonic()
+            waited = time.monotonic() - begin
+            if waited >= patience:
                 raise
+            if waited > SILENT and not said:
+                logger.warning("%s; it is asked again for %.0f s", error, patience - waited)
+                said = True
             time.sleep(pause * random.uniform(0.5, 1.0))  # so that many that wait do not come back together
             pause = min(2.0 * pause, 1.0)
         except BaseException:
@@ -114,9 +134,11 @@ class Database:
 
     @contextmanager
     def _connected(self, *, write: bool) -> Iterator[sa.Connection]:
-        """The connection of this process; what a parent process has opened is left to it."""
+        """The connection of this process; what a parent process has opened, or a file that was replaced, is left."""
         if self._process != os.getpid():
             self._connection, self._process = None, os.getpid()
+        if self._connection is not None and not self._is_there():
+            self.close()
         if self._connection is None:
             self._connection = self._connect()
         self._connection.info["write"] = write
@@ -133,13 +155,15 @@ class Database:
 
     def _still_there(self) -> None:
         """Refuse to commit to a file that was removed or replaced: nobody would find it again."""
-        if self.path is not None:
-            try:
-                here = _inode(self.path)
-            except OSError:
-                here = None
-            if here != self._inode:
-                raise Unavailable(f"the file {self.path} was removed or replaced; put it back, or open another study")
+        if not self._is_there():
+            raise Unavailable(f"the file {self.path} was removed or replaced; put it back, or open another study")
+
+    def _is_there(self) -> bool:
+        """Whether the file is the one that is open."""
+        try:
+            return self.path is None or _inode(self.path) == self._inode
+        except OSError:
+            return False
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -191,7 +215,7 @@ def _engine(url: sa.URL) -> sa.Engine:
     try:
         engine = sa.create_engine(url, connect_args=options, poolclass=sa.pool.NullPool)
     except ImportError as error:
-        raise ImportError(f"{error}; install the driver with: pip install 'gpmi[postgres]'") from error
+        raise ImportError(f"{error}; install the driver: {install('postgres')}") from error
     if url.get_backend_name() == "sqlite":
         sa.event.listen(engine, "connect", _set_up_file)
         sa.event.listen(engine, "begin", _begin_file)
@@ -215,7 +239,7 @@ def _begin_file(connection: sa.Connection) -> None:
 
 def _set_up_server(connection: Any, record: Any) -> None:
     connection.execute("SET synchronous_commit TO on")
-    connection.execute(f"SET lock_timeout TO {int(1000 * BUSY)}")
+    connection.execute(f"SET lock_timeout TO {int(1000 * WAIT)}")  # who tries again is the last in the queue
     connection.commit()
 
 
@@ -236,7 +260,7 @@ def _in_words(error: sa.exc.DBAPIError, where: str, is_file: bool) -> StudyError
         return _server_in_words(error, where, said)
     low = said.lower()
     if "locked" in low or "busy" in low:
-        return Unavailable(f"another process holds the lock of {where}; wait until it has finished")
+        return Busy(f"another process holds the lock of {where}; wait until it has finished")
     if "readonly" in low or "read-only" in low:
         return StudyError(f"{where} cannot be written to; allow writing to the file and its folder, or use a copy")
     if "disk is full" in low:
@@ -256,6 +280,8 @@ def _server_in_words(error: sa.exc.DBAPIError, where: str, said: str) -> StudyEr
         return StudyError(f"the server of {where} refuses: {said}")
     if state in ("25006", "42501"):
         return StudyError(f"{where} cannot be written to: {said}; ask for the right to write")
+    if state == "55P03":  # lock_timeout
+        return Busy(f"another process holds the lock of the study in {where}; wait until it has finished")
     gone = error.connection_invalidated or isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
     if state.startswith(PASSING) or (not state and gone):
         return Unavailable(f"the server of {where} does not answer: {said}")

@@ -87,7 +87,7 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
 
 def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[str, Any]) -> str | None:
     """What was given and is not what the study has, in words; None if all agrees. What is None was not given."""
-    if space is not None and text_of(space_to_json(space)) != text_of(description["space"]):
+    if space is not None and text_of(_unitless(space_to_json(space))) != text_of(_unitless(description["space"])):
         return f"space is {shown(space)}, but that of the study is {Space.of(space_from_json(description['space']))!r}"
     about = space_from_json(description["space"])
     for name, value in checked_names(options).items():
@@ -172,9 +172,7 @@ def space_from_json(written: Mapping[str, Any]) -> Any:
         return Parameters(tuple(made), None if written["names"] is None else tuple(written["names"]))
     if "rows" in written:
         return np.array(written["rows"], dtype=float)
-    import pandas as pd
-
-    return pd.DataFrame(written["columns"], index=written["labels"])
+    return Candidates.from_columns(written["columns"], written["labels"])
 
 
 def _names(space: Parameters) -> tuple[str, ...]:
@@ -182,7 +180,7 @@ def _names(space: Parameters) -> tuple[str, ...]:
 
 
 def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
-    values = {field.name: getattr(one, field.name) for field in fields(one)}
+    values = {field.name: getattr(one, field.name) for field in fields(one) if field.name != "unit" or one.unit}
     if isinstance(one, Choice):
         for option in one.options:
             if isinstance(plain(name, option), list | dict):
@@ -191,6 +189,14 @@ def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
                     "and look up what they stand for in f"
                 )
     return {"kind": type(one).__name__, **{key: plain(name, value) for key, value in values.items()}}
+
+
+def _unitless(written: Mapping[str, Any]) -> dict[str, Any]:
+    """A space without the units of its parameters, which nothing depends on."""
+    if "parameters" not in written:
+        return dict(written)
+    plain_ones = [{key: value for key, value in one.items() if key != "unit"} for one in written["parameters"]]
+    return {**written, "parameters": plain_ones}
 
 
 def _label(label: Any) -> Any:

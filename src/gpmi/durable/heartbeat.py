@@ -6,7 +6,8 @@ import logging
 import math
 import os
 import threading
-from typing import Any
+import time
+from typing import Any, NamedTuple
 
 from gpmi.durable.database import Database
 from gpmi.durable.errors import StudyError
@@ -14,24 +15,33 @@ from gpmi.durable.errors import StudyError
 logger = logging.getLogger("gpmi")
 
 
-class Heartbeat:
-    """The trials that this worker works on. They are renewed three times in the time of a lease."""
+class Held(NamedTuple):
+    """A trial that this worker works on."""
 
-    def __init__(self, url: Any, study: int, lease: float) -> None:
-        self._url, self._study, self._lease = url, study, lease
-        self._held: dict[int, int] = {}  # trial -> the entry with which it was handed out
+    granted: int  # the entry with which it was handed out
+    lease: float  # seconds
+
+
+class Heartbeat:
+    """The trials that this worker works on. They are renewed three times in the time of the shortest lease."""
+
+    def __init__(self, url: Any, study: int) -> None:
+        self._url, self._study = url, study
+        self._held: dict[int, Held] = {}
         self._lock = threading.Lock()
         self._process = 0
-        self._end = threading.Event()
+        self._news = threading.Event()  # for the thread: a shorter lease, or the end
 
-    def add(self, number: int, granted: int) -> None:
-        """Renew this one from now on."""
+    def add(self, number: int, granted: int, lease: float) -> None:
+        """Renew this one from now on, each time for `lease` seconds; one without end need not be."""
+        if math.isinf(lease):
+            return
         with self._lock:
             if self._process != os.getpid():  # a child of fork has none of the threads of its parent, nor its trials
-                self._held, self._process, self._end = {}, os.getpid(), threading.Event()
-                if not math.isinf(self._lease):
-                    threading.Thread(target=self._beat, args=(self._end,), name="gpmi heartbeat", daemon=True).start()
-            self._held[number] = granted
+                self._held, self._process, self._news = {}, os.getpid(), threading.Event()
+                threading.Thread(target=self._beat, args=(self._news,), name="gpmi heartbeat", daemon=True).start()
+            self._held[number] = Held(granted, lease)
+            self._news.set()
 
     def remove(self, number: int) -> None:
         with self._lock:
@@ -42,20 +52,33 @@ class Heartbeat:
         with self._lock:
             held = self._held if self._process == os.getpid() else {}
             self._held, self._process = {}, 0
-            self._end.set()
-            return held
+            self._news.set()
+            return {number: one.granted for number, one in held.items()}
 
-    def _beat(self, end: threading.Event) -> None:
-        database = Database(self._url)
-        while not end.wait(self._lease / 3.0):
+    def _beat(self, news: threading.Event) -> None:
+        """Renew all that is held, again and again, until `stop`."""
+        database, last = Database(self._url), time.monotonic()
+        while True:
+            with self._lock:
+                if self._news is not news or not self._process:
+                    break
+                news.clear()
+                shortest = min((one.lease for one in self._held.values()), default=math.inf)
+            left = last + shortest / 3.0 - time.monotonic()
+            if left > 0.0 and news.wait(None if math.isinf(left) else left):
+                continue  # there may be a shorter one now
             with self._lock:
                 held = dict(self._held)
+            last = time.monotonic()
             if held:
-                try:
-                    with database.writing() as transaction:
-                        until = transaction.now() + self._lease
-                        for number, granted in held.items():
-                            transaction.renew(self._study, number, granted, until)
-                except StudyError as error:  # the next beat may succeed; if none does, the trials are offered to others
-                    logger.warning("the leases of this worker could not be renewed: %s", error)
+                self._renew(database, held)
         database.close()
+
+    def _renew(self, database: Database, held: dict[int, Held]) -> None:
+        try:
+            with database.writing() as transaction:
+                now = transaction.now()
+                for number, one in held.items():
+                    transaction.renew(self._study, number, one.granted, now + one.lease)
+        except StudyError as error:  # the next beat may succeed; if none does, the trials are offered to others
+            logger.warning("the leases of this worker could not be renewed: %s", error)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any, overload
 
 from gpmi.durable.mirror import Mirror
 from gpmi.durable.record import Fixed, Record
 from gpmi.frame import Shown
+from gpmi.interrupts import uninterrupted
 from gpmi.trials import Trial, names_a_trial
 from gpmi.types import Point
-
-WAITED = 1.0  # seconds, at most, between two looks at whether others have finished what is left of the budget
 
 
 class Kept(Mirror):
@@ -67,23 +65,21 @@ class Kept(Mirror):
         """A study has its own trials."""
         raise ValueError("trials cannot be replayed into a study; tell their values with tell_all")
 
-    def turns(self, budget: int | None) -> Iterator[Trial]:
+    def turns(self, budget: int | None) -> Generator[Trial | None, None, None]:
         """The trials that this worker is to evaluate, one after the other, until the study has `budget` outcomes.
 
-        Where all that is left is with other workers it waits: one of them may die. It does not wait for trials that it
-        has handed out itself and whose outcomes are to come: then it ends.
+        None where all that is left is being evaluated, by others or for this loop: a worker may die. What has no
+        outcome when the loop ends is given back.
         """
-        pause = 0.02
-        while True:
-            turn = self.record.turn(budget)
-            if isinstance(turn, Trial):
-                pause = 0.02
-                yield turn
-            elif turn and not self.record.works:
-                time.sleep(pause)
-                pause = min(2.0 * pause, WAITED)
-            else:
-                return
+        handed: list[int] = []
+        try:
+            while (turn := self.record.turn(budget)) is not False:
+                if isinstance(turn, Trial):
+                    handed.append(turn.number)
+                    self.record.in_loops.add(turn.number)
+                yield turn if isinstance(turn, Trial) else None
+        finally:
+            uninterrupted(lambda: self.record.give_back(handed))
 
     def _named(self, x: Point | Trial | int) -> Point | Trial | int:
         """A pending trial by its number, if a point means one."""

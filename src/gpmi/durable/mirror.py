@@ -38,7 +38,7 @@ class Mirror(Optimizer):
         self._description = description
         super().__init__(**arguments(description))
         self.next_number = 0
-        self.granted: dict[int, int] = {}  # the entry with which each trial was last handed out
+        self.granted: dict[int, Entry] = {}  # the entry with which each trial was last handed out
         self.forgotten: dict[int, Point] = {}
 
     def reset(self) -> None:
@@ -63,8 +63,15 @@ class Mirror(Optimizer):
 
     @property
     def evaluated(self) -> int:
-        """How many of the points that were asked have an outcome. O(n)."""
-        return sum(trial.origin != "user" and trial.status != "pending" for trial in self._log.trials)
+        """How many of the points that were asked have an outcome; what was retracted or rejected has none. O(n).
+
+        The budget of a study counts these alone, so that values which are imported on the way leave it as it is.
+        """
+        return sum(trial.origin != "user" and trial.status in ("told", "failed") for trial in self._log.trials)
+
+    def _budget_of_all(self) -> int | None:
+        given = sum(trial.origin == "user" for trial in self._log.trials)
+        return None if self.budget is None else self.budget + given
 
     # What is new
 
@@ -127,10 +134,10 @@ class Mirror(Optimizer):
     def play_asked(self, said: dict[str, Any], entry: Entry) -> None:
         given = {"fixed": self.context(given_in(said)), "asked": entry.time}
         number = self._added(said["number"], said["x"], said["origin"], **given, **_known(said["said"]))
-        self.granted[number] = entry.seq
+        self.granted[number] = entry
 
     def play_leased(self, said: dict[str, Any], entry: Entry) -> None:
-        self.granted[said["number"]] = entry.seq
+        self.granted[said["number"]] = entry
 
     def play_told(self, said: dict[str, Any], entry: Entry) -> None:
         number = self._placed(said)
@@ -142,8 +149,9 @@ class Mirror(Optimizer):
 
     def play_failed(self, said: dict[str, Any], entry: Entry) -> None:
         if not said.get("late"):
-            super().fail(said["number"], **({"why": said["why"]} if said.get("why") else {}))
-            self._log.note(said["number"], ended=entry.time)
+            number = self._placed(said)
+            super().fail(number, **({"why": said["why"]} if said.get("why") else {}))
+            self._log.note(number, ended=entry.time)
 
     def play_rejected(self, said: dict[str, Any], entry: Entry) -> None:
         super().reject(self._placed(said))

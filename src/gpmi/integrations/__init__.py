@@ -1,1 +1,1 @@
-"""One module for each neighbour. Import the one that is needed: `gpmi.integrations.optuna`."""
+"""One module or folder for each neighbour. Import the one that is needed: `gpmi.integrations.optuna`."""

@@ -15,6 +15,7 @@ from gpmi.paper.bounds import Bounds, bounds_of
 from gpmi.paper.experiment import ERRATUM, SOURCES, Cell, available_cores, cells, run_all
 from gpmi.paper.table import Row, append, open_table, pack
 from gpmi.show.progress import progress_bar
+from gpmi.text import install
 
 __all__ = ["Bounds", "Plan", "bounds_of", "reproduce"]
 
@@ -46,7 +47,7 @@ class Plan:
         try:
             import matplotlib  # noqa: F401
         except ImportError as error:
-            raise ImportError('the figures need matplotlib: pip install "gpmi[cli,plots]"') from error
+            raise ImportError(f"the figures need matplotlib: {install('cli,plots')}") from error
         checks.writable_folder("out", self.out, self.folder)
 
     @property

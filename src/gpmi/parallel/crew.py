@@ -6,6 +6,8 @@ them in the order in which they finished. `wait` may be interrupted anywhere: no
 
 from __future__ import annotations
 
+import math
+import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
@@ -41,8 +43,8 @@ class Crew(ABC):
         """Begin to evaluate a point."""
 
     @abstractmethod
-    def wait(self) -> None:
-        """Until there is something to take."""
+    def wait(self, seconds: float | None = None) -> None:
+        """Until there is something to take, or for so many seconds."""
 
     @abstractmethod
     def take(self) -> Done | None:
@@ -67,12 +69,13 @@ class Processes(Crew):
         evaluation.begin()
         self._running[number] = evaluation
 
-    def wait(self) -> None:
+    def wait(self, seconds: float | None = None) -> None:
         from multiprocessing.connection import wait
 
-        while not self._look():
-            left = [one.seconds_left for one in self._running.values()]
-            wait([one.receiver for one in self._running.values()], min(s for s in [TICK, *left] if s is not None))
+        end = math.inf if seconds is None else time.monotonic() + seconds
+        while not self._look() and (now := time.monotonic()) < end:
+            left = [s for one in self._running.values() if (s := one.seconds_left) is not None]
+            wait([one.receiver for one in self._running.values()], min(TICK, end - now, *left))
 
     def _look(self) -> bool:
         """Whether some are over. Those that finished between two looks are taken in the order of their numbers."""
@@ -127,9 +130,13 @@ class Pool(Crew):
         self._finished.append(number)
         self._news.set()
 
-    def wait(self) -> None:
+    def wait(self, seconds: float | None = None) -> None:
+        end = None if seconds is None else time.monotonic() + seconds
         while not self._finished:
-            self._news.wait()
+            left = None if end is None else end - time.monotonic()
+            if left is not None and left <= 0.0:
+                return
+            self._news.wait(left)
             self._news.clear()
 
     def take(self) -> Done | None:

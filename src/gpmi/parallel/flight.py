@@ -6,9 +6,11 @@ suggestion follow from the order of the outcomes, which the log holds: the run i
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from gpmi.belief import logger
@@ -19,6 +21,8 @@ from gpmi.parallel.crew import Crew, Done
 from gpmi.space import SpaceExhausted
 from gpmi.stopping import Stop
 from gpmi.trials import Trial
+
+LATER = Stop("others are at work")  # no reason to stop: what is left is with others, one of whom may die
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,21 +40,32 @@ class Flight:
     back: deque[Trial] = field(default_factory=deque)  # given back by a worker that died
     alone: deque[Trial] = field(default_factory=deque)  # the same, but it may have been another point's fault
     deaths: Counter[int] = field(default_factory=Counter)  # of each trial
+    errors: list[Exception] = field(default_factory=list)  # of asking
 
 
-def fly(flight: Flight, asked: Iterator[Trial]) -> Stop:
+def fly(flight: Flight, asked: Iterator[Trial | None]) -> Stop:
     """Evaluate what is asked until there is a reason to stop, and all that is in the air has come down.
 
-    Whatever ends the run, Ctrl-C and exceptions included, outcomes that have arrived are told first.
+    Where there is nothing to ask for now (None), because others evaluate what is left, it looks again later.
+
+    Whatever ends the run, Ctrl-C and exceptions included, outcomes that have arrived are told first. If it is asking
+    that fails, as where a database is gone, what is in the air is waited for before the exception is raised.
     """
     end: Stop | None = None  # no more is asked
     stopped = False  # by a rule
+    waits = pauses()
     try:
         while True:
             end = _fill(flight, asked, end, stopped)
-            if not flight.trials:
+            if end is LATER:
+                end, seconds = None, next(waits)
+            elif flight.trials:
+                waits, seconds = pauses(), None
+            elif flight.errors:
+                raise flight.errors[0]
+            else:
                 return end or Stop("budget")
-            trial = _land(flight)
+            trial = _land(flight, seconds)
             said = None if trial is None else flight.after(trial)
             flight.interrupts.act()
             if said is not None and not stopped:
@@ -64,7 +79,7 @@ def fly(flight: Flight, asked: Iterator[Trial]) -> Stop:
         flight.crew.close()
 
 
-def _fill(flight: Flight, asked: Iterator[Trial], end: Stop | None, stopped: bool) -> Stop | None:
+def _fill(flight: Flight, asked: Iterator[Trial | None], end: Stop | None, stopped: bool) -> Stop | None:
     """Start evaluations while there is room. The reason why nothing more is asked, if there is one."""
     if stopped:  # points that were given back are not evaluated again
         return end
@@ -79,21 +94,32 @@ def _fill(flight: Flight, asked: Iterator[Trial], end: Stop | None, stopped: boo
         if end is not None:
             return end
         flight.interrupts.act()
-        following = next_of(asked)
+        try:
+            following = next_of(asked)
+        except Exception as error:
+            logger.warning("no more points can be asked, and %d are waited for: %s", len(flight.trials), error)
+            flight.errors.append(error)
+            return Stop("error")
         if isinstance(following, Stop):
             return following
         _start(flight, following)
     return end
 
 
-def next_of(asked: Iterator[Trial]) -> Trial | Stop:
-    """The next trial, or why there is none."""
+def next_of(asked: Iterator[Trial | None]) -> Trial | Stop:
+    """The next trial, or why there is none; LATER if there is none now."""
     try:
-        return next(asked)
+        return next(asked) or LATER
     except SpaceExhausted:
         return Stop("space exhausted")
     except StopIteration:
         return Stop("budget")
+
+
+def pauses() -> Iterator[float]:
+    """Seconds between looks at whether others have finished what is left: twice as many each time, up to one."""
+    for k in count():
+        yield min(0.02 * 2.0**k, 1.0)
 
 
 def _start(flight: Flight, trial: Trial) -> None:
@@ -104,16 +130,20 @@ def _start(flight: Flight, trial: Trial) -> None:
     flight.begun(trial)
 
 
-def _land(flight: Flight) -> Trial | None:
-    """Wait for an evaluation, tell its outcome. None if there is none, because its worker died."""
+def _land(flight: Flight, seconds: float | None) -> Trial | None:
+    """Wait for an evaluation, for so many seconds, tell its outcome. None if there is none, or its worker died."""
     try:
         flight.interrupts.patience = 1
         flight.interrupts.act()
-        flight.crew.wait()
+        if flight.trials:
+            flight.crew.wait(seconds)
+        else:
+            time.sleep(seconds or 0.0)
     finally:
         flight.interrupts.patience = None
-    done = flight.crew.take()
-    assert done is not None, "there was something to take"
+    done = flight.crew.take() if flight.trials else None
+    if done is None:
+        return None
     trial = flight.trials.pop(done.number)
     told = _settle(flight, trial, done)
     flight.interrupts.patience = 2

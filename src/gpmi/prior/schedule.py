@@ -94,7 +94,7 @@ class Priors:
         y is not transformed if a part of its mean is known and was subtracted, nor if some values have error bars:
         these are in units of y. Nor is it if the noise has heavy tails: a transformation would explain these away.
         `given` observations were there before anything was asked. If they are many, BULK or more, no fit on fewer is
-        needed: the first fit has no warm start, and a bulk load costs one fit.
+        needed: the first fit has no warm start, a bulk load costs one fit, and later ones start from it.
         """
         kernel, noise_var = self._setting.template, self._setting.noise_var
         if not kernel.unknown and noise_var is not None:
@@ -108,8 +108,10 @@ class Priors:
             if not kernel.unknown:
                 self._learned[p] = fit_noise(data.x, data.y, kernel, data.noises)
             else:
-                begin = warm_point(p)
-                cold = p >= BULK <= given and (begin is None or begin < fit_point(given))
+                begin, first_fit = warm_point(p), fit_point(given)
+                if p >= BULK <= given and (begin is None or begin < first_fit):
+                    begin = first_fit if first_fit < p else None  # no fit on fewer values is there, or needed
+                cold = p >= BULK <= given and begin is None
                 warm = None if begin is None or cold else self(begin, observed, known_mean=known_mean, given=given)
                 before = IDENTITY if warm is None else warm.warp
                 untransformed = known_mean or first.noise_var.any()
@@ -151,9 +153,12 @@ class Priors:
         return np.random.default_rng([self._seed, p, 0, use])
 
     def _warp(self, x: Array, y: Array, before: Warp, *, anew: bool) -> Warp:
-        """The transformation of y: chosen at 8, 16, 32, ... observations, or `anew`, if nothing is given."""
+        """The transformation of y: chosen at 8, 16, ..., 256 observations, or `anew`, if nothing is given.
+
+        Beyond FIT_POINTS it stays, because no more observations than that are looked at.
+        """
         n = len(y)
-        if self._setting.all_unknown and n >= WARP_FROM and (anew or n == _octave(n)):
+        if self._setting.all_unknown and n >= WARP_FROM and (anew or n == _octave(n) <= FIT_POINTS):
             return softened(y) if self._soften else choose_warp(self._setting, x, y)
         return before
 

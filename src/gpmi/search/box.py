@@ -26,6 +26,7 @@ APART = 0.05  # no two starts are closer than this, in diagonals of the box
 TOLERANCE = 1e-6  # a gain smaller than this, relative to the range of the screen's scores, counts as none
 RANGE = 100.0  # that range is taken for no more than this many times the range of the starts' scores
 MOST_LEVELS = 512  # a discrete parameter with more levels is not tried at all of them: as many as the screen has points
+MANY = 256  # with more observations than this gradients beside a point are made from its own: 0.6 of a climb's cost
 WIDTHS = (3e-2, 1e-2, 3e-3, 1e-3)  # widths of the neighbourhoods, in widths of the box, in which a draw is refined
 
 
@@ -180,11 +181,12 @@ def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: f
     free = slice(None) if is_free.all() else is_free  # a view is cheaper than a copy
     lo, width = space.lo[free], space.span[free]
     reach = objective.posterior.kernel.reach(space.dim)[free] / width
+    size = 1 + len(lo) if objective.posterior.n > MANY else 1  # a climb asks for points in groups of d + 1
 
     def unit_objective(u: Array, which: Numbers) -> tuple[Array, Array]:
         z = starts[which]
         z[:, free] = lo + u * width
-        value, gradient = objective.with_gradient(z)
+        value, gradient = objective.with_gradient(z, size)
         return value, gradient[:, free] * width
 
     u, value = climb(unit_objective, (starts[:, free] - lo) / width, np.minimum(reach, 1.0), tolerance)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpmi.gp.beside import with_pullback_beside
 from gpmi.gp.chance import Chance
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
@@ -67,12 +68,16 @@ class Objective:
         """The score at the points whose moments are kept up to date."""
         return self(tracked.z) if self.members else self.weighed(self.index(tracked.mu, tracked.var), tracked.z)
 
-    def with_gradient(self, z: Array) -> tuple[Array, Array]:
-        """The score at z (m, d) and its gradient by z, (m, d)."""
+    def with_gradient(self, z: Array, size: int = 1) -> tuple[Array, Array]:
+        """The score at z (m, d) and its gradient by z, (m, d).
+
+        With a `size` above 1 the points come in groups of a centre and points close beside it: `with_pullback_beside`.
+        """
         if self.members:
-            scores, gradients = zip(*(member.with_gradient(z) for member in self.members), strict=True)
+            scores, gradients = zip(*(member.with_gradient(z, size) for member in self.members), strict=True)
             return mean(scores), mean(gradients)
-        mu, var, pull = self.posterior.with_pullback(z)
+        posterior = self.posterior
+        mu, var, pull = posterior.with_pullback(z) if size == 1 else with_pullback_beside(posterior, z, size)
         score, by_mu, by_var = self.policy.with_derivatives(mu, var, self.state)
         with np.errstate(over="ignore", invalid="ignore"):  # log EI has derivatives of 1e299 at points that are known
             if self.chance is None:

@@ -44,8 +44,8 @@ class Confined(Objective):
     def at(self, tracked: Tracked) -> Array:
         return self._kept(tracked.z, super().at(tracked))
 
-    def with_gradient(self, z: Array) -> tuple[Array, Array]:
-        score, gradient = super().with_gradient(z)
+    def with_gradient(self, z: Array, size: int = 1) -> tuple[Array, Array]:
+        score, gradient = super().with_gradient(z, size)
         return self._kept(z, score), gradient
 
     def _kept(self, z: Array, score: Array) -> Array:

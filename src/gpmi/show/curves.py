@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpmi.axes import Axis
 from gpmi.gp.posterior import Posterior
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.result import Result
-from gpmi.show.axes import Axis, axes_of
+from gpmi.show.axes import axes_of, label
 from gpmi.show.source import Function, band, centre, model_of, told, values_of
 from gpmi.show.style import BLACK, BLUE, LIGHT, star
 from gpmi.space import Space
@@ -42,7 +43,7 @@ def draw_curve(
         form = {"linestyle": "none", "marker": "_"} if axis.discrete else {"linestyle": (0, (4, 2))}
         ax.plot(at, values_of(*true, rows), color=BLACK, linewidth=1.0, label="$f$", **form)
     ax.grid(True)
-    axis.label(ax)
+    label(ax, axis)
 
 
 def draw_observations(ax: Axes, at: Array, y: Array) -> None:

@@ -12,23 +12,30 @@ from typing import TYPE_CHECKING, Any
 from gpmi import checks
 from gpmi.result import Result
 from gpmi.run import maximize
-from gpmi.show import plots
-from gpmi.tasks import HIMMELBLAU
+from gpmi.show.story import NEAR, found_after, story
+from gpmi.tasks import HIMMELBLAU, Function
 from gpmi.tasks.shallow_water import require_anuga
 from gpmi.tasks.tsunami import SPACE, simulate
+from gpmi.text import install
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+HILLS = "A hilly function of two parameters: four peaks, one of them the highest."
+ISLAND = "A simulation: how an island changes what a tsunami does to the beach behind it."
 SUFFIXES = (".pdf", ".png", ".svg")
 
 
-def demo(*, budget: int, seed: int, out: Path, console: Console, tsunami: bool = False) -> Result:
+def demo(
+    *, budget: int, seed: int, out: Path, console: Console, tsunami: bool = False, program: str = "gpmi"
+) -> Result:
     """Run the demonstration, print what it found on `console` and write the picture to `out`.
 
-    Call `check` first: it refuses bad arguments before any time is spent.
+    Call `check` first: it refuses bad arguments before any time is spent. `program` is how the user calls gpmi.
     """
+    with suppress(OSError):  # a full disk must not keep the run from its picture; the report meets it again
+        _say(console, f"{ISLAND if tsunami else HILLS} gpmi may evaluate it at {budget} points.\n")
     started, cpu = time.perf_counter(), time.process_time()
     if tsunami:
         result = maximize(amplification, dict(SPACE), budget=budget, seed=seed, progress=True)
@@ -36,13 +43,14 @@ def demo(*, budget: int, seed: int, out: Path, console: Console, tsunami: bool =
         result = maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=budget, seed=seed, progress=True)
     elapsed, cpu = time.perf_counter() - started, time.process_time() - cpu
     if result.posterior is None:
-        console.print("Interrupted before the first evaluation: there is nothing to show.")
+        _say(console, "Interrupted before the first evaluation: there is nothing to show.")
         return result
+    function = None if tsunami else HIMMELBLAU
     try:  # first, because the report may find its pipe closed or its disk full
-        plots.run(result, None if tsunami else HIMMELBLAU.f).savefig(out, dpi=150)
+        story(result, function).savefig(out, dpi=150)
     finally:
         report(result, elapsed, cpu, console)
-    console.print(f"picture: {out}", soft_wrap=True, highlight=False, markup=False)
+    _say(console, f"\n{ending(result, function)}\n{happened(result)}\nPicture: {out}\n{following(seed, program)}")
     return result
 
 
@@ -71,22 +79,54 @@ def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise ImportError('the picture needs matplotlib: pip install "gpmi[cli,plots]"') from error
+        raise ImportError(f"the picture needs matplotlib: {install('cli,plots')}") from error
     if tsunami:
         require_anuga()
 
 
 def report(result: Result, elapsed: float, cpu: float, console: Console) -> None:
-    """Print what was found and what it cost."""
+    """Print what was found, how far it may be from the maximum as the model sees it, and what it cost."""
     console.print()
     console.print(_found(result), highlight=False)
-    console.print(f"\nstopped: {result.reason}, after {len(result.trials)} evaluations", highlight=False)
+    console.print()
     if result.ledger is not None:
         low, high = result.ledger.regret().interval()
-        console.print(f"regret: {low:.3g} to {high:.3g} with probability 95 %, says the model", highlight=False)
-    console.print(f"time: {elapsed:.2f} s, {cpu:.2f} s of CPU", highlight=False)
+        _say(console, f"the recommended point is {low:.3g} to {high:.3g} below the maximum, says the model (95 %)")
+    _say(console, f"stopped: {result.reason}, after {len(result.trials)} evaluations")
+    _say(console, f"time: {elapsed:.2f} s, {cpu:.2f} s of CPU")
     for event in result.events:
-        console.print(f"{event.kind}: {event.message}", soft_wrap=True, highlight=False, markup=False)
+        _say(console, f"{event.kind}: {event.message}")
+
+
+def ending(result: Result, function: Function | None) -> str:
+    """What was found, in one sentence."""
+    if function is None:
+        return f"Found: an island that makes the run-up {result.y:.4g} times that of the bare beach."
+    assert result.x is not None and result.y is not None
+    best = f"{result.y:.5g} at ({', '.join(f'{value:.3f}' for value in result.x)})"
+    after, count = found_after(result, function), len(result.trials)
+    if after is None:
+        return f"Not found: the best value is {best}, {function.maximum - result.y:.3g} below the maximum."
+    return f"Found the maximum: {best}. Evaluation {after} of {count} was the first within {NEAR:g} of it."
+
+
+def happened(result: Result) -> str:
+    """How a run comes to its points, in one sentence."""
+    first = sum(trial.origin != "policy" for trial in result.trials)
+    rest = "then each where a model of all values so far expected the most, or knew too little"
+    return f"What happened: {first} point{'s'[: first != 1]} spread out, {rest}."
+
+
+def following(seed: int, program: str) -> str:
+    """What to try next, in one line."""
+    return (
+        f"Next: {program} demo --seed {seed + 1}; your own program: {program} init; your own Python function: README.md"
+    )
+
+
+def _say(console: Console, words: str) -> None:
+    """Print words as they are, whatever the width."""
+    console.print(words, soft_wrap=True, highlight=False, markup=False)
 
 
 def _found(result: Result) -> Table:

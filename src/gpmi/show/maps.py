@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpmi.axes import CURVE, Axis
 from gpmi.result import Result
-from gpmi.show.axes import CURVE, Axis, axes_of
+from gpmi.show.axes import axes_of, label
 from gpmi.show.source import Function, band, centre, model_of, told, values_of
 from gpmi.show.style import BLACK, BLUE, GREY, LIGHT, VERMILION, colour_bar, star
 from gpmi.space import Candidates, Space
@@ -25,22 +26,38 @@ NUMBERED = 12  # the first queries, which carry their number
 SHARES = np.array([0.08, 0.16, 0.24, 0.32, 0.4, 0.48, 0.56, 0.64, 0.72, 0.8, 0.87, 0.93, 0.97, 0.99])
 
 
-def draw_maps(panels: list[Axes], result: Result, f: Function | None) -> None:
-    """Draw f (if given), the queries, mu and sd, one in each panel. f and mu have the same colours."""
+def draw_map(ax: Axes, result: Result, pair: tuple[int, int]) -> None:
+    """Draw mu over two parameters, the others as recommended, with the queries and the recommended point."""
+    posterior, recommended = model_of(result)
+    sheet = Sheet.of(result.space, pair, recommended)
+    _, mu, _ = band(posterior, sheet.rows, result.warp)
+    levels = levels_of(mu, mu, best_is_large=result.goal == "max")
+    sheet.fill(ax, mu, levels, "viridis", centre(result.warp).capitalize())
+    queries = np.array([result.space.encode(trial.x) for _, trial in told(result)])
+    how: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": BLACK, "markersize": 4.0, "clip_on": False}
+    ax.plot(*sheet.positions(queries), "o", linestyle="none", **how)
+    ax.plot(*sheet.positions(recommended[None]), "*", **star())
+
+
+def draw_maps(panels: list[Axes], result: Result, f: Function | None, pair: tuple[int, int] = (0, 1)) -> None:
+    """Draw f (if given), the queries, mu and sd, one in each panel. f and mu have the same colours.
+
+    `pair` are the numbers of the two parameters among those that vary; others are as recommended.
+    """
     from matplotlib.ticker import MaxNLocator
 
     posterior, recommended = model_of(result)
-    sheet = Sheet.of(result.space)
+    sheet = Sheet.of(result.space, pair, recommended)
     low, mu, high = band(posterior, sheet.rows, result.warp)
     sd = 0.5 * (high - low)
     true = None if f is None else values_of(f, result.space, sheet.rows)
     shown = mu if true is None else true
-    levels = _levels(shown, mu, best_is_large=result.goal == "max")
+    levels = levels_of(shown, mu, best_is_large=result.goal == "max")
     *function, queries, mean, deviation = panels
     if true is not None:
         sheet.fill(function[0], true, levels, "viridis", "Function $f$")
     sheet.lines(queries, shown, levels)
-    _draw_queries(queries, result, sheet)
+    draw_queries(queries, result, sheet, "Queries in order (\N{MULTIPLICATION SIGN} initial)")
     sheet.fill(mean, mu, levels, "viridis", centre(result.warp).capitalize())
     steps = np.array(MaxNLocator(9).tick_values(0.0, float(sd.max()) or 1.0))
     sheet.fill(deviation, sd, steps, "Greys", r"Posterior deviation $\sigma$")
@@ -58,10 +75,16 @@ class Sheet:
     shape: tuple[int, int] | None  # of the grid they make; None for scattered points
 
     @staticmethod
-    def of(space: Space) -> Sheet:
-        """A grid over the space; the candidates themselves where they make no full grid, or one of too many points."""
-        a, b = axes_of(space, CURVE if isinstance(space, Candidates) else GRID)
+    def of(space: Space, pair: tuple[int, int] = (0, 1), through: Array | None = None) -> Sheet:
+        """A grid over two parameters; the candidates themselves where they make no full grid, or too large a one.
+
+        Of more than two parameters it is the plane through the point with coordinates `through` (d,).
+        """
+        axes = axes_of(space, CURVE if isinstance(space, Candidates) else GRID)
+        a, b = (axes[number] for number in pair)
         shape = len(a.settings), len(b.settings)
+        if len(axes) > 2 and through is not None:
+            return Sheet((a, b), np.concatenate([b.along(row) for row in a.along(through)]), shape)
         if isinstance(space, Candidates):
             rows = np.unique(space.encoded, axis=0)
             if len(rows) < shape[0] * shape[1] or len(rows) > ROWS:
@@ -110,12 +133,12 @@ class Sheet:
 
     def frame(self, ax: Axes, title: str) -> None:
         """Label both axes and set the title."""
-        self.axes[0].label(ax, "x")
-        self.axes[1].label(ax, "y")
+        label(ax, self.axes[0], "x")
+        label(ax, self.axes[1], "y")
         ax.set_title(title)
 
 
-def _draw_queries(ax: Axes, result: Result, sheet: Sheet) -> None:
+def draw_queries(ax: Axes, result: Result, sheet: Sheet, title: str, order_name: str = "") -> None:
     """Draw the queries, darker with time: dots for those the policy chose, crosses for all others."""
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.ticker import MaxNLocator
@@ -124,7 +147,7 @@ def _draw_queries(ax: Axes, result: Result, sheet: Sheet) -> None:
     order = np.array([t for t, _ in trials])
     chosen = np.array([trial.origin == "policy" for _, trial in trials])
     x, y = sheet.positions(np.array([result.space.encode(trial.x) for _, trial in trials]))
-    sheet.frame(ax, "Queries in order (\N{MULTIPLICATION SIGN} initial)")
+    sheet.frame(ax, title)
     scale: dict[str, Any] = {
         "cmap": LinearSegmentedColormap.from_list("order", ["#9ECAE1", BLUE, "#08254A"]),
         "vmin": 1,
@@ -135,7 +158,7 @@ def _draw_queries(ax: Axes, result: Result, sheet: Sheet) -> None:
     }
     ax.scatter(x[~chosen], y[~chosen], c=order[~chosen], marker="x", linewidths=1.4, **scale)
     drawn = ax.scatter(x[chosen], y[chosen], c=order[chosen], linewidths=0.5, edgecolors="white", **scale)
-    colour_bar(ax, drawn, ticks=MaxNLocator(6, integer=True))
+    colour_bar(ax, drawn, ticks=MaxNLocator(6, integer=True), label=order_name)
     places = ax.transAxes.inverted().transform(ax.transData.transform(np.column_stack([x, y])))
     for i, place in enumerate(places[:NUMBERED]):
         if all(np.hypot(*(place - other)) > 0.06 for other in places[:i]):  # of several close together only the first
@@ -144,7 +167,7 @@ def _draw_queries(ax: Axes, result: Result, sheet: Sheet) -> None:
             ax.annotate(str(order[i]), tuple(place), inward, "axes fraction", "offset points", **how)
 
 
-def _levels(values: Array, others: Array, *, best_is_large: bool) -> Array:
+def levels_of(values: Array, others: Array, *, best_is_large: bool) -> Array:
     """Ascending levels that cover values (m,) and others, with SHARES of `values` below them.
 
     Equal shares of the area, not of the range, so that a function of any skewness shows its shape.

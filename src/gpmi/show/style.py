@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gpmi.text import install
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -39,7 +41,7 @@ def style() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError('pictures need matplotlib: pip install "gpmi[plots]"') from error
+        raise ImportError(f"pictures need matplotlib: {install('plots')}") from error
     return matplotlib.rc_context(STYLE)
 
 
@@ -48,6 +50,13 @@ def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height))
+
+
+def figure_of(ax: Axes) -> Figure:
+    """The figure that axes belong to."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return figure
 
 
 def add_panels(figure: Figure, grid: GridSpecBase, count: int) -> list[Axes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from gpmi import checks
 from gpmi.space.conditions import level_numbers
 from gpmi.space.constraints import TOLD, Codes, Field, Rules, minimal, nothing_left, rules_of
-from gpmi.space.conversion import array_table, as_point, frame_columns, labels_of, values_of
+from gpmi.space.conversion import Column, array_table, as_point, frame_columns, labels_of, named_columns, values_of
 from gpmi.space.given import numbers_given
 from gpmi.space.layout import numeric
 from gpmi.space.parameters import Choice
@@ -62,10 +62,19 @@ class Candidates(Space):
     @staticmethod
     def from_frame(frame: Any) -> Candidates:
         """The rows of a pandas DataFrame, whose columns may hold numbers, strings or bools."""
-        columns = frame_columns(frame)
+        return Candidates._of(frame_columns(frame), frame.index.tolist())
+
+    @staticmethod
+    def from_columns(columns: Mapping[str, Sequence[Any]], labels: Sequence[Any] | None = None) -> Candidates:
+        """The rows of a table given by its columns, as those of a DataFrame; labels are 0, 1, ... unless given."""
+        read = named_columns(columns)
+        count = len(next(iter(read.values())).values)
+        return Candidates._of(read, list(range(count)) if labels is None else list(labels))
+
+    @staticmethod
+    def _of(columns: Mapping[str, Column], labels: list[Any]) -> Candidates:
         names, choices = tuple(columns), tuple(column.choice for column in columns.values())
         rows = zip(*(column.values for column in columns.values()), strict=True)
-        labels = frame.index.tolist()
         table = tuple(
             LabelledPoint(zip(names, row, strict=True), label) for row, label in zip(rows, labels, strict=True)
         )

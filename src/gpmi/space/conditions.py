@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from gpmi import checks
-from gpmi.space.parameters import MOST_OPTIONS, Choice, Int, Parameter, Real, same
+from gpmi.space.options import same
+from gpmi.space.parameters import MOST_OPTIONS, Choice, Int, Parameter, Real
 from gpmi.types import Array, Mask, Numbers
 
 ARC = math.pi / 3.0  # the chord of this arc is as long as its radius

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from gpmi import checks
 from gpmi.space.conditions import Constant
-from gpmi.space.parameters import LARGEST, MOST_OPTIONS, Choice, Int, Parameter, Real, equal, key
+from gpmi.space.options import equal, key
+from gpmi.space.parameters import LARGEST, MOST_OPTIONS, Choice, Int, Parameter, Real
 from gpmi.types import Array, Numbers, Point
 
 # Parameters
@@ -132,7 +133,17 @@ def frame_columns(frame: Any) -> dict[str, Column]:
     for name, times in Counter(names).items():
         if times > 1:
             raise ValueError(f"column {name!r} stands twice in the DataFrame; parameter names must differ")
-    return {name: _column(f"column {name!r} of the candidates", frame[name].tolist()) for name in names}
+    return named_columns({name: frame[name].tolist() for name in names})
+
+
+def named_columns(columns: Mapping[str, Sequence[Any]]) -> dict[str, Column]:
+    """Each column of a table by its name."""
+    lengths = {len(values) for values in columns.values()}
+    if not columns or 0 in lengths:
+        raise ValueError("the candidates have no rows or no columns; give at least one of each")
+    if len(lengths) > 1:
+        raise ValueError(f"the columns of the candidates have {sorted(lengths)} values; give as many in each")
+    return {name: _column(f"column {name!r} of the candidates", list(values)) for name, values in columns.items()}
 
 
 def _column(label: str, values: list[Any]) -> Column:

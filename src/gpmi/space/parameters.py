@@ -31,6 +31,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gpmi import checks
+from gpmi.space.options import equal, key, same
+from gpmi.text import shortened
 from gpmi.types import Array, Numbers
 
 LARGEST = 2**53  # the largest whole number up to which floating point tells neighbours apart
@@ -39,6 +41,7 @@ _LARGEST_LOG = 10**12
 _MOST_LEVELS = 10**7  # up to so many levels of an Int are held in one array, here of 80 MB; our choice
 _SPREAD = 256  # of more levels those are tried that are spread evenly, and some near the present one; not tuned
 MOST_OPTIONS = 1000  # each option is a coordinate of the kernel: 8,000 candidates then take 64 MB; our choice
+UNIT = 20  # characters of a unit, at most: it stands beside every value; our choice
 _NARROWEST, _WIDEST = 1e-100, 1e100  # kernels square distances; such squares do not under- or overflow
 
 
@@ -64,16 +67,19 @@ class _Stored:
 class Real(_Stored):
     """A number in [lo, hi]; with log=True its order of magnitude matters rather than its value.
 
-    With `when` it is there only under a condition: when={"kernel": "rbf"}, or a list of such values.
+    With `when` it is there only under a condition: when={"kernel": "rbf"}, or a list of such values. `unit` is for
+    people: pages and pictures show it, nothing is computed from it.
     """
 
     lo: float
     hi: float
     log: bool = False
     when: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    unit: str = field(default="", kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         _check_when(self)
+        _check_unit(self)
         _check_interval(self, "a finite number")
         object.__setattr__(self, "lo", float(self.lo))
         object.__setattr__(self, "hi", float(self.hi))
@@ -121,19 +127,21 @@ class Real(_Stored):
 
 @dataclass(frozen=True, repr=False)
 class Int(_Stored):
-    """A whole number in lo, lo + step, ..., up to hi; with `when` under a condition, as `Real`."""
+    """A whole number in lo, lo + step, ..., up to hi; with `when` under a condition and with a `unit`, as `Real`."""
 
     lo: int
     hi: int
     log: bool = False
     step: int = field(default=1, kw_only=True)
     when: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    unit: str = field(default="", kw_only=True, compare=False)
 
     def __post_init__(self) -> None:
         for end in ("lo", "hi"):
             if not isinstance(getattr(self, end), Integral):
                 raise TypeError(f"{end} of Int is {checks.shown(getattr(self, end))}; give a whole number")
         _check_when(self)
+        _check_unit(self)
         _check_interval(self, "a whole number")
         object.__setattr__(self, "step", checks.whole("step of Int", self.step, 1))
         object.__setattr__(self, "lo", int(self.lo))
@@ -356,6 +364,14 @@ def _check_when(p: Parameter) -> None:
     object.__setattr__(p, "when", dict(p.when))
 
 
+def _check_unit(p: Real | Int) -> None:
+    if not isinstance(p.unit, str):
+        raise TypeError(
+            f"unit of {type(p).__name__} is {checks.shown(p.unit)}; give a text such as '°C', or leave it out"
+        )
+    object.__setattr__(p, "unit", shortened(p.unit, UNIT))
+
+
 def _check_interval(p: Real | Int, words: str) -> None:
     """Refuse bounds that are not finite, not in order, or too wide or narrow for the kernel; log becomes a bool."""
     name = type(p).__name__
@@ -369,26 +385,3 @@ def _check_interval(p: Real | Int, words: str) -> None:
         raise ValueError(f"{name} has log=True and lo = {p.lo}; a logarithmic parameter needs lo > 0")
     if p.log and not math.log(lo) < math.log(hi):
         raise ValueError(f"{name} has log=True and lo = {p.lo}, hi = {p.hi} with equal logarithms; widen the bounds")
-
-
-def key(option: Any) -> tuple[bool, Any]:
-    """An option as the key of a dict, in which True and 1 must be two options."""
-    return isinstance(option, bool | np.bool_), option
-
-
-def same(a: Any, b: Any) -> bool:
-    """Whether two options are one: the same object, two NaN, or `equal`."""
-    if a is b:
-        return True
-    return equal(a, b) or (isinstance(a, float) and isinstance(b, float) and a != a and b != b)
-
-
-def equal(a: Any, b: Any) -> bool:
-    """Equality of options: True is not 1, arrays are equal as a whole, and what cannot be compared is not equal."""
-    try:
-        if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-            return type(a) is type(b) and np.array_equal(a, b)
-        with np.errstate(all="ignore"):  # comparing numbers of different precision may warn
-            return isinstance(a, bool | np.bool_) == isinstance(b, bool | np.bool_) and bool(a == b)
-    except Exception:  # objects of the user may raise what they like
-        return False

@@ -37,7 +37,10 @@ TOP = (
     *("name", "database", "goal", "aim", "budget", "seed", "workers", "timeout", "retries", "constraints"),
     *("forbidden", "parameters", "command", "value", "stop"),
 )
-KINDS = {"real": ("log", "when"), "int": ("log", "step", "when"), "choice": ("when",), "ordered": ("when",)}
+KINDS = {
+    **{"real": ("log", "when", "unit"), "int": ("log", "step", "when", "unit")},
+    **{"choice": ("when",), "ordered": ("when",)},
+}
 COMMAND = ("run", "shell", "folder", "environment")
 VALUE = ("from", "pattern", "y", "noise_var", "constraints")
 STOP: dict[str, Callable[[Any], Rule]] = {

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpmi.text import install
 from gpmi.types import Array
 
 GRAVITY = 9.8  # ANUGA's
@@ -174,5 +175,5 @@ def require_anuga() -> Any:
             warnings.simplefilter("ignore")
             import anuga
     except ImportError as error:
-        raise ImportError('the tsunami simulation needs anuga: pip install "gpmi[tsunami]"') from error
+        raise ImportError(f"the tsunami simulation needs anuga: {install('tsunami')}") from error
     return anuga

@@ -1,4 +1,4 @@
-"""Trials to and from an Optuna study, so to and from any storage of Optuna. Needs Optuna 5.
+"""Trials to and from an Optuna study, so to and from any storage of Optuna.
 
 A trial that comes from here carries all its fields in a user attribute, so that it comes back to the last bit.
 """
@@ -11,14 +11,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-try:
-    import optuna
-except ImportError as error:
-    raise ImportError('this needs Optuna: pip install "gpmi[optuna]"') from error
+import optuna
 
 from gpmi.exchange import names_of, row_of, titles_of, trial_of
 from gpmi.frame import Shown
-from gpmi.space import Candidates, Choice, Constant, Int, Parameters, Real, Space
+from gpmi.integrations.optuna.domain import distribution_of, parameter_of
+from gpmi.integrations.optuna.inferred import described
+from gpmi.space import Candidates, Parameters, Space
 from gpmi.text import address, shortened
 from gpmi.trials import Trial
 
@@ -75,7 +74,7 @@ def from_optuna(study: Any, space: Any = None) -> Imported:
     if len(study.directions) != 1:
         raise ValueError(f"study has {len(study.directions)} objectives; give one with a single objective")
     found = study.get_trials(deepcopy=False)
-    made = Space.of(_parameters(found) if space is None else space)
+    made = _space(found) if space is None else Space.of(space)
     trials: list[Trial] = []
     left_out: list[str] = []
     for frozen in found:
@@ -161,7 +160,7 @@ def _distributions(space: Space) -> dict[str, Any]:
     assert isinstance(space, Parameters | Candidates)
     names = names_of(space)
     if isinstance(space, Parameters):
-        return {name: _distribution(p) for name, p in zip(names, space.parameters, strict=True)}
+        return {name: distribution_of(p) for name, p in zip(names, space.parameters, strict=True)}
     columns: list[list[Any]] = [[] for _ in names]
     for x in space.table:
         for column, value in zip(columns, x.values() if isinstance(x, Mapping) else x.tolist(), strict=True):
@@ -171,43 +170,13 @@ def _distributions(space: Space) -> dict[str, Any]:
     return {name: optuna.distributions.CategoricalDistribution(column) for name, column in named}
 
 
-def _distribution(parameter: Any) -> Any:
-    if isinstance(parameter, Real):
-        return optuna.distributions.FloatDistribution(parameter.lo, parameter.hi, log=parameter.log)
-    if isinstance(parameter, Int):
-        if parameter.log and parameter.step > 1:  # Optuna has no such distribution
-            return optuna.distributions.IntDistribution(parameter.lo, parameter.hi, step=parameter.step)
-        return optuna.distributions.IntDistribution(parameter.lo, parameter.hi, log=parameter.log, step=parameter.step)
-    options = (parameter.value,) if isinstance(parameter, Constant) else parameter.options
-    return optuna.distributions.CategoricalDistribution(options)
-
-
-def _parameters(trials: list[Any]) -> dict[str, Any]:
-    """The parameters of a space from the last distribution of each name. One that is not in all trials is refused."""
-    found: dict[str, Any] = {}
-    used = [trial for trial in trials if trial.distributions]
-    for trial in used:
-        for name, distribution in trial.distributions.items():
-            found[name] = _parameter(distribution)
-    if not found:
-        raise ValueError("study has no trial with parameters; give the space")
-    partly = [name for name in found if any(name not in trial.distributions for trial in used)]
-    if partly:
-        raise ValueError(f"study has {partly[0]!r} in some trials only; give the space, with its condition (when=)")
-    return found
-
-
-def _parameter(distribution: Any) -> Any:
-    if isinstance(distribution, optuna.distributions.CategoricalDistribution):
-        return Choice(tuple(distribution.choices))
-    if isinstance(distribution, optuna.distributions.IntDistribution):
-        if distribution.low == distribution.high:
-            return Constant(distribution.low)
-        return Int(distribution.low, distribution.high, distribution.log, step=distribution.step)
-    if distribution.low == distribution.high:
-        return Constant(distribution.low)
-    if distribution.step is not None:
-        count = round((distribution.high - distribution.low) / distribution.step) + 1
-        levels = tuple(round(distribution.low + i * distribution.step, 12) for i in range(count))
-        return Choice(levels, ordered=True)
-    return Real(distribution.low, distribution.high, distribution.log)
+def _space(trials: list[Any]) -> Space:
+    """The space from the last distribution of each name, with the conditions that the trials show."""
+    distributions, whens = described(trials)
+    if not distributions:
+        raise ValueError("study has no finished trial with parameters; give the space")
+    for name in distributions:
+        if name not in whens:
+            raise ValueError(f"study has {name!r} in some trials only; give the space, with its condition (when=)")
+    parameters = (parameter_of(one, whens[name] or None) for name, one in distributions.items())
+    return Parameters(tuple(parameters), tuple(distributions))

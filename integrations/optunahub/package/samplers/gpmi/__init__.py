@@ -1,0 +1,3 @@
+from gpmi.integrations.optuna import GPMISampler
+
+__all__ = ["GPMISampler"]

@@ -1,0 +1,11 @@
+"""Optuna: a sampler for its studies, and trials to and from them. Needs Optuna 5."""
+
+try:
+    import optuna  # noqa: F401
+except ImportError as error:
+    raise ImportError('this needs Optuna 5: pip install "optuna>=5"') from error
+
+from gpmi.integrations.optuna.sampler import GPMISampler
+from gpmi.integrations.optuna.trials import Imported, from_optuna, from_storage, to_optuna, to_storage
+
+__all__ = ["GPMISampler", "Imported", "from_optuna", "from_storage", "to_optuna", "to_storage"]

@@ -1,0 +1,247 @@
+"""scikit-learn: a search for the parameters of an estimator or a pipeline, with cross-validation. Needs scikit-learn.
+
+It stands where GridSearchCV and RandomizedSearchCV do: the same arguments, the same results.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+try:
+    from sklearn.model_selection._search import BaseSearchCV
+    from sklearn.utils import check_random_state, get_tags
+except ImportError as error:
+    raise ImportError("this needs scikit-learn: pip install scikit-learn") from error
+
+from gpmi import checks
+from gpmi.ledger import Ledger
+from gpmi.optimizer import Optimizer
+from gpmi.policies import Aim
+from gpmi.space import Choice, Constant, Int, Real, SpaceExhausted
+from gpmi.space.conversion import named_parameters
+from gpmi.stopping import Rule, checked_rule, checked_stop
+
+BRANCH = "branch of search_spaces"  # the parameter that says which dict of a list is meant
+FAILED = "fits failed"  # in the message with which scikit-learn says that no fit of a call has succeeded
+
+
+class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
+    """Search for the parameters of an estimator with the best score in cross-validation, by a Gaussian process.
+
+    It has the attributes of RandomizedSearchCV (best_params_, best_score_, best_estimator_, cv_results_, ...) and those
+    below.
+
+    Parameters
+    ----------
+    estimator : the estimator or pipeline.
+    search_spaces : a dict of names of parameters with what they may be: gpmi.Real(1e-3, 1e3, log=True), gpmi.Int(1, 8),
+        (0.0, 1.0), a list of options, estimators among them, a value that stays, or one of SciPy's loguniform, uniform
+        and randint. A parameter may have a condition: gpmi.Real(0.0, 1.0, when={"kernel": "rbf"}). Or a list of such
+        dicts, of which one is chosen: the branches of a pipeline.
+    n_iter : how many settings are evaluated, at most.
+    n_points : how many of them at the same time. With n_jobs a call evaluates n_points times the number of folds.
+    scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score : as those of RandomizedSearchCV.
+        With several metrics `refit` is the name of the one that is maximised.
+    random_state : the seed.
+    stop : a rule of gpmi.stopping that may end the search before n_iter.
+    aim : "find", the best setting at the end, or "earn", good settings all along.
+
+    Attributes
+    ----------
+    optimizer_ : the gpmi.Optimizer, with a trial for each setting. One whose fits fail teaches where not to look; if no
+        fit of a call succeeds, its settings are not in cv_results_, but here.
+    ledger_ : what is known, and how sure it is.
+    reason_ : why it ended.
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        search_spaces: Any,
+        *,
+        n_iter: int = 50,
+        n_points: int = 1,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: Any = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: Any = "2*n_jobs",
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+        random_state: Any = None,
+        stop: Rule | None = None,
+        aim: Aim = "find",
+    ) -> None:
+        self.search_spaces = search_spaces
+        self.n_iter = n_iter
+        self.n_points = n_points
+        self.random_state = random_state
+        self.stop = stop
+        self.aim = aim
+        super().__init__(
+            estimator=estimator,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            pre_dispatch=pre_dispatch,
+            error_score=error_score,
+            return_train_score=return_train_score,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = get_tags(self.estimator).target_tags.multi_output
+        return tags
+
+    @property
+    def ledger_(self) -> Ledger:
+        """The ledger of the search."""
+        ledger: Ledger = self.optimizer_.ledger
+        return ledger
+
+    def _run_search(self, evaluate_candidates: Callable[[list[dict[str, Any]]], Mapping[str, Any]]) -> None:
+        n_iter = checks.whole("n_iter", self.n_iter, 1)
+        n_points = checks.whole("n_points", self.n_points, 1)
+        rule = None if self.stop is None else checked_rule(self.stop)
+        branches = Branches.of(self.search_spaces)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        self.optimizer_ = opt = Optimizer(branches.spec, aim=self.aim, budget=n_iter, repeats=False, seed=seed)
+        self.reason_, begin, failure = "budget", time.perf_counter(), None
+        while (done := len(opt.trials)) < n_iter:
+            try:
+                points = opt.ask(min(n_points, n_iter - done))
+            except SpaceExhausted:
+                self.reason_ = "space exhausted"
+                break
+            try:
+                results = evaluate_candidates([branches.params(point) for point in points])
+                scores = self._scores(results, len(points))
+            except ValueError as error:
+                if FAILED not in str(error) or self.error_score == "raise":
+                    raise
+                failure, scores = error, np.full(len(points), np.nan)
+            for trial, score in zip(opt.pending, scores.tolist(), strict=True):
+                if np.isfinite(score):
+                    opt.tell(trial, score)
+                else:
+                    opt.fail(trial, why=f"its score is {score}")
+            if rule is not None and (ended := checked_stop(rule, rule.stop(opt, time.perf_counter() - begin))):
+                self.reason_ = ended.reason
+                break
+        if failure is not None and all(trial.y is None for trial in opt.trials):
+            raise failure  # as every other search of scikit-learn does
+
+    def _scores(self, results: Mapping[str, Any], count: int) -> Any:
+        """The mean scores of the last `count` settings, (count,)."""
+        name = f"mean_test_{self.refit if isinstance(self.refit, str) else 'score'}"
+        if name not in results:
+            metrics = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
+            raise ValueError(f"refit is {self.refit!r}; with several metrics give the one to maximise, of {metrics}")
+        return np.asarray(results[name], dtype=float)[-count:]
+
+
+# Search spaces
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Several dicts of parameters as one space, in which one is chosen; what all of them share is one parameter."""
+
+    spec: dict[str, Any]
+    names: tuple[dict[str, str], ...]  # of each branch: the name of a parameter in the space -> that of the estimator
+    constants: tuple[dict[str, Any], ...]  # of each branch: what does not vary
+
+    @staticmethod
+    def of(search_spaces: Any) -> Branches:
+        """From a dict or a list of dicts."""
+        given = [search_spaces] if isinstance(search_spaces, Mapping) else search_spaces
+        remedy = "give a dict of names and what they may be, or a list of such dicts"
+        if not isinstance(given, Sequence) or not all(isinstance(one, Mapping) for one in given):
+            raise TypeError(f"search_spaces is {checks.shown(search_spaces)}; {remedy}")
+        if not given:
+            raise ValueError(f"search_spaces is empty; {remedy}")
+        read = [named_parameters({n: _converted(n, v) for n, v in one.items()}) if one else {} for one in given]
+        constants = tuple({name: _only(p) for name, p in one.items() if _is_constant(p)} for one in read)
+        varied = [{name: p for name, p in one.items() if not _is_constant(p)} for one in read]
+        spec: dict[str, Any] = {BRANCH: Choice(tuple(range(len(given))))} if len(given) > 1 else {}
+        names: list[dict[str, str]] = []
+        for i, one in enumerate(varied):
+            inner = {name: _name(name, p, i, varied) for name, p in one.items()}
+            for name, p in one.items():
+                spec[inner[name]] = _placed(p, inner, constants[i], _shared(name, p, varied))
+            names.append({there: name for name, there in inner.items()})
+        if not spec:
+            raise ValueError(
+                f"search_spaces is {checks.shown(search_spaces)}, which leaves nothing to choose; {remedy}"
+            )
+        return Branches(spec, tuple(names), constants)
+
+    def params(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters of the estimator at a point."""
+        branch = point.get(BRANCH, 0)
+        chosen = {name: point[there] for there, name in self.names[branch].items() if there in point}
+        return {**self.constants[branch], **chosen}
+
+
+def _shared(name: str, parameter: Any, varied: Sequence[Mapping[str, Any]]) -> list[int] | None:
+    """The branches with this very parameter; None if all have it."""
+    having = [i for i, one in enumerate(varied) if name in one and one[name] == parameter]
+    return None if len(having) == len(varied) else having
+
+
+def _name(name: str, parameter: Any, i: int, varied: Sequence[Mapping[str, Any]]) -> str:
+    """The name of a parameter of branch i in the space: its own, with the first branch that has it if others differ."""
+    having = _shared(name, parameter, varied)
+    differs = any(name in one and one[name] != parameter for one in varied)
+    return f"{name} [{having[0]}]" if differs and having is not None else name
+
+
+def _placed(parameter: Any, inner: Mapping[str, str], constants: Mapping[str, Any], having: list[int] | None) -> Any:
+    """The parameter with its conditions in the space: its own, and that of its branches."""
+    own = {inner[name]: value for name, value in (parameter.when or {}).items() if name in inner}
+    for name in parameter.when or {}:
+        if name not in inner and name not in constants:
+            raise ValueError(f"when names {name!r}, which is no parameter of the same dict; it has {list(inner)}")
+        if name in constants:
+            raise ValueError(f"when names {name!r}, which has one value only; leave the condition out")
+    when = own if having is None else {**own, BRANCH: having}
+    return replace(parameter, when=when or None)
+
+
+def _is_constant(parameter: Any) -> bool:
+    return isinstance(parameter, Constant) or (isinstance(parameter, Choice) and len(parameter.options) == 1)
+
+
+def _only(parameter: Any) -> Any:
+    return parameter.value if isinstance(parameter, Constant) else parameter.options[0]
+
+
+def _converted(name: str, value: Any) -> Any:
+    """What people give to other searches, as gpmi has it: arrays of options, and three distributions of SciPy."""
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return value.tolist()
+    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, int) for end in value):
+        lo, hi = value
+        raise ValueError(
+            f"search_spaces has {name}: {value}, which may be whole or real numbers; give gpmi.Int({lo}, {hi}) or "
+            f"({float(lo)}, {float(hi)})"
+        )
+    kind = getattr(getattr(value, "dist", None), "name", None)
+    if kind is None:
+        return value
+    lo, hi = value.support()
+    if kind in ("loguniform", "reciprocal"):
+        return Real(float(lo), float(hi), log=True)
+    if kind == "uniform":
+        return Real(float(lo), float(hi))
+    if kind == "randint":
+        return Int(int(lo), int(hi))
+    raise ValueError(f"search_spaces has {name}: the distribution {kind}; give gpmi.Real, gpmi.Int or a list instead")

@@ -1,0 +1,140 @@
+"""Changes of a study as they happen: the numbers of its log as server-sent events, and what is computed in between.
+
+One task for each study that somebody watches looks at the log twice a second. What is known is computed when there is
+something new, one computation at a time, and kept with the number of the log that it belongs to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+
+from gpmi.durable.errors import StudyError
+from gpmi.report import Section
+from gpmi.serve.desk import Desk
+from gpmi.serve.thinking import Known
+
+EVERY = 0.5  # seconds between two looks at the log; our choice
+QUIET = 15.0  # seconds after which a sign of life is sent, so that nothing in between ends the connection
+MOST = 100  # watchers of one study, at most: each is an open connection. Our choice
+logger = logging.getLogger("gpmi")
+
+
+class TooMany(Exception):
+    """Nobody more can watch this study now."""
+
+
+class Live:
+    """What happens in one study, told to everybody who watches it."""
+
+    def __init__(self, desk: Desk, ending: Callable[[], bool]) -> None:
+        self.desk, self.ending = desk, ending
+        self.known: tuple[int, Known] | None = None  # with the number of the log when it began to be computed
+        self.pictures: tuple[int, list[Section]] | None = None
+        self.trouble: str | None = None  # why what is known could not be computed
+        self._watchers: set[asyncio.Event] = set()
+        self._seq = -1
+        self._looking: asyncio.Task[None] | None = None
+        self._computing: asyncio.Task[None] | None = None
+        self._looks = CapacityLimiter(1)  # of its own, so that requests that wait for a suggestion hold up no look
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What a page compares with what it shows."""
+        return {
+            "seq": self._seq,
+            "known": -1 if self.known is None else self.known[0],
+            "pictures": -1 if self.pictures is None else self.pictures[0],
+        }
+
+    def saw(self, seq: int) -> None:
+        """Somebody has read the log up to this number."""
+        self._seq = max(self._seq, seq)
+
+    def up_to_date(self) -> bool:
+        """Begin to compute what is known, unless that is being done or there is nothing new; whether it is all known.
+
+        It costs the caller nothing.
+        """
+        if self.pictures is not None and self.pictures[0] >= self._seq and self._seq >= 0:
+            return True
+        if self._computing is None or self._computing.done():
+            self._computing = asyncio.create_task(self._compute())
+        return False
+
+    async def _compute(self) -> None:
+        seq = await to_thread.run_sync(self.desk.seq, limiter=self._looks)
+        self._seq = max(seq, self._seq)
+        for name in ("known", "pictures"):
+            have = getattr(self, name)
+            if have is not None and have[0] >= seq:
+                continue
+            try:
+                found = await to_thread.run_sync(self.desk.thinker.read, name, self.desk.reader)
+            except Exception as error:  # what was measured must be shown, whatever a model says
+                logger.warning("study %s: %s could not be computed: %s", self.desk.name, name, error)
+                self.trouble = f"{type(error).__name__}: {error}"
+                found = Known(0, why="see below") if name == "known" else []
+            else:
+                self.trouble = None if name == "known" else self.trouble
+            setattr(self, name, (seq, found))
+            self._notify()
+
+    async def _look(self) -> None:
+        while self._watchers and not self.ending():
+            try:
+                seq = await to_thread.run_sync(self.desk.seq, limiter=self._looks)
+            except StudyError as error:
+                logger.warning("study %s: %s", self.desk.name, error)
+            else:
+                if seq != self._seq:
+                    self._seq = seq
+                    self._notify()
+                self.up_to_date()
+            await asyncio.sleep(EVERY)
+        self._notify()
+
+    def admit(self) -> None:
+        """Refuse one watcher more than there may be."""
+        if len(self._watchers) >= MOST:
+            raise TooMany
+
+    def _notify(self) -> None:
+        for watcher in self._watchers:
+            watcher.set()
+
+    async def events(self) -> AsyncIterator[str]:
+        """The state, now and after each change, as server-sent events."""
+        async for state in self._states():
+            yield ": quiet\n\n" if state is None else f"id: {state['seq']}\ndata: {json.dumps(state)}\n\n"
+
+    async def _states(self) -> AsyncIterator[dict[str, Any] | None]:
+        changed, sent = asyncio.Event(), None
+        self._watchers.add(changed)
+        try:
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.create_task(self._look())
+            while not self.ending():
+                if self._seq >= 0 and self.state != sent:
+                    sent = self.state
+                    yield sent
+                try:
+                    await asyncio.wait_for(changed.wait(), QUIET)
+                except TimeoutError:
+                    yield None
+                changed.clear()
+        finally:
+            self._watchers.discard(changed)
+
+    async def entries(self, after: int) -> AsyncIterator[str]:
+        """Each entry of the log with a number above `after`, in order, as it comes: for programs."""
+        async for _ in self._states():
+            for entry in await to_thread.run_sync(self.desk.entries, after):
+                after = entry.seq
+                said = {"seq": entry.seq, "kind": entry.kind, "time": entry.time, "said": entry.said}
+                yield f"id: {entry.seq}\nevent: {entry.kind}\ndata: {json.dumps(said)}\n\n"

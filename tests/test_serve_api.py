@@ -1,0 +1,207 @@
+"""The JSON API of `gpmi serve`: the words of a study by number, each once; and its description."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from laboratory import browsing, made, serving
+
+import gpmi
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Any]:
+    with browsing(made(tmp_path)) as one:
+        yield one
+
+
+def posted(client: Any, word: str, **said: Any) -> Any:
+    answer = client.post(f"/api/{word}", json=said)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_trial_is_asked_told_corrected_and_read(client: Any) -> None:
+    first, second, third = posted(client, "ask", n=3)["trials"]
+    assert [one["number"] for one in (first, second, third)] == [0, 1, 2]
+    assert set(first["x"]) == {"temperature", "catalyst"}
+    told = posted(client, "tell", number=0, y=1.5, noise_var=0.01)["trial"]
+    assert (told["status"], told["y"], told["noise_var"]) == ("told", 1.5, 0.01)
+    assert posted(client, "fail", number=1, why="the pump stopped")["trial"]["why"] == "the pump stopped"
+    assert posted(client, "reject", number=2)["trial"]["status"] == "rejected"
+    assert posted(client, "correct", number=0, y=2.5)["trial"]["y_before"] == 1.5
+    assert client.get("/api/best").json()["trial"]["y"] == 2.5
+    assert set(client.get("/api/recommend").json()["x"]) == {"temperature", "catalyst"}
+    failed = client.get("/api/trials?status=failed").json()
+    assert failed["total"] == 1 and failed["trials"][0]["number"] == 1
+    assert [one["number"] for one in client.get("/api/trials?offset=1&limit=1").json()["trials"]] == [1]
+    assert posted(client, "retract", number=0)["trial"]["status"] == "retracted"
+    assert client.get("/api/best").json()["trial"] is None
+
+
+def test_what_a_study_is_about_has_units(client: Any) -> None:
+    about = client.get("/api/study").json()
+    assert [(one["name"], one["unit"]) for one in about["parameters"]] == [("temperature", "°C"), ("catalyst", "")]
+    assert about["goal"] == "max" and about["trials"]["told"] == 0
+    assert client.get("/api/studies").json()["studies"] == [{"study": "default", "name": "default", "title": "lab"}]
+
+
+def test_given_coordinates_stay_as_they_are(client: Any) -> None:
+    (trial,) = posted(client, "ask", fixed={"temperature": 21.5})["trials"]
+    assert trial["x"]["temperature"] == 21.5 and trial["fixed"] == {"temperature": 21.5}
+    posted(client, "tell", number=0, y=1.0)
+    fixed = json.dumps({"catalyst": "B"})
+    assert client.get("/api/recommend", params={"fixed": fixed}).json()["x"]["catalyst"] == "B"
+
+
+def test_a_box_without_names_goes_by_numbers(tmp_path: Path) -> None:
+    with browsing(made(tmp_path, space=[(0.0, 1.0), (0.0, 1.0)])) as client:
+        (trial,) = posted(client, "ask", fixed={"1": 0.25})["trials"]
+        assert trial["x"][1] == 0.25
+        assert posted(client, "tell", x=[0.5, 0.5], y=3.0)["trial"]["origin"] == "user"
+
+
+def test_the_same_answer_counts_once_and_another_one_is_never_lost(client: Any) -> None:
+    posted(client, "ask")
+    for _ in range(3):
+        posted(client, "tell", number=0, y=1.5)
+    refused = client.post("/api/tell", json={"number": 0, "y": 1.75})
+    assert refused.status_code == 409 and refused.json()["trial"]["y"] == 1.5
+    assert posted(client, "tell", number=0, y=1.75, again=True)["trial"]["number"] == 1
+    assert [one["y"] for one in client.get("/api/trials").json()["trials"]] == [1.5, 1.75]
+    assert client.post("/api/fail", json={"number": 0}).status_code == 409
+
+
+def test_a_trial_that_failed_can_be_given_a_value(client: Any) -> None:
+    posted(client, "ask", n=2)
+    posted(client, "fail", number=0)
+    posted(client, "fail", number=0)  # the same again changes nothing
+    assert client.post("/api/tell", json={"number": 0, "y": 1.0}).status_code == 409
+    assert posted(client, "correct", number=0, y=1.0)["trial"]["status"] == "told"
+    assert posted(client, "forget", number=1) == {"number": 1}
+    assert client.post("/api/tell", json={"number": 1, "y": 1.0}).status_code == 404
+
+
+def test_two_who_tell_at_once_lose_nothing(tmp_path: Path) -> None:
+    """Five trials, eight people: every value is taken, kept as a replicate, or refused with 409."""
+    with browsing(made(tmp_path)) as client:
+        posted(client, "ask", n=5)
+
+        def tell(k: int) -> tuple[int, float, int, bool]:
+            number, y, again = k % 5, float(k), k % 2 == 0
+            answer = client.post("/api/tell", json={"number": number, "y": y, "again": again})
+            return number, y, answer.status_code, again
+
+        with ThreadPoolExecutor(8) as people:
+            said = list(people.map(tell, range(40)))
+        values = [one["y"] for one in client.get("/api/trials").json()["trials"]]
+        taken = [y for _, y, status, _ in said if status == 200]
+        assert sorted(values) == sorted(taken)
+        assert {status for _, _, status, again in said if again} == {200}
+        assert {status for _, _, status, again in said if not again} <= {200, 409}
+        assert {number for number, _, status, _ in said if status == 200} == set(range(5))
+
+
+@pytest.mark.parametrize(
+    ("word", "said", "status"),
+    [
+        ("tell", {"number": 0}, 400),
+        ("tell", {"y": 1.0}, 400),
+        ("tell", {"number": 0, "y": "much"}, 400),
+        ("tell", {"number": 0, "y": True}, 400),
+        ("tell", {"number": 0, "y": 1.0, "noise_var": -1}, 400),
+        ("tell", {"number": 0, "y": 1e300}, 400),
+        ("tell", {"number": 0, "y": 1.0, "colour": "red"}, 400),
+        ("tell", {"number": 0.5, "y": 1.0}, 400),
+        ("tell", {"number": 10**30, "y": 1.0}, 400),
+        ("tell", {"number": 7, "y": 1.0}, 404),
+        ("tell", {"x": {"temperature": 500.0, "catalyst": "A"}, "y": 1.0}, 400),
+        ("tell", {"x": "everywhere", "y": 1.0}, 400),
+        ("ask", {"n": 0}, 400),
+        ("ask", {"n": 101}, 400),
+        ("ask", {"fixed": {"pressure": 1}}, 400),
+        ("ask", {"fixed": [1]}, 400),
+        ("fail", {"number": 0, "why": 5}, 400),
+        ("correct", {"number": 0, "y": 1.0}, 400),
+        ("retract", {"number": 0}, 400),
+        ("reject", {"number": -1}, 400),
+    ],
+)
+def test_what_cannot_be_used_is_refused_in_words(client: Any, word: str, said: dict[str, Any], status: int) -> None:
+    posted(client, "ask")
+    answer = client.post(f"/api/{word}", json=said)
+    assert answer.status_code == status, answer.text
+    assert len(answer.json()["error"]) > 10
+    assert client.get("/api/study").json()["trials"]["pending"] == 1
+
+
+def test_every_candidate_is_asked_once(tmp_path: Path) -> None:
+    import numpy as np
+
+    with browsing(made(tmp_path, space=np.array([[0.0], [1.0]]), repeats=False)) as client:
+        assert len(posted(client, "ask", n=5)["trials"]) == 2
+        assert client.post("/api/ask", json={}).status_code == 410
+
+
+def test_several_studies_are_told_apart(tmp_path: Path) -> None:
+    path = made(tmp_path, "one")
+    made(tmp_path, "a/b <script>")
+    with browsing(path) as client:
+        studies = client.get("/api/studies").json()["studies"]
+        assert {one["name"] for one in studies} == {"one", "a/b <script>"}
+        assert client.get("/api/best").status_code == 404
+        for one in studies:
+            assert client.get("/api/study", params={"study": one["study"]}).json()["name"] == one["name"]
+        assert client.get("/api/study?study=../lab.db").status_code == 404
+
+
+def test_what_is_known_is_computed_meanwhile(client: Any) -> None:
+    for trial in posted(client, "ask", n=4)["trials"]:
+        posted(client, "tell", number=trial["number"], y=-((trial["x"]["temperature"] - 60.0) ** 2))
+    for _ in range(600):
+        said = client.get("/api/known").json()
+        if said["now"]:
+            break
+        time.sleep(0.05)
+    assert said["known"]["t"] == 4 and said["known"]["advice"] in ("go on", "stop", "distrust")
+
+
+def test_the_description_is_valid_and_complete(client: Any) -> None:
+    from openapi_spec_validator import validate
+
+    from gpmi.serve.api import READING, SAYING
+
+    said = client.get("/api/openapi.json").json()
+    validate(said)
+    assert set(said["paths"]) == {f"/api/{name}" for name in (*READING, *SAYING)}
+    for name, word in {**dict.fromkeys(READING, "get"), **dict.fromkeys(SAYING, "post")}.items():
+        assert word in said["paths"][f"/api/{name}"]
+
+
+# A server that really listens
+
+
+def test_entries_arrive_as_they_are_written_and_after_a_pause_those_that_were_missed(tmp_path: Path) -> None:
+    import httpx2
+
+    path = made(tmp_path)
+    with serving(path) as base, gpmi.study(path) as worker:
+        found: list[str] = []
+        with httpx2.stream("GET", f"{base}/api/events", timeout=20.0) as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            lines = answer.iter_lines()
+            for line in lines:
+                found += [line] if line.startswith(("event:", "id:")) else []
+                if line == "event: created":
+                    worker.tell(worker.ask(), 1.0)
+                if line == "event: told":
+                    break
+        assert found == ["id: 0", "event: created", "id: 1", "event: asked", "id: 2", "event: told"]
+        with httpx2.stream("GET", f"{base}/api/events", headers={"Last-Event-ID": "1"}, timeout=20.0) as answer:
+            assert next(line for line in answer.iter_lines() if line.startswith("id:")) == "id: 2"

@@ -1,0 +1,276 @@
+"""`gpmi serve` in a real browser: a whole study by clicking, no error in the console, no serious finding of axe-core.
+
+Needs Debian's packages chromium and chromium-driver, and selenium and axe-core-python: `make test-browser`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from laboratory import made, serving
+
+import gpmi
+
+webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is missing: make test-browser installs it")
+pytest.importorskip("axe_core_python", reason="axe-core-python is missing: make test-browser installs it")
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DRIVER = shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not (BROWSER and DRIVER), reason="there is no Chromium: apt-get install chromium chromium-driver"
+    ),
+]
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+SPACE = {
+    "temperature": gpmi.Real(20.0, 90.0, unit="°C"),
+    "time": gpmi.Real(0.5, 24.0, log=True, unit="h"),
+    "catalyst": ["Pd", "Ni"],
+}
+EVIL = "<img src=x onerror=document.title='hacked'><script>document.title='hacked'</script>"
+# What may stand in the console: that a page answered with a status of its own accord.
+EXPECTED = ("status of 400", "status of 409", "status of 404")
+
+
+def yields(x: dict[str, Any]) -> float:
+    hot, long = (x["temperature"] - 64.0) / 18.0, math.log(x["time"] / 6.0)
+    return 40.0 + (45.0 if x["catalyst"] == "Pd" else 36.0) * math.exp(-(hot**2) - 0.5 * long**2)
+
+
+@pytest.fixture(scope="module")
+def starting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:
+    """A function that starts a browser; all end with the module."""
+    started = []
+
+    def start(*, scripts: bool = True) -> Any:
+        options = webdriver.ChromeOptions()
+        for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+            options.add_argument(flag)
+        options.binary_location = BROWSER
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        if not scripts:
+            options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
+        started.append(webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER)))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.quit()
+
+
+@pytest.fixture(scope="module")
+def browser(starting: Callable[..., Any]) -> Any:
+    return starting()
+
+
+def looking(browser: Any, width: int, dark: bool) -> None:
+    """Give the page a width and a scheme of colours."""
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+
+
+def until(act: Callable[[], Any], seconds: float = 30.0) -> Any:
+    """What act returns as soon as it is true; a page that changes meanwhile is asked again."""
+    from selenium.common.exceptions import WebDriverException
+
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            found = act()
+            if found:
+                return found
+        except WebDriverException:
+            pass
+        assert time.monotonic() < end, f"nothing came in {seconds} seconds"
+        time.sleep(0.05)
+
+
+def find(browser: Any, selector: str) -> Any:
+    return until(lambda: browser.find_elements("css selector", selector))[0]
+
+
+def click(browser: Any, selector: str) -> None:
+    """Press a button of a form, and wait for the next page."""
+    page = browser.find_element("tag name", "html")
+    element = find(browser, selector)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+    element.click()
+
+    def gone() -> bool:
+        try:
+            return not page.is_enabled()
+        except Exception:
+            return True
+
+    until(gone)
+    until(lambda: browser.execute_script("return document.readyState") == "complete")
+
+
+def words(browser: Any) -> str:
+    return str(browser.execute_script("return document.body.innerText"))
+
+
+def complaints(browser: Any) -> list[str]:
+    """What stands in the console and is no answer that was meant."""
+    return [
+        one["message"] for one in browser.get_log("browser") if not any(known in one["message"] for known in EXPECTED)
+    ]
+
+
+def findings(browser: Any) -> list[str]:
+    """What axe-core calls serious or critical."""
+    axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})  # the policy of the page allows no other script
+    found = browser.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+    assert len(found["passes"]) > 10  # it has looked
+    serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}" for one in serious]
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """A study with results, a failure, and points that wait; the address of its server and its path."""
+    path = made(tmp_path_factory.mktemp("begun"), space=SPACE, budget=30)
+    with gpmi.study(path) as study:
+        for _ in range(10):
+            trial = study.ask()
+            study.tell(trial, yields(trial.x))
+        study.fail(study.ask(), why=EVIL)
+        study.ask(3, lease=math.inf)
+    with serving(path) as base:
+        yield base, path
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("page", ["/study/default", "/study/default/trials", "/study/default/trial/3", "/new", "/"])
+def test_every_page_can_be_read_by_everybody(
+    browser: Any, begun: tuple[str, str], page: str, dark: bool, width: int
+) -> None:
+    looking(browser, width, dark)
+    browser.get(begun[0] + page)
+    if page == "/study/default":
+        until(lambda: "Working out" not in words(browser) and "being drawn" not in words(browser), 120.0)
+    assert findings(browser) == []
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    assert browser.title != "hacked" and complaints(browser) == []
+    if folder := os.environ.get("GPMI_SCREENSHOTS"):
+        name = f"{page.strip('/').replace('/', '-') or 'home'}-{width}-{'dark' if dark else 'light'}.png"
+        browser.save_screenshot(str(Path(folder) / name))
+
+
+def test_a_study_of_twenty_evaluations_is_done_by_clicking(browser: Any, tmp_path: Path) -> None:
+    looking(browser, 1400, False)
+    with serving(str(tmp_path / "new.db")) as base:
+        browser.get(base)
+        find(browser, "form[action='/new/parameters'] input[name=study]").send_keys("clicked")
+        for selector, text in (("name-0", "x"), ("lo-0", "0"), ("hi-0", "1"), ("unit-0", "mm"), ("name-1", "kind")):
+            find(browser, f"[name={selector}]").send_keys(text)
+        find(browser, "[name=options-1]").send_keys("a, b")
+        click(browser, "form[action='/new/parameters'] button.main")
+        assert "clicked" in words(browser) and "The study is made." in words(browser)
+        done = 0
+        while done < 20:
+            count = find(browser, "#n")
+            count.clear()
+            count.send_keys("5")
+            click(browser, "#ask button")
+            rows = until(lambda: browser.find_elements("css selector", "tr[data-number]"))
+            assert len(rows) == 5
+            for row in rows:
+                cells = [cell.text for cell in row.find_elements("tag name", "td")]
+                value = 1.0 - (float(cells[0]) - 0.3) ** 2 + (0.5 if cells[1] == "b" else 0.0)
+                row.find_element("css selector", "input.result").send_keys(f"{value:.6f}")
+            click(browser, "#results p button.main")
+            done += 5
+            assert "5 results saved." in words(browser)
+        until(lambda: "The point to use" in words(browser) and "Working out" not in words(browser), 120.0)
+        assert "20 results" in words(browser) and complaints(browser) == []
+        with gpmi.study(tmp_path / "new.db", "clicked") as study:
+            assert study.best is not None and study.best.x["kind"] == "b" and abs(study.best.x["x"] - 0.3) < 0.1
+            assert study.verify().agrees
+
+
+def test_what_others_tell_appears_by_itself_and_what_was_typed_stays(browser: Any, tmp_path: Path) -> None:
+    looking(browser, 1400, False)
+    path = made(tmp_path, space=[(0.0, 1.0)])
+    with serving(path) as base, gpmi.study(path) as other:
+        first, second = other.ask(2, lease=math.inf)
+        browser.get(f"{base}/study/default")
+        until(lambda: "Live" in find(browser, "#live").text)
+        find(browser, f"#y-{second.number}").send_keys("2.5")
+        other.tell(first, 17.25)
+        until(lambda: "17.25" in find(browser, "#known").text and "17.25" in find(browser, "#recent").text)
+        third = other.ask(lease=math.inf)
+        until(lambda: browser.find_elements("css selector", f"#y-{third.number}"))
+        assert not browser.find_elements("css selector", f"#y-{first.number}")
+        assert find(browser, f"#y-{second.number}").get_attribute("value") == "2.5"
+        other.tell(second, 1.0)  # somebody is faster
+        until(lambda: "Somebody else has answered" in find(browser, "#waiting").text)
+        click(browser, "#results p button.main")
+        assert "Somebody was faster" in words(browser)
+        assert find(browser, f"#y-{second.number}").get_attribute("value") == "2.5"
+        click(browser, "button[value=again]")
+        assert sorted(trial.y for trial in other.trials if trial.y is not None) == [1.0, 2.5, 17.25]
+        assert complaints(browser) == []
+
+
+def test_a_column_is_pasted_into_the_first_cell(browser: Any, tmp_path: Path) -> None:
+    path = made(tmp_path, space=[(0.0, 1.0)])
+    with serving(path) as base, gpmi.study(path) as other:
+        other.ask(3, lease=math.inf)
+        browser.get(f"{base}/study/default")
+        browser.execute_script(
+            """
+            const data = new DataTransfer();
+            data.setData("text", "1.5\\r\\n2,5\\r\\nfailed: spilt\\r\\n");
+            const paste = new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true});
+            document.getElementById("y-0").dispatchEvent(paste);
+            """
+        )
+        assert [find(browser, f"#y-{i}").get_attribute("value") for i in range(3)] == ["1.5", "2,5", "failed: spilt"]
+        click(browser, "#results p button.main")
+        assert [(trial.y, trial.why) for trial in other.trials] == [(1.5, None), (2.5, None), (None, "spilt")]
+        assert complaints(browser) == []
+
+
+def test_the_forms_work_without_scripts(starting: Callable[..., Any], tmp_path: Path) -> None:
+    browser = starting(scripts=False)
+    path = made(tmp_path, space=[(0.0, 1.0)])
+    with serving(path) as base, gpmi.study(path) as other:
+        browser.get(f"{base}/study/default")
+        click_plain(browser, "#ask button")
+        find(browser, "#y-0").send_keys("3,5")
+        click_plain(browser, "#results p button.main")
+        assert "1 result saved." in find(browser, "main").text
+        assert other.trials[0].y == 3.5
+
+
+def click_plain(browser: Any, selector: str) -> None:
+    element = find(browser, selector)
+    element.click()
+    until(lambda: not browser.find_elements("css selector", "html") or _is_stale(element))
+
+
+def _is_stale(element: Any) -> bool:
+    from selenium.common.exceptions import WebDriverException
+
+    try:
+        element.is_enabled()
+    except WebDriverException:
+        return True
+    return False

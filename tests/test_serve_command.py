@@ -1,0 +1,146 @@
+"""`gpmi serve` as a command: it says where, ends at Ctrl-C while it is watched, and keeps large models elsewhere."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+from laboratory import browsing, made
+from typer.testing import CliRunner
+
+import gpmi
+from gpmi.cli import app
+from gpmi.serve import thinking
+from gpmi.serve.server import address_of, listening
+from gpmi.serve.shelf import Shelf
+from gpmi.serve.thinking import Elsewhere
+
+
+@contextmanager
+def command(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The running command and the address that it printed."""
+    line = [sys.executable, "-c", "from gpmi.cli import main; main()", "serve", *arguments]
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()
+
+
+def test_it_says_where_and_ends_at_ctrl_c(tmp_path: Path) -> None:
+    path = made(tmp_path)
+    with command(path, "--port", "0") as (process, url):
+        assert url.startswith("http://127.0.0.1:") and "token" not in url
+        assert "Next to try" in httpx2.get(url, follow_redirects=True).text
+        with httpx2.stream("GET", f"{url}study/default/events", timeout=20.0) as events:
+            assert next(line for line in events.iter_lines() if line.startswith("data:"))
+            process.send_signal(signal.SIGINT)
+            assert process.wait(15) == 0
+        assert process.stderr is not None and process.stderr.read() == ""
+
+
+def test_other_machines_need_the_token_that_is_printed(tmp_path: Path) -> None:
+    with command(made(tmp_path), "--host", "0.0.0.0", "--port", "0") as (_, url):
+        token = url.partition("?token=")[2]
+        port = url.split(":")[2].partition("/")[0]
+        base = f"http://127.0.0.1:{port}"
+        assert len(token) >= 32
+        assert httpx2.get(f"{base}/api/study").status_code == 401
+        assert httpx2.get(f"{base}/api/study", headers={"authorization": f"Bearer {token}"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere/at/all.db"], "no folder"),
+        (["lab.db", "--name", "other"], "no study 'other'"),
+        (["lab.db", "--token", "short"], "at least 12"),
+        (["lab.db", "--host", "no.such.host.invalid"], "no address is known"),
+    ],
+)
+def test_what_cannot_be_served_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    made(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app(), ["serve", *arguments])
+    assert done.exit_code == 1 and words in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_port_that_is_taken_is_refused_and_another_one_found_if_none_is_given() -> None:
+    with listening("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ValueError, match="is not free"):
+            listening("127.0.0.1", port)
+    with listening("127.0.0.1", None) as first, listening("127.0.0.1", None) as second:
+        assert first.getsockname()[1] != second.getsockname()[1]
+    assert address_of("::1", 80, None) == "http://127.0.0.1:80/"
+    assert address_of("fe80::1", 80, "x") == "http://[fe80::1]:80/?token=x"
+
+
+def test_a_folder_shows_all_that_is_in_it(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        gpmi.study(tmp_path / f"{name}.db", space=[(0.0, 1.0)]).close()
+    gpmi.study(tmp_path / "two.db", "more", space=[(0.0, 1.0)]).close()
+    (tmp_path / "notes.txt").write_text("no study")
+    books = Shelf(str(tmp_path)).books()
+    assert [(one.slug, one.title) for one in books] == [
+        ("one-default", "one"),
+        ("two-default", "two"),
+        ("two-more", "more"),
+    ]
+    with browsing(str(tmp_path)) as client:
+        assert client.get("/study/two-more").status_code == 200
+
+
+# Large studies
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> str:
+    path, rng = made(tmp_path, space=[(0.0, 1.0), (0.0, 1.0)]), np.random.default_rng(0)
+    with gpmi.study(path) as study:
+        study.tell_first([(x, float(-np.sum((x - 0.4) ** 2)), 0.0, 1) for x in rng.random((12, 2))])
+    return path
+
+
+@pytest.mark.slow
+def test_a_large_study_is_computed_elsewhere_with_the_same_answers(large: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = []
+    for limit in (1000, 5):
+        monkeypatch.setattr(thinking, "LARGE", limit)
+        with browsing(large) as client:
+            point = client.get("/api/recommend").json()["x"]
+            (trial,) = client.post("/api/ask", json={}).json()["trials"]
+            client.post("/api/forget", json={"number": trial["number"]})
+            for _ in range(600):
+                known: Any = client.get("/api/known").json()
+                if known["now"]:
+                    break
+                time.sleep(0.05)
+            answers.append((point, trial["x"], known["known"]))
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_is_told_and_started_again(large: str) -> None:
+    elsewhere = Elsewhere(large, "default")
+    assert elsewhere("known").t == 12
+    elsewhere._process.kill()
+    with pytest.raises(gpmi.StudyError, match="has ended"):
+        elsewhere("known")
+    with pytest.raises(ValueError, match="numbers of its coordinates"):
+        elsewhere("ask", 1, {"nothing": 1.0})
+    assert elsewhere("known").t == 12
+    elsewhere.close()
+    assert elsewhere._process is None

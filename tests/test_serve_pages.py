@@ -1,0 +1,357 @@
+"""The pages of `gpmi serve` without a browser: every form, as a browser without scripts sends it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from laboratory import BASE, Page, browsing, followed, made, send
+
+import gpmi
+from gpmi.serve.given import candidates_of, read_table
+from gpmi.serve.numbers import Cell, cell, column
+
+AT = "/study/default"
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Any]:
+    with browsing(made(tmp_path)) as one:
+        yield one
+
+
+def asked(client: Any, n: int, **given: str) -> Any:
+    """The page of the study after n points were asked for."""
+    return followed(client, send(client, client.get(AT), "/ask", n=str(n), **given))
+
+
+def values(client: Any) -> list[float | None]:
+    return [one["y"] for one in client.get("/api/trials").json()["trials"]]
+
+
+# A study, by forms alone
+
+
+def test_results_are_typed_into_the_table(client: Any) -> None:
+    page = asked(client, 3)
+    assert "temperature (°C)" in Page(page.text).words
+    done = followed(client, send(client, page, "/results", y__0="4.1 ± 0.2", y__1="3,8", y__2=""))
+    words = Page(done.text).words
+    assert "2 results saved." in words and "3,8 was read as 3.8." in words
+    assert values(client) == [4.1, 3.8, None]
+    assert client.get("/api/trials").json()["trials"][0]["noise_var"] == pytest.approx(0.04)
+    assert set(Page(done.text).form("/results").fields) >= {"y-2"}
+
+
+def test_one_wrong_cell_keeps_what_was_typed_and_saves_the_others(client: Any) -> None:
+    answer = send(client, asked(client, 3), "/results", y__0="4.1", y__1="1,234", y__2="lots")
+    assert answer.status_code == 400
+    page = Page(answer.text)
+    assert "can be 1.234 or 1234" in page.words and "'lots' is not a number" in page.words
+    assert page.form("/results").fields["y-1"] == "1,234" and page.form("/results").fields["y-2"] == "lots"
+    assert values(client) == [4.1, None, None]
+
+
+def test_a_column_is_pasted(client: Any) -> None:
+    page = asked(client, 4)
+    followed(client, send(client, page, "/results", pasted="yield\n4.1\n\nfailed: the pump stopped\n3,5\n"))
+    trials = client.get("/api/trials").json()["trials"]
+    assert [one["y"] for one in trials] == [4.1, None, None, 3.5]
+    assert [one["status"] for one in trials] == ["told", "pending", "failed", "told"]
+    assert trials[2]["why"] == "the pump stopped"
+
+
+def test_a_column_that_does_not_fit_is_shown_again(client: Any) -> None:
+    page = asked(client, 2)
+    answer = send(client, page, "/results", pasted="1\n2\n3\n4")
+    assert answer.status_code == 400 and "4 lines for 2 trials" in Page(answer.text).words
+    assert Page(answer.text).form("/results").fields["pasted"].strip() == "1\n2\n3\n4"
+    assert send(client, page, "/results", pasted="1\n2", y__0="7").status_code == 400
+    assert values(client) == [None, None]
+
+
+@pytest.mark.parametrize(("word", "status"), [("fail", "failed"), ("reject", "rejected")])
+def test_a_trial_without_a_result(client: Any, word: str, status: str) -> None:
+    page = asked(client, 2)
+    followed(client, send(client, page, "/results", y__1="2.5", why__0="no gas", **{word: "0"}))
+    first, second = client.get("/api/trials").json()["trials"]
+    assert first["status"] == status and first["why"] == ("no gas" if word == "fail" else None)
+    assert second["y"] == 2.5  # what was typed beside it is saved, too
+
+
+def test_a_trial_is_put_back(client: Any) -> None:
+    followed(client, send(client, asked(client, 2), "/results", forget="0"))
+    assert [one["number"] for one in client.get("/api/trials").json()["trials"]] == [1]
+    assert client.get(f"{AT}/trial/0").status_code == 404
+
+
+def test_something_is_given_today(client: Any) -> None:
+    page = asked(client, 2, given__temperature="21,5", given__catalyst="B")
+    assert "given" in Page(page.text).words
+    for trial in client.get("/api/trials").json()["trials"]:
+        assert trial["x"] == {"temperature": 21.5, "catalyst": "B"}
+    wrong = send(client, client.get(AT), "/ask", given__temperature="500")
+    assert wrong.status_code == 400 and "outside" in Page(wrong.text).words
+    assert Page(wrong.text).form("/ask").fields["given-temperature"] == "500"
+    assert send(client, client.get(AT), "/ask", n="many").status_code == 400
+    assert send(client, client.get(AT), "/ask", n="500").status_code == 400
+
+
+def test_a_second_click_changes_nothing(client: Any) -> None:
+    page = client.get(AT)
+    first, second = (send(client, page, "/ask", n="2") for _ in range(2))
+    assert first.headers["location"] == second.headers["location"] and len(values(client)) == 2
+
+
+def test_a_measurement_of_ones_own(client: Any) -> None:
+    own = {"own__temperature": "30", "own__catalyst": "A", "own-result": "2.5"}
+    followed(client, send(client, client.get(AT), "/observe", **own))
+    assert values(client) == [2.5]
+    missing = send(client, client.get(AT), "/observe", own__temperature="31", **{"own-result": "2.5"})
+    assert missing.status_code == 400 and Page(missing.text).form("/observe").fields["own-temperature"] == "31"
+
+
+def test_two_people_who_save_the_same_trial_both_keep_what_they_typed(client: Any) -> None:
+    page = asked(client, 2)
+    followed(client, send(client, page, "/results", y__0="4.1"))
+    late = send(client, client.get(AT), "/results", y__0="4.3", y__1="5.0")
+    assert late.status_code == 409 and "has the value 4.1 already" in Page(late.text).words
+    assert values(client) == [4.1, 5.0]  # the one that nobody else had
+    form = Page(late.text).form("/trial/0")
+    assert form.fields["y"] == "4.3" and ("word", "again") in form.buttons and ("word", "correct") in form.buttons
+    followed(client, send(client, late, "/trial/0", word="again"))
+    assert values(client) == [4.1, 5.0, 4.3]
+    corrected = followed(client, send(client, late, "/trial/0", word="correct", once="another"))
+    assert values(client) == [4.3, 5.0, 4.3] and "was 4.1" in Page(corrected.text).words
+
+
+def test_what_can_be_said_of_one_trial(client: Any) -> None:
+    asked(client, 3)
+    at = f"{AT}/trial/"
+    followed(client, send(client, client.get(f"{at}0"), "/trial/0", word="tell", y="2,5"))
+    followed(client, send(client, client.get(f"{at}0"), "/trial/0", word="correct", y="2.75"))
+    followed(client, send(client, client.get(f"{at}0"), "/trial/0", word="retract"))
+    followed(client, send(client, client.get(f"{at}0"), "/trial/0", word="correct", y="3"))
+    followed(client, send(client, client.get(f"{at}1"), "/trial/1", word="fail", why="spilt"))
+    followed(client, send(client, client.get(f"{at}2"), "/trial/2", word="reject"))
+    first, second, third = client.get("/api/trials").json()["trials"]
+    assert (first["y"], second["why"], third["status"]) == (3.0, "spilt", "rejected")
+    wrong = send(client, client.get(f"{at}0"), "/trial/0", word="correct", y="much")
+    assert wrong.status_code == 400 and Page(wrong.text).form("/trial/0").fields["y"] == "much"
+    assert send(client, client.get(f"{at}0"), "/trial/0", word="dance").status_code == 400
+
+
+def test_a_page_from_before_a_restart_loses_nothing(tmp_path: Path) -> None:
+    path = made(tmp_path)
+    with browsing(path) as before:
+        page = asked(before, 1)
+    with browsing(path) as after:
+        stale = send(after, page, "/results", y__0="4.25")
+        assert stale.status_code == 403 and Page(stale.text).form("/results").fields["y-0"] == "4.25"
+        followed(after, send(after, stale, "/results"))
+        assert values(after) == [4.25]
+
+
+def test_a_database_that_does_not_answer_loses_nothing(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = asked(client, 1)
+
+    def away(*given: Any, **more: Any) -> Any:
+        raise gpmi.StudyError("the disk is full")
+
+    monkeypatch.setattr("gpmi.serve.desk.Desk.tell", away)
+    answer = send(client, page, "/results", y__0="4.25")
+    assert answer.status_code == 503 and Page(answer.text).form("/results").fields["y-0"] == "4.25"
+    assert "the disk is full" in Page(answer.text).words
+
+
+def test_all_trials_are_shown_page_by_page(tmp_path: Path) -> None:
+    path = made(tmp_path, space=[(0.0, 1.0)])
+    with gpmi.study(path) as study:
+        study.tell_first([([i / 120], float(i), 0.0, 1) for i in range(120)])
+        study.fail(study.ask(), why="no power")
+    with browsing(path) as client:
+        first, last = (Page(client.get(f"{AT}/trials?page={n}").text).words for n in (1, 99))
+        assert "page 1 of 3" in first and "#120" in first and "page 3 of 3" in last and "#0" in last
+        assert "no power" in Page(client.get(f"{AT}/trials?status=failed").text).words
+        text = client.get(f"{AT}/trials.csv").text
+        assert len(text.splitlines()) == 122
+        assert client.get(f"{AT}/report").status_code == 200
+
+
+# New studies
+
+
+def test_a_study_is_made_from_parameters(tmp_path: Path) -> None:
+    with browsing(str(tmp_path / "new.db")) as client:
+        assert client.get("/").headers["location"] == "/new"
+        typed = {"study": "my yield", "goal": "min", "budget": "20"}
+        typed |= {"name-0": "warmth", "lo-0": "20", "hi-0": "90,5", "unit-0": "°C"}
+        typed |= {"name-1": "metal", "kind-1": "choice", "options-1": "Pd, Ni; Cu"}
+        typed |= {"name-2": "stirs", "kind-2": "whole", "lo-2": "1", "hi-2": "1000", "log-2": "on"}
+        page = followed(client, send(client, client.get("/new"), "/new/parameters", **typed))
+        assert "my yield" in Page(page.text).words
+        about = client.get("/api/study").json()
+        assert (about["name"], about["goal"], about["budget"]) == ("my yield", "min", 20)
+        assert [(one["name"], one["kind"], one["unit"]) for one in about["parameters"]] == [
+            ("warmth", "number", "°C"),
+            ("metal", "choice", ""),
+            ("stirs", "whole", ""),
+        ]
+        assert about["parameters"][0]["hi"] == 90.5 and about["parameters"][2]["log"] is True
+        again = send(client, client.get("/new"), "/new/parameters", **typed)
+        assert again.status_code == 400 and "already" in Page(again.text).words
+        assert Page(again.text).form("/new/parameters").fields["options-1"] == "Pd, Ni; Cu"
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ({}, "there is no parameter"),
+        ({"name-0": "a", "lo-0": "1"}, "is empty"),
+        ({"name-0": "a", "lo-0": "2", "hi-0": "1"}, "lo must be smaller"),
+        ({"name-0": "a", "lo-0": "0", "hi-0": "1", "log-0": "on"}, "needs lo > 0"),
+        ({"name-0": "a", "kind-0": "choice", "options-0": "one"}, "at least two options"),
+        ({"name-0": "a", "kind-0": "whole", "lo-0": "0.5", "hi-0": "2"}, "whole numbers"),
+        ({"lo-0": "1"}, "has no name"),
+        ({"name-0": "a", "lo-0": "0", "hi-0": "1", "name-1": "a"}, "two parameters"),
+        ({"name-0": "a", "lo-0": "0", "hi-0": "1", "budget": "-3"}, "number of experiments"),
+        ({"name-0": "a", "lo-0": "0", "hi-0": "1", "study": " "}, "has no name"),
+    ],
+)
+def test_parameters_that_make_no_study(tmp_path: Path, typed: dict[str, str], words: str) -> None:
+    path = tmp_path / "new.db"
+    with browsing(str(path)) as client:
+        answer = send(client, client.get("/new"), "/new/parameters", **{"study": "x", **typed})
+        assert answer.status_code == 400 and words in Page(answer.text).words
+        assert not path.exists()
+
+
+TABLE = "name;solvent;volume;old result\nA1;water;1,5;3,2\nA2;ethanol;2,5;\nA3;water;3,5;4\n"
+
+
+def test_a_study_is_made_from_a_table(tmp_path: Path) -> None:
+    with browsing(str(tmp_path)) as client:  # a folder
+        answer = send(client, client.get("/new"), "/new/table", files={"table": ("t.csv", TABLE.encode())})
+        page = Page(answer.text)
+        form = page.form("/new/candidates")
+        assert [form.fields[f"use-{i}"] for i in range(4)] == ["label", "use", "use", "result"]
+        assert "1,5 was read as 1.5" in page.words
+        done = followed(client, send(client, answer, "/new/candidates", study="solvents"))
+        assert "2 known results were taken over." in Page(done.text).words
+        trials = client.get("/api/trials").json()["trials"]
+        assert [(one["label"], one["y"]) for one in trials] == [("A1", 3.2), ("A3", 4.0)]
+        assert (tmp_path / "solvents.db").exists()
+        page = followed(client, send(client, done, "/ask", n="1"))
+        assert "A2" in Page(page.text).words
+        assert "Studies" in Page(client.get("/", headers={"referer": BASE}).text).words
+        gone = send(client, answer, "/new/candidates", study="more", key="nothing", once="2")
+        assert gone.status_code == 400 and "choose the file again" in Page(gone.text).words
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ("", "empty"),
+        ("a,b\n", "fewer than two rows"),
+        ("a,a\n1,2\n3,4\n", "'a'"),
+        ("a,b\n1,2\n3\n", "row 3 has 1 cells"),
+        ("a\0,b\n1,2\n3,4\n", "no text"),
+    ],
+)
+def test_tables_that_are_none(tmp_path: Path, table: str, words: str) -> None:
+    with browsing(str(tmp_path)) as client:
+        answer = send(client, client.get("/new"), "/new/table", files={"table": ("t.csv", table.encode())})
+        assert answer.status_code == 400 and words in Page(answer.text).words
+
+
+def test_columns_are_numbers_where_all_cells_are() -> None:
+    table = read_table("a,b,c,d\n1,0.5,x,\n2,1e3,7,1\n-3,−2,y,2\n".encode())
+    assert table.columns == {"a": [1, 2, -3], "b": [0.5, 1000.0, -2.0], "c": ["x", "7", "y"], "d": [None, 1, 2]}
+    with pytest.raises(ValueError, match="'d' is empty in row 2"):
+        candidates_of(table, {})
+    with pytest.raises(ValueError, match="no column is varied"):
+        candidates_of(table, {f"use-{i}": "skip" for i in range(4)})
+    with pytest.raises(ValueError, match="only one column"):
+        candidates_of(table, {"use-0": "label", "use-2": "label", "use-3": "skip"})
+    latin = read_table("Größe,n\n1,2\n3,4\n".encode("latin-1"))
+    assert list(latin.columns) == ["Größe", "n"]
+
+
+# What people type
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("", Cell()),
+        (" – ", Cell()),
+        ("4.1", Cell(4.1)),
+        ("-.5e-3", Cell(-5e-4)),
+        ("−2", Cell(-2.0)),
+        ("3,7", Cell(3.7, note="3,7 was read as 3.7")),
+        ("0,123", Cell(0.123, note="0,123 was read as 0.123")),
+        ("1.234,5", Cell(1234.5, note="1.234,5 was read as 1234.5")),
+        ("1,234.5", Cell(1234.5, note="1,234.5 was read as 1234.5")),
+        ("12 345", Cell(12345.0, note="12 345 was read as 12345")),
+        ("4 ± 2", Cell(4.0, 4.0)),
+        ("4+-2", Cell(4.0, 4.0)),
+        ("Failed", Cell(failed=True)),
+        ("failed: no gas", Cell(failed=True, why="no gas")),
+        ("error - leak", Cell(failed=True, why="leak")),
+    ],
+)
+def test_what_a_cell_means(typed: str, meant: Cell) -> None:
+    assert cell(typed) == meant
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "1,234",
+        "12,345,678",
+        "much",
+        "45 %",
+        "3 mg",
+        "nan",
+        "inf",
+        "1e999",
+        "1_000",
+        "4 ± 1 ± 2",
+        "4 ± -1",
+        "1,2,3",
+        "٣",
+        "x" * 400,
+    ],
+)
+def test_what_is_no_result(typed: str) -> None:
+    with pytest.raises(ValueError):
+        cell(typed)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_is_read_as_python_writes_it(value: float) -> None:
+    read = cell(repr(value)).y
+    assert read is not None and math.copysign(1.0, read) == math.copysign(1.0, value) and read == value
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_cell_or_refused_in_words(typed: str) -> None:
+    try:
+        read = cell(typed)
+    except ValueError as error:
+        assert len(str(error)) > 10
+    else:
+        assert read.y is None or math.isfinite(read.y)
+
+
+def test_a_column_with_numbers_of_trials_goes_by_them() -> None:
+    assert column("trial\tyield\n7\t1.5\n#5\t\n", [5, 6, 7]) == {7: "1.5", 5: ""}
+    assert column("1\n\n3\n\n", [5, 6, 7]) == {5: "1", 6: "", 7: "3"}
+    for wrong in ("5\t1\n5\t2", "9\t1", "x\t1\ny\t2", "1\t2\t3"):
+        with pytest.raises(ValueError):
+            column(wrong, [5, 6, 7])

@@ -1,0 +1,324 @@
+"""A hundred hostile requests to `gpmi serve`: refused, nothing executed, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from laboratory import browsing
+
+import gpmi
+from gpmi.serve import Guard
+from gpmi.serve.security import BODY
+
+TOKEN = "a-token-of-the-tests"
+FORM = "application/x-www-form-urlencoded"
+EVIL = "<script>alert(1)</script>"
+POSTS = ("/api/ask", "/api/tell", "/api/fail", "/study/default/ask", "/study/default/results", "/new/parameters")
+PAGES = ("/study/default", "/study/default/trials", "/study/default/report", "/new", "/api/trials", "/api/study")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("hostile") / "lab.db")
+    with gpmi.study(path, space={"a": (0.0, 1.0)}, seed=0) as study:
+        study.tell(study.ask(), 1.0)
+        study.ask(lease=float("inf"))
+    return path
+
+
+def client_of(path: str, token: str | None) -> Iterator[Any]:
+    with browsing(path, Guard(token=token, port=8470)) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def local(path: str) -> Iterator[Any]:
+    """A server for this machine, without a token."""
+    yield from client_of(path, None)
+
+
+@pytest.fixture(scope="module")
+def open_to_all(path: str) -> Iterator[Any]:
+    """A server with a token."""
+    yield from client_of(path, TOKEN)
+
+
+def before_and_after(path: str) -> Any:
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute("SELECT * FROM gpmi_events ORDER BY study, seq").fetchall()
+
+
+@pytest.fixture
+def unchanged(path: str) -> Iterator[None]:
+    """Nothing is written, and nothing that was there is lost."""
+    before = before_and_after(path)
+    yield
+    assert before_and_after(path) == before
+
+
+def sent(client: Any, post: str, **headers: str) -> Any:
+    """What a page would send, which is taken where nothing is wrong with it."""
+    if post.startswith("/api/"):
+        said = {"/api/ask": {}, "/api/tell": {"number": 1, "y": 1.0}, "/api/fail": {"number": 1}}[post]
+        return client.post(post, content=json.dumps(said), headers={"content-type": "application/json", **headers})
+    return client.post(post, content="n=1&y-1=3.5&study=x", headers={"content-type": FORM, **headers})
+
+
+# Other sites
+
+FOREIGN = {
+    "origin": {"origin": "https://evil.example"},
+    "null": {"origin": "null"},
+    "no-address": {"origin": "http://["},
+    "other-port": {"origin": "http://127.0.0.1:9999"},
+    "similar": {"origin": "http://127.0.0.1:8470.evil.example"},
+    "cross-site": {"sec-fetch-site": "cross-site"},
+    "same-site": {"sec-fetch-site": "same-site"},
+}
+
+
+@pytest.mark.parametrize("post", POSTS)
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_what_another_site_sends_is_refused(local: Any, unchanged: None, post: str, kind: str) -> None:
+    answer = sent(local, post, **FOREIGN[kind])
+    assert answer.status_code == 403
+    assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("post", [one for one in POSTS if not one.startswith("/api/")])
+@pytest.mark.parametrize("csrf", ["", "x", "é", "A" * 43])
+def test_a_form_without_the_secret_is_refused(local: Any, unchanged: None, post: str, csrf: str) -> None:
+    content = f"n=1&y-1=3.5&csrf={csrf}".encode()
+    assert local.post(post, content=content, headers={"content-type": FORM}).status_code == 403
+
+
+@pytest.mark.parametrize("kind", ["text/plain", FORM, "multipart/form-data; boundary=x", ""])
+def test_json_is_taken_only_if_it_is_called_so(local: Any, unchanged: None, kind: str) -> None:
+    """A form of another site can send these without being asked, JSON it cannot."""
+    answer = local.post("/api/tell", content=b'{"number": 1, "y": 1.0}', headers={"content-type": kind})
+    assert answer.status_code == 415
+
+
+@pytest.mark.parametrize(
+    "name", ["evil.example", "evil.example:8470", "127.0.0.1.evil.example", "192.168.1.7", "", "[", "a b"]
+)
+def test_a_host_that_is_not_ours_is_refused(local: Any, unchanged: None, name: str) -> None:
+    assert local.get("/study/default", headers={"host": name}).status_code == 421
+
+
+@pytest.mark.parametrize("name", ["localhost", "LOCALHOST:1", "127.0.0.1:9000", "[::1]:8470"])
+def test_names_of_this_machine_are_known(local: Any, name: str) -> None:
+    assert local.get("/study/default", headers={"host": name}).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"])
+def test_other_methods_are_refused(local: Any, unchanged: None, method: str) -> None:
+    answer = local.request(method, "/api/tell", headers={"origin": "https://evil.example"})
+    assert answer.status_code == 405 and "access-control-allow-methods" not in answer.headers
+
+
+# Tokens
+
+WRONG = {
+    "none": {},
+    "wrong": {"authorization": "Bearer a-token-of-the-test"},
+    "longer": {"authorization": f"Bearer {TOKEN}s"},
+    "kind": {"authorization": f"Basic {TOKEN}"},
+    "empty": {"authorization": "Bearer "},
+    "cookie": {"cookie": f"gpmi-8470={TOKEN}"},
+    "bytes": {"authorization": "Bearer ÿ".encode("latin-1")},
+    "mad-cookie": {"cookie": 'gpmi-8470="; =;;; \\'},
+}
+
+
+@pytest.mark.parametrize("address", ["/study/default", "/api/trials", "/api/ask"])
+@pytest.mark.parametrize("kind", WRONG)
+def test_without_the_token_nothing_is_shown_or_done(open_to_all: Any, unchanged: None, address: str, kind: str) -> None:
+    headers = {**WRONG[kind], "content-type": "application/json"}
+    act = open_to_all.post if address == "/api/ask" else open_to_all.get
+    answer = act(address, headers=headers)
+    if address.startswith("/api/"):
+        assert answer.status_code == 401 and "Bearer" in answer.headers["www-authenticate"]
+    else:
+        assert answer.status_code == 303 and answer.headers["location"] == "/enter"
+    assert TOKEN not in answer.text
+
+
+def test_the_token_lets_in_by_header_by_address_and_by_form(path: str) -> None:
+    for client in client_of(path, TOKEN):
+        assert client.get("/api/study", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+        wrong = client.get("/?token=a-token-of-nobody")
+        assert wrong.status_code == 303 and "set-cookie" not in wrong.headers
+        assert client.post("/enter", data={"token": "wrong"}).status_code == 401
+        entered = client.get(f"/%2fevil.example/?token={TOKEN}&page=2")
+        assert entered.status_code == 303 and entered.headers["location"] == "/evil.example/?page=2"
+        cookie = entered.headers["set-cookie"].lower()
+        assert "httponly" in cookie and "samesite=lax" in cookie and TOKEN not in cookie
+        assert client.get("/study/default").status_code == 200  # by the cookie
+        client.cookies.clear()
+        assert client.post("/enter", data={"token": TOKEN}).status_code == 303
+        assert client.get("/api/study").status_code == 200
+
+
+def test_where_others_are_listened_to_there_is_a_token() -> None:
+    assert Guard.of("127.0.0.1", 1, None).token is None
+    assert len(Guard.of("0.0.0.0", 1, None).token or "") >= 32
+    with pytest.raises(ValueError, match="at least 12"):
+        Guard.of("0.0.0.0", 1, "short")
+    everywhere = Guard.of("0.0.0.0", 1, None)
+    assert everywhere.knows_host("192.168.1.7:80") and not everywhere.knows_host("evil.example")
+
+
+# Large and broken bodies
+
+
+@pytest.mark.parametrize("post", POSTS)
+def test_a_large_body_is_refused(local: Any, unchanged: None, post: str) -> None:
+    kind = "application/json" if post.startswith("/api/") else FORM
+    answer = local.post(post, content=b"x" * (BODY + 1), headers={"content-type": kind})
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("post", POSTS)
+def test_a_large_body_that_does_not_say_so_is_refused(local: Any, unchanged: None, post: str) -> None:
+    def endless() -> Iterator[bytes]:
+        for _ in range(20):
+            yield b"y-1=1&" * (BODY // 100)
+
+    kind = "application/json" if post.startswith("/api/") else FORM
+    assert local.post(post, content=endless(), headers={"content-type": kind}).status_code == 413
+
+
+@pytest.mark.parametrize("size", ["-1", "many", "99999999999999999999"])
+def test_a_length_that_is_none_is_refused(local: Any, unchanged: None, size: str) -> None:
+    answer = local.post(
+        "/api/tell", content=b"{}", headers={"content-length": size, "content-type": "application/json"}
+    )
+    assert answer.status_code == 413
+
+
+BROKEN = {
+    "no-boundary": ("multipart/form-data", b"--x\r\n\r\n"),
+    "cut-off": ("multipart/form-data; boundary=x", b'--x\r\nContent-Disposition: form-data; name="csrf"\r\n\r\nab'),
+    "no-name": ("multipart/form-data; boundary=x", b"--x\r\nContent-Disposition: form-data\r\n\r\nab\r\n--x--\r\n"),
+    "no-header": ("multipart/form-data; boundary=x", b"--x\r\n\r\nab\r\n--x--\r\n"),
+    "other-boundary": ("multipart/form-data; boundary=x", b"--y\r\n\r\nab\r\n--y--\r\n"),
+    "charset": (
+        "multipart/form-data; boundary=x; charset=nonsense",
+        b'--x\r\nContent-Disposition: form-data; name="a"\r\n\r\nb\r\n--x--\r\n',
+    ),
+    "binary": (FORM, bytes(range(256))),
+    "many-fields": (FORM, b"&".join(b"y-%d=1" % i for i in range(20_000))),
+}
+
+
+@pytest.mark.parametrize("post", ["/new/table", "/study/default/results"])
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_form_is_refused(local: Any, unchanged: None, post: str, kind: str) -> None:
+    header, body = BROKEN[kind]
+    assert local.post(post, content=body, headers={"content-type": header}).status_code in (400, 403)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b"1",
+        b'"x"',
+        b"NaN",
+        b'{"number": 1, "y": NaN}',
+        b'{"number": 1, "y": 1e999}',
+        b"\xff",
+        b"[" * 100_000,
+    ],
+)
+def test_broken_json_is_refused(local: Any, unchanged: None, body: bytes) -> None:
+    answer = local.post("/api/tell", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 400 and answer.json()["error"]
+
+
+# Ways out of the folder
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/static/../app.py",
+        "/static/..%2f..%2fapp.py",
+        "/static/%2e%2e/%2e%2e/etc/passwd",
+        "/static//etc/passwd",
+        "/static/lab.css%00.py",
+        "/study/..%2flab.db",
+        "/study/%2e%2e/trials",
+        "/study/default%00",
+        "/study/default/trial/999999999999999999999",
+        "/study/default/trial/-1",
+        "/api/../static/lab.css/x",
+        "/%ff%fe",
+    ],
+)
+def test_no_address_leads_to_another_file(local: Any, unchanged: None, address: str) -> None:
+    answer = local.get(address)
+    assert answer.status_code == 404
+    assert "root:" not in answer.text and "import " not in answer.text
+
+
+# Scripts in names, notes and values
+
+
+class Elements(HTMLParser):
+    """The scripts and event handlers of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "script" and not dict(attrs).get("src", "").startswith("/static/"):  # type: ignore[union-attr]
+            self.found.append(tag)
+        links = ("href", "src", "action", "formaction")
+        bad = [name for name, value in attrs if name in links and "script:" in (value or "")]
+        self.found += bad + [name for name, _ in attrs if name.startswith("on")]
+        self.found += [tag] if tag in ("iframe", "object", "embed", "base") else []
+
+
+@pytest.fixture(scope="module")
+def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A study whose names, options, units and reasons are scripts."""
+    path = str(tmp_path_factory.mktemp("poison") / f"{EVIL.replace('/', '')}.db")
+    evil = '"><img src=x onerror=alert(1)>'
+    space = {EVIL: gpmi.Real(0.0, 1.0, unit=evil[:20]), evil: [EVIL, "javascript:alert(1)"]}
+    with gpmi.study(path, EVIL, space=space, seed=0) as study:
+        for y in (1.0, 2.0, 3.0):
+            study.tell(study.ask(), y)
+        study.fail(study.ask(), why=EVIL + evil)
+        study.ask(2, lease=float("inf"))
+    yield from client_of(path, None)
+
+
+@pytest.mark.parametrize("page", ["", "/trials", "/trial/0", "/trial/3", "/report"])
+def test_nothing_that_people_write_becomes_markup(poisoned: Any, page: str) -> None:
+    slug = poisoned.get("/api/studies").json()["studies"][0]["study"]
+    answer = poisoned.get(f"/study/{slug}{page}")
+    assert answer.status_code == 200
+    found = Elements()
+    found.feed(answer.text)
+    assert found.found == ([] if page != "/report" else ["script"])  # the report has its own, allowed by its hash
+    assert "alert" in answer.text  # it is there, as text
+    assert "'unsafe" not in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_every_answer_has_the_headers(local: Any, address: str) -> None:
+    headers = local.get(address).headers
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff" and headers["cache-control"] == "no-store"
+    assert headers["referrer-policy"] == "same-origin"
