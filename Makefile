@@ -24,10 +24,10 @@ check: lint types  ## the quick loop: lint, types, and the tests that a person w
 test: .venv/.dev  ## run all tests (some minutes); JOBS=0 runs one after the other
 	.venv/bin/python $(PYTEST)
 
-test-browser: .venv/.dev  ## look at the pages of gpmi serve in Chromium (needs Debian's chromium and chromium-driver)
+test-browser: .venv/.dev  ## look at reports and at the pages of gpmi serve in Chromium (needs Debian's chromium and chromium-driver)
 	.venv/bin/python -m pip install --quiet selenium axe-core-python
 	@command -v chromedriver > /dev/null || echo "there is no Chromium, so the tests are skipped: apt-get install chromium chromium-driver"
-	.venv/bin/python -m pytest -rs tests/test_serve_browser.py
+	.venv/bin/python -m pytest -rs tests/test_serve_browser.py tests/test_report_browser.py
 
 test-lowest: .venv-lowest/.ready  ## the core's tests with the lowest NumPy and SciPy that are declared (a minute)
 	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick $(LOWEST:%=tests/test_%.py)
