@@ -113,6 +113,8 @@ bench-guard: .venv/.dev  ## measure what the guard of aim="earn" does and costs 
 
 bench-tables: .venv-bench/.ready  ## measure the better rows left on sixteen real tables, next to the peers (hours; goes on where it stopped)
 	.venv-bench/bin/python benchmarks/tables.py
+	.venv-bench/bin/python benchmarks/noisy_tables.py --part development
+	.venv-bench/bin/python benchmarks/noisy_tables.py
 
 bench-batches: .venv-bench/.ready  ## compare batches with one point at a time and with BoTorch (an hour; goes on where it stopped)
 	.venv-bench/bin/python benchmarks/batches.py

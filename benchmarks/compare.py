@@ -1,6 +1,7 @@
 """Runs every peer on every problem and keeps what happened in docs/benchmarks/compare/runs.csv.
 
     python benchmarks/compare.py [--peers ...] [--problems ...] [--starts ...] [--budgets ...] [--seeds N] [--cores N]
+    python benchmarks/compare.py --check N      plays N of gpmi's runs again: are the rows those of this version, too?
 
 A run starts from a design of ten points common to all peers ("common") or as the peer does by itself ("own"), and has
 60 or 200 evaluations, the design included. Each run has its own process, one BLAS thread and 15 minutes; one that takes
@@ -21,6 +22,7 @@ import argparse
 import csv
 import fcntl
 import itertools
+import json
 import multiprocessing
 import resource
 import subprocess
@@ -41,6 +43,7 @@ from gpmi.space import Parameters
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "docs" / "benchmarks" / "compare" / "runs.csv"
+CHECKED = TABLE.with_name("checked.json")
 INITIAL, LIMIT = 10, 15 * 60  # evaluations, seconds
 STARTS, BUDGETS = ("own", "common"), (60, 200)
 KEPT = 60  # values of a run that are kept, for the curves
@@ -231,6 +234,21 @@ class Job(NamedTuple):
     problems: list[str]
 
 
+def check(count: int) -> None:
+    """Play `count` of gpmi's runs again, spread over all of them, and keep how many are the same in every digit."""
+    table = load()
+    ours = [run for run in sorted(table, key=_place) if run.peer.startswith("gpmi") and table[run]["status"] == "done"]
+    picked = [ours[i] for i in np.linspace(0, len(ours) - 1, min(count, len(ours))).astype(int)]
+    same = 0
+    for run in picked:
+        new = play(run)
+        equal = all(new[column] == table[run][column] for column in ("best", "mean", "values"))
+        same += equal
+        print(time.strftime("%H:%M:%S"), *run, "the same" if equal else "another", flush=True)
+    found = {"version": peers.version("gpmi"), "runs": len(picked), "same": same, "of": len(ours)}
+    CHECKED.write_text(json.dumps(found) + "\n")
+
+
 def jobs(chosen: argparse.Namespace) -> list[Job]:
     """What is to be done, in order."""
     table = load()
@@ -276,11 +294,15 @@ def main() -> None:
     parser.add_argument(
         "--again", action="store_true", help="replace failed runs and runs of another version of a peer"
     )
+    parser.add_argument("--check", type=int, metavar="N", help="play N of gpmi's runs again and compare")
     parser.add_argument("--work", nargs="+", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.work:
         peer, start, budget, seed, *names = chosen.work
         work(peer, start, int(budget), int(seed), names)
+        return
+    if chosen.check:
+        check(chosen.check)
         return
     absent = [peer for peer in chosen.peers if not python(peer).exists()]
     if absent:

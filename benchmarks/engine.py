@@ -46,7 +46,6 @@ from gpmi.search.finite import best_row
 from gpmi.search.objective import Objective
 
 Array = NDArray[np.float64]
-README = Path(__file__).resolve().parents[1] / "README.md"
 REPORT = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "engine.md"
 
 
@@ -518,16 +517,6 @@ def report(parts: Sequence[Part]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def into_readme(parts: Sequence[Part]) -> None:
-    """The table of promises between the README's two marks."""
-    begin, end = "<!-- engine: written by make bench-engine -->", "<!-- engine: end -->"
-    before, rest = README.read_text(encoding="utf-8").split(begin)
-    after = rest.split(end)[1]
-    when = f"Measured on {date.today().isoformat()}: {machine()[0]}."
-    table = "\n".join([begin, when, "", *promise_table(parts), end])
-    README.write_text(before + table + after, encoding="utf-8")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="Measure what the engine promises.")
     parser.add_argument("--only", choices=PARTS, help="run one part and write no report")
@@ -546,8 +535,7 @@ def main() -> int:
     if not arguments.only:
         REPORT.parent.mkdir(parents=True, exist_ok=True)
         REPORT.write_text(report(parts), encoding="utf-8")
-        into_readme(parts)
-        progress("wrote docs/benchmarks/engine.md and the table in README.md")
+        progress("wrote docs/benchmarks/engine.md")
     kept = all(not part.skipped and all(promise.holds for promise in part.promises) for part in parts)
     return 0 if kept else 1
 

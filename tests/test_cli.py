@@ -1,6 +1,5 @@
-"""The command line, its demonstration, the progress display, and the function the demonstration maximises."""
+"""The command line, its demonstration, and the function the demonstration maximises."""
 
-import io
 import os
 import re
 import shlex
@@ -17,7 +16,7 @@ from typer.testing import CliRunner
 import gpmi
 from gpmi import cli
 from gpmi.cli import commands
-from gpmi.show import demo, progress, story
+from gpmi.show import demo, story
 from gpmi.tasks import HIMMELBLAU, himmelblau, tsunami
 
 
@@ -277,84 +276,3 @@ def test_nothing_imports_the_command_line():
     unwanted = "{'gpmi.cli', 'typer', 'rich', 'matplotlib'}"
     code = f"import sys, gpmi, gpmi.plots, gpmi.show.progress, gpmi.show.demo; assert not {unwanted} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-# The progress display
-
-
-def known():
-    return {"kernel": gpmi.kernels.RBF(0.3), "noise_var": 1e-4, "policy": gpmi.GPMI()}
-
-
-def test_progress_prints_its_last_state_once_where_there_is_no_terminal(capsys):
-    result = gpmi.maximize(lambda x: -(float(x[0]) ** 2), [(-1.0, 1.0)], budget=6, seed=0, progress=True, **known())
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    bar, found = printed.err.splitlines()
-    assert bar.startswith("6/6") and "left" in bar
-    last = result.trials[-1]
-    assert found == f"best {result.y:.5g}   last {last.y:.5g}   phi {last.phi:.5g}   gamma_hat {last.gamma_hat:.5g}"
-
-
-def test_progress_of_an_optimizer_without_budget_and_with_a_failure(capsys):
-    optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, **known())
-    optimizer.tell([0.5], 1.0)
-    with progress.live(optimizer) as report:
-        x = optimizer.ask()
-        report(optimizer.fail(x))
-    bar, found = capsys.readouterr().err.splitlines()
-    assert bar.startswith("2/?")
-    assert found.startswith("best 1   phi ")
-
-
-def test_progress_names_the_direction_of_the_goal():
-    optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, goal="min", **known())
-    for x, y in (([0.5], 1.0), ([0.1], -2.0), ([0.2], 3.0)):
-        trial = optimizer.tell(x, y)
-    assert progress.describe(optimizer, trial) == "best -2   last 3"
-
-
-def test_progress_without_rich_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich.console", None)
-    with pytest.raises(ImportError, match=r'pip install "gpmi\[cli\]"'):
-        gpmi.maximize(lambda x: 0.0, [(-1.0, 1.0)], budget=2, seed=0, progress=True)
-
-
-def test_progress_shows_what_is_evaluated_and_for_how_long(monkeypatch):
-    from rich.console import Console
-
-    def shown():
-        console = Console(width=120, record=True, file=io.StringIO())
-        console.print(display)
-        return console.export_text()
-
-    monkeypatch.setattr(progress, "RUNNING", 2)
-    optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, budget=9)
-    display = progress.Display(optimizer, progress.progress_bar(Console()), terminal=False)
-    for _ in range(4):
-        optimizer.ask()
-        display.begin(optimizer.pending[-1])
-    assert "trial 0, 0 s, [" in shown() and "trial 1, 0 s, [" in shown() and "trial 2" not in shown()
-    assert "and 2 more" in shown()
-    display(optimizer.tell(0, 3.0))
-    assert "best 3   last 3" in shown() and "trial 0" not in shown() and "and 1 more" in shown()
-    optimizer.ask()
-    display(optimizer.tell(1, 2.0))
-    display(optimizer.tell(2, 2.0))
-    assert "trial 3, 0 s, [" in shown() and "trial 4, 0 s, elsewhere, [" in shown()  # nobody here has begun it
-    display.close()
-    assert "trial" not in shown()
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_progress_draws_the_regret_on_a_terminal_when_it_costs_little(terminal, monkeypatch):
-    from rich.console import Console
-
-    monkeypatch.setattr(progress, "SOON", 0.0)
-    optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, budget=9, **known())
-    display = progress.Display(optimizer, progress.progress_bar(Console()), terminal=terminal)
-    for x in (0.1, 0.5, 0.9):
-        display(optimizer.tell([x], x))
-    console = Console(width=120, record=True, file=io.StringIO())
-    console.print(display)
-    assert ("regret 0 to " in console.export_text()) == terminal

@@ -65,7 +65,7 @@ def test_init_overwrites_nothing(study):
 
 def test_a_run_says_what_it_found_and_is_that_of_maximize(study):
     result = invoke("run", study)
-    assert result.exit_code == 0 and result.stderr == ""
+    assert result.exit_code == 0 and re.fullmatch(r"6/6   0:0\d:\d\d   best \S+ at \{'x': .*\n", result.stderr)
     for words in ("largest y", "at x         {'x': ", "evaluations  6", "stopped      budget", "seed         0"):
         assert words in result.stdout
 

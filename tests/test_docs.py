@@ -61,7 +61,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_readme_and_the_pages_have_python_to_run() -> None:
-    assert len(blocks(ROOT / "README.md")) >= 4
+    assert len(blocks(ROOT / "README.md")) >= 3
     assert sum(len(blocks(page)) for page in PAGES) >= 8
 
 
@@ -101,9 +101,10 @@ def test_the_python_of_another_tool_runs_where_it_is_installed(page: Path, peer:
 
 
 def test_the_python_of_the_readme_runs_and_finds_the_maximum() -> None:
+    """What it finds is better than 0.93 of 0.95, and the loop of five values has a recommendation."""
     names = play(ROOT / "README.md")
-    assert names["r"].y > -0.41
-    assert len(names["opt"].trials) == 1
+    assert names["r"].y > 0.93
+    assert len(names["opt"].trials) == 5
 
 
 def test_the_python_of_the_page_on_the_ledger_runs_and_prints_what_it_shows() -> None:

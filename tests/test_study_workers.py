@@ -18,6 +18,7 @@ import gpmi
 
 pytest.importorskip("sqlalchemy")
 
+from gpmi.durable.errors import Unavailable
 from gpmi.studies import Study
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
@@ -89,21 +90,34 @@ def test_what_was_retracted_or_rejected_does_not_count_in_the_budget(path: Path)
         assert [t.status for t in study.trials] == ["told", "retracted", "told", "told", "rejected", "told"]
 
 
+def test_values_that_nobody_asked_for_leave_the_budget_and_the_horizon_as_they_are(path: Path) -> None:
+    known = [(x, f(x)) for x in np.random.default_rng(0).random((9, 2))]
+    with gpmi.study(path, space=BOX, seed=0, budget=5) as study:
+        study.optimizer.tell_all(known)
+        assert study.optimize(f).reason == "budget"
+        plain = gpmi.maximize(f, BOX, budget=5, seed=0, earlier=known)
+        assert [tuple(t.x) for t in study.trials] == [tuple(t.x) for t in plain.trials] and len(plain.trials) == 14
+
+
 # Leases
 
 
+def renewed(path: Path, number: int) -> None:
+    """Wait until a lease is renewed."""
+    before = seconds_left(path, number) + time.time()
+    wait_until(lambda: abs(seconds_left(path, number) + time.time() - before) > 0.01, 10.0)
+
+
 def test_the_lease_of_one_trial_lasts_as_long_as_was_said(path: Path) -> None:
-    with gpmi.study(path, space=BOX, seed=0, lease=0.3) as study:
+    with gpmi.study(path, space=BOX, seed=0, lease=0.6) as study:
         short, long, endless = study.ask(), study.ask(lease=100.0), study.ask(lease=float("inf"))
-        time.sleep(0.5)
-        assert 0.0 < seconds_left(path, short.number) < 0.3
-        assert 90.0 < seconds_left(path, long.number) <= 100.0
+        renewed(path, long.number)
+        assert 80.0 < seconds_left(path, long.number) <= 100.0 and seconds_left(path, short.number) <= 0.6
         assert seconds_left(path, endless.number) > 1e9
     with gpmi.study(path) as study:
         study.ask(lease=50.0)
-        quick = study.ask(lease=0.3)  # the thread that waits for the long one looks earlier now
-        time.sleep(0.6)
-        assert 0.0 < seconds_left(path, quick.number) < 0.3
+        quick = study.ask(lease=0.6)  # the thread that waits for the long one looks earlier now
+        renewed(path, quick.number)
 
 
 # Loops
@@ -134,6 +148,28 @@ def test_what_a_run_leaves_that_f_has_ended_is_evaluated_by_the_next(path: Path,
             other.forget(0)
         assert study.optimize(f, **more).reason == "budget"
         assert sum(t.status == "told" for t in study.trials) == 2
+
+
+def test_what_is_in_the_air_when_the_database_goes_away_is_waited_for_and_kept(path: Path) -> None:
+    def slow(x: Any) -> float:
+        time.sleep(0.3)
+        return f(x)
+
+    with gpmi.study(path, space=BOX, seed=0, budget=5, patience=0.05) as study:
+        write, words = study._database.writing, []
+
+        def gone() -> Any:
+            words.append("asked")
+            if len(words) > 3:  # three points were asked
+                raise Unavailable("the server went away")
+            return write()
+
+        study._database.writing = gone  # type: ignore[method-assign]
+        with pytest.raises(gpmi.StudyError, match="went away"):
+            study.optimize(slow, workers=3)
+        study._database.writing = write  # type: ignore[method-assign]
+        assert [t.status for t in study.trials] == ["told"] * 3  # from the spool
+        assert study.verify().agrees and not path.with_name("run.db.spool").exists()
 
 
 def test_a_loop_does_not_wait_for_what_was_asked_beside_it(path: Path) -> None:

@@ -151,6 +151,11 @@ class Optimizer(Words, Shown):
             place = self._places.given(fixed)
             return self._ask_one(place) if n is None else self._ask_several(checks.whole("n", n, 1), place)
 
+    @property
+    def evaluated(self) -> int:
+        """How many outcomes count in the budget: values and failures. O(n)."""
+        return sum(trial.status in ("told", "failed") for trial in self._log.trials)
+
     def turns(self, budget: int | None) -> Generator[Trial | None, None, None]:
         """The trials that a loop is to evaluate, one after the other: `budget` of them, or without end for None.
 
@@ -376,9 +381,13 @@ class Optimizer(Words, Shown):
         trial: Trial = uninterrupted(lambda: self._add(next_one.x, next_one.origin, **said))
         return self.space.copy(trial.x)
 
+    def _budget_of_all(self) -> int | None:
+        """How many values there will be in all, those that nobody asked for included: the budget counts them here."""
+        return self.budget
+
     def _chosen(self, place: Place) -> Suggestion:
         self._foresight = model = self._believe()
-        limits: dict[str, Any] = {"budget": self.budget, "repeats": self.repeats}
+        limits: dict[str, Any] = {"budget": self._budget_of_all(), "repeats": self.repeats}
         chosen = by_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)
         self._note(*chosen.events)
         return chosen

@@ -60,7 +60,7 @@ def maximize(
     f takes one point in the form of the space and returns a number. What counts is the best point at the end
     (aim="find") or every evaluation (aim="earn"). `stop` is a rule of `gpmi.stopping` that may end
     the run earlier, or at all if there is no budget; `reason` then says which. The other arguments are those of
-    `Optimizer`; `progress=True` shows a live display (needs the extra `cli`).
+    `Optimizer`; `progress=True` shows on stderr how the run goes on (needs the extra `cli`).
 
     `earlier` are values that are known already, told before the first evaluation as by `Optimizer.tell_all`: (x, y) or
     (x, y, noise_var), or the trials of an earlier run. They do not count in the budget. `on_trial(trial, optimizer)` is
@@ -194,7 +194,7 @@ def _run(job: Job, make: partial[Optimizer], earlier: Any, study: Any, interrupt
         return _begun(job, make(budget=budget), known, interrupts)
     from gpmi.durable.opening import kept  # needs SQLAlchemy
 
-    with kept(study, *make.args, budget=budget, **make.keywords) as optimizer:
+    with kept(study, *make.args, budget=job.budget, **make.keywords) as optimizer:
         return _begun(job, optimizer, known, interrupts)
 
 

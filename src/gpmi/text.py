@@ -43,6 +43,12 @@ def shortened(text: str, width: int = WIDTH) -> str:
     return line if len(line) <= width and len(text) <= 4 * width else line[: width - 3] + "..."
 
 
+def clock(seconds: float) -> str:
+    """A duration in hours, minutes and seconds, 0:01:05."""
+    minutes, left = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{left:02d}"
+
+
 def install(extra: str) -> str:
     """The command that adds an extra, wherever gpmi comes from.
 

@@ -1,7 +1,6 @@
 """`gpmi init`, `gpmi run` and `gpmi work`: a study file is written, and run."""
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -52,7 +51,7 @@ def add_run(commands: "typer.Typer") -> None:
 
         The exit code is 0 if there is a value, 1 if the file is wrong, 3 if every evaluation failed, 130 after Ctrl-C
         and 143 after SIGTERM, which both end the programs that run.
-        While it runs, a terminal shows how far it is; nothing is shown elsewhere.
+        While it runs, a terminal shows how far it is; elsewhere stderr gets a line now and then, and one at the end.
         """
         from gpmi.cli.opened import mistakes
         from gpmi.studyfile import read_study
@@ -98,7 +97,7 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
         before = sum(trial.status != "pending" for trial in study.trials)
         if before:
             remark(f"the study {file.name!r} in {address(file.database)} has {before} outcomes already and goes on")
-        result = run_study(file, study, progress=sys.stderr.isatty())
+        result = run_study(file, study, progress=True)
     typer.echo(json.dumps({**summary(result), "before": before}) if as_json else words(result))
     if out is not None:
         exchange.write_trials(result, out)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from gpmi.durable.database import Database, patiently
-from gpmi.durable.errors import StudyError
+from gpmi.durable.errors import StudyError, Unavailable
 from gpmi.durable.events import Entry, Kind, entry
 from gpmi.durable.mirror import Mirror
 from gpmi.durable.transaction import Transaction
@@ -36,6 +36,7 @@ class Journal:
         self._played: list[Entry] = []  # what the optimizer has and the database, too
         self._new: list[Entry] = []  # what the optimizer has and is not yet committed
         self._ahead = False  # whether the optimizer may have such
+        self._silent = False  # whether the database was asked in vain for as long as we are patient, and nothing since
 
     def log(self, after: int = -1) -> tuple[Entry, ...]:
         """All entries of the log with a number above `after`, in order."""
@@ -130,8 +131,11 @@ class Journal:
 
     # One transaction
 
-    def _write(self, act: Callable[[Transaction], Value]) -> Value:
-        """act(transaction) after everything of the log was played; tried again while the database does not answer."""
+    def _write(self, act: Callable[[Transaction], Value], *, hasty: bool = False) -> Value:
+        """act(transaction) after everything of the log was played; tried again while the database does not answer.
+
+        With `hasty`, for what can be kept elsewhere: only once if it did not answer the last time either.
+        """
 
         def once() -> Value:
             with self._database.writing() as transaction:
@@ -143,7 +147,14 @@ class Journal:
             return result
 
         with self._lock:
-            return patiently(once, self._patience, self._forget_what_is_not_committed)
+            patience = 0.0 if hasty and self._silent else self._patience
+            try:
+                result = patiently(once, patience, self._forget_what_is_not_committed)
+            except Unavailable:
+                self._silent = True
+                raise
+            self._silent = False
+            return result
 
     def _append(
         self, transaction: Transaction, kind: Kind, said: dict[str, Any], token: str, worker: str = ""

@@ -63,8 +63,15 @@ class Mirror(Optimizer):
 
     @property
     def evaluated(self) -> int:
-        """How many of the points that were asked have an outcome; what was retracted or rejected has none. O(n)."""
+        """How many of the points that were asked have an outcome; what was retracted or rejected has none. O(n).
+
+        The budget of a study counts these alone, so that values which are imported on the way leave it as it is.
+        """
         return sum(trial.origin != "user" and trial.status in ("told", "failed") for trial in self._log.trials)
+
+    def _budget_of_all(self) -> int | None:
+        given = sum(trial.origin == "user" for trial in self._log.trials)
+        return None if self.budget is None else self.budget + given
 
     # What is new
 

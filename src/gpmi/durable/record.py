@@ -228,25 +228,25 @@ class Record(Journal):
 
     def _delivered_or_kept(self, delivery: dict[str, Any]) -> Trial:
         try:
-            self._deliver_spooled()
-            return self._deliver(delivery)
+            self._deliver_spooled(hasty=True)
+            return self._deliver(delivery, hasty=True)
         except StudyError as error:
             path = self._spool.keep(delivery)
             self._warn(f"{error}; what was told is kept in {path}, and is delivered with the next call")
             return words.foreseen(self.optimizer, delivery)
 
-    def _deliver_spooled(self) -> None:
+    def _deliver_spooled(self, *, hasty: bool = False) -> None:
         for path, delivery in self._spool:
             try:
-                self._deliver(delivery)
+                self._deliver(delivery, hasty=hasty)
             except (ValueError, TypeError, KeyError) as error:
                 self._warn(f"{self._spool.refused(path)} was not taken: {error}")
             else:
                 self._spool.delivered(path)
 
-    def _deliver(self, delivery: dict[str, Any]) -> Trial:
+    def _deliver(self, delivery: dict[str, Any], *, hasty: bool) -> Trial:
         """Write a value or a failure, once."""
-        trial = self._write(lambda transaction: self._answer(transaction, delivery))
+        trial = self._write(lambda transaction: self._answer(transaction, delivery), hasty=hasty)
         if "number" in delivery:
             self._heartbeat.remove(delivery["number"])
         return trial

@@ -131,7 +131,8 @@ class Factor:
         k = len(block)
         units = np.diagonal(block) if units is None else units
         left = self.solve(columns)  # (n, k)
-        corner, info = lapack.dpotrf((block - left.T @ left).T, lower=0, clean=0, overwrite_a=1)
+        rest = block - left.T @ left if self.n else block.copy()
+        corner, info = lapack.dpotrf(rest.T, lower=0, clean=0, overwrite_a=1)
         factor, jitter = self, np.zeros(k)
         if info == 0 and np.all(np.diagonal(corner) ** 2 >= FLOOR * units):
             if k >= _SEGMENT:

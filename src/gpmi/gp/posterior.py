@@ -210,7 +210,8 @@ class Posterior:
             own = float(self.kernel.diagonal(x)[0]) + float(noise[0]) + float(jitter[0])
             factor, added = self.factor.append(cross[:, 0], own)
             return factor, added > 0.0
-        block = self.kernel(x, x) + noise * np.eye(len(x))
+        block = np.array(self.kernel(x, x))
+        block[np.diag_indices(len(x))] += noise
         block[np.diag_indices(len(x))] += jitter
         factor, lifted = self.factor.append_block(cross, block)
         return factor, bool(lifted.any())

@@ -40,6 +40,7 @@ class Flight:
     back: deque[Trial] = field(default_factory=deque)  # given back by a worker that died
     alone: deque[Trial] = field(default_factory=deque)  # the same, but it may have been another point's fault
     deaths: Counter[int] = field(default_factory=Counter)  # of each trial
+    errors: list[Exception] = field(default_factory=list)  # of asking
 
 
 def fly(flight: Flight, asked: Iterator[Trial | None]) -> Stop:
@@ -47,7 +48,8 @@ def fly(flight: Flight, asked: Iterator[Trial | None]) -> Stop:
 
     Where there is nothing to ask for now (None), because others evaluate what is left, it looks again later.
 
-    Whatever ends the run, Ctrl-C and exceptions included, outcomes that have arrived are told first.
+    Whatever ends the run, Ctrl-C and exceptions included, outcomes that have arrived are told first. If it is asking
+    that fails, as where a database is gone, what is in the air is waited for before the exception is raised.
     """
     end: Stop | None = None  # no more is asked
     stopped = False  # by a rule
@@ -59,6 +61,8 @@ def fly(flight: Flight, asked: Iterator[Trial | None]) -> Stop:
                 end, seconds = None, next(waits)
             elif flight.trials:
                 waits, seconds = pauses(), None
+            elif flight.errors:
+                raise flight.errors[0]
             else:
                 return end or Stop("budget")
             trial = _land(flight, seconds)
@@ -90,7 +94,12 @@ def _fill(flight: Flight, asked: Iterator[Trial | None], end: Stop | None, stopp
         if end is not None:
             return end
         flight.interrupts.act()
-        following = next_of(asked)
+        try:
+            following = next_of(asked)
+        except Exception as error:
+            logger.warning("no more points can be asked, and %d are waited for: %s", len(flight.trials), error)
+            flight.errors.append(error)
+            return Stop("error")
         if isinstance(following, Stop):
             return following
         _start(flight, following)
