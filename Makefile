@@ -42,8 +42,8 @@ dist: .venv-dist/.ready  ## build the wheel and the sdist, check them, and run t
 	PYTHON=$(PYTHON) .ci/wheel dist/*.whl
 
 test-neighbours: .venv-bench/.ready .venv-neighbours/.ready  ## test the integrations that have large packages of their own (some minutes)
-	.venv-bench/bin/python -m pytest --noconftest $(addprefix tests/neighbours/test_,botorch.py ax.py)
-	.venv-neighbours/bin/python -m pytest --noconftest $(addprefix tests/neighbours/test_,ray.py hydra.py mlflow.py optunahub.py)
+	.venv-bench/bin/python -m pytest --noconftest $(addprefix tests/neighbours/test_,botorch.py ax.py pages.py)
+	.venv-neighbours/bin/python -m pytest --noconftest $(addprefix tests/neighbours/test_,ray.py hydra.py mlflow.py optunahub.py pages.py)
 
 fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour; HISTORIES=1000 plays fewer), and 1,000 runs under constraints
 	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/test_fuzz.py -k many

@@ -29,8 +29,8 @@ class GPMISearch(Searcher):  # type: ignore[misc]
     """Suggests the configurations of Ray Tune's trials.
 
     The space is `param_space` of the Tuner, with Tune's uniform, loguniform, randint, quniform, choice, ...; or
-    `space`, a dict as gpmi has it, with conditions and all. Trials that fail, or that do not report the metric, teach where not
-    to look. `options` are further arguments of `gpmi.Optimizer`. What is saved is the log of trials, as JSON.
+    `space`, a dict as gpmi has it, with conditions and all. Trials that fail, or that do not report the metric, teach
+    where not to look. `options` are further arguments of `gpmi.Optimizer`. What is saved is the log of trials, as JSON.
     """
 
     def __init__(
