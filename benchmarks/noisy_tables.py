@@ -189,7 +189,7 @@ def page(rows: list[Row]) -> str:
         "- TPE recommends the row of its best value.",
         f"- The learned noise is above a hundredth of the variance of f in {np.mean(np.array(noises) > 0.01):.0%} of "
         "the runs of 100. That is no sign of noise: on the exact tables of [tables.md](tables.md) the fit takes the "
-        "roughness of half of the development tables for noise, too, and only a repeat would tell.",
+        "roughness of some for noise, too (docs/policy.md), and only a repeat would tell.",
         *(f"- {line}" for line in machine()),
         f"- {date.today().isoformat()}, page written at commit {commit()}",
         "",
