@@ -6,11 +6,11 @@ CODE := $(wildcard src tests benchmarks examples docs/assets)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
 JOBS ?= auto
 PYTEST := -m pytest -n $(JOBS) --dist worksteal
-INSTALL := -m pip install --quiet --disable-pip-version-check
+INSTALL := -m pip install -qq --disable-pip-version-check  # errors alone are printed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-report-cost bench-paper bench-tsunami tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -124,6 +124,9 @@ bench-constraints: .venv-bench/.ready  ## compare constraints and conditions wit
 
 bench-failures: .venv-bench/.ready  ## runs in which 40 % of the box crashes, next to Optuna (an hour)
 	.venv-bench/bin/python benchmarks/failures.py
+
+bench-report-cost: .venv/.dev  ## measure what a report costs, in CPU and in bytes (two minutes)
+	.venv/bin/python benchmarks/report_cost.py
 
 bench-parallel: .venv/.dev  ## measure what two workers bring for an f of a second (two minutes)
 	.venv/bin/python benchmarks/parallel.py

@@ -542,7 +542,7 @@ BAD_ARGUMENTS = [
         for v in (-1.0, -1e-300, NAN, INF, "1", True, 1j, [1.0], RAGGED, HUGE)
     ],
     *[("noise_var", np.array([1.0]), ["noise_var is", "array([1.])"])],
-    *[("budget", v, ["budget is", repr(v)]) for v in (0, -1, 1.5, 3.0, "3", NAN, True, [3], np.timedelta64(3))],
+    *[("budget", v, ["budget is", repr(v)]) for v in (0, -1, 1.5, 3.0, "3", NAN, True, [3], np.timedelta64(3, "s"))],
     *[("n_init", v, ["n_init is", repr(v)]) for v in (-1, 1.5, "3", True, [], np.timedelta64("NaT"))],
     *[("seed", v, ["seed is", repr(v)]) for v in (-1, 0.5, "0", True, [1, 2])],
     *[

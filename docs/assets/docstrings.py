@@ -10,7 +10,9 @@ from typing import Any
 
 from griffe import Extension, Object
 
-SECTION = re.compile(r"^(Parameters\n-{3,}\n)(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", flags=re.DOTALL | re.MULTILINE)
+SECTION = re.compile(
+    r"^((?:Parameters|Attributes)\n-{3,}\n)(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", flags=re.DOTALL | re.MULTILINE
+)
 ENTRY = re.compile(r"^(\w[\w, *]*?) : (.*(?:\n[ \t].*)*)$", flags=re.MULTILINE)
 
 
@@ -19,7 +21,16 @@ class Descriptions(Extension):
 
     def on_object(self, *, obj: Object, **kwargs: Any) -> None:
         if obj.docstring is not None:
-            obj.docstring.value = SECTION.sub(lambda found: found[1] + ENTRY.sub(entry, found[2]), obj.docstring.value)
+            obj.docstring.value = SECTION.sub(section, obj.docstring.value)
+
+
+def section(found: re.Match[str]) -> str:
+    """The entries; what is said beside them goes before the section."""
+    entries = [entry(one) for one in ENTRY.finditer(found[2])]
+    if not entries:
+        return found[0]
+    beside = ENTRY.sub("", found[2]).strip()
+    return (f"{beside}\n\n" if beside else "") + found[1] + "\n".join(entries) + "\n\n"
 
 
 def entry(found: re.Match[str]) -> str:

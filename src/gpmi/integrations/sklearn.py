@@ -33,6 +33,9 @@ FAILED = "fits failed"  # in the message with which scikit-learn says that no fi
 class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
     """Search for the parameters of an estimator with the best score in cross-validation, by a Gaussian process.
 
+    It has the attributes of RandomizedSearchCV (best_params_, best_score_, best_estimator_, cv_results_, ...) and those
+    below.
+
     Parameters
     ----------
     estimator : the estimator or pipeline.
@@ -50,7 +53,6 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
 
     Attributes
     ----------
-    Those of RandomizedSearchCV (best_params_, best_score_, best_estimator_, cv_results_, ...), and
     optimizer_ : the gpmi.Optimizer, with a trial for each setting. One whose fits fail teaches where not to look; if no
         fit of a call succeeds, its settings are not in cv_results_, but here.
     ledger_ : what is known, and how sure it is.
