@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 import gpmi
 from gpmi import Optimizer, Posterior, kernels
 from gpmi.gp.lifted import Lifted
-from gpmi.ledger.averaged import Foreseen, Particles, Values, begin, inflation
+from gpmi.ledger.averaged import RECENT, Foreseen, Particles, Values, begin, inflation
 from gpmi.model import Setting
 from gpmi.prior.criterion import Setting as FitSetting
 from gpmi.prior.draws import DRAWS, Posed, draws_of_noise, moved
@@ -224,6 +224,8 @@ def test_residuals_do_not_depend_on_when_they_are_read():
 
 def test_the_residuals_begin_in_the_first_half():
     assert [begin(n) for n in (5, 8, 15, 16, 31, 32, 63, 64)] == [4, 4, 4, 8, 8, 16, 16, 32]
+    assert [begin(n) for n in (511, 512, 1000, 5000)] == [128, 384, 768, 4864]
+    assert all(RECENT <= n - begin(n) < 2 * RECENT for n in range(512, 3000))
     for n in range(8, 200):
         assert n / 4 < begin(n) <= n / 2
 

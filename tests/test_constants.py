@@ -18,15 +18,18 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import gpmi
-from gpmi import GPMI, Int, Optimizer, Posterior, Trial, kernels
+from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Trial, kernels
+from gpmi.gp.chance import Chance, Condition
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
 from gpmi.gp.paths import Draw, Frame
 from gpmi.gp.tracking import Blur, Tracked, chunks, contenders, first_best
 from gpmi.ledger.calibration import judge
 from gpmi.ledger.maxima import draw_maxima
+from gpmi.model import objective
 from gpmi.policies import Mean, State
 from gpmi.policies.promises import Promises, account
 from gpmi.prior.choice import choose_warp
+from gpmi.prior.classes import fit_classes
 from gpmi.prior.criterion import Setting
 from gpmi.prior.fit import fit, fit_noise
 from gpmi.prior.schedule import Priors
@@ -731,3 +734,40 @@ def test_every_whole_number_that_is_allowed_has_coordinates_of_its_own() -> None
     for log, too_large in ((False, 2**54), (True, 10**16)):
         with pytest.raises(ValueError, match="too large"):
             Int(too_large - 2, too_large, log=log)
+
+
+# failures
+
+
+@guards("gpmi.prior.classes._LOG_VARIANCE", (2.3, 1.0))
+def test_an_edge_between_a_success_and_a_failure_is_sharp_unless_failures_come_by_chance() -> None:
+    def chance(x: Array, success: NDArray[np.bool_]) -> Chance:
+        learned = fit_classes(x, success, np.ones(1), (0,))
+        return Chance((Condition(learned.sites(x, success).posterior(learned.kernel, x, learned.mean)),))
+
+    x = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49, 0.51, 0.6, 0.8, 1.0])[:, None]
+    p = chance(x, x[:, 0] < 0.5)(np.array([[0.48], [0.5], [0.52]]))
+    assert p[0] > 0.95 and 0.3 < p[1] < 0.7 and p[2] < 0.05
+    again = np.repeat(np.linspace(0.0, 1.0, 6), 8)[:, None]  # at each of six points half of eight trials fail
+    p = chance(again, np.arange(48) % 2 == 0)(again[::8])
+    assert np.all((p > 0.4) & (p < 0.6))
+
+
+@guards("gpmi.model.RISK", 0.02, 0.9)
+@guards("gpmi.model.TOO_MANY", 1, 20)
+@guards("gpmi.model.DEARER", 0.0, 0.5)
+@guards("gpmi.model.LATELY", 3, 300)
+def test_a_risk_is_taken_at_first_and_none_after_three_failures_of_thirty() -> None:
+    def weight(failures: int, then: int, p: float) -> float:
+        """How much log EI loses where the probability of success is p, after failures and then successes."""
+        opt = Optimizer([(0.0, 1.0)] * 2, GPMI(), seed=0, n_init=2)
+        for i in range(2 + failures + then):
+            x = opt.ask()
+            opt.fail(x) if 2 <= i < 2 + failures else opt.tell(x, -float((x**2).sum()))
+        assert opt.model is not None
+        state = objective(opt.model, LogEI(), opt._log, None).state
+        return float(LogEI().weighed(np.zeros(1), np.log([p]), state)[0][0])
+
+    assert weight(1, 5, 0.85) == pytest.approx(np.log(0.85)) and weight(1, 5, 0.6) < 3.0 * np.log(0.6)
+    assert weight(3, 20, 0.9) < np.log(0.9) - 1.0 and weight(3, 20, 0.96) == pytest.approx(np.log(0.96))
+    assert weight(3, 40, 0.9) == pytest.approx(np.log(0.9))

@@ -45,12 +45,12 @@ from gpmi import (
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
 from gpmi.known import SAME
-from gpmi.model import LATELY, Model, objective
+from gpmi.model import LATELY, TOO_MANY, Model, objective
 from gpmi.policies import Policy
 from gpmi.policies.policy import LOG_SAFE
 from gpmi.replay import take_over
 from gpmi.search.objective import Objective
-from gpmi.suggestion import ENOUGH, TOO_MANY
+from gpmi.suggestion import ENOUGH
 from gpmi.trials import Log, Trial
 from gpmi.types import FrozenPoint
 

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 import gpmi
 from gpmi import kernels, plots
 from gpmi.ledger.account import Ledger, Regret
+from gpmi.ledger.course import LOOKS
 from gpmi.show.maps import GRID
-from gpmi.show.traces import LOOKS
 
 MIXED = {
     "rate": gpmi.Real(1e-4, 1.0, log=True),
@@ -318,10 +318,9 @@ def test_a_picture_needs_a_result_with_an_observation(draw):
         draw(gpmi.Optimizer([(0.0, 1.0)] * 2))
 
 
-@pytest.mark.parametrize(("d", "words"), [(1, "1 parameter;.*posterior_1d"), (3, "3 parameters;.*slices")])
-def test_contours_need_two_parameters(d, words):
-    with pytest.raises(ValueError, match=words):
-        plots.contours(box_run(d, budget=3))
+def test_contours_need_two_parameters():
+    with pytest.raises(ValueError, match=r"1 parameter;.*posterior_1d"):
+        plots.contours(box_run(1, budget=3))
 
 
 def test_f_must_be_a_function_with_finite_values():
@@ -411,3 +410,79 @@ def test_a_picture_is_a_function_of_the_run():
     first, second = (box_run(2, budget=6) for _ in range(2))
     for draw in (plots.contours, plots.slices, plots.run, plots.ledger):
         assert png(draw(first)) == png(draw(second))
+
+
+# Pictures that answer one question each
+
+
+def test_contours_of_many_parameters_are_a_plane_through_the_recommended_point(mixed_run):
+    _, mean, _ = panels(plots.contours(mixed_run, params=("rate", "x")))
+    assert (mean.get_xlabel(), mean.get_ylabel()) == ("rate", "x")
+    figure = Figure()
+    ax = figure.add_subplot()
+    assert plots.contours(mixed_run, params=("kind", 1), ax=ax) is figure
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("kind", "layers")
+    cells = ax.collections[0].get_array()
+    points = [[{**mixed_run.recommended, "kind": k, "layers": n} for k in MIXED["kind"]] for n in range(1, 7)]
+    mu = [[mixed_run.posterior(mixed_run.space.encode(p)[None])[0][0] for p in row] for row in points]
+    np.testing.assert_allclose(cells, mu, rtol=1e-9)
+    matter = {one.name for one in gpmi.importances(mixed_run).ranked[:2]}
+    assert {
+        panels(plots.contours(mixed_run))[0].get_xlabel(),
+        panels(plots.contours(mixed_run))[0].get_ylabel(),
+    } == matter
+
+
+@pytest.mark.parametrize("params", [("rate",), ("rate", "rate"), "rate", ("rate", "depth"), (0, 9)])
+def test_parameters_that_there_are_not_are_refused(mixed_run, params):
+    with pytest.raises(ValueError, match=r"params (is|has)"):
+        plots.contours(mixed_run, params=params)
+
+
+def test_convergence_of_several_runs_is_a_median_and_a_band():
+    runs = [box_run(2, budget=n) for n in (4, 6)]
+    (ax,) = panels(plots.convergence({"GP-MI $": runs, "one": runs[0]}, optimum=0.0))
+    best = np.array([np.maximum.accumulate([t.y for t in run.trials]) for run in (runs[0],)])[0]
+    np.testing.assert_allclose(line(ax, "one").get_ydata(), -best)
+    middle = line(ax, "GP-MI \\$ (2 runs)").get_ydata()
+    assert len(middle) == 6 and middle[-1] == pytest.approx(-np.median([runs[0].y, runs[1].y]))
+    assert ax.get_yscale() == "log"
+    (alone,) = panels(plots.convergence(box_run(2, goal="min", budget=4)))
+    assert alone.get_ylabel().startswith("smallest") and np.all(np.diff(alone.get_lines()[-1].get_ydata()) <= 0.0)
+
+
+def test_what_cannot_be_compared_is_refused():
+    with pytest.raises(ValueError, match="two pictures"):
+        plots.convergence([box_run(1, budget=3), box_run(1, budget=3, goal="min")])
+    for nothing in ([], {}, gpmi.Optimizer([(0.0, 1.0)], seed=0)):
+        with pytest.raises(ValueError, match="source has no"):
+            plots.convergence(nothing)
+
+
+def test_bars_and_curves_are_those_of_the_importances(mixed_run):
+    found = gpmi.importances(mixed_run)
+    (ax,) = panels(plots.importances(mixed_run))
+    assert [text.get_text() for text in ax.get_yticklabels()] == [one.name for one in found.ranked]
+    widths = [bar.get_width() for bar in ax.containers[0]]
+    np.testing.assert_allclose(widths, [one.total for one in found.ranked])
+    (rate,) = panels(plots.partial_dependence(mixed_run, "rate"))
+    np.testing.assert_allclose(line(rate, "mean over the others").get_ydata(), found.each[0].effect)
+    assert len(panels(plots.partial_dependence(mixed_run))) == 4
+    with pytest.raises(ValueError, match="ax is given for 2 parameters"):
+        plots.partial_dependence(mixed_run, ("rate", "x"), ax=Figure().add_subplot())
+
+
+def test_every_picture_is_drawn_into_axes_and_of_every_source(mixed_run, tmp_path):
+    space = [(0.0, 1.0)] * 2
+    with gpmi.study(tmp_path / "s.db", space=space, seed=0) as study:
+        for x in ([0.1, 0.2], [0.8, 0.4], [0.3, 0.9]):
+            study.tell(x, hill(x))
+        for draw in (plots.convergence, plots.importances, plots.partial_dependence, plots.parallel, plots.calibration,
+                     plots.contours):  # fmt: skip
+            for source in (study, gpmi.Optimizer(space, seed=0).replay(study), box_run(2, budget=4), mixed_run):
+                figure = Figure()
+                ax = figure.add_subplot()
+                assert draw(source, ax=ax) is figure
+                assert ax.has_data() or ax.texts
+    lines = panels(plots.parallel(mixed_run))[0].collections[0].get_segments()
+    assert len(lines) == len(mixed_run.trials)

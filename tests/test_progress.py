@@ -168,6 +168,7 @@ def test_a_terminal_of_any_width_shows_all_lines(width: int, hours: Clock, monke
     hours.now += 5.0
     account.end(optimizer.tell(0, 3.0))
     account.regret = "0 to 0.5 (95 %, after 1 values)"
+    account.last.extend(["-1234.5"] * 5)
     head, *lines = on_screen(account, width)
     assert (
         head.startswith("1/9 ")
@@ -175,6 +176,7 @@ def test_a_terminal_of_any_width_shows_all_lines(width: int, hours: Clock, monke
         and "\N{BOX DRAWINGS HEAVY HORIZONTAL}" in head
     )
     assert [line.split()[0] for line in lines[:4]] == ["best", "last", "regret", "now"]
+    assert lines[1].endswith("\N{HORIZONTAL ELLIPSIS}") == (width == 40)  # what is cut off is seen to be cut off
     assert lines[3].startswith("now     trial 1, 5 s, [") and lines[4].startswith("        trial 2, 5 s, [")
     assert lines[5] == "        and 1 more" and len(lines) == 6
     assert all(len(line) <= width for line in (head, *lines))

@@ -7,7 +7,9 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from contextlib import closing, contextmanager
+import threading
+import time
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import gpmi
 
 pytest.importorskip("sqlalchemy")
 
-from gpmi.durable.errors import StudyError, Unavailable
+from gpmi.durable.errors import Busy, StudyError, Unavailable
 from gpmi.durable.spool import Spool
 from gpmi.studies import Study
 
@@ -212,3 +214,39 @@ def test_reading_is_tried_again_while_the_database_does_not_answer(
         study._patience, failures[0] = 0.01, 100
         with pytest.raises(StudyError, match="went away"):
             _ = study.trials
+
+
+# Many at once
+
+
+def test_who_waits_for_a_lock_waits_as_long_as_others_are_served(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import gpmi.durable.database as database
+
+    monkeypatch.setattr(database, "BUSY", 0.02)
+    with gpmi.study(path, space=BOX, seed=0, patience=0.6) as study, gpmi.study(path) as other:
+        monkeypatch.setattr(database, "queued", lambda path, seconds: nullcontext())
+
+        def served() -> None:  # by turns the lock is held and an entry is written, for longer than anybody is patient
+            for _ in range(8):
+                with locked(path):
+                    time.sleep(0.25)
+                other.tell([0.5, 0.5], 1.0)
+
+        writing, turns = study._database.writing, []
+
+        @contextmanager
+        def unlucky() -> Any:  # it is never its turn before the end
+            turns.append(thread.is_alive())
+            if thread.is_alive():
+                time.sleep(0.05)
+                raise Busy("another process holds the lock")
+            with writing() as transaction:
+                yield transaction
+
+        monkeypatch.setattr(study._database, "writing", unlucky)
+        thread = threading.Thread(target=served)
+        thread.start()
+        study.ask()
+        assert turns[0] and not turns[-1] and len(study.trials) == 9
+        with locked(path), pytest.raises(StudyError, match="another process holds the lock"):
+            study.ask()  # nobody is served

@@ -26,6 +26,12 @@ class Axis:
     log: bool = False
     labels: tuple[str, ...] | None = None  # of the options of a Choice, or of the numbers of a grid
     arc: OnArc | None = None  # on which the values lie, if the parameter has a condition
+    unit: str = ""  # of a number, for people
+
+    @property
+    def title(self) -> str:
+        """The name, with its unit."""
+        return f"{self.name} ({self.unit})" if self.unit else self.name
 
     @staticmethod
     def of(parameter: Part, name: str, columns: slice, points: int = CURVE) -> Axis:
@@ -39,9 +45,9 @@ class Axis:
             return Axis(name, columns, parameter.levels, discrete=True, labels=labels)
         if isinstance(parameter, Int):
             settings = _thinned(np.unique(parameter.tried(parameter.ends[0]), axis=0), points)
-            return Axis(name, columns, settings, parameter.count <= FEW, parameter.log)
+            return Axis(name, columns, settings, parameter.count <= FEW, parameter.log, unit=parameter.unit)
         lo, hi = parameter.ends[:, 0]
-        return Axis(name, columns, np.linspace(lo, hi, points)[:, None], log=parameter.log)
+        return Axis(name, columns, np.linspace(lo, hi, points)[:, None], log=parameter.log, unit=parameter.unit)
 
     def positions(self, rows: Array) -> Array:
         """Where points with coordinates (m, d) lie on this axis, (m,)."""

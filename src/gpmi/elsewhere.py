@@ -23,6 +23,7 @@ GAIN = 0.001  # an improvement by less than that is none
 def nothing_learned(log: Log, space: Space, orientation: Orientation) -> bool:
     """Whether nothing was to be learned from the last WASTED trials, and none of them brought a better value. O(n).
 
+    That is where f was known before, and where the value is the best one again: a plateau has more points than a run.
     Values that break a constraint, or that were told under other given coordinates, are not to be had, and do not
     count. Only where a parameter is a choice or is there under a condition: on a box of numbers it would change
     nothing, of 120 runs on ten families of functions 54 missed the maximum with it and without it (docs/policy.md). On
@@ -41,9 +42,11 @@ def nothing_learned(log: Log, space: Space, orientation: Orientation) -> bool:
     scale = float(y.max() - np.median(y[free])) if free.any() else 0.0
 
     def nothing(i: int) -> bool:
-        trial = trials[i]
-        known = trial.origin == "policy" and trial.sd is not None and trial.sd <= LITTLE * scale
-        return known and trial.status in ("pending", "told") and bool(y[i] <= y[:i].max() + GAIN * scale)
+        trial, best = trials[i], float(y[:i].max())
+        known = trial.sd is not None and trial.sd <= LITTLE * scale
+        as_good = y[i] > -np.inf and bool(y[i] >= best - GAIN * scale)  # on a plateau: accuracies are often equal
+        asked = trial.origin == "policy" and trial.status in ("pending", "told")
+        return asked and (known or as_good) and bool(y[i] <= best + GAIN * scale)
 
     return all(nothing(i) for i in range(len(trials) - WASTED, len(trials)))
 

@@ -253,6 +253,8 @@ def _one(axis: Axis, lines: Lines, posterior: Posterior, drawn: Paths, warp: War
         values[part] = warp.inverse(drawn.everywhere(flat[part]))
     first, total, effect = (part[..., 0] for part in indices(mean, lines.weights))
     firsts, totals, effects = indices(values.reshape(-1, q, DRAWS), lines.weights[: len(some)])
+    if warp.bends:  # the mean of medians is no mean: then the curve is that of the drawn functions
+        effect = effects.mean(axis=1)
     tails = [0.5 * (1.0 - LEVEL), 0.5 * (1.0 + LEVEL)]
     return Importance(
         name=axis.name,

@@ -18,6 +18,7 @@ from gpmi.gp.student import normal_score
 from gpmi.gp.trend import Trend
 from gpmi.outcomes import Outcomes
 from gpmi.policies import Policy, State
+from gpmi.policies.policy import LOG_SAFE
 from gpmi.policies.promises import Promises, account
 from gpmi.prior.data import MERGE_FROM, merges, warped
 from gpmi.prior.fit import Prior
@@ -38,9 +39,12 @@ LOOSE, LOOSE_SHARE = 16, 0.25
 
 # The caution of a policy is DEARER times the failures among its last LATELY queries that have an outcome. Without it a
 # run whose best point lies at the edge of where nothing works goes on failing: a point beyond the edge with p = 0.03
-# promises more than what is left inside. Tuned on the problems of benchmarks/failures.py --tuning, other seeds than
-# those of its page.
-LATELY, DEARER = 30, 10.0
+# promises more than what is left inside. Caution begins where a query fails with a probability above RISK, less a share
+# of it for each of those failures: nothing of it is left after TOO_MANY, and then the limit is 1 - SAFE. So a run comes
+# quickly to the edge, by queries that fail now and then, as long as few have failed. With the limit 1 - SAFE at once it
+# creeps there, each time by a twentieth of the way. Tuned on the problems of benchmarks/failures.py --tuning and edges
+# through the maximisers of five functions, other seeds than those of its page.
+LATELY, DEARER, RISK, TOO_MANY = 30, 10.0, 0.25, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,6 +336,7 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
         feasible, proven = model.outcomes.feasible, model.proven
         observed = observed[feasible] if feasible.any() else observed.min(keepdims=True)
         means = means[proven] if proven.any() else means.min(keepdims=True)
+    failures = 0 if model.outcomes is None else log.failed_lately(LATELY)[0]
     if model.setting.priors.heavy:  # the largest of these values may be an outlier
         observed = means
     return State(
@@ -344,8 +349,14 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
         dim=dim,
         horizon=horizon,
         promises=promises(told, chosen[: told.count]),
-        caution=0.0 if model.outcomes is None else DEARER * log.failed_lately(LATELY)[0],
+        caution=DEARER * failures,
+        log_enough=_log_enough(failures),
     )
+
+
+def _log_enough(failures: int) -> float:
+    """The logarithm of the probability of success above which a policy needs no caution, after so many failures."""
+    return min(LOG_SAFE, math.log1p(-RISK * max(0.0, 1.0 - failures / TOO_MANY)))
 
 
 def promises(posterior: Posterior, counted: Mask) -> Promises:

@@ -1,5 +1,27 @@
 """Pictures of a posterior and of a run: the public door to `gpmi.show.plots`."""
 
-from gpmi.show.plots import contours, ledger, posterior_1d, run, slices
+from gpmi.show.plots import (
+    calibration,
+    contours,
+    convergence,
+    importances,
+    ledger,
+    parallel,
+    partial_dependence,
+    posterior_1d,
+    run,
+    slices,
+)
 
-__all__ = ["contours", "ledger", "posterior_1d", "run", "slices"]
+__all__ = [
+    "calibration",
+    "contours",
+    "convergence",
+    "importances",
+    "ledger",
+    "parallel",
+    "partial_dependence",
+    "posterior_1d",
+    "run",
+    "slices",
+]

@@ -15,7 +15,7 @@ from gpmi.elsewhere import nothing_learned
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.known import SAME, is_known, is_near, is_noisy, is_repetition
-from gpmi.model import LATELY, Extensions, Model, Setting, objective
+from gpmi.model import LATELY, TOO_MANY, Extensions, Model, Setting, objective
 from gpmi.orientation import Orientation
 from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, State, guard
 from gpmi.policies.policy import LOG_SAFE
@@ -29,8 +29,7 @@ from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin
 from gpmi.types import Array, Event, Point
 
-GUARD = 1  # tells the guard's random numbers from those of the search
-REGION = 2  # and those of the search for the relevant region
+GUARD, REGION = 1, 2  # tell the random numbers of the guard, and of the relevant region, from those of the search
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
@@ -38,7 +37,7 @@ NEAR, SOON = 0.05, 5
 # with a lower probability than SAFE as long as there are others: so about one query of ten fails in the long run. To
 # weigh by the probability is not enough where the best point lies at the edge of what works: all that is left to gain
 # is there. Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
-ENOUGH, TOO_MANY = 10, 3
+ENOUGH = 10
 BESIDE = GPUCBPE(scale=0.2)  # its region is where aim="find" explores while points are pending: the scale of Find.last
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
@@ -218,7 +217,8 @@ def by_policy(
     allowed, charged = failed if repeats else log.rows, dict[str, Any]()
     if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation)) is not None:
         choice = Choice(Explore(), scored := seen.under(Explore()), scored.found(space.encode(x)))
-    elif isinstance(policy, Find):
+        return _suggested(choice, model, log, space, orientation, charged)._replace(x=x)  # to the last bit
+    if isinstance(policy, Find):
         choice = _unknown_point(policy, space, log, best, unknown, allowed, explored)
     elif isinstance(policy, GPUCBPE) and _follows(space, log):
         choice = explored(policy)
@@ -231,9 +231,9 @@ def by_policy(
 
 def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -> Point | None:
     """The next point of the design, if there is nothing to learn where the policy looks."""
-    if nothing_learned(log, place.space, orientation):
-        return place.design.first_outside(log.places, _with_unsafe(model, log, barriers(place.space, log)))
-    return None
+    if not nothing_learned(log, place.space, orientation):
+        return None
+    return place.design.first_outside(log.places, _with_unsafe(model, log, barriers(place.space, log)))
 
 
 def _suggested(

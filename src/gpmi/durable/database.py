@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gpmi.checks import shown
-from gpmi.durable.errors import StudyError, Unavailable
+from gpmi.durable.errors import Busy, StudyError, Unavailable
 from gpmi.durable.gate import queued
 from gpmi.durable.transaction import Transaction, prepared
 from gpmi.text import address as without_password
@@ -33,20 +33,32 @@ logger = logging.getLogger("gpmi")
 
 SILENT = 2.0  # seconds after which somebody who waits is told why; our choice
 BUSY = 10.0  # seconds for which one attempt waits for the lock; there are more attempts, so the value matters little
-WAIT = 30.0  # seconds in the queue before the lock of a file, at most: 16 processes that take a second each. Not tuned
+WAIT = 30.0  # seconds in a queue for the lock, at most: 16 processes that take a second each. Not tuned
 # The states of PostgreSQL that pass: connections lost or refused, restarts, deadlocks, locks that are held. By their
 # first two characters, except disk full.
 PASSING = ("08", "40", "53", "55", "57")
 
 
-def patiently(act: Callable[[], Value], patience: float, tidy: Callable[[], None] = lambda: None) -> Value:
-    """act(), tried again for `patience` seconds while the database does not answer; `tidy()` after each failure."""
-    begin, pause, said = time.monotonic(), 0.01, False
+def patiently(
+    act: Callable[[], Value],
+    patience: float,
+    tidy: Callable[[], None] = lambda: None,
+    progress: Callable[[], int | None] = lambda: None,
+) -> Value:
+    """act(), tried again for `patience` seconds while the database does not answer; `tidy()` after each failure.
+
+    While others hold the lock the seconds count from the last `progress()` that they made: on a crowded machine many
+    may be served before us, and none of that is an error.
+    """
+    begin, pause, said, seen = time.monotonic(), 0.01, False, None
     while True:
         try:
             return act()
         except Unavailable as error:
             tidy()
+            if isinstance(error, Busy) and patience > 0.0:
+                before, seen = seen, progress()
+                begin = begin if before in (None, seen) else time.monotonic()
             waited = time.monotonic() - begin
             if waited >= patience:
                 raise
@@ -227,7 +239,7 @@ def _begin_file(connection: sa.Connection) -> None:
 
 def _set_up_server(connection: Any, record: Any) -> None:
     connection.execute("SET synchronous_commit TO on")
-    connection.execute(f"SET lock_timeout TO {int(1000 * BUSY)}")
+    connection.execute(f"SET lock_timeout TO {int(1000 * WAIT)}")  # who tries again is the last in the queue
     connection.commit()
 
 
@@ -248,7 +260,7 @@ def _in_words(error: sa.exc.DBAPIError, where: str, is_file: bool) -> StudyError
         return _server_in_words(error, where, said)
     low = said.lower()
     if "locked" in low or "busy" in low:
-        return Unavailable(f"another process holds the lock of {where}; wait until it has finished")
+        return Busy(f"another process holds the lock of {where}; wait until it has finished")
     if "readonly" in low or "read-only" in low:
         return StudyError(f"{where} cannot be written to; allow writing to the file and its folder, or use a copy")
     if "disk is full" in low:
@@ -268,6 +280,8 @@ def _server_in_words(error: sa.exc.DBAPIError, where: str, said: str) -> StudyEr
         return StudyError(f"the server of {where} refuses: {said}")
     if state in ("25006", "42501"):
         return StudyError(f"{where} cannot be written to: {said}; ask for the right to write")
+    if state == "55P03":  # lock_timeout
+        return Busy(f"another process holds the lock of the study in {where}; wait until it has finished")
     gone = error.connection_invalidated or isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
     if state.startswith(PASSING) or (not state and gone):
         return Unavailable(f"the server of {where} does not answer: {said}")

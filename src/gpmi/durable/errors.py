@@ -9,3 +9,7 @@ class StudyError(Exception):
 
 class Unavailable(StudyError):
     """The database did not answer, or somebody else held its lock: this may pass without anybody doing anything."""
+
+
+class Busy(Unavailable):
+    """Others hold the lock of the study, one after the other or one for long."""

@@ -6,6 +6,7 @@ import logging
 import threading
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from gpmi.durable.database import Database, patiently
@@ -149,12 +150,18 @@ class Journal:
         with self._lock:
             patience = 0.0 if hasty and self._silent else self._patience
             try:
-                result = patiently(once, patience, self._forget_what_is_not_committed)
+                result = patiently(once, patience, self._forget_what_is_not_committed, self._length)
             except Unavailable:
                 self._silent = True
                 raise
             self._silent = False
             return result
+
+    def _length(self) -> int | None:
+        """How long the log is; None if nobody can say."""
+        with suppress(StudyError), self._database.reading() as transaction:
+            return transaction.length(self._id)
+        return None
 
     def _append(
         self, transaction: Transaction, kind: Kind, said: dict[str, Any], token: str, worker: str = ""

@@ -119,6 +119,11 @@ class Transaction:
         """The entries with a number above `after`, in order."""
         return [_entry(row) for row in self._connection.execute(_SINCE, {"s": study, "after": after})]
 
+    def length(self, study: int) -> int:
+        """How many entries there are."""
+        last = self._connection.scalar(sa.select(sa.func.max(_events.c.seq)).where(_events.c.study == study))
+        return 0 if last is None else int(last) + 1
+
     def delivered(self, study: int, token: str) -> Entry | None:
         """The entry that was written for a delivery, if any."""
         row = self._connection.execute(_BY_TOKEN, {"s": study, "token": token}).one_or_none()

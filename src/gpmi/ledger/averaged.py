@@ -29,6 +29,9 @@ _AHEAD = 8  # values that are looked at together: draws seldom serve for more be
 # Draws of so many values serve for longer, an eighth of them at least, and those that have served for long probably
 # serve as long again: 1,000 values in ten dimensions then take 4 s and not 22.
 _MANY = 256
+# Residuals of a long run, at least: ten times as many as a verdict needs. Each costs O(n^3) now and then, so all of the
+# latter half would take 14 s for 1,000 values in ten dimensions, and these take 5.
+RECENT = 128
 _BELIEF = 5  # the variances count as confirmed by this many residuals of mean square 1: chosen on other draws
 _MIXING = 7  # no divisor of the number of draws: the draws that follow one another in this order differ much
 
@@ -180,8 +183,12 @@ def _foreseen(prior: Prior, x: Array, z: Array) -> tuple[Array, Array]:
 
 
 def begin(n: int) -> int:
-    """The number of values before the first that is foreseen, if there are n: the largest power of 2 up to n / 2."""
-    return max(FIRST, 1 << (max(1, n // 2).bit_length() - 1))
+    """The number of values before the first that is foreseen, if there are n: the largest power of 2 up to n / 2.
+
+    Of many values at least RECENT and less than twice as many are foreseen, the last of them.
+    """
+    half = max(FIRST, 1 << (max(1, n // 2).bit_length() - 1))
+    return half if n < 4 * RECENT else max(half, RECENT * (n // RECENT - 1))
 
 
 def _alive(log_weights: Array) -> float:

@@ -39,7 +39,8 @@ class State:
     dim: int = 0  # the number of continuous coordinates, 0 on a finite set
     horizon: int | None = None  # T, the number of queries the policy may choose in all, if the user said so
     promises: Promises = NONE  # what the policy's earlier queries promised, and how much of it was kept
-    caution: float = 0.0  # how much more than by p a gain is weighed where the probability of success p is below SAFE
+    caution: float = 0.0  # how much more than by p a gain is weighed where the probability of success p is too low
+    log_enough: float = LOG_SAFE  # the logarithm of the p that is not too low
 
 
 @dataclass(frozen=True)
@@ -88,12 +89,12 @@ class Policy:
     def weighed(self, score: Array, log_p: Array, state: State) -> tuple[Array, Array, Array]:
         """The score where a query succeeds with probability p only, and its derivatives by score and by log p. (m,)
 
-        An expected gain is multiplied by w = p min(1, p / SAFE)^c, c = state.caution, and its logarithm grows by log w.
+        An expected gain is multiplied by w = p min(1, p / enough)^c, c = state.caution; its logarithm grows by log w.
         A score that is not a gain is taken as one: what it exceeds a level by, the best posterior mean where it is of
         the form mu + phi, or is a draw of f, and 0 otherwise. Below that level a score falls to twice its distance as
         w goes to 0, so that failures are avoided there as well.
         """
-        short = np.minimum(log_p - LOG_SAFE, 0.0)
+        short = np.minimum(log_p - state.log_enough, 0.0)
         log_w, slope = log_p + state.caution * short, np.where(short < 0.0, 1.0 + state.caution, 1.0)
         if self.logarithmic:
             return score + log_w, np.ones_like(score), slope

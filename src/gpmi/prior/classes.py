@@ -17,9 +17,12 @@ from gpmi.types import Array, Mask, Numbers
 # Our choices, not tuned.
 FIT_OUTCOMES = 128  # outcomes that a fit uses, at most: expectation propagation costs 20 times as much as a regression
 _ROUNDS = 12  # steps of its descent, at most
-# The normal prior of the logarithm of the variance of the latent g. With a variance of 10 a point that has failed once
-# fails again with probability 0.86 in the mean over the prior: most failures depend on the point, few on chance.
-_LOG_VARIANCE = (math.log(10.0), 1.0)
+# The normal prior of the logarithm of the variance of the latent g, and the largest that is tried. g and its noise, of
+# variance 1, decide what fails: a variance of 1e6 says that chance has no part in it, and that the edge is known to a
+# thousandth of a lengthscale where a success and a failure are so close. Failures by chance, at points that worked
+# before, are evidence for a small one. With a variance of 10, where even a point that has worked fails again with
+# p = 0.14, no query came near an edge (benchmarks/failures.py --tuning).
+_LOG_VARIANCE, _LARGEST = (math.log(1e6), 4.0), math.log(1e8)
 
 
 class Classes(NamedTuple):
@@ -43,8 +46,9 @@ def fit_classes(x: Array, success: Mask, span: Array, groups: tuple[int, ...]) -
     x, success = x[rows], success[rows]
     rate = (int(success.sum()) + 1) / (len(success) + 2)
     covariance = PairwiseMatern(x, span, groups, 1.0)
-    unknowns = replace(covariance.unknowns, centre=covariance.unknowns.centre.copy())
-    unknowns.centre[0], unknowns.width[0] = _LOG_VARIANCE
+    known = covariance.unknowns
+    unknowns = replace(known, centre=known.centre.copy(), width=known.width.copy(), hi=known.hi.copy())
+    unknowns.centre[0], unknowns.width[0], unknowns.hi[0] = *_LOG_VARIANCE, _LARGEST
     last: list[tuple[Array, Array]] = []  # the sites at the q before, from which the next are found sooner
 
     def loss(q: Array) -> tuple[float, Array]:

@@ -60,8 +60,8 @@ def _residuals(z: Array) -> Markup:
     desc = f"{len(z)} residuals; their root mean square is {rounded(float(np.sqrt(np.mean(z**2))))} and should be 1."
     return figure(
         chart.svg("Residuals of the predictions", desc),
-        "How far each value fell from its prediction, in standard deviations. Half of them should be in the darker "
-        "band, 95 % in the lighter one.",
+        "How far each value fell from its prediction, in standard deviations. Half of them should be in the inner "
+        "band, 95 % in the outer one.",
     )
 
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from gpmi.ledger.course import course
-from gpmi.report.markup import Markup, joined, tag
+from gpmi.report.markup import Markup, tag
 from gpmi.report.subject import Subject
 from gpmi.report.svg import Chart, Scale, band, crosses, dots, figure, fitted, key, line, polyline, steps
 from gpmi.text import rounded
 from gpmi.types import Array
 
-WIDTH, HEIGHT = 640.0, 260.0
-LEFT, RIGHT, TOP, BOTTOM = 66.0, 12.0, 10.0, 42.0
+WIDTH, HEIGHT = 440.0, 230.0
+LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 8.0, 42.0
 
 
 def convergence(subject: Subject) -> Markup | None:
     """The values in their order, and how far the recommended point may be from the optimum after each."""
     if not subject.told:
         return None
-    return joined(_values(subject), _regret(subject))
+    return tag("div", _values(subject), _regret(subject), class_="figures large")
 
 
 def _chart(last: int, y: Scale) -> Chart:

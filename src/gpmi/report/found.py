@@ -64,7 +64,8 @@ def _points(subject: Subject, points: Sequence[tuple[str, Point]]) -> Markup:
     """The coordinates of points, a row for each parameter, with a button that copies each point."""
     columns = [subject.values(x) for _, x in points]
     rows = [
-        [tag("th", name, scope="row"), *(cell(column[j]) for column in columns)] for j, name in enumerate(subject.names)
+        [tag("th", name, scope="row"), *(cell(column[j]) for column in columns)]
+        for j, name in enumerate(subject.titles)
     ]
     buttons = []
     for title, x in points:

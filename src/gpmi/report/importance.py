@@ -11,7 +11,7 @@ from gpmi.report.svg import LETTER, Chart, Scale, figure, key, line
 from gpmi.report.tables import cell, simple_table
 from gpmi.text import shortened
 
-ROW, WIDTH = 34.0, 640.0
+ROW, WIDTH = 32.0, 440.0
 
 
 def importance(subject: Subject) -> Markup | None:
@@ -50,8 +50,8 @@ def _row(one: Importance) -> list[Markup]:
 
 def _bars(found: Importances) -> Markup:
     ranked = found.ranked
-    longest = max(len(shortened(one.name, 24)) for one in ranked)
-    left = min(190.0, 14.0 + LETTER * 1.12 * longest)
+    longest = max(len(shortened(one.name, 20)) for one in ranked)
+    left = min(150.0, 14.0 + LETTER * 1.12 * longest)
     height = ROW * len(ranked) + 34.0
     chart = Chart(Scale(0.0, 1.0, left, WIDTH - 16.0), Scale(0.0, 1.0, height - 26.0, 6.0), WIDTH, height)
     for value, words in chart.x.ticks(5):
@@ -60,7 +60,7 @@ def _bars(found: Importances) -> Markup:
         chart.add(tag("text", words, x=at, y=height - 10.0, class_="tick", text_anchor="middle"))
     for i, one in enumerate(ranked):
         top = 8.0 + ROW * i
-        chart.add(tag("text", shortened(one.name, 24), x=left - 8.0, y=top + 17.0, text_anchor="end"))
+        chart.add(tag("text", shortened(one.name, 20), x=left - 8.0, y=top + 17.0, text_anchor="end"))
         both = ((one.total, one.total_interval, "bar-light", 1.0), (one.first, one.first_interval, "bar", 14.0))
         for value, interval, class_, down in both:
             x0, x1 = float(chart.x(0.0)), float(chart.x(value))

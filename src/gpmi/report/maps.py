@@ -11,7 +11,7 @@ from gpmi.gp.tracking import mean_in_chunks
 from gpmi.report.contour import cells, filled
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
-from gpmi.report.svg import Chart, dots, figure, key, picture, scale_of, star, text
+from gpmi.report.svg import Chart, figure, key, picture, ringed, scale_of, star, text
 from gpmi.text import rounded
 from gpmi.types import Array
 
@@ -21,6 +21,7 @@ MOST = 4  # parameters whose pairs are drawn
 # Five colours from dark to bright, told apart by all eyes and in grey; those between are interpolated.
 COLOURS = np.array([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]], dtype=float)
 LEVELS = 10
+MANY = 200  # of more queries than this the dots are smaller, and those on one pixel are one
 WIDTH, HEIGHT = 320.0, 270.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 10.0, 8.0, 42.0
 
@@ -47,7 +48,7 @@ def contours(subject: Subject) -> Markup | None:
     more = f" The {MOST} most important parameters of {len(axes)} are drawn." if len(axes) > MOST else ""
     far = " Of more than two parameters, a value was in general not told in the plane that is drawn."
     marks = [
-        (dots(np.array([16.0]), np.array([8.0]), "on-map", 3.0), "where values were told"),
+        (ringed(np.array([16.0]), np.array([8.0]), 3.0), "where values were told"),
         (star(16.0, 8.0, "star-on-map"), "recommended"),
     ]
     bar = _bar(levels, best_is_large=subject.goal == "max")
@@ -59,7 +60,7 @@ def contours(subject: Subject) -> Markup | None:
 def _map(subject: Subject, a: Axis, b: Axis, values: Array, levels: Array) -> Markup:
     chart = Chart(scale_of(a, LEFT, WIDTH - RIGHT), scale_of(b, HEIGHT - BOTTOM, TOP), WIDTH, HEIGHT)
     best_is_large = subject.goal == "max"
-    chart.axes(a.name, b.name, x_ticks=5, y_ticks=5)
+    chart.axes(a.title, b.title, x_ticks=5, y_ticks=5)
     row = subject.recommended_row
     assert row is not None
     if a.discrete or b.discrete:
@@ -71,7 +72,9 @@ def _map(subject: Subject, a: Axis, b: Axis, values: Array, levels: Array) -> Ma
     for level, path in paths.items():
         chart.add(tag("path", d=path, fill=_colour(level, len(levels) - 1, best_is_large)))
     x, y = chart.x(a.positions(subject.rows)), chart.y(b.positions(subject.rows))
-    chart.add(dots(x, y, "on-map", 2.2 if len(x) <= 200 else 1.4))
+    places = np.unique(np.round(np.stack([x, y], axis=1) * (1.0 if len(x) > MANY else 10.0)), axis=0)
+    x, y = places.T / (1.0 if len(x) > MANY else 10.0)
+    chart.add(ringed(x, y, 2.0 if len(x) <= MANY else 1.2))
     here = float(chart.x(a.positions(row[None]))[0]), float(chart.y(b.positions(row[None]))[0])
     chart.add(star(*here, "star-on-map"))
     lo, hi = float(np.nanmin(values)), float(np.nanmax(values))
@@ -99,7 +102,7 @@ def _colour(level: int, count: int, best_is_large: bool) -> str:
 
 def _bar(levels: Array, *, best_is_large: bool) -> Markup:
     """The colours and the values at their borders."""
-    count, width = len(levels) - 1, 46.0
+    count, width = len(levels) - 1, 36.0
     parts = []
     for i in range(count):
         x = 30.0 + width * i

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpmi.axes import Axis
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
 from gpmi.report.svg import Scale, figure, key, line, picture, polyline, scale_of, text
@@ -34,14 +35,12 @@ def parallel(subject: Subject) -> Markup | None:
     x = SIDE + STEP * np.arange(float(len(scales)))
     parts = [polyline(x, places[i], "faint") for i in rest] + [polyline(x, places[i], "thin") for i in best[::-1]]
     parts += [polyline(x, places[i], "recommended") for i in best[:1]]
-    for at, scale, name in zip(x.tolist(), scales, [*(axis.name for axis in axes), "y"], strict=True):
+    bounded = [_ends(axis) for axis in axes] + [(lo, hi)]
+    names = [*(axis.name for axis in axes), "y"]
+    for at, scale, name, bounds in zip(x.tolist(), scales, names, bounded, strict=True):
         parts.append(line(at, TOP, at, HEIGHT - BOTTOM, "whisker"))
         parts.append(text(at, 14.0, shortened(name, 14), "halo", "middle"))
-        ends = (
-            scale.ticks(5)
-            if scale.named is not None
-            else [(scale.lo, rounded3(scale.lo)), (scale.hi, rounded3(scale.hi))]
-        )
+        ends = scale.ticks(5) if scale.named is not None else [(value, f"{value:.3g}") for value in bounds]
         for value, words in ends:
             parts.append(text(at + 4.0, float(scale(value)) + 4.0, shortened(words, 11), "small halo"))
     width = 2.0 * SIDE + STEP * (len(scales) - 1) + 20.0
@@ -63,6 +62,9 @@ def parallel(subject: Subject) -> Markup | None:
     )
 
 
-def rounded3(value: float) -> str:
-    """A number in three digits."""
-    return f"{value:.3g}"
+def _ends(axis: Axis) -> tuple[float, float]:
+    """The smallest and the largest value of an axis."""
+    rows = np.zeros((len(axis.settings), axis.columns.stop))
+    rows[:, axis.columns] = axis.settings
+    first, *_, last = axis.positions(rows).tolist()
+    return first, last

@@ -54,7 +54,7 @@ def _slice(
     subject: Subject, y: Scale, alone: bool, axis: Axis, rows: Array, low: Array, mu: Array, high: Array
 ) -> Markup:
     chart = Chart(scale_of(axis, LEFT, WIDTH - RIGHT), y, WIDTH, HEIGHT)
-    chart.axes(axis.name, "f", x_ticks=5, y_ticks=4)
+    chart.axes(axis.title, "f", x_ticks=5, y_ticks=4)
     x = chart.x(axis.positions(rows))
     if axis.discrete:
         for at, bottom, top in zip(x, y(low), y(high), strict=True):

@@ -82,6 +82,12 @@ class Subject:
         """The names of the parameters: x0, x1, ... where points are arrays."""
         return names_of(self.space)
 
+    @cached_property
+    def titles(self) -> list[str]:
+        """The names with their units, where they have one."""
+        units = {axis.name: axis.title for axis in self.axes(2)}
+        return [units.get(name, name) for name in self.names]
+
     def values(self, x: Point) -> list[Any]:
         """The coordinates of a point in the order of the names; None for a parameter that is inactive."""
         return [x.get(name) for name in self.names] if isinstance(x, Mapping) else np.asarray(x).tolist()

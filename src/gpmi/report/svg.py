@@ -129,14 +129,14 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
 
 
 def dots(x: Array, y: Array, class_: str, radius: float = 2.5) -> Markup:
-    """Filled circles, as one path."""
-    r = number(radius)
-    arcs = "".join(
-        f"M{_pair(a - radius, b)}a{r},{r} 0 1 0 {number(2 * radius)},0a{r},{r} 0 1 0 -{number(2 * radius)},0"
-        for a, b in zip(x, y, strict=True)
-        if np.isfinite(a) and np.isfinite(b)
-    )
-    return tag("path", d=arcs, class_=class_) if arcs else Markup("")
+    """Round dots, as one path: lines of no length with round ends as wide as the dots."""
+    marks = "".join(f"M{_pair(a, b)}h0" for a, b in zip(x, y, strict=True) if np.isfinite(a) and np.isfinite(b))
+    return tag("path", d=marks, class_=f"dot {class_}", stroke_width=2.0 * radius) if marks else Markup("")
+
+
+def ringed(x: Array, y: Array, radius: float = 2.2) -> Markup:
+    """Light dots with a dark ring, which can be seen on any colour."""
+    return joined(dots(x, y, "ring", radius + 1.0), dots(x, y, "on-map", radius))
 
 
 def crosses(x: Array, y: Array, class_: str, size: float = 3.0) -> Markup:

@@ -32,7 +32,9 @@ def cell(value: Any) -> Markup:
     """A cell of a table. A number that is rounded keeps all its digits for sorting and copying."""
     text, full = shown(value), exact(value)
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
-    return tag("td", text, class_="number" if numeric else None, data_v=full if full != text else None)
+    if numeric and full != text:
+        return tag("td", text, data_v=full)
+    return tag("td", text, class_="number" if numeric else None)
 
 
 def copy_button(label: str, text: str) -> Markup:
@@ -64,7 +66,18 @@ def trials(subject: Subject) -> Markup:
     labels = any(trial.label is not None for trial in subject.trials)
     measured = max((len(trial.constraints) for trial in subject.trials), default=0)
     limits = ["constraint"] if measured == 1 else [f"constraint {i + 1}" for i in range(measured)]
-    head = ["trial", *(["row"] if labels else []), *subject.names, "y", *limits, "status", "mu", "sd", "origin", "note"]
+    head = [
+        "trial",
+        *(["row"] if labels else []),
+        *subject.titles,
+        "y",
+        *limits,
+        "status",
+        "mu",
+        "sd",
+        "origin",
+        "note",
+    ]
     rows = [_row(subject, trial, labels, measured) for trial in subject.trials]
     best = subject.best
     body = [

@@ -26,7 +26,7 @@ def axes_of(space: Space, points: int = CURVE) -> list[Axis]:
 def label(ax: Axes, axis: Axis, which: str = "x") -> None:
     """Set name, scale and ticks of the x or the y axis of `ax`."""
     x = which == "x"
-    (ax.set_xlabel if x else ax.set_ylabel)(axis.name)
+    (ax.set_xlabel if x else ax.set_ylabel)(f"{axis.name} ({plain(axis.unit)})" if axis.unit else axis.name)
     if axis.log:
         (ax.set_xscale if x else ax.set_yscale)("log")
     (ax.set_xlim if x else ax.set_ylim)(*axis.limits)

@@ -26,12 +26,28 @@ NUMBERED = 12  # the first queries, which carry their number
 SHARES = np.array([0.08, 0.16, 0.24, 0.32, 0.4, 0.48, 0.56, 0.64, 0.72, 0.8, 0.87, 0.93, 0.97, 0.99])
 
 
-def draw_maps(panels: list[Axes], result: Result, f: Function | None) -> None:
-    """Draw f (if given), the queries, mu and sd, one in each panel. f and mu have the same colours."""
+def draw_map(ax: Axes, result: Result, pair: tuple[int, int]) -> None:
+    """Draw mu over two parameters, the others as recommended, with the queries and the recommended point."""
+    posterior, recommended = model_of(result)
+    sheet = Sheet.of(result.space, pair, recommended)
+    _, mu, _ = band(posterior, sheet.rows, result.warp)
+    levels = levels_of(mu, mu, best_is_large=result.goal == "max")
+    sheet.fill(ax, mu, levels, "viridis", centre(result.warp).capitalize())
+    queries = np.array([result.space.encode(trial.x) for _, trial in told(result)])
+    how: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": BLACK, "markersize": 4.0, "clip_on": False}
+    ax.plot(*sheet.positions(queries), "o", linestyle="none", **how)
+    ax.plot(*sheet.positions(recommended[None]), "*", **star())
+
+
+def draw_maps(panels: list[Axes], result: Result, f: Function | None, pair: tuple[int, int] = (0, 1)) -> None:
+    """Draw f (if given), the queries, mu and sd, one in each panel. f and mu have the same colours.
+
+    `pair` are the numbers of the two parameters among those that vary; others are as recommended.
+    """
     from matplotlib.ticker import MaxNLocator
 
     posterior, recommended = model_of(result)
-    sheet = Sheet.of(result.space)
+    sheet = Sheet.of(result.space, pair, recommended)
     low, mu, high = band(posterior, sheet.rows, result.warp)
     sd = 0.5 * (high - low)
     true = None if f is None else values_of(f, result.space, sheet.rows)
@@ -59,10 +75,16 @@ class Sheet:
     shape: tuple[int, int] | None  # of the grid they make; None for scattered points
 
     @staticmethod
-    def of(space: Space) -> Sheet:
-        """A grid over the space; the candidates themselves where they make no full grid, or one of too many points."""
-        a, b = axes_of(space, CURVE if isinstance(space, Candidates) else GRID)
+    def of(space: Space, pair: tuple[int, int] = (0, 1), through: Array | None = None) -> Sheet:
+        """A grid over two parameters; the candidates themselves where they make no full grid, or too large a one.
+
+        Of more than two parameters it is the plane through the point with coordinates `through` (d,).
+        """
+        axes = axes_of(space, CURVE if isinstance(space, Candidates) else GRID)
+        a, b = (axes[number] for number in pair)
         shape = len(a.settings), len(b.settings)
+        if len(axes) > 2 and through is not None:
+            return Sheet((a, b), np.concatenate([b.along(row) for row in a.along(through)]), shape)
         if isinstance(space, Candidates):
             rows = np.unique(space.encoded, axis=0)
             if len(rows) < shape[0] * shape[1] or len(rows) > ROWS:

@@ -6,23 +6,38 @@ mean.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from gpmi.axes import Axis, contains_slices
+from gpmi.axes import axes_of as plain_axes
+from gpmi.exchange import names_of
 from gpmi.gp.posterior import Posterior
-from gpmi.optimizer import Optimizer
+from gpmi.report.subject import Subject
 from gpmi.result import Result
+from gpmi.show.answers import (
+    draw_calibration,
+    draw_convergence,
+    draw_dependence,
+    draw_importances,
+    draw_parallel,
+    groups_of,
+)
 from gpmi.show.axes import axes_of
 from gpmi.show.curves import draw_curve, draw_observations, draw_slices
-from gpmi.show.maps import draw_maps
+from gpmi.show.maps import draw_map, draw_maps
 from gpmi.show.source import Function, checked_result
-from gpmi.show.style import add_panels, new_figure, style
+from gpmi.show.style import add_panels, figure_of, new_figure, style
 from gpmi.show.traces import draw_accounts, draw_traces
 from gpmi.space import Parameters, Space
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+Source: TypeAlias = Any  # a Result, an Optimizer or a Study
 
 
 def posterior_1d(posterior: Posterior, lo: float, hi: float, *, f: Function | None = None, name: str = "$x$") -> Figure:
@@ -54,21 +69,115 @@ def posterior_1d(posterior: Posterior, lo: float, hi: float, *, f: Function | No
     return figure
 
 
-def contours(source: Result | Optimizer, f: Function | None = None) -> Figure:
+def contours(
+    source: Source,
+    f: Function | None = None,
+    *,
+    params: tuple[str | int, str | int] | None = None,
+    ax: Axes | None = None,
+) -> Figure:
     """Draw f (if given), the queries in order, the posterior mean and deviation over two parameters.
 
-    f is evaluated at every point of a grid: give it only where it is cheap.
+    `params` are their names or numbers, by default the two that matter most (`gpmi.importances`); the others stay as
+    recommended. f is evaluated at every point of a grid: give it only where it is cheap. With `ax` the mean is drawn
+    there, with the queries.
     """
     result = checked_result(source)
-    _require_two(result.space)
+    pair = _pair(result, params)
+    if f is not None and (ax is not None or (len(axes_of(result.space)) > 2 and not contains_slices(result.space))):
+        raise ValueError("f is given, but there is one panel, or it may not be defined in this plane; leave f out")
+    if ax is not None:
+        with style():
+            draw_map(ax, result, pair)
+        return figure_of(ax)
     with style():
         panels = 3 if f is None else 4
         figure = new_figure(*((10.2, 3.2) if f is None else (7.6, 6.4)))
-        draw_maps(add_panels(figure, figure.add_gridspec(*((1, 3) if f is None else (2, 2))), panels), result, f)
+        draw_maps(add_panels(figure, figure.add_gridspec(*((1, 3) if f is None else (2, 2))), panels), result, f, pair)
     return figure
 
 
-def slices(source: Result | Optimizer, f: Function | None = None) -> Figure:
+def convergence(source: Any, *, optimum: float | None = None, ax: Axes | None = None) -> Figure:
+    """Draw the best value so far of one run, or of several: of a list the median and a band, of a dict one for each.
+
+    The band holds the central 80 % of the runs, or all of fewer than five. With `optimum`, the best value that f has,
+    its distance from it is drawn, on a logarithmic scale.
+    """
+    groups = groups_of(source)
+    with style():
+        ax = ax or new_figure(6.4, 3.8).add_subplot()
+        draw_convergence(ax, groups, optimum)
+    return figure_of(ax)
+
+
+def importances(source: Source, *, ax: Axes | None = None) -> Figure:
+    """Draw which parameters matter: the first-order and total Sobol indices of `gpmi.importances`, with intervals."""
+    run = _with_model(source)
+    assert run.importances is not None
+    with style():
+        ax = ax or new_figure(6.4, 1.1 + 0.45 * len(run.importances)).add_subplot()
+        draw_importances(ax, run)
+    return figure_of(ax)
+
+
+def partial_dependence(
+    source: Source, params: Sequence[str | int] | str | int | None = None, *, ax: Axes | None = None
+) -> Figure:
+    """Draw how f depends on parameters, one panel each: its mean over all others, with a 95 % interval.
+
+    `params` are names or numbers, by default the six that matter most. `ax` takes one of them.
+    """
+    run = _with_model(source)
+    assert run.importances is not None
+    axes = axes_of(run.space)
+    if params is None:
+        chosen = [
+            int(i) for i in np.argsort([-one.total for one in run.importances], kind="stable")[: 6 if ax is None else 1]
+        ]
+    else:
+        chosen = [_number(run.space, name) for name in ([params] if isinstance(params, str | int) else params)]
+    if ax is not None and len(chosen) != 1:
+        raise ValueError(f"ax is given for {len(chosen)} parameters; give one of them in params, or no ax")
+    with style():
+        if ax is None:
+            columns = min(len(chosen), 3)
+            rows = -(-len(chosen) // columns)
+            figure = new_figure(max(4.2, 2.9 * columns), 0.5 + 2.3 * rows)
+            panels = add_panels(figure, figure.add_gridspec(rows, columns), len(chosen))
+        else:
+            panels = [ax]
+        for i, (panel, number) in enumerate(zip(panels, chosen, strict=True)):
+            draw_dependence(panel, run, run.importances.each[number], axes[number])
+            if i:
+                panel.sharey(panels[0])
+            cell = panel.get_subplotspec()
+            if ax is not None or cell is None or cell.is_first_col():
+                panel.set_ylabel("$f$")
+        if ax is None:
+            figure.legend(*panels[0].get_legend_handles_labels(), ncols=2, loc="outside upper left")
+    return figure_of(panels[0])
+
+
+def parallel(source: Source, *, ax: Axes | None = None) -> Figure:
+    """Draw all parameters together: each trial a line through its coordinates and its value, the better the darker."""
+    run = _with_model(source, model=False)
+    axes = axes_of(run.space)
+    with style():
+        ax = ax or new_figure(max(6.4, 1.05 * (len(axes) + 1)), 3.8).add_subplot()
+        draw_parallel(ax, run, axes)
+    return figure_of(ax)
+
+
+def calibration(source: Source, *, ax: Axes | None = None) -> Figure:
+    """Draw whether the model can be believed: its residuals in order, against those of a model that is right."""
+    run = _with_model(source)
+    with style():
+        ax = ax or new_figure(4.6, 4.2).add_subplot()
+        draw_calibration(ax, run)
+    return figure_of(ax)
+
+
+def slices(source: Source, f: Function | None = None) -> Figure:
     """Draw mu and mu +- sd along each parameter through the recommended point, and f (if given).
 
     Ticks at the bottom say where the queries were; an interval is drawn at each value of a discrete parameter.
@@ -85,7 +194,7 @@ def slices(source: Result | Optimizer, f: Function | None = None) -> Figure:
     return figure
 
 
-def run(source: Result | Optimizer, f: Function | None = None) -> Figure:
+def run(source: Source, f: Function | None = None) -> Figure:
     """Draw the model at the end of a run, and how the run went: best value, phi_t(x_t) and gamma_hat over time.
 
     The model is drawn as by `contours` with two parameters, as by `posterior_1d` with one, as by `slices` with more;
@@ -104,11 +213,11 @@ def run(source: Result | Optimizer, f: Function | None = None) -> Figure:
     return figure
 
 
-def ledger(source: Result | Optimizer, f: Function | None = None) -> Figure:
+def ledger(source: Source, f: Function | None = None) -> Figure:
     """Draw what a run knew and how sure it was: the regret's interval, the information, phi and the residuals.
 
     With one or two parameters the model at the end is drawn above, as by `run`; f is evaluated at every point of it.
-    The interval is computed at 16 steps at most, under the model of each.
+    The interval is computed at 8 moments at most, under the model of each.
     """
     result = checked_result(source)
     assert result.ledger is not None
@@ -131,8 +240,41 @@ def _draw_model(panels: list[Axes], result: Result, f: Function | None, count: i
         draw_slices(panels, result, f if contains_slices(result.space) else None)
 
 
-def _require_two(space: Space) -> None:
-    count = len(axes_of(space, 2))
-    if count != 2:
-        remedy = "posterior_1d(result.posterior, lo, hi)" if count == 1 else "slices(result)"
-        raise ValueError(f"source has {count} parameter{'s'[: count != 1]}; contours draws two: use {remedy}")
+def _with_model(source: Any, *, model: bool = True) -> Subject:
+    """The run to draw; a ValueError if nothing was observed, or if the model failed that is needed."""
+    run = Subject.of(source)
+    if not run.told:
+        raise ValueError("source has no observation, so there is nothing to draw; evaluate at least one point")
+    if model and run.ledger is None:
+        raise ValueError("source has no model: it failed, and an event of the result says why")
+    return run
+
+
+def _number(space: Space, param: str | int) -> int:
+    """The number of a parameter, given by name or number among all, among those that vary."""
+    known = plain_axes(space, 2)
+    names = names_of(space)
+    wanted = names[param] if isinstance(param, int) and -len(names) <= param < len(names) else param
+    for number, axis in enumerate(known):
+        if axis.name == wanted:
+            return number
+    raise ValueError(f"params has {param!r}; the parameters that vary are {', '.join(axis.name for axis in known)}")
+
+
+def _pair(result: Result, params: Any) -> tuple[int, int]:
+    """The numbers of two parameters: those that were asked for, or those that matter most."""
+    count = len(axes_of(result.space, 2))
+    if count < 2:
+        raise ValueError(
+            "source has 1 parameter; contours draws two: use posterior_1d(result.posterior, lo, hi) or slices(result)"
+        )
+    if params is not None:
+        if isinstance(params, str) or len(params) != 2 or params[0] == params[1]:
+            raise ValueError(f"params is {params!r}; give the names of two parameters")
+        return _number(result.space, params[0]), _number(result.space, params[1])
+    if count == 2:
+        return 0, 1
+    found = Subject.of(result).importances
+    assert found is not None
+    first, second = sorted(int(i) for i in np.argsort([-one.total for one in found], kind="stable")[:2])
+    return first, second

@@ -101,7 +101,7 @@ class Account:
         ledger = self._optimizer.ledger
         doubt = ledger.calibration
         trusted = doubt.verdict != "over-confident"
-        found = [] if trusted else [f"over-confident: {doubt.reason}, so regrets may be larger than this"]
+        found = [] if trusted else [f"over-confident: {doubt.reason}; the regret may be larger than the model says"]
         self.warnings = (*found, *(f"{event.kind}: {event.message}" for event in alarms(ledger)))
 
     @property
@@ -136,9 +136,9 @@ class Account:
         head.add_column(ratio=1)
         head.add_column(no_wrap=True)
         head.add_row(self.count, "" if budget is None else ProgressBar(budget, self.done), self.times)
-        body = Table.grid(padding=(0, 2))
-        body.add_column(no_wrap=True, min_width=len("regret"))
-        body.add_column(no_wrap=True, overflow="ellipsis")
+        body = Table.grid(padding=(0, 2), expand=True)
+        body.add_column(width=len("regret"))
+        body.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
         rows = [("best", self.best), ("last", "  ".join(self.last)), ("regret", self.regret)]
         rows += list(zip(["now", *[""] * (len(evaluated) - 1)], evaluated, strict=True)) if evaluated else []
         for name, words in rows:

@@ -20,11 +20,13 @@ Function: TypeAlias = Callable[[Any], float]  # of one point, in the form of the
 
 
 def checked_result(source: Any) -> Result:
-    """The result to draw: the source itself, or the result so far of an Optimizer."""
+    """The result to draw: the source itself, or the result so far of an Optimizer or a Study."""
     if isinstance(source, Optimizer):
         source = Result.of(source, "running")
+    elif hasattr(source, "refresh") and hasattr(source, "result"):  # a Study; its module needs SQLAlchemy
+        source = source.result()
     if not isinstance(source, Result):
-        raise TypeError(f"source is {source!r}; give what maximize returned, or an Optimizer")
+        raise TypeError(f"source is {source!r}; give what maximize returned, an Optimizer or a Study")
     if source.posterior is None:
         raise ValueError("source has no observation, so there is nothing to draw; evaluate at least one point")
     return source

@@ -52,6 +52,13 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height))
 
 
+def figure_of(ax: Axes) -> Figure:
+    """The figure that axes belong to."""
+    figure = ax.get_figure(root=True)
+    assert figure is not None
+    return figure
+
+
 def add_panels(figure: Figure, grid: GridSpecBase, count: int) -> list[Axes]:
     """Axes in the first `count` cells of a grid, row by row."""
     return [figure.add_subplot(grid[divmod(i, grid.ncols)]) for i in range(count)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpmi.ledger.account import Ledger
+from gpmi.ledger.course import course
 from gpmi.result import Result
 from gpmi.show.source import told
 from gpmi.show.style import BLUE, GREY, LIGHT
@@ -14,8 +15,6 @@ from gpmi.trials import Trial
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-LOOKS = 16  # steps at which the regret's interval is computed, because each costs a fit; our choice, not tuned
 
 
 # Of a run
@@ -76,10 +75,8 @@ def draw_accounts(panels: list[Axes], ledger: Ledger) -> None:
 
 
 def _draw_regret(ax: Axes, ledger: Ledger) -> None:
-    """Draw the 95 % interval and the median of the simple regret, at most LOOKS times, once the policy has chosen."""
-    first = next((step.t for step in ledger.steps if step.choice is not None), ledger.n)
-    looks = np.unique(np.linspace(first, ledger.n, LOOKS).round().astype(int))
-    found = [regret for regret in (ledger.regret(int(t)) for t in looks) if regret.known]
+    """Draw the 95 % interval and the median of the simple regret at a few moments, once the policy has chosen."""
+    found = course(ledger)
     if not found:
         ax.set_title("Simple regret: not known yet")
         return

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.cube import sobol
-from gpmi.space.conditions import Constant, Part, Pinned, level_numbers
+from gpmi.space.conditions import Constant, OnArc, Part, Pinned, level_numbers
 from gpmi.space.constraints import EXACT, Codes, Field, Rules, minimal, name_of, nothing_left, rules_of
 from gpmi.space.conversion import box_parameters, named_parameters
 from gpmi.space.given import moved_to, numbers_given, pinned, rules_left
@@ -102,6 +102,13 @@ class Parameters(Space):
         width = np.ptp(found, axis=0)
         alone = np.concatenate([np.full(part.width, part.width == 1) for part in self.parts])
         result: Array = np.where(alone & (width > 0.0) & (width < 0.5 * full), width, full)
+        return result
+
+    @property
+    def units(self) -> Array:
+        """As of every space; the span for a number under a condition, whose values are as far apart as any number's."""
+        on_arc = np.concatenate([np.full(part.width, isinstance(part, OnArc)) for part in self.parts])
+        result: Array = np.where(on_arc, self.span, super().units)
         return result
 
     @cached_property

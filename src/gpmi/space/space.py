@@ -105,9 +105,9 @@ class Space(ABC):
     def units(self) -> Array:
         """The units of the lengthscales for who looks for the best point, (d,).
 
-        It is the span; OPTIONS times that for a parameter with several coordinates, the options of a choice or being
-        there and not. Two of its values are sqrt 2 spans apart, and two numbers a third of a span on average. In the
-        same unit, what is learned of one option would say next to nothing of the others as long as data are few.
+        It is the span; OPTIONS times that for a parameter with several coordinates, the options of a choice. Two of its
+        values are sqrt 2 spans apart, and two numbers a third of a span on average. In the same unit, what is learned
+        of one option would say next to nothing of the others as long as data are few.
         """
         several = np.array([self.groups.count(group) > 1 for group in self.groups], dtype=bool)
         return np.where(several, OPTIONS * self.span, self.span)
