@@ -10,7 +10,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check  # errors alone are pr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-optuna bench-search-cv bench-parallel bench-paper bench-tsunami tsunamis bench-report-cost clean
+.PHONY: help demo paper check test test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-optuna bench-search-cv bench-parallel bench-serve bench-paper bench-tsunami tsunamis bench-report-cost clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,10 +24,10 @@ check: lint types  ## the quick loop: lint, types, and the tests that a person w
 test: .venv/.dev  ## run all tests (some minutes); JOBS=0 runs one after the other
 	.venv/bin/python $(PYTEST)
 
-test-browser: .venv/.dev  ## look at the pages of gpmi serve in Chromium (needs Debian's chromium and chromium-driver)
+test-browser: .venv/.dev  ## look at reports and at the pages of gpmi serve in Chromium (needs Debian's chromium and chromium-driver)
 	.venv/bin/python -m pip install --quiet selenium axe-core-python
 	@command -v chromedriver > /dev/null || echo "there is no Chromium, so the tests are skipped: apt-get install chromium chromium-driver"
-	.venv/bin/python -m pytest -rs tests/test_serve_browser.py
+	.venv/bin/python -m pytest -rs tests/test_serve_browser.py tests/test_report_browser.py
 
 test-lowest: .venv-lowest/.ready  ## the core's tests with the lowest NumPy and SciPy that are declared (a minute)
 	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick $(LOWEST:%=tests/test_%.py)
@@ -140,6 +140,9 @@ bench-report-cost: .venv/.dev  ## measure what a report costs, in CPU and in byt
 
 bench-parallel: .venv/.dev  ## measure what two workers bring for an f of a second (two minutes)
 	.venv/bin/python benchmarks/parallel.py
+
+bench-serve: .venv/.dev  ## measure the live page of a study of 5,000 trials (some minutes)
+	.venv/bin/python benchmarks/serve_cost.py --out docs/benchmarks/serve.md
 
 bench-paper: .venv/.dev  ## measure what a run of the paper costs, next to scikit-learn
 	.venv/bin/python benchmarks/paper_cost.py

@@ -179,6 +179,11 @@ def test_every_picture_is_one_that_a_block_of_the_page_draws(page: str) -> None:
     assert shown and shown == set(re.findall(r'savefig\("(\S+?)"', text))
 
 
+def test_the_gallery_has_every_kind_of_picture() -> None:
+    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"gpmi\.plots\.(\w+)\(", text)) == set(gpmi.plots.__all__)
+
+
 # What the pages claim
 
 
