@@ -10,7 +10,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check  # errors alone are pr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-parallel bench-report-cost bench-paper bench-tsunami tsunamis clean
+.PHONY: help demo paper check test test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-optuna bench-search-cv bench-parallel bench-serve bench-paper bench-tsunami tsunamis bench-report-cost clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,10 +24,10 @@ check: lint types  ## the quick loop: lint, types, and the tests that a person w
 test: .venv/.dev  ## run all tests (some minutes); JOBS=0 runs one after the other
 	.venv/bin/python $(PYTEST)
 
-test-browser: .venv/.dev  ## look at the pages of gpmi serve in Chromium (needs Debian's chromium and chromium-driver)
+test-browser: .venv/.dev  ## look at reports and at the pages of gpmi serve in Chromium (needs Debian's chromium and chromium-driver)
 	.venv/bin/python -m pip install --quiet selenium axe-core-python
 	@command -v chromedriver > /dev/null || echo "there is no Chromium, so the tests are skipped: apt-get install chromium chromium-driver"
-	.venv/bin/python -m pytest -rs tests/test_serve_browser.py
+	.venv/bin/python -m pytest -rs tests/test_serve_browser.py tests/test_report_browser.py
 
 test-lowest: .venv-lowest/.ready  ## the core's tests with the lowest NumPy and SciPy that are declared (a minute)
 	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick $(LOWEST:%=tests/test_%.py)
@@ -40,6 +40,10 @@ dist: .venv-dist/.ready  ## build the wheel and the sdist, check them, and run t
 	.venv-dist/bin/python -m build --outdir dist
 	.venv-dist/bin/python -m twine check --strict dist/*
 	PYTHON=$(PYTHON) .ci/wheel dist/*.whl
+
+test-neighbours: .venv-bench/.ready .venv-neighbours/.ready  ## test the integrations that have large packages of their own (some minutes)
+	.venv-bench/bin/python -m pytest --noconftest $(addprefix tests/neighbours/test_,botorch.py ax.py pages.py)
+	.venv-neighbours/bin/python -m pytest --noconftest $(addprefix tests/neighbours/test_,ray.py hydra.py mlflow.py optunahub.py pages.py)
 
 fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour; HISTORIES=1000 plays fewer), and 1,000 runs under constraints
 	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/test_fuzz.py -k many
@@ -125,11 +129,20 @@ bench-constraints: .venv-bench/.ready  ## compare constraints and conditions wit
 bench-failures: .venv-bench/.ready  ## runs in which 40 % of the box crashes, next to Optuna (an hour)
 	.venv-bench/bin/python benchmarks/failures.py
 
+bench-optuna: .venv-bench/.ready  ## compare the sampler for Optuna with Optuna's own (hours; goes on where it stopped)
+	for part in cost workers problems tables; do .venv-bench/bin/python benchmarks/optuna_sampler.py $$part || exit 1; done
+
+bench-search-cv: .venv-bench/.ready  ## compare the search for scikit-learn with two others (an hour; goes on where it stopped)
+	.venv-bench/bin/python benchmarks/search_cv.py
+
 bench-report-cost: .venv/.dev  ## measure what a report costs, in CPU and in bytes (two minutes)
 	.venv/bin/python benchmarks/report_cost.py
 
 bench-parallel: .venv/.dev  ## measure what two workers bring for an f of a second (two minutes)
 	.venv/bin/python benchmarks/parallel.py
+
+bench-serve: .venv/.dev  ## measure the live page of a study of 5,000 trials (some minutes)
+	.venv/bin/python benchmarks/serve_cost.py --out docs/benchmarks/serve.md
 
 bench-paper: .venv/.dev  ## measure what a run of the paper costs, next to scikit-learn
 	.venv/bin/python benchmarks/paper_cost.py
@@ -177,6 +190,10 @@ clean:  ## remove environments, caches and output
 	@echo "installing the peers to compare with into .venv-bench; once, many minutes"
 	.venv-bench/bin/python $(INSTALL) torch==2.13.0
 	.venv-bench/bin/python $(INSTALL) -e ".[cli,plots,postgres]" -r benchmarks/requirements.txt
+	touch $@
+
+.venv-neighbours/.ready: pyproject.toml | .venv-neighbours/bin/python
+	.venv-neighbours/bin/python $(INSTALL) -e ".[hydra,mlflow,optuna,ray]" optunahub pytest
 	touch $@
 
 # HEBO's pins exclude the other peers, and the NumPy that gpmi declares; gpmi's problems and adapters run with it.

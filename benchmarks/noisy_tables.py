@@ -158,7 +158,7 @@ def lines_of(rows: list[Row], part: str, budget: int) -> list[str]:
     tools = [tool for tool in TOOLS if any(row["part"] == part and row["tool"] == tool for row in rows)]
     lines = [f"| | random leaves | {' | '.join(tools)} |", "|---" * (len(tools) + 2) + "|"]
     ratios: dict[str, list[float]] = {tool: [] for tool in tools}
-    for name in PARTS[part]:
+    for name in [name for name in PARTS[part] if any((row["part"], row["table"]) == (part, name) for row in rows)]:
         chance, cells = left_by_chance(name, budget), []
         for tool in tools:
             found = [
@@ -189,14 +189,14 @@ def page(rows: list[Row]) -> str:
         "- TPE recommends the row of its best value.",
         f"- The learned noise is above a hundredth of the variance of f in {np.mean(np.array(noises) > 0.01):.0%} of "
         "the runs of 100. That is no sign of noise: on the exact tables of [tables.md](tables.md) the fit takes the "
-        "roughness of half of the development tables for noise, too, and only a repeat would tell.",
+        "roughness of some for noise, too (docs/policy.md), and only a repeat would tell.",
         *(f"- {line}" for line in machine()),
         f"- {date.today().isoformat()}, page written at commit {commit()}",
         "",
     ]
     titles = {"reported": "Tables that no experiment looked at", "development": "Tables on which things were tried"}
     for part, title in titles.items():
-        for budget in BUDGETS:
+        for budget in BUDGETS if any(row["part"] == part for row in rows) else ():
             lines += [f"## {title}, {budget} evaluations", "", *lines_of(rows, part, budget), ""]
     return "\n".join(lines)
 

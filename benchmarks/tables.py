@@ -553,6 +553,19 @@ def share_lines(cells: Cells, names: Sequence[str], tools: Sequence[str], budget
     return lines
 
 
+def above_half(cells: Cells, names: Sequence[str]) -> list[str]:
+    """A line for each table and budget where find leaves more than half of what random search leaves."""
+    lines = []
+    for budget in (SHORT, LONG):
+        for name in names:
+            chance = table(name).left_by_chance(budget)
+            shares = np.sort(column(cells.get((name, "find"), []), f"left_{budget}")) / chance
+            if len(shares) > 2 and shares.mean() > 0.5:
+                rest = f"{shares[:-1].mean():.2f} without its worst run and {shares[:-2].mean():.2f} without two"
+                lines.append(f"{name} after {budget}: {shares.mean():.2f}, {rest}")
+    return lines
+
+
 def cost_lines(cells: Cells, names: Sequence[str], tools: Sequence[str]) -> list[str]:
     """What a run of LONG evaluations costs, and how many of them repeat a row."""
     lines = ["| | runs | CPU s a run, median | largest | repeats a run, mean |", "|---" * 5 + "|"]
@@ -596,6 +609,7 @@ def page(rows: list[Row]) -> str:
         f"- {SEEDS} seeds; {EXPENSIVE_SEEDS} for tools that take more than {LIMIT:.0f} CPU seconds a run.",
         *(f"- {line}" for line in machine()),
         f"- {versions(rows)}; {date.today().isoformat()}, page written at commit {commit()}",
+        *(f"- find above half of random search: {line}." for line in above_half(reported, NAMES)),
         *(f"- failed: {row['tool']} on {row['table']}, seed {row['seed']}: {row['status'][8:]}" for row in failed),
         "",
     ]

@@ -543,7 +543,7 @@ BAD_ARGUMENTS = [
     ],
     *[("noise_var", np.array([1.0]), ["noise_var is", "array([1.])"])],
     *[("budget", v, ["budget is", repr(v)]) for v in (0, -1, 1.5, 3.0, "3", NAN, True, [3], np.timedelta64(3, "s"))],
-    *[("n_init", v, ["n_init is", repr(v)]) for v in (-1, 1.5, "3", True, [], np.timedelta64("NaT"))],
+    *[("n_init", v, ["n_init is", repr(v)]) for v in (-1, 1.5, "3", True, [], np.timedelta64("NaT", "s"))],
     *[("seed", v, ["seed is", repr(v)]) for v in (-1, 0.5, "0", True, [1, 2])],
     *[
         (name, 10**digits, [f"{name} is", "1000" if digits < 4000 else "int", "at most"])

@@ -22,7 +22,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 BLOCK = re.compile(r"^```(?:python|py)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 # A block of another tool beside ours has the tool's name as its title. It is run where the tool is installed.
-PEERS = {"scikit-optimize": "skopt", "BoTorch": "botorch"}
+PEERS = {"scikit-optimize": "skopt", "BoTorch": "botorch", "Ax": "ax", "Ray Tune": "ray", "MLflow": "mlflow"}
 PEER_BLOCK = re.compile(r'^```python title="([^"\n]+)"\n(.*?)^```$', flags=re.DOTALL | re.MULTILINE)
 
 
@@ -177,6 +177,11 @@ def test_every_picture_is_one_that_a_block_of_the_page_draws(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     shown = set(re.findall(r"!\[[^\]]*\]\(gallery/(\S+)\)", text))
     assert shown and shown == set(re.findall(r'savefig\("(\S+?)"', text))
+
+
+def test_the_gallery_has_every_kind_of_picture() -> None:
+    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"gpmi\.plots\.(\w+)\(", text)) == set(gpmi.plots.__all__)
 
 
 # What the pages claim

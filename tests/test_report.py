@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
+from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import gpmi
-from gpmi import report
+from gpmi import kernels, report
+from gpmi.ledger.advice import advise
+from gpmi.ledger.course import course
+from gpmi.report.contour import filled
+from gpmi.report.svg import Scale
 
 HOSTILE = "<script>alert(1)</script>\"'&\x00</td>"
 
@@ -94,3 +103,186 @@ def test_the_command_writes_the_report_of_a_study(tmp_path):
     assert "Report of first" in Strict(out.read_text(encoding="utf-8")).text
     assert CliRunner().invoke(app(), ["report", str(tmp_path / "s.db"), "--name", "other"]).exit_code == 1
     assert "Example: gpmi report study.db" in CliRunner().invoke(app(), ["report", "--help"]).stdout
+
+
+# Whatever the run
+
+
+def hostile():
+    """A run in which every text of the user is markup."""
+    space = {HOSTILE: [HOSTILE, "b"], "x": gpmi.Real(0.0, 1.0, unit="<u>")}
+    opt = gpmi.Optimizer(space, seed=0)
+    for i in range(4):
+        trial = opt.ask()
+        if i == 2:
+            opt.fail(trial, why=HOSTILE)
+        else:
+            opt.tell(trial, float(i))
+    return opt
+
+
+def conditional():
+    space = {"kind": ["plain", "tuned"], "knob": gpmi.Real(0.01, 1.0, log=True, when={"kind": "tuned"})}
+    return gpmi.maximize(lambda p: p.get("knob", 0.5), space, budget=8, seed=0)
+
+
+def constrained():
+    return gpmi.minimize(lambda x: -hill(x), [(0.0, 1.0)] * 2, budget=8, seed=0, constraints="x0 + x1 <= 1")
+
+
+def measured():
+    f = lambda x: gpmi.Measured(hill(x), noise_var=0.01, constraints=[x[0] - 0.5])  # noqa: E731
+    return gpmi.maximize(f, [(0.0, 1.0)] * 2, budget=8, seed=0)
+
+
+def table():
+    frame = pd.DataFrame({"size": [1, 2, 3, 1, 2, 3], "kind": list("uuuvvv")}, index=[f"<row {i}>" for i in range(6)])
+    return gpmi.maximize(lambda p: p["size"] * (1.0 + (p["kind"] == "v")), frame, budget=5, seed=0)
+
+
+def words():
+    """Pending, corrected, retracted and rejected trials."""
+    opt = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=0)
+    trials = [opt.ask() for _ in range(6)]
+    for number in range(4):
+        opt.tell(trials[number], float(number))
+    opt.correct(opt.trials[1], 7.0)
+    opt.retract(opt.trials[2])
+    opt.reject(trials[4])
+    return opt
+
+
+def failed():
+    return gpmi.maximize(lambda x: 1 / 0, [(0.0, 1.0)], budget=3, seed=0, on_failure="learn")
+
+
+def told(*values):
+    opt = gpmi.Optimizer([(0.0, 1.0)] * 3, seed=0)
+    for i, y in enumerate(values):
+        opt.tell([0.1 * i, 0.5, 1.0 - 0.1 * i], y)
+    return opt
+
+
+KINDS = {
+    "nothing": lambda: gpmi.Optimizer([(0.0, 1.0)], seed=0),
+    "one value": lambda: told(1.0),
+    "equal values": lambda: told(2.0, 2.0, 2.0),
+    "huge values": lambda: told(1e90, 3e90, -2e90, 1e90),
+    "one parameter": lambda: gpmi.maximize(hill, [(0.0, 1.0)], budget=7, seed=0),
+    "twenty parameters": lambda: gpmi.Optimizer([(0.0, 1.0)] * 20, seed=0).replay(
+        [gpmi.Trial(i, np.full(20, 0.1 * i), float(i), "told", "user", order=i) for i in range(5)]
+    ),
+    **{f.__name__: f for f in (hostile, conditional, constrained, measured, table, words, failed)},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_section_of_any_run_is_made_escaped_and_labelled(kind):
+    html = report.page(KINDS[kind]())
+    assert "could not be made" not in html
+    page = Strict(html)
+    levels = [int(tag[1]) for tag, _ in page.found if tag in ("h1", "h2", "h3")]
+    assert levels[0] == 1 and all(below <= above + 1 for above, below in pairwise(levels))
+    assert len([tag for tag, _ in page.found if tag == "script"]) == 1
+    for table_ in re.findall(r"<table.*?</table>", html, flags=re.DOTALL):
+        assert "<caption" in table_ and not re.search(r"<th(?![^>]* scope=)[ >]", table_)
+    for svg in re.findall(r"<svg[^>]*class=\"chart\".*?</svg>", html, flags=re.DOTALL):
+        assert 'role="img"' in svg and "<title>" in svg and "<desc>" in svg
+        assert not re.search(r"=\"[^\"]*\b(nan|inf)\b", svg)
+    ids = [attributes["id"] for _, attributes in page.found if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_texts_of_the_user_are_shown_as_they_are_and_never_run():
+    html = report.page(hostile())
+    page = Strict(html)
+    assert HOSTILE.replace("\x00", "") in page.text and "<u>" in page.text
+    assert "<script>alert" not in html and "\x00" not in html
+    assert not page.all("u")
+
+
+def test_a_report_is_a_function_of_the_run_and_has_its_numbers(run):
+    html = report.page(run)
+    assert html == report.page(run)
+    page = Strict(html).text
+    assert f"The largest value observed is {run.y:.6g}" in page
+    low, high = run.ledger.regret().interval()
+    assert f"{low:.3g} to {high:.3g} with probability 95 %" in page
+    cells = [attributes["data-v"] for attributes in Strict(html).all("td") if "data-v" in attributes]
+    assert {repr(trial.y) for trial in run.trials} <= set(cells)  # every digit can be copied
+
+
+def test_what_the_ledger_advises():
+    assert advise(gpmi.Optimizer([(0.0, 1.0)], seed=0).ledger).what == "go on"
+    assert advise(told(1.0).ledger).what == "go on"
+    prior = {"kernel": kernels.RBF(0.5), "noise_var": 1e-4}
+    sure = gpmi.Optimizer([(0.0, 1.0)], seed=0, **prior)
+    rng = np.random.default_rng(0)
+    path = gpmi.Posterior.prior(prior["kernel"], prior["noise_var"])
+    x = np.linspace(0.0, 1.0, 30)
+    for at, y in zip(
+        x,
+        np.linalg.cholesky(path.kernel(x[:, None], x[:, None]) + 1e-4 * np.eye(30)) @ rng.standard_normal(30),
+        strict=True,
+    ):
+        sure.tell([at], y)
+    assert advise(sure.ledger) == advise(sure.ledger) and advise(sure.ledger).what == "stop"
+    wrong = gpmi.Optimizer([(0.0, 1.0)], seed=0, **prior)
+    for at in x:
+        wrong.tell([at], 5.0 * rng.standard_normal())
+    assert advise(wrong.ledger).what == "distrust"
+
+
+def test_the_course_of_the_regret_ends_with_that_of_now(run):
+    looks = course(run.ledger)
+    assert looks[-1] is run.ledger.regret() and [one.t for one in looks] == sorted({one.t for one in looks})
+    assert course(gpmi.Optimizer([(0.0, 1.0)], seed=0).ledger) == ()
+
+
+# What it looks like
+
+
+def luminance(colour):
+    channels = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255.0
+    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4) @ [
+        0.2126,
+        0.7152,
+        0.0722,
+    ]
+
+
+def test_every_text_has_enough_contrast_in_both_schemes():
+    schemes = re.findall(r":root \{(.*?)\}", report.STYLE, flags=re.DOTALL)
+    light, dark, paper = (dict(re.findall(r"--([\w-]+): (#\w{6});", scheme)) for scheme in schemes)
+    for tokens in (light, dark, paper):
+        pairs = [(ink, ground) for ink in ("ink", "muted", "blue", "green", "red") for ground in ("paper", "panel")]
+        for ink, ground in [*pairs, ("mark-ink", "mark")]:
+            bright, dim = sorted((luminance(tokens[ink]), luminance(tokens[ground])), reverse=True)
+            assert (bright + 0.05) / (dim + 0.05) >= 4.5, (ink, ground)
+
+
+@given(st.integers(2, 5), st.integers(2, 5), st.integers(0, 10**6), st.floats(-2.0, 2.0))
+def test_a_filled_contour_covers_what_is_above_its_level(a, b, seed, level):
+    """At the points of the grid: a point is inside the path of a level if and only if its value is not below it."""
+    values = np.random.default_rng(seed).standard_normal((a, b))
+    x, y = np.arange(float(a)) * 10.0, np.arange(float(b)) * 10.0
+    paths = filled(x, y, values, np.array([-np.inf, level]))
+    corners = set(re.findall(r"[ML](-?[\d.]+),(-?[\d.]+)", paths.get(1, "")))
+    boxes = re.findall(r"M([\d.]+),([\d.]+)H([\d.]+)V([\d.]+)H", paths.get(1, ""))
+    for i in range(a):
+        for j in range(b):
+            near = (
+                any(float(x0) <= x[i] <= float(x1) and float(y0) <= y[j] <= float(y1) for x0, y0, x1, y1 in boxes)
+                or (f"{x[i]:g}", f"{y[j]:g}") in corners
+            )
+            assert near == (values[i, j] >= level)
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(1, 9), st.booleans())
+def test_ticks_lie_inside_and_are_few(lo, width, most, log):
+    lo = abs(lo) + 1e-9 if log else lo
+    scale = Scale(lo, lo + width, 0.0, 100.0, log=log)
+    ticks = scale.ticks(most)
+    assert len(ticks) <= 3 * most + 4
+    slack = 1e-9 * (abs(lo) + width)
+    assert all(lo - slack <= value <= lo + width + slack for value, _ in ticks)

@@ -128,8 +128,8 @@ def test_two_who_tell_at_once_lose_nothing(tmp_path: Path) -> None:
         ("ask", {"fixed": {"pressure": 1}}, 400),
         ("ask", {"fixed": [1]}, 400),
         ("fail", {"number": 0, "why": 5}, 400),
-        ("correct", {"number": 0, "y": 1.0}, 400),
-        ("retract", {"number": 0}, 400),
+        ("correct", {"number": 0, "y": 1.0}, 409),
+        ("retract", {"number": 0}, 409),
         ("reject", {"number": -1}, 400),
     ],
 )

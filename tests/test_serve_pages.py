@@ -52,6 +52,7 @@ def test_one_wrong_cell_keeps_what_was_typed_and_saves_the_others(client: Any) -
     answer = send(client, asked(client, 3), "/results", y__0="4.1", y__1="1,234", y__2="lots")
     assert answer.status_code == 400
     page = Page(answer.text)
+    assert "1 result saved." in page.words
     assert "can be 1.234 or 1234" in page.words and "'lots' is not a number" in page.words
     assert page.form("/results").fields["y-1"] == "1,234" and page.form("/results").fields["y-2"] == "lots"
     assert values(client) == [4.1, None, None]

@@ -83,9 +83,9 @@ async def _read(request: Request) -> tuple[dict[str, str], list[tuple[str, str]]
     return dict(fields), fields
 
 
-def _to(request: Request, desk: Desk, done: list[str], wrong: list[str] | None = None, path: str = "") -> Response:
+def _to(request: Request, desk: Desk, done: list[str], path: str = "") -> Response:
     """Go to a page of a study, which says what was done."""
-    key = room_of(request).messages.keep({"done": done, "wrong": wrong or []})
+    key = room_of(request).messages.keep({"done": done})
     return RedirectResponse(f"/study/{desk.slug}{path}?said={key}", 303)
 
 
@@ -150,7 +150,7 @@ async def _ended(request: Request, desk: Desk, outcome: Outcomes) -> Response:
         body = conflicts(request, desk, outcome.conflicts, [*done, *outcome.problems.values()])
         return page(request, "Somebody was faster", body, links=links(desk), status=409)
     if outcome.problems:
-        return await show(request, desk, Typed(cells=outcome.typed, problems=outcome.problems), 400)
+        return await show(request, desk, Typed(cells=outcome.typed, problems=outcome.problems), 400, done)
     return _to(request, desk, done)
 
 

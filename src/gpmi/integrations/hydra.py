@@ -1,0 +1,73 @@
+"""Hydra: what a sweeper of ours does. `hydra_plugins.gpmi_sweeper` is the plugin that Hydra finds. Needs hydra-core.
+
+python app.py --multirun hydra/sweeper=gpmi hydra.sweeper.n_trials=30 'x=interval(0,1)' 'rate=tag(log,interval(1e-4,1))'
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+try:
+    from hydra.core.override_parser.types import Override, RangeSweep
+    from hydra.core.utils import JobReturn, JobStatus
+except ImportError as error:
+    raise ImportError("this needs Hydra: pip install hydra-core") from error
+
+from gpmi.checks import LARGEST
+from gpmi.optimizer import Optimizer
+from gpmi.space import Choice, Int, Real, SpaceExhausted
+
+Launch = Callable[[list[list[str]], int], Sequence[JobReturn]]  # of the overrides of jobs, and the number of the first
+
+
+def parameters_of(overrides: Sequence[Override]) -> tuple[dict[str, Any], list[str]]:
+    """The parameters that are swept, and the other overrides as they were written.
+
+    interval(0, 1) is a real number, int(interval(1, 8)) and range(1, 9) are whole ones, choice(a, b) and a,b options; a
+    range of floats is a list of levels. With tag(log, ...) the order of magnitude counts.
+    """
+    space: dict[str, Any] = {}
+    rest: list[str] = []
+    for override in overrides:
+        if override.is_sweep_override():
+            space[override.get_key_element()] = _parameter(override)
+        else:
+            rest.append(override.input_line)
+    return space, rest
+
+
+def _parameter(override: Override) -> Any:
+    sweep: Any = override.value()
+    log = "log" in sweep.tags
+    if override.is_interval_sweep():
+        kind: Any = Int if isinstance(sweep.start, int) and isinstance(sweep.end, int) else Real
+        return kind(sweep.start, sweep.end, log)
+    if isinstance(sweep, RangeSweep) and isinstance(sweep.range(), range) and len(sweep.range()) > 1:
+        values = sweep.range()
+        return Int(min(values), max(values), log, step=abs(values.step))
+    ordered = isinstance(sweep, RangeSweep) or "ordered" in sweep.tags
+    return Choice(tuple(override.sweep_string_iterator()), ordered=ordered)
+
+
+def sweep(optimizer: Optimizer, launch: Launch, rest: list[str], n_trials: int, n_jobs: int) -> None:
+    """Ask, launch and tell, `n_jobs` at a time: Hydra's launchers wait for all jobs of a call.
+
+    A job that fails, or does not return a finite number, teaches where not to look.
+    """
+    while (done := len(optimizer.trials)) < n_trials:
+        try:
+            points = optimizer.ask(min(n_jobs, n_trials - done))
+        except SpaceExhausted:
+            return
+        trials = optimizer.pending
+        jobs = [[*rest, *(f"{name}={value}" for name, value in point.items())] for point in points]
+        for trial, job in zip(trials, launch(jobs, done), strict=True):
+            y = job.return_value if job.status == JobStatus.COMPLETED else None
+            if isinstance(y, int | float) and math.isfinite(y) and abs(y) <= LARGEST:
+                optimizer.tell(trial, float(y))
+            else:
+                optimizer.fail(trial, why=f"the job returned {y!r}" if job.status == JobStatus.COMPLETED else "failed")
+        if not any(trial.status == "told" for trial in optimizer.trials) and len(optimizer.trials) >= n_trials:
+            raise ValueError("no job has returned a finite number; the task function must return the value")

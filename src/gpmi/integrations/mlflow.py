@@ -1,0 +1,78 @@
+"""MLflow: the trials of a run as nested runs of MLflow. Needs MLflow.
+
+gpmi.maximize(f, space, budget=30, on_trial=MLflowCallback("tuning"))
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+try:
+    from mlflow.entities import Metric, Param, RunTag
+    from mlflow.tracking import MlflowClient
+except ImportError as error:
+    raise ImportError("this needs MLflow: pip install mlflow") from error
+
+from gpmi.optimizer import Optimizer
+from gpmi.trials import Trial
+
+PARENT = "mlflow.parentRunId"
+
+
+class MLflowCallback:
+    """Logs each trial, once it has an outcome, as a run of its own below one run for all of them.
+
+    Parameters are those of the point, metrics the value (`metric`), what was predicted for it and the constraints. The
+    run for all has the best value so far as a metric over the trials, and the best point when it is closed: use the
+    callback in a `with`, or call `close`.
+    """
+
+    def __init__(self, experiment: str = "gpmi", *, metric: str = "y", tracking_uri: str | None = None) -> None:
+        self._client, self._metric = MlflowClient(tracking_uri), metric
+        known = self._client.get_experiment_by_name(experiment)
+        self._experiment = self._client.create_experiment(experiment) if known is None else known.experiment_id
+        self.run_id: str | None = None  # of the run for all trials, from the first trial on
+        self._best: Trial | None = None
+
+    def __call__(self, trial: Trial, optimizer: Optimizer) -> None:
+        if self.run_id is None:
+            tags = {"mlflow.runName": "gpmi", "goal": optimizer.goal, "policy": repr(optimizer.policy)}
+            self.run_id = self._client.create_run(self._experiment, tags=tags).info.run_id
+        now = int(1000 * time.time())
+        tags = {PARENT: self.run_id, "mlflow.runName": f"trial {trial.number}", "origin": trial.origin}
+        begun = now if trial.asked is None else int(1000 * trial.asked)
+        run = self._client.create_run(self._experiment, start_time=begun, tags=tags).info.run_id
+        said = {self._metric: trial.y, "mu": trial.mu, "sd": trial.sd}
+        said |= {f"constraint {i}": value for i, value in enumerate(trial.constraints)}
+        metrics = [Metric(name, value, now, trial.number) for name, value in said.items() if value is not None]
+        why = [] if trial.why is None else [RunTag("why", trial.why)]
+        self._client.log_batch(run, metrics=metrics, params=_params(trial.x), tags=why)  # before the state
+        self._client.set_terminated(run, "FINISHED" if trial.status == "told" else "FAILED", _ended(trial, now))
+        self._best = optimizer.best
+        if self._best is not None and self._best.y is not None:
+            self._client.log_metric(self.run_id, f"best {self._metric}", self._best.y, step=trial.number)
+
+    def close(self) -> None:
+        """End the run for all trials, with the best point as its parameters."""
+        if self.run_id is not None:
+            if self._best is not None:
+                self._client.log_batch(self.run_id, params=_params(self._best.x))
+            self._client.set_terminated(self.run_id)
+            self.run_id = None
+
+    def __enter__(self) -> MLflowCallback:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _params(x: Any) -> list[Any]:
+    named = x.items() if isinstance(x, Mapping) else ((f"x{i}", value) for i, value in enumerate(x))
+    return [Param(str(name), str(value)) for name, value in named]
+
+
+def _ended(trial: Trial, now: int) -> int:
+    return now if trial.ended is None else int(1000 * trial.ended)

@@ -1,0 +1,156 @@
+"""Ray Tune: a searcher. Needs Ray with its Tune.
+
+tuner = tune.Tuner(f, param_space=..., tune_config=tune.TuneConfig(search_alg=GPMISearch(), metric="loss", mode="min"))
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+try:
+    from ray.tune.search import Searcher
+    from ray.tune.search.sample import Categorical, Domain, Float, Integer, LogUniform, Quantized
+except ImportError as error:
+    raise ImportError('this needs Ray Tune: pip install "ray[tune]"') from error
+
+from gpmi.checks import LARGEST
+from gpmi.exchange import row_of, trial_of
+from gpmi.optimizer import Optimizer
+from gpmi.space import Choice, Int, Real, SpaceExhausted
+
+APART = "/"  # between the keys of nested dicts
+
+
+class GPMISearch(Searcher):  # type: ignore[misc]
+    """Suggests the configurations of Ray Tune's trials.
+
+    The space is `param_space` of the Tuner, with Tune's uniform, loguniform, randint, quniform, choice, ...; or
+    `space`, a dict as gpmi has it, with conditions and all. Trials that fail, or that do not report the metric, teach
+    where not to look. `options` are further arguments of `gpmi.Optimizer`. What is saved is the log of trials, as JSON.
+    """
+
+    def __init__(
+        self,
+        space: Mapping[str, Any] | None = None,
+        metric: str | None = None,
+        mode: str | None = None,
+        *,
+        seed: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(metric=metric, mode=mode)
+        self._space, self._seed, self._options = space, seed, options
+        self._wanted, self._direction = metric, mode
+        self._numbers: dict[str, int] = {}  # our number of each trial under way
+        self.optimizer: Optimizer | None = None
+        self._make()
+
+    def _make(self) -> None:
+        if self._space is not None and self._direction is not None and self.optimizer is None:
+            goal: Any = self._direction
+            self.optimizer = Optimizer(dict(self._space), goal=goal, seed=self._seed, **self._options)
+
+    def set_search_properties(self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any) -> bool:
+        """Take over what the Tuner says; False if it is known already."""
+        if self.optimizer is not None and config:
+            return False
+        self._space = {
+            name: _parameter(name, one) for name, one in _flat(config).items() if _varies(one)
+        } or self._space
+        if metric is not None:
+            self._wanted = metric
+        self._direction = mode or self._direction
+        self._make()
+        return True
+
+    def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
+        """The configuration of a trial; FINISHED when no new one is left."""
+        if self.optimizer is None:
+            raise ValueError("GPMISearch has no space or no mode; give param_space, and metric and mode")
+        try:
+            point = self.optimizer.ask()
+        except SpaceExhausted:
+            finished: str = Searcher.FINISHED
+            return finished
+        self._numbers[trial_id] = self.optimizer.pending[-1].number
+        return _nested(dict(point))
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """Tell the value of a trial, or that it has none."""
+        number = self._numbers.pop(trial_id, None)
+        if number is None or self.optimizer is None:
+            return
+        value = None if result is None or self._wanted is None else result.get(self._wanted)
+        if error or value is None or not abs(value) <= LARGEST or math.isnan(value):
+            self.optimizer.fail(number, why="error" if error else f"{self._wanted} is {value}")
+        else:
+            self.optimizer.tell(number, float(value))
+
+    def save(self, checkpoint_path: str) -> None:
+        """Write the log of trials."""
+        assert self.optimizer is not None
+        rows = [row_of(trial, self.optimizer.space) for trial in self.optimizer.trials]
+        said = {"seed": self.optimizer.seed, "numbers": self._numbers, "trials": rows}
+        Path(checkpoint_path).write_text(json.dumps(said), encoding="utf-8")
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Go on with a log of trials. The space and the mode must be known: give them to the constructor."""
+        if self._space is None or self._direction is None:
+            raise ValueError("give space, metric and mode to GPMISearch before it is restored")
+        said = json.loads(Path(checkpoint_path).read_text(encoding="utf-8"))
+        self.optimizer, self._seed = None, said["seed"]
+        self._make()
+        assert self.optimizer is not None
+        space = self.optimizer.space
+        self.optimizer.replay([trial_of(row, space, row["number"]) for row in said["trials"]])
+        self._numbers = said["numbers"]
+
+
+def _varies(one: Any) -> bool:
+    if isinstance(one, Mapping) and "grid_search" in one:
+        raise ValueError(f"param_space has a grid_search, {one}; give tune.choice instead")
+    return isinstance(one, Domain)
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, one in config.items():
+        inner = isinstance(one, Mapping) and "grid_search" not in one
+        found.update(_flat(one, f"{prefix}{name}{APART}") if inner else {f"{prefix}{name}": one})
+    return found
+
+
+def _nested(point: Mapping[str, Any]) -> dict[str, Any]:
+    config: dict[str, Any] = {}
+    for name, value in point.items():
+        *above, last = name.split(APART)
+        inner = config
+        for key in above:
+            inner = inner.setdefault(key, {})
+        inner[last] = value
+    return config
+
+
+def _parameter(name: str, domain: Any) -> Any:
+    """Our parameter for one of Tune's. Of whole numbers the upper end does not count, as in Tune."""
+    if isinstance(domain, Categorical):
+        return Choice(tuple(domain.categories))
+    sampler, q = domain.get_sampler(), None
+    if isinstance(sampler, Quantized):
+        sampler, q = sampler.get_sampler(), sampler.q
+    log = isinstance(sampler, LogUniform)
+    bounded = isinstance(domain, Float | Integer) and domain.lower is not None and math.isfinite(domain.lower)
+    if not bounded or not math.isfinite(domain.upper):
+        raise ValueError(f"param_space has {name}: {domain.domain_str}; give something with a lower and an upper end")
+    if isinstance(domain, Integer):
+        step = int(q or 1)
+        lo = math.ceil(domain.lower / step) * step
+        return Int(lo, int(domain.upper) - (0 if step > 1 else 1), log, step=step)
+    if q is None:
+        return Real(domain.lower, domain.upper, log)
+    first, last = math.ceil(domain.lower / q - 1e-9), math.floor(domain.upper / q + 1e-9)
+    return Choice(tuple(round(i * q, 12) for i in range(first, last + 1)), ordered=True)

@@ -1,0 +1,54 @@
+"""Trials as runs of MLflow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gpmi
+
+pytest.importorskip("mlflow")
+
+from mlflow.tracking import MlflowClient
+
+from gpmi.integrations.mlflow import PARENT, MLflowCallback
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def test_each_trial_is_a_nested_run(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+
+    def f(p: Any) -> float:
+        if p["x"] > 0.5:
+            raise RuntimeError("too large")
+        return float(-((p["x"] - 0.3) ** 2))
+
+    with MLflowCallback("tuning", metric="score", tracking_uri=uri) as callback:
+        r = gpmi.maximize(f, {"x": (0.0, 1.0)}, budget=8, seed=0, on_failure="learn", on_trial=callback)
+        parent = callback.run_id
+    client = MlflowClient(uri)
+    experiment = client.get_experiment_by_name("tuning")
+    runs = client.search_runs([experiment.experiment_id], filter_string=f"tags.`{PARENT}` = '{parent}'")
+    assert len(runs) == 8
+    told = {run.data.params["x"]: run.data.metrics["score"] for run in runs if run.info.status == "FINISHED"}
+    assert told == {str(t.x["x"]): pytest.approx(t.y) for t in r.trials if t.y is not None}
+    failed = [run for run in runs if run.info.status == "FAILED"]
+    assert len(failed) == sum(t.status == "failed" for t in r.trials) > 0
+    assert all("too large" in run.data.tags["why"] for run in failed)
+    whole = client.get_run(parent)
+    assert whole.info.status == "FINISHED" and whole.data.metrics["best score"] == pytest.approx(r.y)
+    assert whole.data.params["x"] == str(r.x["x"])
+    assert len(client.get_metric_history(parent, "best score")) >= 1
+
+
+def test_arrays_and_an_experiment_that_exists(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    for _ in range(2):
+        with MLflowCallback("again", tracking_uri=uri) as callback:
+            gpmi.minimize(lambda x: float(x[0]), [(0.0, 1.0)], budget=2, seed=0, on_trial=callback)
+    client = MlflowClient(uri)
+    runs = client.search_runs([client.get_experiment_by_name("again").experiment_id])
+    assert len(runs) == 6 and all("x0" in run.data.params for run in runs)
