@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import wraps
 
 from starlette.concurrency import run_in_threadpool
@@ -57,8 +57,10 @@ def links(desk: Desk) -> list[tuple[str, str]]:
     return [(at, "Notebook"), (f"{at}/trials", "Trials"), (f"{at}/report", "Report")]
 
 
-async def show(request: Request, desk: Desk, typed: Typed | None = None, status: int = 200) -> HTMLResponse:
-    """The page of a study, perhaps with what was typed and could not be taken."""
+async def show(
+    request: Request, desk: Desk, typed: Typed | None = None, status: int = 200, done: Sequence[str] = ()
+) -> HTMLResponse:
+    """The page of a study, perhaps with what was typed and could not be taken, and what was done nevertheless."""
     room = room_of(request)
     live = room.live(desk)
     look = await run_in_threadpool(desk.look)
@@ -72,7 +74,7 @@ async def show(request: Request, desk: Desk, typed: Typed | None = None, status:
         desk.title,
         tag("p", goal, " ", tag("span", id="live", class_="live", role="status"), class_="muted under"),
         notices(said.get("wrong", ()), "wrong"),
-        notices(said.get("done", ())),
+        notices([*done, *said.get("done", ())]),
         notebook(request, desk, look, live, typed or Typed()),
         links=links(desk),
         status=status,

@@ -150,7 +150,7 @@ async def _ended(request: Request, desk: Desk, outcome: Outcomes) -> Response:
         body = conflicts(request, desk, outcome.conflicts, [*done, *outcome.problems.values()])
         return page(request, "Somebody was faster", body, links=links(desk), status=409)
     if outcome.problems:
-        return await show(request, desk, Typed(cells=outcome.typed, problems=outcome.problems), 400)
+        return await show(request, desk, Typed(cells=outcome.typed, problems=outcome.problems), 400, done)
     return _to(request, desk, done)
 
 
@@ -191,8 +191,10 @@ class Outcomes:
             self.problems[number] = f"{error}."
 
     def in_words(self) -> list[str]:
-        count = len(self.saved)
-        said = [f"{count} result{'s' if count != 1 else ''} saved."] if count else []
+        failed = sum(trial.status == "failed" for trial in self.saved)
+        counts = {"result": len(self.saved) - failed, "failure": failed}
+        kinds = [f"{count} {kind}{'s' if count != 1 else ''}" for kind, count in counts.items() if count]
+        said = [f"{' and '.join(kinds)} saved."] if kinds else []
         if any(not self.desk.is_stored(trial) for trial in self.saved[:1]):
             said.append("The database does not answer: they are kept in a file, and delivered as soon as it does.")
         return said + [f"{note}." for note in self.notes[:10]]
