@@ -10,7 +10,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check  # errors alone are pr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-optuna bench-search-cv bench-parallel bench-paper bench-tsunami tsunamis bench-report-cost clean
+.PHONY: help demo paper check test test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-optuna bench-search-cv bench-parallel bench-serve bench-paper bench-tsunami tsunamis bench-report-cost clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -141,6 +141,9 @@ bench-report-cost: .venv/.dev  ## measure what a report costs, in CPU and in byt
 bench-parallel: .venv/.dev  ## measure what two workers bring for an f of a second (two minutes)
 	.venv/bin/python benchmarks/parallel.py
 
+bench-serve: .venv/.dev  ## measure the live page of a study of 5,000 trials (some minutes)
+	.venv/bin/python benchmarks/serve_cost.py --out docs/benchmarks/serve.md
+
 bench-paper: .venv/.dev  ## measure what a run of the paper costs, next to scikit-learn
 	.venv/bin/python benchmarks/paper_cost.py
 
@@ -151,7 +154,7 @@ tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it
 	.venv/bin/python benchmarks/tsunami_table.py --cores $$(.venv/bin/python -c "import os; print(os.cpu_count())")
 
 clean:  ## remove environments, caches and output
-	rm -rf .venv .venv-docs .venv-dist .venv-lowest .venv-python* .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
+	rm -rf .venv .venv-docs .venv-dist .venv-lowest .venv-python* .venv-bench .venv-bench-hebo .venv-neighbours build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp file inside the environment says what is installed in it.

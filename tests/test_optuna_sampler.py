@@ -422,6 +422,21 @@ def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     study.ask(BOWL)  # it is not waited for again
 
 
+def test_a_point_that_the_storage_did_not_take_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_of(GPMISampler(BOWL, seed=0))
+    refused, write = [], study._storage.set_trial_system_attr
+
+    def locked_once(*args: Any) -> None:
+        if not refused:
+            refused.append(args)
+            raise OSError("the database is locked")
+        write(*args)
+
+    monkeypatch.setattr(study._storage, "set_trial_system_attr", locked_once)
+    study.optimize(bowl, n_trials=2)
+    assert refused and len(study.sampler.optimizer(study).trials) == 2
+
+
 def test_what_is_published_may_be_long() -> None:
     study = study_of(GPMISampler(seed=0))
     trial_id = study._storage.create_new_trial(study._study_id)

@@ -14,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from laboratory import made, serving
 
@@ -75,9 +76,9 @@ def browser(starting: Callable[..., Any]) -> Any:
     return starting()
 
 
-def looking(browser: Any, width: int, dark: bool) -> None:
+def looking(browser: Any, width: int, dark: bool, height: int = 800) -> None:
     """Give the page a width and a scheme of colours."""
-    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
@@ -168,9 +169,6 @@ def test_every_page_can_be_read_by_everybody(
     assert findings(browser) == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.title != "hacked" and complaints(browser) == []
-    if folder := os.environ.get("GPMI_SCREENSHOTS"):
-        name = f"{page.strip('/').replace('/', '-') or 'home'}-{width}-{'dark' if dark else 'light'}.png"
-        browser.save_screenshot(str(Path(folder) / name))
 
 
 def test_a_study_of_twenty_evaluations_is_done_by_clicking(browser: Any, tmp_path: Path) -> None:
@@ -274,3 +272,26 @@ def _is_stale(element: Any) -> bool:
     except WebDriverException:
         return True
     return False
+
+
+@pytest.mark.skipif("GPMI_SCREENSHOTS" not in os.environ, reason="GPMI_SCREENSHOTS names no folder for the pictures")
+def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
+    """serve.png and serve-phone.png, as docs/serve.md shows them."""
+    from PIL import Image
+
+    path, rng = str(tmp_path / "coupling.db"), np.random.default_rng(1)
+    with gpmi.study(path, space=SPACE, seed=1, budget=30) as study:
+        for _ in range(16):
+            trial = study.ask()
+            study.tell(trial, round(yields(trial.x) + rng.normal(), 1))
+        study.fail(study.ask(), why="the stirrer stopped")
+        study.ask(3, lease=math.inf)
+    with serving(path) as base:
+        for name, width, height, dark in (("serve", 1400, 1160, False), ("serve-phone", 360, 760, True)):
+            looking(browser, width, dark, height)
+            browser.get(f"{base}/study/default")
+            until(lambda: "Working out" not in words(browser) and "being drawn" not in words(browser), 120.0)
+            file = Path(os.environ["GPMI_SCREENSHOTS"]) / f"{name}.png"
+            browser.save_screenshot(str(file))
+            Image.open(file).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(file, optimize=True)
+            assert file.stat().st_size < 200_000

@@ -88,7 +88,9 @@ def _no_number(word: str) -> Any:
 
 
 def whole(name: str, value: Any, least: int = 0) -> int:
-    """A whole number of a JSON body; 1.0 is none, nor is true."""
+    """A whole number of a JSON body, in which 1.0 is one, and true is none."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{name} is {checks.shown(value)}; give a whole number")
     return checks.whole(name, value, least)

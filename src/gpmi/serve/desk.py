@@ -196,10 +196,14 @@ class Desk:
         known = self.trial(number)
         if known.status == "told" and known.y == y and not any(value is not None for value in more.values()):
             return known
+        if known.status in ("pending", "rejected"):
+            raise Conflict(known, f"trial {number} {outcome(known)}")
         return self.writer.correct(number, y, **more)
 
     def retract(self, number: int) -> Trial:
         known = self.trial(number)
+        if known.status == "pending":
+            raise Conflict(known, f"trial {number} {outcome(known)}")
         return known if known.status == "retracted" else self.writer.retract(number)
 
     def reject(self, number: int) -> Trial:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -41,6 +42,7 @@ class Live:
         self._seq = -1
         self._looking: asyncio.Task[None] | None = None
         self._computing: asyncio.Task[None] | None = None
+        self._rest_until = 0.0
         self._looks = CapacityLimiter(1)  # of its own, so that requests that wait for a suggestion hold up no look
 
     @property
@@ -53,23 +55,36 @@ class Live:
         }
 
     def saw(self, seq: int) -> None:
-        """Somebody has read the log up to this number."""
-        self._seq = max(self._seq, seq)
+        """Somebody has read the log up to this number; those who watch are told."""
+        if seq > self._seq:
+            self._seq = seq
+            self._notify()
 
     def up_to_date(self) -> bool:
-        """Begin to compute what is known, unless that is being done or there is nothing new; whether it is all known.
+        """Begin to compute what is known, unless that is being done or there is nothing new; whether it is known.
 
-        It costs the caller nothing.
+        It costs the caller nothing. After each computation there is a pause as long as it took, so that those who
+        evaluate on the same machine keep at least half of it.
         """
-        if self.pictures is not None and self.pictures[0] >= self._seq and self._seq >= 0:
-            return True
-        if self._computing is None or self._computing.done():
-            self._computing = asyncio.create_task(self._compute())
-        return False
+        if self.pictures is None or self.pictures[0] < self._seq:
+            idle = self._computing is None or self._computing.done()
+            if idle and time.monotonic() >= self._rest_until:
+                self._computing = asyncio.create_task(self._compute())
+        return self.known is not None and self.known[0] >= self._seq
 
     async def _compute(self) -> None:
-        seq = await to_thread.run_sync(self.desk.seq, limiter=self._looks)
-        self._seq = max(seq, self._seq)
+        begin = time.monotonic()
+        await self._computed()
+        now = time.monotonic()
+        self._rest_until = now + (now - begin)
+
+    async def _computed(self) -> None:
+        try:
+            seq = await to_thread.run_sync(self.desk.seq, limiter=self._looks)
+        except StudyError as error:  # the next look begins again
+            logger.warning("study %s: %s", self.desk.name, error)
+            return
+        self.saw(seq)
         for name in ("known", "pictures"):
             have = getattr(self, name)
             if have is not None and have[0] >= seq:

@@ -88,7 +88,8 @@ def _saying(batch: int) -> dict[str, Any]:
         "/api/tell": _post(
             "The value of a trial, by its number, or of a point. The same value twice counts once; another one is "
             "refused with 409, or with again=true is one more observation at the same point.",
-            _object(told, "y"), ONE, {**conflict, **later},
+            {**_object(told, "y"), "oneOf": [{"required": [name]} for name in ("number", "x")]}, ONE,
+            {**conflict, **later},
         ),
         "/api/fail": _post(
             "A trial has no value.", _object({"number": NUMBER, "why": {"type": "string"}}, "number"), ONE,

@@ -26,7 +26,8 @@ def listening(host: str, port: int | None) -> socket.socket:
     except socket.gaierror as error:
         raise ValueError(f"host is {host!r}, which no address is known for ({error.strerror}); give another") from None
     for one in [PORT, 0] if port is None else [port]:
-        sock = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio sends at once only where the protocol is named; elsewhere an answer may wait 40 ms for a receipt.
+        sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             sock.bind((host, one))
@@ -71,13 +72,16 @@ def run(
 ) -> None:
     """Serve the studies at an address until Ctrl-C."""
     shelf = Shelf(address, name)
-    if name is not None and not shelf.books():
+    books = shelf.books()
+    if name is not None and not books:
         raise ValueError(f"there is no study {name!r} in {shelf.shown!r}; leave out --name to see what there is")
     guard = Guard.of(host, 0, token)
     sock = listening(host, port)
     actual = int(sock.getsockname()[1])
     guard = replace(guard, port=actual)
     url = address_of(host, actual, guard.token)
+    if len(books) == 1:
+        shelf.desk(books[0].slug)  # so that the first page is as fast as the next
 
     def ready() -> None:
         say(url)

@@ -69,7 +69,12 @@ class Mirror:
                 self._follow_running(trial, stale_after)
 
     def ask(self, number: int, given: Mapping[str, Any]) -> Trial:
-        """The point of trial `number`, where the values of some parameters may be given; pending from now on."""
+        """The point of trial `number`, where the values of some parameters may be given; pending from now on.
+
+        It is the same one if it was asked before: the storage may have refused to take it then.
+        """
+        if number in self._pending:
+            return next(trial for trial in self.optimizer.pending if trial.number == self._pending[number][0])
         fixed, point = self.domain.given(given), self.domain.point(given)
         if point is not None:
             return self._add_pending(number, Trial(number, point, None, "pending", "user"))
