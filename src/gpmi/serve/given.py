@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpmi.serve.numbers import cell, number
+from gpmi.serve.numbers import Cell, cell, number
 from gpmi.space import Candidates, Choice, Int, Real
 from gpmi.text import VALUE, shortened
 
@@ -147,7 +147,7 @@ def _column(name: str, cells: list[str], *, decimal_comma: bool, notes: list[str
     return [None if not one else int(read[one][0]) if whole else read[one][0] for one in cells]
 
 
-def candidates_of(table: Uploaded, said: Mapping[str, str]) -> tuple[Candidates, list[tuple[dict[str, Any], float]]]:
+def candidates_of(table: Uploaded, said: Mapping[str, str]) -> tuple[Candidates, list[tuple[dict[str, Any], Cell]]]:
     """The candidates of a table, by what is to be done with each column, and results that are known already."""
     uses = {name: said.get(f"use-{i}", "use") for i, name in enumerate(table.columns)}
     varied = {name: table.columns[name] for name, use in uses.items() if use == "use"}
@@ -164,9 +164,9 @@ def candidates_of(table: Uploaded, said: Mapping[str, str]) -> tuple[Candidates,
                     f"{shortened(name, VALUE)!r} is empty in row {i + 2} of the file; fill it in, or leave it out"
                 )
     space = Candidates.from_columns(varied, table.columns[labels[0]] if labels else None)
-    known: list[tuple[dict[str, Any], float]] = []
+    known: list[tuple[dict[str, Any], Cell]] = []
     for i, value in enumerate(table.columns[results[0]] if results else ()):
-        y = value if isinstance(value, int | float) else None if value is None else cell(value).y
-        if y is not None:
-            known.append(({name: values[i] for name, values in varied.items()}, float(y)))
+        read = cell(value or "") if value is None or isinstance(value, str) else Cell(float(value))
+        if not read.empty:
+            known.append(({name: values[i] for name, values in varied.items()}, read))
     return space, known
