@@ -154,7 +154,7 @@ tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it
 	.venv/bin/python benchmarks/tsunami_table.py --cores $$(.venv/bin/python -c "import os; print(os.cpu_count())")
 
 clean:  ## remove environments, caches and output
-	rm -rf .venv .venv-docs .venv-dist .venv-lowest .venv-python* .venv-bench .venv-bench-hebo build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
+	rm -rf .venv .venv-docs .venv-dist .venv-lowest .venv-python* .venv-bench .venv-bench-hebo .venv-neighbours build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp file inside the environment says what is installed in it.

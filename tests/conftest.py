@@ -73,8 +73,13 @@ def nothing_lands_in_the_repository(tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.fixture(autouse=True, scope="session")
-def keys_are_not_ignored() -> Iterator[None]:
-    """A shell starts what runs in the background with Ctrl-C ignored; the tests of Ctrl-C need Python's own handler."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def signals_are_not_ignored() -> Iterator[None]:
+    """A shell starts what runs in the background with Ctrl-C ignored, and nohup with SIGHUP ignored, and programs that
+    the tests start inherit that; the tests of signals need Python's own handler and the system's."""
+    handlers = {signal.SIGINT: signal.default_int_handler}
+    if hasattr(signal, "SIGHUP"):
+        handlers[signal.SIGHUP] = signal.SIG_DFL
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)

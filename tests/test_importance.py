@@ -194,6 +194,21 @@ def test_the_columns_of_candidates_count_by_how_often_a_value_occurs():
     assert importances(many).each[0].first > 0.9 and len(importances(many).each[0].settings) == 20
 
 
+@pytest.mark.parametrize("candidates", [True, False])
+def test_where_much_is_known_the_intervals_hold_the_indices(candidates):
+    """f = (x0 - 1/2) (x1 - 1/5): x1 explains nothing alone. The drawn functions see fewer lines, but not other ones."""
+    table = sobol(2, 9, (4,))
+    space = table if candidates else [(0.0, 1.0)] * 2
+    opt = gpmi.Optimizer(space, seed=0, kernel=kernels.RBF(0.6), noise_var=1e-6)
+    for x in table[::8]:
+        opt.tell(x, 6.0 * (x[0] - 0.5) * (x[1] - 0.2))
+    for one in importances(opt):
+        assert one.first_interval.lower - 0.005 < one.first < one.first_interval.upper + 0.005
+        assert one.total_interval.lower - 0.005 < one.total < one.total_interval.upper + 0.005
+        assert np.all(one.effect_interval[:, 0] - 0.05 < one.effect)
+        assert np.all(one.effect < one.effect_interval[:, 1] + 0.05)
+
+
 def test_a_kernel_without_random_features_has_intervals_too():
     from dataclasses import dataclass
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ import pytest
 from laboratory import browsing, made, serving
 
 import gpmi
+from gpmi.serve.desk import Desk
+from gpmi.serve.live import Live
 
 
 @pytest.fixture
@@ -182,6 +185,26 @@ def test_the_description_is_valid_and_complete(client: Any) -> None:
     assert set(said["paths"]) == {f"/api/{name}" for name in (*READING, *SAYING)}
     for name, word in {**dict.fromkeys(READING, "get"), **dict.fromkeys(SAYING, "post")}.items():
         assert word in said["paths"][f"/api/{name}"]
+
+
+def test_who_watches_is_told_also_what_somebody_else_has_read_first(tmp_path: Path) -> None:
+    """A page that is opened just after a change must not keep it from those who have theirs open."""
+    desk = Desk(made(tmp_path), "default", "lab", "default")
+
+    async def watched() -> list[int]:
+        live = Live(desk, ending=lambda: False)
+        live.up_to_date = lambda: True  # type: ignore[method-assign]  # nothing is computed, which would tell them, too
+        states = live.events()
+        seen = [await anext(states)]
+        desk.observe({"temperature": 30.0, "catalyst": "A"}, 1.0)
+        live.saw(desk.seq())
+        seen.append(await asyncio.wait_for(anext(states), 5.0))
+        await states.aclose()  # type: ignore[attr-defined]
+        return [int(one.split()[1]) for one in seen]
+
+    first, second = asyncio.run(watched())
+    assert second == first + 1
+    desk.close()
 
 
 # A server that really listens

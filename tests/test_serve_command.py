@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import gpmi
 from gpmi.cli import app
+from gpmi.durable.errors import StudyError
 from gpmi.serve import thinking
 from gpmi.serve.server import address_of, listening
 from gpmi.serve.shelf import Shelf
@@ -101,6 +102,13 @@ def test_a_folder_shows_all_that_is_in_it(tmp_path: Path) -> None:
     ]
     with browsing(str(tmp_path)) as client:
         assert client.get("/study/two-more").status_code == 200
+    (tmp_path / "broken.db").write_bytes(b"no database" * 100)
+    with browsing(str(tmp_path)) as client:  # one damaged file hides none of the others
+        shown = client.get("/").text
+        assert "broken.db is damaged" in shown and "/study/two-more" in shown
+        assert client.get("/study/two-more").status_code == 200
+    with pytest.raises(StudyError, match="damaged"):
+        Shelf(str(tmp_path / "broken.db")).books()
 
 
 # Large studies

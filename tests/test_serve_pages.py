@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,8 @@ def test_one_wrong_cell_keeps_what_was_typed_and_saves_the_others(client: Any) -
 
 def test_a_column_is_pasted(client: Any) -> None:
     page = asked(client, 4)
-    followed(client, send(client, page, "/results", pasted="yield\n4.1\n\nfailed: the pump stopped\n3,5\n"))
+    done = followed(client, send(client, page, "/results", pasted="yield\n4.1\n\nfailed: the pump stopped\n3,5\n"))
+    assert "2 results and 1 failure saved." in Page(done.text).words
     trials = client.get("/api/trials").json()["trials"]
     assert [one["y"] for one in trials] == [4.1, None, None, 3.5]
     assert [one["status"] for one in trials] == ["told", "pending", "failed", "told"]
@@ -107,6 +109,13 @@ def test_a_second_click_changes_nothing(client: Any) -> None:
     page = client.get(AT)
     first, second = (send(client, page, "/ask", n="2") for _ in range(2))
     assert first.headers["location"] == second.headers["location"] and len(values(client)) == 2
+
+
+def test_clicks_at_the_same_time_count_once(client: Any) -> None:
+    page, own = client.get(AT), {"own__temperature": "30", "own__catalyst": "A", "own-result": "2.5"}
+    with ThreadPoolExecutor(4) as pool:
+        led = list(pool.map(lambda _: send(client, page, "/observe", **own).headers["location"], range(4)))
+    assert len(set(led)) == 1 and values(client) == [2.5]
 
 
 def test_a_measurement_of_ones_own(client: Any) -> None:
@@ -252,6 +261,27 @@ def test_a_study_is_made_from_a_table(tmp_path: Path) -> None:
         assert "Studies" in Page(client.get("/", headers={"referer": BASE}).text).words
         gone = send(client, answer, "/new/candidates", study="more", key="nothing", once="2")
         assert gone.status_code == 400 and "choose the file again" in Page(gone.text).words
+
+
+def test_rows_without_names_are_those_of_the_spreadsheet(tmp_path: Path) -> None:
+    table = "volume,acid\n1.5,2\n\n2.5,3\n"  # an empty row in between is counted
+    with browsing(str(tmp_path / "new.db")) as client:
+        answer = send(client, client.get("/new"), "/new/table", files={"table": ("t.csv", table.encode())})
+        done = followed(client, send(client, answer, "/new/candidates", study="rows"))
+        send(client, done, "/ask", n="2")
+        trials = client.get("/api/trials").json()["trials"]
+        assert {one["x"]["volume"]: one["label"] for one in trials} == {1.5: 2, 2.5: 4}
+        assert all(list(one["x"]) == ["volume", "acid"] for one in trials)
+
+
+def test_error_bars_and_failures_of_a_table_are_not_dropped_in_silence(tmp_path: Path) -> None:
+    table = "a,y\n1,4.1 ± 0.2\n2,failed: pump\n3,\n4,5\n"
+    with browsing(str(tmp_path)) as client:
+        answer = send(client, client.get("/new"), "/new/table", files={"table": ("t.csv", table.encode())})
+        done = followed(client, send(client, answer, "/new/candidates", study="bars", **{"use-1": "result"}))
+        trials = client.get("/api/trials").json()["trials"]
+    assert [(one["y"], one["noise_var"]) for one in trials] == [(4.1, pytest.approx(0.04)), (5.0, 0.0)]
+    assert "2 known results" in Page(done.text).words and "may be suggested: 1." in Page(done.text).words
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from laboratory import browsing
+from laboratory import BASE, Page, browsing
 
 import gpmi
 from gpmi.serve import Guard
@@ -164,6 +164,19 @@ def test_the_token_lets_in_by_header_by_address_and_by_form(path: str) -> None:
         client.cookies.clear()
         assert client.post("/enter", data={"token": TOKEN}).status_code == 303
         assert client.get("/api/study").status_code == 200
+
+
+def test_who_has_no_token_is_not_told_the_secret_of_the_forms(path: str) -> None:
+    guard = Guard(token=TOKEN, port=8470)
+    with browsing(path, guard) as client:
+        for answer in (client.get("/enter"), client.post("/enter", data={"token": "wrong"})):
+            assert answer.status_code == 401 and 'name="token"' in answer.text and guard.secret not in answer.text
+
+
+def test_a_very_long_number_is_refused_at_once(local: Any, unchanged: None) -> None:
+    form = Page(local.get("/study/default").text).form("/observe")
+    answer = local.post(form.action, data={**form.fields, "own-a": "1" * 500_000 + "x"}, headers={"origin": BASE})
+    assert answer.status_code == 400 and "too long" in answer.text  # it took hours
 
 
 def test_where_others_are_listened_to_there_is_a_token() -> None:

@@ -202,7 +202,7 @@ def _measure(space: Space, axes: list[Axis], lines: int, seed: int) -> Product |
         unique = np.unique(space.encoded, axis=0)
         some = np.random.default_rng([seed, 0, 0, 7]).permutation(len(unique))[:lines]
         note = "over the candidates, each column taken as independent of the others"
-        return Table(unique[np.sort(some)], unique, tuple(axes), note)
+        return Table(unique[some], unique, tuple(axes), note)  # in any order, so that the first ones are a sample, too
     assert isinstance(space, Parameters)
     numbers = tuple(j for j, part in enumerate(space.parts) if part.width)
     log2 = int(np.log2(lines))
@@ -253,6 +253,10 @@ def _one(axis: Axis, lines: Lines, posterior: Posterior, drawn: Paths, warp: War
         values[part] = warp.inverse(drawn.everywhere(flat[part]))
     first, total, effect = (part[..., 0] for part in indices(mean, lines.weights))
     firsts, totals, effects = indices(values.reshape(-1, q, DRAWS), lines.weights[: len(some)])
+    # What fewer lines change in the indices of the mean, they change in those of the drawn functions: it is taken off.
+    few = indices(mean[: len(some)], lines.weights[: len(some)])
+    firsts, totals = np.clip(firsts + (first - few[0]), 0.0, 1.0), np.clip(totals + (total - few[1]), 0.0, 1.0)
+    effects = effects + (effect[:, None] - few[2])
     if warp.bends:  # the mean of medians is no mean: then the curve is that of the drawn functions
         effect = effects.mean(axis=1)
     tails = [0.5 * (1.0 - LEVEL), 0.5 * (1.0 + LEVEL)]

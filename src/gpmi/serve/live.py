@@ -55,8 +55,10 @@ class Live:
         }
 
     def saw(self, seq: int) -> None:
-        """Somebody has read the log up to this number."""
-        self._seq = max(self._seq, seq)
+        """Somebody has read the log up to this number; those who watch are told."""
+        if seq > self._seq:
+            self._seq = seq
+            self._notify()
 
     def up_to_date(self) -> bool:
         """Begin to compute what is known, unless that is being done or there is nothing new; whether it is known.
@@ -77,8 +79,12 @@ class Live:
         self._rest_until = now + (now - begin)
 
     async def _computed(self) -> None:
-        seq = await to_thread.run_sync(self.desk.seq, limiter=self._looks)
-        self._seq = max(seq, self._seq)
+        try:
+            seq = await to_thread.run_sync(self.desk.seq, limiter=self._looks)
+        except StudyError as error:  # the next look begins again
+            logger.warning("study %s: %s", self.desk.name, error)
+            return
+        self.saw(seq)
         for name in ("known", "pictures"):
             have = getattr(self, name)
             if have is not None and have[0] >= seq:

@@ -58,6 +58,8 @@ def number(said: str) -> tuple[float, str | None]:
     """A number, and how it was read if it had a decimal comma or a space between thousands."""
     words = said.strip().replace("−", "-")
     shown = shortened(words, 40)
+    if len(words) > LONGEST:  # what is read below takes the square of the length
+        raise ValueError(f"{shown!r} is too long for a number; give fewer digits")
     plain = re.sub(r"(?<=[0-9])[ \u00a0\u202f'’](?=[0-9]{3}(?![0-9]))", "", words)
     if "," in plain:
         plain = _without_comma(plain, shown)

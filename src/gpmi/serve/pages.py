@@ -19,7 +19,7 @@ from gpmi.report import SCRIPT, STYLE
 from gpmi.report.markup import Child, tag
 from gpmi.serve import making
 from gpmi.serve.desk import Desk, NoSuchTrial
-from gpmi.serve.layout import form, labelled, message, notices, page, room_of
+from gpmi.serve.layout import labelled, message, notices, page, room_of
 from gpmi.serve.live import TooMany
 from gpmi.serve.notebook import Typed, notebook
 from gpmi.serve.rows import trials_table
@@ -180,16 +180,18 @@ async def home(request: Request) -> Response:
         books = await run_in_threadpool(room_of(request).shelf.books)
     except StudyError as error:
         return message(request, str(error), title="Not now", status=503)
-    if not books:
+    wrong = list(room_of(request).shelf.unreadable)
+    if not books and not wrong:
         return RedirectResponse("/new", 303)
-    if len(books) == 1 and request.headers.get("referer") is None:
+    if len(books) == 1 and not wrong and request.headers.get("referer") is None:
         return RedirectResponse(f"/study/{books[0].slug}", 303)
     items = [tag("li", tag("a", book.title, href=f"/study/{book.slug}")) for book in books]
     return page(
         request,
         "Studies",
         tag("p", f"In {room_of(request).shelf.shown}.", class_="muted"),
-        tag("ul", items, class_="books card"),
+        notices((f"{one}." for one in wrong), "wrong"),
+        tag("ul", items, class_="books card") if items else None,
         tag("p", tag("a", "Begin a new study", href="/new", class_="button")),
     )
 
@@ -205,9 +207,9 @@ async def enter(request: Request) -> Response:
 
 def ask_for_token(request: Request, problem: str = "", status: int = 401) -> HTMLResponse:
     control = tag("input", type="password", name="token", autocomplete="current-password", required=True)
-    inner = form(
-        request, "/enter", labelled("Token", control, "It was printed where the server was started."),
-        tag("p", tag("button", "Enter", class_="main")), class_="card",
+    inner = tag(  # not `form`: who has no token is not told the secret of our forms
+        "form", labelled("Token", control, "It was printed where the server was started."),
+        tag("p", tag("button", "Enter", class_="main")), method="post", action="/enter", class_="card",
     )  # fmt: skip
     return page(request, "Who is there?", notices([problem] if problem else [], "wrong"), inner, status=status)
 

@@ -44,18 +44,20 @@ def posted(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
             words = "The server was started anew since the page was opened. Look at what you sent, and send it again."
             return again(request, fields, words, 403)
         once = said.get("once", "")
-        led = room.done.get(once)
-        if led is not None:
-            return RedirectResponse(led, 303)
-        try:
-            answer = await handler(request, said)
-        except (LookupError, NoSuchTrial) as error:
-            return message(request, f"{error.args[0]}.", title="Not found", status=404)
-        except StudyError as error:
-            return again(request, fields, f"{error}. Nothing was saved; send it again in a moment.", 503)
-        if once and answer.status_code == 303:
-            room.done.put(once, answer.headers["location"])
-        return answer
+        async with room.turn(once):
+            led = room.done.get(once)
+            if led is not None:
+                return RedirectResponse(led, 303)
+            try:
+                answer = await handler(request, said)
+            except (LookupError, NoSuchTrial) as error:
+                return message(request, f"{error.args[0]}.", title="Not found", status=404)
+            except StudyError as error:
+                words = f"{error}. Send it again in a moment; what is saved already counts once."
+                return again(request, fields, words, 503)
+            if once and answer.status_code == 303:
+                room.done.put(once, answer.headers["location"])
+            return answer
 
     return wrapped
 
@@ -145,7 +147,7 @@ async def results(request: Request, said: Said) -> Response:
 
 async def _ended(request: Request, desk: Desk, outcome: Outcomes) -> Response:
     """The page after results were taken, or the one that keeps what was not."""
-    done = outcome.in_words()
+    done = await run_in_threadpool(outcome.in_words)
     if outcome.conflicts:
         body = conflicts(request, desk, outcome.conflicts, [*done, *outcome.problems.values()])
         return page(request, "Somebody was faster", body, links=links(desk), status=409)
@@ -191,8 +193,10 @@ class Outcomes:
             self.problems[number] = f"{error}."
 
     def in_words(self) -> list[str]:
-        count = len(self.saved)
-        said = [f"{count} result{'s' if count != 1 else ''} saved."] if count else []
+        failed = sum(trial.status == "failed" for trial in self.saved)
+        counts = {"result": len(self.saved) - failed, "failure": failed}
+        kinds = [f"{count} {kind}{'s' if count != 1 else ''}" for kind, count in counts.items() if count]
+        said = [f"{' and '.join(kinds)} saved."] if kinds else []
         if any(not self.desk.is_stored(trial) for trial in self.saved[:1]):
             said.append("The database does not answer: they are kept in a file, and delivered as soon as it does.")
         return said + [f"{note}." for note in self.notes[:10]]
@@ -283,7 +287,7 @@ async def new_parameters(request: Request, said: Said) -> Response:
     except (ValueError, TypeError) as error:
         return making.show(request, said, f"{error}.", 400)
     desk = await room_of(request).desk(book.slug)
-    return _to(request, desk, _made(0))
+    return _to(request, desk, _made())
 
 
 @posted
@@ -311,13 +315,15 @@ async def new_candidates(request: Request, said: Said) -> Response:
     except (ValueError, TypeError) as error:
         return making.show_table(request, key, table, said, f"{error}.", 400)
     desk = await room_of(request).desk(book.slug)
-    if known:
-        await run_in_threadpool(desk.writer.tell_first, [(x, y, 0.0, 1) for x, y in known])
-    return _to(request, desk, _made(len(known)))
+    values = [(x, read.y, read.noise_var, 1) for x, read in known if read.y is not None]
+    if values:
+        await run_in_threadpool(desk.writer.tell_first, values)
+    return _to(request, desk, _made(len(values), len(known) - len(values)))
 
 
-def _made(known: int) -> list[str]:
-    return ["The study is made."] + ([f"{known} known results were taken over."] if known else [])
+def _made(known: int = 0, failed: int = 0) -> list[str]:
+    said = ["The study is made."] + ([f"{known} known results were taken over."] if known else [])
+    return said + ([f"Rows that failed were not, and may be suggested: {failed}."] if failed else [])
 
 
 async def enter(request: Request) -> Response:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
+from weakref import WeakValueDictionary
 
 from starlette.concurrency import run_in_threadpool
 
@@ -45,7 +48,16 @@ class Room:
         self.messages = Shortly()  # what the next page says
         self.done = Shortly()  # where forms that were sent before have led: a second click changes nothing
         self.tables = Shortly(20)  # uploaded tables until their study is made
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._live: dict[str, Live] = {}
+
+    @asynccontextmanager
+    async def turn(self, once: str) -> AsyncIterator[None]:
+        """Forms with the same mark are handled one after the other, so that the second finds where the first led."""
+        own = asyncio.Lock()
+        lock = self._turns.setdefault(once, own) if once else own
+        async with lock:
+            yield
 
     async def desk(self, slug: str) -> Desk:
         """The study that is called so; a LookupError if there is none."""

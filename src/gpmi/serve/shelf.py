@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpmi.durable.errors import StudyError, Unavailable
 from gpmi.durable.opening import names_in
 from gpmi.serve.desk import PATIENCE, Desk
 from gpmi.studies import study
@@ -43,6 +44,7 @@ class Shelf:
         self.folder = Path(address) if "://" not in address and Path(address).is_dir() else None
         if self.folder is None and "://" not in address and not Path(address).absolute().parent.is_dir():
             raise ValueError(f"{address!r} is in no folder that there is; give another path")
+        self.unreadable: tuple[str, ...] = ()  # what is wrong with files of the folder that hold no study
         self._desks: dict[str, Desk] = {}
         self._lock = threading.Lock()
 
@@ -52,7 +54,16 @@ class Shelf:
 
     def books(self) -> list[Book]:
         """What there is now. One short look into each file."""
-        found = [(address, name) for address in self._addresses() for name in names_in(address)]
+        found: list[tuple[str, str]] = []
+        wrong: list[str] = []
+        for address in self._addresses():
+            try:
+                found += [(address, name) for name in names_in(address)]
+            except StudyError as error:
+                if self.folder is None or isinstance(error, Unavailable):
+                    raise
+                wrong.append(str(error))  # one file that is damaged hides none of the others
+        self.unreadable = tuple(wrong)
         if self.name is not None:
             found = [one for one in found if one[1] == self.name]
         slugs: dict[str, Book] = {}

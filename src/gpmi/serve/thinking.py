@@ -138,7 +138,7 @@ class Elsewhere:
                 raise StudyError(
                     "the process that computes has ended, perhaps for want of memory; try again"
                 ) from error
-            self._timer = threading.Timer(IDLE, self.close)
+            self._timer = threading.Timer(IDLE, self._end_if_idle)
             self._timer.daemon = True
             self._timer.start()
         if not done:
@@ -161,6 +161,12 @@ class Elsewhere:
         if process is not None:
             process.terminate()
             process.join(5.0)
+
+    def _end_if_idle(self) -> None:
+        """End the process, unless it was used since this timer was set; what it computes just now goes on."""
+        with self._lock:
+            if self._timer is threading.current_thread():
+                self._end()
 
     def close(self) -> None:
         """End the process; what it computes just now is given up."""
