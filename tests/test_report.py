@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import gpmi
@@ -276,6 +276,7 @@ def test_every_text_has_enough_contrast_in_both_schemes():
 def test_a_filled_contour_covers_what_is_above_its_level(a, b, seed, level):
     """At the points of the grid: a point is inside the path of a level if and only if its value is not below it."""
     values = np.random.default_rng(seed).standard_normal((a, b))
+    assume(np.min(np.abs(values - level)) > 0.05)  # a line near a corner is rounded onto it
     x, y = np.arange(float(a)) * 10.0, np.arange(float(b)) * 10.0
     paths = filled(x, y, values, np.array([-np.inf, level]))
     corners = set(re.findall(r"[ML](-?[\d.]+),(-?[\d.]+)", paths.get(1, "")))

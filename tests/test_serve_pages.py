@@ -61,7 +61,8 @@ def test_one_wrong_cell_keeps_what_was_typed_and_saves_the_others(client: Any) -
 
 def test_a_column_is_pasted(client: Any) -> None:
     page = asked(client, 4)
-    followed(client, send(client, page, "/results", pasted="yield\n4.1\n\nfailed: the pump stopped\n3,5\n"))
+    done = followed(client, send(client, page, "/results", pasted="yield\n4.1\n\nfailed: the pump stopped\n3,5\n"))
+    assert "2 results and 1 failure saved." in Page(done.text).words
     trials = client.get("/api/trials").json()["trials"]
     assert [one["y"] for one in trials] == [4.1, None, None, 3.5]
     assert [one["status"] for one in trials] == ["told", "pending", "failed", "told"]
@@ -260,6 +261,17 @@ def test_a_study_is_made_from_a_table(tmp_path: Path) -> None:
         assert "Studies" in Page(client.get("/", headers={"referer": BASE}).text).words
         gone = send(client, answer, "/new/candidates", study="more", key="nothing", once="2")
         assert gone.status_code == 400 and "choose the file again" in Page(gone.text).words
+
+
+def test_rows_without_names_are_those_of_the_spreadsheet(tmp_path: Path) -> None:
+    table = "volume,acid\n1.5,2\n\n2.5,3\n"  # an empty row in between is counted
+    with browsing(str(tmp_path / "new.db")) as client:
+        answer = send(client, client.get("/new"), "/new/table", files={"table": ("t.csv", table.encode())})
+        done = followed(client, send(client, answer, "/new/candidates", study="rows"))
+        send(client, done, "/ask", n="2")
+        trials = client.get("/api/trials").json()["trials"]
+        assert {one["x"]["volume"]: one["label"] for one in trials} == {1.5: 2, 2.5: 4}
+        assert all(list(one["x"]) == ["volume", "acid"] for one in trials)
 
 
 def test_error_bars_and_failures_of_a_table_are_not_dropped_in_silence(tmp_path: Path) -> None:
