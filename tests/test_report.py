@@ -193,6 +193,17 @@ def test_every_section_of_any_run_is_made_escaped_and_labelled(kind):
     assert len(ids) == len(set(ids))
 
 
+def test_columns_of_a_table_that_never_change_are_no_axes():
+    frame = pd.DataFrame({"same": [1.0] * 8, "b": np.arange(8.0), "c": [1.0, 3.0] * 4, "word": ["u"] * 8})
+    for table, varied in ((frame, ["b", "c"]), (frame.iloc[:1, :2], ["same", "b"])):
+        opt = gpmi.Optimizer(table, seed=0)
+        for i in range(min(5, len(table))):
+            opt.ask()
+            opt.tell(opt.pending[-1], float(i))
+        assert [one.name for one in gpmi.importances(opt)] == varied
+        assert "could not be made" not in report.page(opt)
+
+
 def test_texts_of_the_user_are_shown_as_they_are_and_never_run():
     html = report.page(hostile())
     page = Strict(html)
