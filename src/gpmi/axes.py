@@ -118,7 +118,7 @@ def axes_of(space: Space, points: int = CURVE, *, names: Sequence[str] | None = 
         else:
             values = np.unique(space.encoded[:, columns])[:, None]
             axes.append(Axis(name, columns, _thinned(values, points), discrete=len(values) <= FEW))
-    return axes
+    return [axis for axis in axes if len(axis.settings) > 1] or axes  # a table of one row has its columns, too
 
 
 def contains_slices(space: Space) -> bool:

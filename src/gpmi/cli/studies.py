@@ -127,6 +127,8 @@ def _plain(x: Any) -> Any:
 def words(result: "Result") -> str:
     """What a person wants to know: the result in a few lines, and why evaluations failed."""
     reasons = Counter(trial.why or "no reason given" for trial in result.trials if trial.status == "failed")
-    lines = [f"failed {count} times: {why}" for why, count in reasons.most_common(REASONS)]
+    lines = [
+        f"failed {'once' if count == 1 else f'{count} times'}: {why}" for why, count in reasons.most_common(REASONS)
+    ]
     more = len(reasons) - REASONS
     return "\n".join([repr(result), *lines, *([f"and {more} other reasons"] if more > 0 else [])])

@@ -87,7 +87,7 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
 
 def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[str, Any]) -> str | None:
     """What was given and is not what the study has, in words; None if all agrees. What is None was not given."""
-    if space is not None and text_of(_unitless(space_to_json(space))) != text_of(_unitless(description["space"])):
+    if space is not None and text_of(_essence(space_to_json(space))) != text_of(_essence(description["space"])):
         return f"space is {shown(space)}, but that of the study is {Space.of(space_from_json(description['space']))!r}"
     about = space_from_json(description["space"])
     for name, value in checked_names(options).items():
@@ -162,7 +162,8 @@ def space_to_json(spec: Any) -> dict[str, Any]:
     if space.names is None:
         return {"rows": np.asarray(space.table).tolist()}
     columns = {name: [plain(f"column {name!r}", row[name]) for row in space.table] for name in space.names}
-    return {"columns": columns, "labels": [_label(row.label) for row in space.table]}
+    labels = [_label(row.label) for row in space.table]
+    return {"names": list(space.names), "columns": columns, "labels": labels}  # names: `text_of` sorts the columns
 
 
 def space_from_json(written: Mapping[str, Any]) -> Any:
@@ -172,7 +173,9 @@ def space_from_json(written: Mapping[str, Any]) -> Any:
         return Parameters(tuple(made), None if written["names"] is None else tuple(written["names"]))
     if "rows" in written:
         return np.array(written["rows"], dtype=float)
-    return Candidates.from_columns(written["columns"], written["labels"])
+    columns = written["columns"]
+    names = written.get("names", columns)  # a study that was written without names has its columns sorted
+    return Candidates.from_columns({name: columns[name] for name in names}, written["labels"])
 
 
 def _names(space: Parameters) -> tuple[str, ...]:
@@ -191,10 +194,10 @@ def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
     return {"kind": type(one).__name__, **{key: plain(name, value) for key, value in values.items()}}
 
 
-def _unitless(written: Mapping[str, Any]) -> dict[str, Any]:
-    """A space without the units of its parameters, which nothing depends on."""
+def _essence(written: Mapping[str, Any]) -> dict[str, Any]:
+    """A space without the units of its parameters and the order of the columns of a table: what people see only."""
     if "parameters" not in written:
-        return dict(written)
+        return {key: value for key, value in written.items() if key != "names"}
     plain_ones = [{key: value for key, value in one.items() if key != "unit"} for one in written["parameters"]]
     return {**written, "parameters": plain_ones}
 

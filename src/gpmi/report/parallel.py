@@ -66,5 +66,5 @@ def _ends(axis: Axis) -> tuple[float, float]:
     """The smallest and the largest value of an axis."""
     rows = np.zeros((len(axis.settings), axis.columns.stop))
     rows[:, axis.columns] = axis.settings
-    first, *_, last = axis.positions(rows).tolist()
-    return first, last
+    at = axis.positions(rows).tolist()
+    return at[0], at[-1]

@@ -24,6 +24,7 @@ class Uploaded:
     """A table of candidates, as it was read."""
 
     columns: dict[str, list[Any]]
+    rows: list[int]  # where each candidate is, as a spreadsheet counts: the names are in row 1
     notes: list[str]
 
 
@@ -102,9 +103,11 @@ def read_table(raw: bytes) -> Uploaded:
     first = text.partition("\n")[0]
     comma = max(",;\t", key=first.count)
     try:
-        rows = [row for row in csv.reader(io.StringIO(text), delimiter=comma) if any(cell.strip() for cell in row)]
+        lines = enumerate(csv.reader(io.StringIO(text), delimiter=comma), 1)
+        filled = {i: row for i, row in lines if any(cell.strip() for cell in row)}
     except csv.Error as error:
         raise ValueError(f"the file cannot be read as a table: {error}") from None
+    at, rows = list(filled), list(filled.values())
     if len(rows) < 3:
         raise ValueError("the table has fewer than two rows below its names; give at least two candidates")
     names = [name.strip() for name in rows[0]]
@@ -115,7 +118,7 @@ def read_table(raw: bytes) -> Uploaded:
     for name in names:
         if not name or names.count(name) > 1:
             raise ValueError(f"a column is called {name!r}, once or several times; give each a name of its own")
-    for i, row in enumerate(rows[1:], 2):
+    for i, row in zip(at[1:], rows[1:], strict=True):
         if len(row) != len(names):
             raise ValueError(f"row {i} has {len(row)} cells, but there are {len(names)} columns; mend the file")
     notes: list[str] = []
@@ -123,7 +126,7 @@ def read_table(raw: bytes) -> Uploaded:
         name: _column(name, [row[j].strip() for row in rows[1:]], decimal_comma=comma != ",", notes=notes)
         for j, name in enumerate(names)
     }
-    return Uploaded(columns, notes)
+    return Uploaded(columns, at[1:], notes)
 
 
 def _column(name: str, cells: list[str], *, decimal_comma: bool, notes: list[str]) -> list[Any]:
@@ -158,12 +161,12 @@ def candidates_of(table: Uploaded, said: Mapping[str, str]) -> tuple[Candidates,
     if len(labels) > 1 or len(results) > 1:
         raise ValueError("only one column can name the rows, and only one can hold results; leave out the others")
     for name, values in varied.items():
-        for i, value in enumerate(values):
+        for row, value in zip(table.rows, values, strict=True):
             if value is None or value == "":
                 raise ValueError(
-                    f"{shortened(name, VALUE)!r} is empty in row {i + 2} of the file; fill it in, or leave it out"
+                    f"{shortened(name, VALUE)!r} is empty in row {row} of the file; fill it in, or leave it out"
                 )
-    space = Candidates.from_columns(varied, table.columns[labels[0]] if labels else None)
+    space = Candidates.from_columns(varied, table.columns[labels[0]] if labels else table.rows)
     known: list[tuple[dict[str, Any], Cell]] = []
     for i, value in enumerate(table.columns[results[0]] if results else ()):
         read = cell(value or "") if value is None or isinstance(value, str) else Cell(float(value))

@@ -65,6 +65,9 @@ def _believed(desk: Desk, live: Live, best: Trial | None) -> Child:
         return tag("p", "Working out what this tells …", class_="muted working")
     seq, now = live.known
     parts: list[Child] = []
+    if seq < live.state["seq"]:  # said first: a result that was corrected may be in what follows
+        words = "Working out what the last results tell … Until then, this is from before them."
+        parts.append(tag("p", words, class_="muted working"))
     if now.recommended is not None and now.believed is not None:
         low, middle, high = now.believed
         sd = 0.5 * abs(high - low)
@@ -76,7 +79,7 @@ def _believed(desk: Desk, live: Live, best: Trial | None) -> Child:
             tag("p", f"Expected there: {middle:.{digits}f} ± {sd:.{digits}f}"),
         ]
     if now.interval is not None and now.t > 1:
-        bound = tag("strong", f"{now.interval[1]:.3g}")
+        bound = tag("strong", rounded(float(f"{now.interval[1]:.3g}")))
         parts.append(
             tag(
                 "p",
@@ -93,8 +96,6 @@ def _believed(desk: Desk, live: Live, best: Trial | None) -> Child:
     )
     if live.trouble:
         parts.append(tag("p", f"The model could not be computed: {live.trouble}", class_="problem"))
-    if seq < live.state["seq"]:
-        parts.append(tag("p", "Working out what the last results tell …", class_="muted working"))
     return parts
 
 

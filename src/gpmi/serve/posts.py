@@ -193,8 +193,10 @@ class Outcomes:
             self.problems[number] = f"{error}."
 
     def in_words(self) -> list[str]:
-        count = len(self.saved)
-        said = [f"{count} result{'s' if count != 1 else ''} saved."] if count else []
+        failed = sum(trial.status == "failed" for trial in self.saved)
+        counts = {"result": len(self.saved) - failed, "failure": failed}
+        kinds = [f"{count} {kind}{'s' if count != 1 else ''}" for kind, count in counts.items() if count]
+        said = [f"{' and '.join(kinds)} saved."] if kinds else []
         if any(not self.desk.is_stored(trial) for trial in self.saved[:1]):
             said.append("The database does not answer: they are kept in a file, and delivered as soon as it does.")
         return said + [f"{note}." for note in self.notes[:10]]

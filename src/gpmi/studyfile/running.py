@@ -80,6 +80,7 @@ def check_program(file: StudyFile) -> None:
     program = run[0] if not isinstance(run, str) else "/bin/sh"
     if not isinstance(program, str) or placeholders(program):
         return
-    found = str(file.command.cwd / program) if "/" in program else program
+    # absolute: Path(".") / "./train" is "train", which would be looked for in PATH and not in the folder
+    found = str(file.command.cwd.absolute() / program) if "/" in program else program
     if shutil.which(found) is None:
         raise StudyFileError(f"{file.path}: command.run: there is no program {program!r} to run; give its path")

@@ -85,6 +85,11 @@ class Mirror:
         self._pending[number] = trial.number, self._row(trial.x if evaluated is None else evaluated)
         return trial
 
+    def forget(self, number: int) -> None:
+        """Give back the point of a trial that was asked for it."""
+        if number in self._pending:
+            self.optimizer.forget(self._pending.pop(number)[0])
+
     # How it is done
 
     def _point(self, trial: FrozenTrial) -> dict[str, Any] | None:

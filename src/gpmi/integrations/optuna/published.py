@@ -7,6 +7,7 @@ have theirs, so that it knows them, and no two choose the same at the same time.
 from __future__ import annotations
 
 import json
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -17,9 +18,11 @@ from optuna.trial import FrozenTrial
 
 KEY = "gpmi:point"
 PART = 1000  # characters of one attribute: some databases hold 2,045, and quotes may become two of them
-PATIENCE = 30.0  # seconds in which at least one earlier trial must get its point; our choice: many times what one takes
+PATIENCE = (
+    30.0  # seconds after which the first of the earlier trials is given up; our choice: many times what one takes
+)
 LATEST = 300.0  # a trial that was begun so many seconds ago and has no point will not have one; our choice
-PAUSES = (0.005, 0.05)  # seconds between two looks, from the first to the last
+PAUSES = (0.01, 0.2)  # seconds between two looks, from the first to the last: on SQLite those who look keep others off
 
 
 def publish(storage: BaseStorage, trial_id: int, said: Mapping[str, Any]) -> None:
@@ -43,21 +46,25 @@ def published(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
 def await_earlier(running: Callable[[], Sequence[FrozenTrial]], number: int, given_up: set[int]) -> None:
     """Wait until every running trial with a lower number has its point.
 
-    It ends after PATIENCE without any progress; the trials that are still without one are then `given_up` for ever:
-    their workers have died, or have another sampler. One that has parameters has got them without us.
+    After PATIENCE without any progress the first of them is `given_up` for ever: its worker has died, or has another
+    sampler. One after the other, so that those who wait for the same one do not go on at the same moment. A trial that
+    has parameters has got them without us.
     """
     pause, last, since = PAUSES[0], set[int](), time.monotonic()
-    while True:
-        waiting = {trial.number for trial in running() if trial.number < number and _undecided(trial)} - given_up
-        if not waiting:
-            return
+    while waiting := {trial.number for trial in running() if trial.number < number and _undecided(trial)} - given_up:
         if waiting != last:
             last, since = waiting, time.monotonic()
         elif time.monotonic() - since > PATIENCE:
-            given_up |= waiting
-            return
-        time.sleep(pause)
+            given_up.add(min(waiting))
+            continue
+        time.sleep(pause * (0.5 + random.random()))
         pause = min(1.5 * pause, PAUSES[1])
+
+
+def is_shared(trial: FrozenTrial, x: Mapping[str, float], running: Sequence[FrozenTrial]) -> bool:
+    """Whether another running trial has published this very point."""
+    others = (published(other.system_attrs) for other in running if other.number != trial.number)
+    return bool(x) and any(said is not None and said["x"] == x for said in others)
 
 
 def _undecided(trial: FrozenTrial) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import random
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from threading import RLock
@@ -29,10 +31,12 @@ from gpmi.integrations.optuna.inside import (
     trials_of,
 )
 from gpmi.integrations.optuna.mirror import SAID, Mirror, limits_of
-from gpmi.integrations.optuna.published import await_earlier, publish, published
+from gpmi.integrations.optuna.published import await_earlier, is_shared, publish, published
 from gpmi.optimizer import Optimizer
 from gpmi.space import Constant
 
+ATTEMPTS = 3  # to get a point that no other running trial has; in a small space there may be none
+PAUSE = 0.5  # seconds, at most, before another is tried: longer than a suggestion takes
 OURS = ("self", "space", "seed", "goal")  # arguments of Optimizer that the sampler gives itself
 
 
@@ -152,21 +156,36 @@ class GPMISampler(BaseSampler):
     # How a point is chosen
 
     def _decide(self, study: Study, trial: FrozenTrial) -> dict[str, float]:
-        """Choose the point of a trial and publish it; as storages have its values."""
-        storage = storage_of(study)
+        """Choose the point of a trial and publish it; as storages have its values.
+
+        If another trial got the same one at the same moment, because it did not wait for this one to the end or this
+        one not for it, another is chosen, after a random pause: one of the two comes first.
+        """
         given_up = self._given_up.setdefault(study_id_of(study), set())
         await_earlier(lambda: trials_of(study, TrialState.RUNNING), trial.number, given_up)
+        said = self._choose(study, trial)
+        for _ in range(ATTEMPTS):
+            if said.get("origin") == "user" or not is_shared(trial, said["x"], trials_of(study, TrialState.RUNNING)):
+                break
+            time.sleep(PAUSE * random.random())
+            if is_shared(trial, said["x"], trials_of(study, TrialState.RUNNING)):
+                said = self._choose(study, trial, anew=True)
+        return dict(said["x"])
+
+    def _choose(self, study: Study, trial: FrozenTrial, *, anew: bool = False) -> dict[str, Any]:
+        """What is published of a trial: its point, and what the policy said of it."""
         with self._lock:
+            if anew and (known := self._known(study)) is not None:
+                known.forget(trial.number)
             trials = trials_of(study)
             mirror = self._mirror(study, trials, trial.number)
             said: dict[str, Any] = {"x": {}, "seed": self._seed_of(trials)}
             if mirror is not None:
-                given = {**_fixed(study, trial), **trial.params}
-                asked = mirror.ask(trial.number, given)
+                asked = mirror.ask(trial.number, {**_fixed(study, trial), **trial.params})
                 said["x"] = mirror.domain.internal(mirror.domain.params(dict(asked.x)))
                 said |= {name: getattr(asked, name) for name in SAID if getattr(asked, name) is not None}
-            publish(storage, trial_id_of(trial), said)
-        return dict(said["x"])
+            publish(storage_of(study), trial_id_of(trial), said)
+        return said
 
     def _domain_now(self, study: Study, trials: Sequence[FrozenTrial]) -> Domain | None:
         """The search space: as given, as it was while all new trials fit it, or else as the trials have it."""
