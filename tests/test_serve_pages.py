@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from laboratory import BASE, Page, browsing, followed, made, send
 
 import gpmi
+from gpmi.serve.fields import fields_of
 from gpmi.serve.given import candidates_of, read_table
 from gpmi.serve.numbers import Cell, cell, column
 
@@ -282,6 +283,15 @@ def test_error_bars_and_failures_of_a_table_are_not_dropped_in_silence(tmp_path:
         trials = client.get("/api/trials").json()["trials"]
     assert [(one["y"], one["noise_var"]) for one in trials] == [(4.1, pytest.approx(0.04)), (5.0, 0.0)]
     assert "2 known results" in Page(done.text).words and "may be suggested: 1." in Page(done.text).words
+
+
+def test_a_column_of_whole_numbers_is_shown_as_such() -> None:
+    space, _ = candidates_of(read_table(b"t,v\n" + b"".join(b"%d,%d.5\n" % (20 + i, i) for i in range(70))), {})
+    t, v = fields_of(space)
+    assert (t.shown(t.lo), t.shown(t.hi), t.read("21")) == ("20", "89", 21)
+    assert v.shown(v.lo).startswith("0.5")
+    with pytest.raises(ValueError, match="whole number"):
+        t.read("21.5")
 
 
 @pytest.mark.parametrize(

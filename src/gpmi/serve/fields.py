@@ -88,6 +88,8 @@ def fields_of(space: Space) -> tuple[Field, ...]:
         different = sorted(set(column))
         if len(different) <= FEW:
             found.append(Field(key, _name(key), "choice", options=tuple(different)))
+        elif all(isinstance(one, int) for one in different):
+            found.append(Field(key, _name(key), "whole", lo=different[0], hi=different[-1]))
         else:
             found.append(Field(key, _name(key), "number", lo=float(different[0]), hi=float(different[-1])))
     return tuple(found)
