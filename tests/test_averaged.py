@@ -304,3 +304,10 @@ def test_what_no_interval_sees_is_said_where_it_is_shown():
     assert "a peak that no query came near" in repr(opt.ledger.regret())
     given = gpmi.maximize(lambda x: x[0], BOX, budget=3, seed=0, kernel=kernels.RBF(0.4), noise_var=0.01)
     assert "no query came near" not in str(given.ledger)
+
+
+def test_a_value_far_beyond_everything_before_leaves_the_ledger_readable() -> None:
+    opt = gpmi.Optimizer(np.array([[0.0], [1.0]]), fit="loo", seed=0)
+    for y in (0.0, 0.0, 0.0, 0.0, 1e90):
+        opt.tell(opt.ask(), y)
+    assert np.all(np.isfinite(opt.ledger.regret().simple)) and str(opt.ledger)

@@ -13,7 +13,7 @@ from scipy.stats import multivariate_normal, t
 
 from gpmi.gp.chance import Chance, Condition
 from gpmi.gp.ep import Sites, expectation_propagation, probit
-from gpmi.gp.kernels import RBF, Matern
+from gpmi.gp.kernels import RBF, Linear, Matern
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.student import NU, log_student, normal_score, student
 from gpmi.prior.classes import fit_classes
@@ -183,3 +183,18 @@ def test_a_classifier_learns_which_parameter_matters() -> None:
     z = rng.random((500, 3))
     right = Chance((Condition(posterior),)).likely(z) == (z[:, 1] < 0.55)
     assert right.mean() > 0.93
+
+
+def test_a_point_at_which_the_kernel_is_zero_is_known_and_teaches_nothing() -> None:
+    """A linear kernel at the origin: f is 0 there, whatever was told."""
+    x = np.array([[0.0], [1.0], [0.5]])
+    kernel = RBF(1.0, 1.0) * Linear(variance=2.0)
+    likelihood = student(np.array([5.0, 1.0, 0.7]), np.full(3, 0.01))
+    sites = expectation_propagation(kernel(x, x), np.zeros(3), likelihood)
+    others = expectation_propagation(kernel(x[1:], x[1:]), np.zeros(2), student(np.array([1.0, 0.7]), np.full(2, 0.01)))
+    assert sites.converged and np.all(sites.noise > 0.0)
+    z = np.array([[0.0], [0.3], [1.0]])
+    mu, var = sites.posterior(kernel, x)(z)
+    expected = others.posterior(kernel, x[1:])(z)
+    assert mu[0] == 0.0 and var[0] == 0.0
+    np.testing.assert_allclose((mu, var), expected, rtol=1e-5, atol=1e-9)

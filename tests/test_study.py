@@ -10,6 +10,7 @@ import sqlite3
 import sys
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -601,7 +602,8 @@ def test_version_1_is_migrated(path: Path) -> None:
         study.tell(4, 1.0)
         run(study, 2)
         assert study.verify().agrees
-    assert sqlite3.connect(path).execute("SELECT version FROM gpmi_schema").fetchone() == (2,)
+    with closing(sqlite3.connect(path)) as raw:
+        assert raw.execute("SELECT version FROM gpmi_schema").fetchone() == (2,)
 
 
 def test_a_file_that_is_no_database(path: Path) -> None:

@@ -26,6 +26,7 @@ from gpmi.types import Array, Event, Mask
 ROUNDS = 200  # at most. The data sets of the tests take 7 to 60
 CLOSE = 1e-6  # it has converged when no mean moves by more than this in units of its prior sd, and no site by more
 LEAST = 1e-6  # of 1 / k(x, x): the smallest precision of a site. Its value is then no better known than to 1,000 sd
+KNOWN = 1e-12  # of the largest k(x, x): the variance of f where it has none, as under a linear kernel at the origin
 _STEP, _SMALLEST_STEP = 1.0, 0.05  # the share of the way to new sites that is gone; halved when changes grow
 
 
@@ -100,10 +101,13 @@ def expectation_propagation(
     outlier than without. No observation has such noise. In the result it has next to none, and a value with which the
     means of f are exactly what they were; the variances are then a little too small.
     """
-    n, prior = len(m), k.diagonal()
+    n, known = len(m), k.diagonal() == 0.0
     if n == 0:
         return Sites(m, m, m, m, 0.0, k, 0, True)
-    root, least = semidefinite_root(k), LEAST / prior
+    usual = float(k.diagonal().max()) or 1.0
+    least = LEAST / np.where(known, usual, k.diagonal())
+    k = k + np.diag(np.where(known, KNOWN * usual, 0.0)) if known.any() else k
+    root, prior = semidefinite_root(k), k.diagonal()
     tau, nu = (least.copy(), least * m) if sites is None else (1.0 / sites[1], sites[0] / sites[1])
     joint = _given(root, m, tau, nu)
     assert joint is not None  # no precision is negative

@@ -33,6 +33,7 @@ _MANY = 256
 # latter half would take 14 s for 1,000 values in ten dimensions, and these take 5.
 RECENT = 128
 _BELIEF = 5  # the variances count as confirmed by this many residuals of mean square 1: chosen on other draws
+_MOST = 1e12  # times that variances are multiplied: a residual of 1e90 sd says no more than one of 1e6, and overflows
 _MIXING = 7  # no divisor of the number of draws: the draws that follow one another in this order differ much
 
 
@@ -207,16 +208,17 @@ def _normal_quantile(z: Array, log_weights: Array) -> float:
 
 
 def inflation(z: Array, count: int) -> Array:
-    """By how much the variances must be multiplied to explain residuals z (n,): `count` draws of s^2, none below 1.
+    """By how much the variances must be multiplied to explain residuals z (n,): `count` draws of s^2.
 
     If z_i ~ N(0, s^2) and the law of s^2 before is that of b / chi^2_b, it is that of (b + sum z^2) / chi^2_{b + n}
     given z. The draws are its quantiles at the middle of as many equal shares, in an order that mixes small and large.
+    None is below 1, because doubt is not taken back, or above _MOST.
     """
     from scipy.special import chdtri
 
     share = ((_MIXING * np.arange(count)) % count + 0.5) / count
     factors: Array = (_BELIEF + float(z @ z)) / chdtri(_BELIEF + len(z), 1.0 - share)
-    return np.maximum(factors, 1.0)
+    return np.clip(factors, 1.0, _MOST)
 
 
 def _inflated(prior: Prior, trend: Trend | None, observed: Observations, factor: float) -> Posterior:
