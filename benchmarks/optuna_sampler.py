@@ -245,8 +245,8 @@ def of_costs(said: Any) -> list[str]:
         return []
     lines = ["## What a suggestion costs", ""]
     lines += [
-        f"CPU, six parameters, Hartmann's function, commit {said['commit']}, {said['date']}. The first suggestion reads "
-        f"a study that another process has filled; the others follow it, each after the value of the last: {ASKED} of "
+        f"CPU, six parameters, Hartmann's function, commit {said['commit']}, {said['date']}. The first suggestion "
+        f"reads a study that another process has filled; the others follow it, each after the value of the last: {ASKED} of "
         f"GPMISampler, {ASKED_OF_PEER} of GPSampler. The very first of the process, at {SIZES[0]}, includes imports.",
         "",
         "| trials | GPMISampler, first | others | GPSampler, first | others | ratio of the others |",
@@ -267,9 +267,9 @@ def of_workers(said: Any) -> list[str]:
     lines = ["## Several workers", ""]
     lines += [
         f"{PROCESSES} processes, {SHARED} trials of 0.2 s on one storage, commit {said['commit']}, {said['date']}. The "
-        "version before it had 28 of 1,280 pairs with the same point on SQLite: on a crowded machine several workers "
-        "gave up waiting at the same moment. Since then they do so one after the other, and a point that another worker "
-        "has got as well is not kept.",
+        "version before it had 28 of 1,280 pairs with the same point on SQLite, on a more crowded machine, probably "
+        "because several workers gave up waiting at the same moment. Since then they do so one after the other, and a "
+        "point that another worker has got as well is not kept.",
         "",
         "| storage | trials | pairs that ran at the same time | of these with the same point | seconds |",
         "|---|---|---|---|---|",
