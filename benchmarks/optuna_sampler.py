@@ -247,7 +247,7 @@ def of_costs(said: Any) -> list[str]:
     lines += [
         f"CPU, six parameters, Hartmann's function, commit {said['commit']}, {said['date']}. The first suggestion "
         f"reads a study that another process has filled; the others follow it, each after the value of the last: "
-        f"{ASKED} of GPMISampler, {ASKED_OF_PEER} of GPSampler. The very first of the process, at {SIZES[0]}, includes imports.",
+        f"{ASKED} of GPMISampler, {ASKED_OF_PEER} of GPSampler. The very first, at {SIZES[0]}, includes imports.",
         "",
         "| trials | GPMISampler, first | others | GPSampler, first | others | ratio of the others |",
         "|---|---|---|---|---|---|",
