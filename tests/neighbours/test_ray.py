@@ -95,7 +95,7 @@ def test_a_tuner_runs_with_it(tmp_path: Path) -> None:
             f,
             param_space=SPACE,
             tune_config=tune.TuneConfig(
-                search_alg=search, metric="loss", mode="min", num_samples=10, max_concurrent_trials=2
+                search_alg=search, metric="loss", mode="min", num_samples=10, max_concurrent_trials=2, reuse_actors=True
             ),
             run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
         )
