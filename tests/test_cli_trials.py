@@ -83,8 +83,10 @@ def test_error_bars_constraints_and_reasons_are_kept(folder: Path) -> None:
         told, failed = study.trials
     assert (told.y, told.noise_var, told.constraints) == (1.5, 0.25, (-1.0, 0.5))
     assert (failed.status, failed.why) == ("failed", "the pump stopped")
-    lines = fine("trials", "run.db").splitlines()
-    assert len(lines) == 2 and "infeasible" in lines[0] and "the pump stopped" in lines[1]
+    head, *lines = fine("trials", "run.db").splitlines()
+    assert head.split() == ["trial", "status", "y", *SPACE, "why"]
+    assert len(lines) == 2 and lines[0].split()[:3] == ["0", "infeasible", "1.5"] and "the pump stopped" in lines[1]
+    assert lines[1].index("the pump") == head.index("why")
 
 
 def test_the_same_value_counts_once_and_another_one_is_refused(folder: Path) -> None:

@@ -8,7 +8,9 @@ import math
 import os
 import sqlite3
 import sys
+import threading
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -600,7 +602,8 @@ def test_version_1_is_migrated(path: Path) -> None:
         study.tell(4, 1.0)
         run(study, 2)
         assert study.verify().agrees
-    assert sqlite3.connect(path).execute("SELECT version FROM gpmi_schema").fetchone() == (2,)
+    with closing(sqlite3.connect(path)) as raw:
+        assert raw.execute("SELECT version FROM gpmi_schema").fetchone() == (2,)
 
 
 def test_a_file_that_is_no_database(path: Path) -> None:
@@ -904,3 +907,16 @@ def test_who_works_on_what_can_be_read(path: Path) -> None:
         assert study.seq == study.log()[-1].seq and [entry.seq for entry in study.log(after=study.seq - 1)] == [
             study.seq
         ]
+
+
+def test_a_study_is_closed_while_another_thread_reads(path: Path) -> None:
+    """SQLite crashes the process if a connection is closed in the middle of a query."""
+    for _ in range(10):
+        study = gpmi.study(path, space=[(0.0, 1.0)], seed=0)
+        reading = [threading.Thread(target=lambda one=study: [one.log() for _ in range(20)]) for _ in range(3)]
+        for thread in reading:
+            thread.start()
+        study.close()
+        for thread in reading:
+            thread.join()
+        study.close()

@@ -120,6 +120,19 @@ def notebook(lines: Sequence[Line], trials: Iterable[Trial], space: Space, goal:
     return f"<div>{html_lines(lines)}{html_table(head, rows) if rows else ''}</div>"
 
 
+def listing(trials: Iterable[Trial], space: Space) -> str:
+    """A line of text for each trial below a line of titles, in columns: every parameter, y, and how it ended."""
+    rows = [["trial", "status", "y", *_names(space), "why"]]
+    for trial in trials:
+        status = trial.status if trial.feasible or trial.y is None else "infeasible"
+        values = ["" if value is None else coordinate(value) for value in _values(trial.x, space)]
+        y = "" if trial.y is None else rounded(trial.y)
+        rows.append([str(trial.number), status, y, *values, " ".join((trial.why or "").split())])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def _names(space: Space) -> list[str]:
     """The names of the parameters: x0, x1, ... where points are arrays."""
     assert isinstance(space, Parameters | Candidates)

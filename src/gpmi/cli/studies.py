@@ -98,7 +98,9 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
         if before:
             remark(f"the study {file.name!r} in {address(file.database)} has {before} outcomes already and goes on")
         result = run_study(file, study, progress=True)
-    typer.echo(json.dumps({**summary(result), "before": before}) if as_json else words(result))
+    kept = address(file.database)
+    lines = f"{words(result)}\nkept in {kept}: gpmi report {kept} shows all of it"
+    typer.echo(json.dumps({**summary(result), "before": before}) if as_json else lines)
     if out is not None:
         exchange.write_trials(result, out)
     raise typer.Exit(INTERRUPTED if result.reason == "interrupted" else NOTHING if result.y is None else 0)

@@ -135,17 +135,17 @@ def trials(
     as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
-    """List the trials: what was asked, told, failed. --json prints a line of JSON for each."""
+    """List the trials as a table: what was asked, told, failed. --json prints a line of JSON for each."""
     from gpmi.exchange import text_of
+    from gpmi.frame import listing
 
     with opened(address, name) as study:
         if as_json and as_csv:
             raise ValueError("--json and --csv were given; give one of them")
         if as_json or as_csv:
             typer.echo(text_of(study, ".csv" if as_csv else ".jsonl"), nl=False)
-        else:
-            for trial in study.trials:
-                typer.echo(repr(trial))
+        elif study.trials:
+            typer.echo(listing(study.trials, study.space))
 
 
 def verify(address: Address, name: Name = None, as_json: AsJson = False) -> None:

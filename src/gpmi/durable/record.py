@@ -363,7 +363,8 @@ class Record(Journal):
     def close(self) -> None:
         """Give back what was asked here and has no outcome, so that it is offered at once; then end."""
         self._end_leases(self._heartbeat.stop())
-        self._database.close()
+        with self._lock:  # another thread may be reading, and SQLite does not survive a connection that is closed then
+            self._database.close()
 
     def give_back(self, numbers: Collection[int]) -> None:
         """Let others have at once what was handed to a loop here that has ended, and has no outcome."""

@@ -81,6 +81,7 @@ class Desk:
     def __init__(self, address: str, name: str, title: str, slug: str) -> None:
         self.address, self.name, self.title, self.slug = address, name, title, slug
         self.reader = study(address, name, patience=PATIENCE)
+        self.closed = False
         self._making = threading.Lock()
         self._writer: Study | None = None
         self.thinker = Thinker(address, name)
@@ -230,6 +231,7 @@ class Desk:
             return False
 
     def close(self) -> None:
+        self.closed = True
         self.thinker.close()
         self.reader.close()
         if self._writer is not None:

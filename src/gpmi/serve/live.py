@@ -87,7 +87,7 @@ class Live:
         self.saw(seq)
         for name in ("known", "pictures"):
             have = getattr(self, name)
-            if have is not None and have[0] >= seq:
+            if self.desk.closed or (have is not None and have[0] >= seq):
                 continue
             try:
                 found = await to_thread.run_sync(self.desk.thinker.read, name, self.desk.reader)
