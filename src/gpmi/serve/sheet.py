@@ -30,7 +30,8 @@ def trial_sheet(request: Request, desk: Desk, trial: Trial, typed: str = "") -> 
     body = [tag("tr", tag("th", name, scope="row"), tag("td", words)) for name, words in rows]
     caption = tag("caption", f"Trial {trial.number}", class_="unseen")
     return joined(
-        tag("section", tag("table", caption, tag("tbody", body)), class_="card"), _words(request, desk, trial, typed)
+        tag("section", tag("table", caption, tag("tbody", body), class_="facts"), class_="card"),
+        _words(request, desk, trial, typed),
     )
 
 
