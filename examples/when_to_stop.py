@@ -27,7 +27,8 @@ top = max(hill(x) for x in grid)
 
 # %% [markdown]
 # A run with noise of 0.02, stopped when no point is better than the recommended one by more than 0.1, with 95 %
-# probability.
+# probability. The hills and the seed were chosen, after several tries, so that the rule stops: this shows how it reads,
+# not how often it is right. On hills of 1.0 and 0.8, 3 of 10 seeds ended on the lower one (noise 0.03, 40 evaluations).
 
 # %%
 NOISE = 0.02
