@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import gpmi
@@ -290,6 +290,7 @@ def test_a_filled_contour_covers_what_is_above_its_level(a, b, seed, level):
             assert near == (values[i, j] >= level)
 
 
+@example(lo=0.0, width=1.0, most=1, log=True)  # nine powers of ten, room for one
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(1, 9), st.booleans())
 def test_ticks_lie_inside_and_are_few(lo, width, most, log):
     lo = abs(lo) + 1e-9 if log else lo

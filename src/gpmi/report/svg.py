@@ -84,10 +84,9 @@ def _ticks(lo: float, hi: float, most: int, whole: bool) -> list[float]:
 def _log_ticks(lo: float, hi: float, most: int) -> list[float]:
     """Powers of ten in [lo, hi]; 1, 2 and 5 times those where there are few."""
     first, last = math.floor(math.log10(lo)), math.ceil(math.log10(hi))
-    step = max(1, -(-(last - first) // max(1, most)))
-    found = [10.0**k for k in range(first, last + 1, step) if lo <= 10.0**k <= hi]
-    if len(found) >= 2:
-        return found
+    powers = [10.0**k for k in range(first, last + 1) if lo <= 10.0**k <= hi]
+    if len(powers) >= 2:
+        return powers[:: -(-len(powers) // max(2, most))]
     more = [f * 10.0**k for k in range(first, last + 1) for f in (1.0, 2.0, 5.0) if lo <= f * 10.0**k <= hi]
     return more or [lo, hi]
 
