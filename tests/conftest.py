@@ -66,6 +66,23 @@ def direct(kernel: kernels.Kernel, noise_var: float, x: Array, y: Array, z: Arra
     return k.T @ np.linalg.solve(c, y), kernel.diagonal(z) - np.einsum("ij,ij->j", k, np.linalg.solve(c, k))
 
 
+@pytest.fixture
+def storages_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Optuna leaves the connections of its storages to the garbage collector, of which Python 3.13 warns."""
+    storage = pytest.importorskip("optuna").storages.RDBStorage
+    made, begin = [], storage.__init__
+
+    def begun(self: object, *arguments: object, **named: object) -> None:
+        begin(self, *arguments, **named)
+        made.append(self)
+
+    monkeypatch.setattr(storage, "__init__", begun)
+    yield
+    for one in made:
+        one.remove_session()
+        one.engine.dispose()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def nothing_lands_in_the_repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What is written to the working directory, such as the spool of a server's study, goes to a temporary folder."""

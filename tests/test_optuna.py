@@ -18,7 +18,10 @@ from test_exchange import SPACES, played, same  # noqa: E402
 
 from gpmi.integrations.optuna import from_optuna, to_optuna  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning"),
+    pytest.mark.usefixtures("storages_are_closed"),
+]
 optuna.logging.disable_default_handler()
 
 

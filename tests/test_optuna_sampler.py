@@ -39,6 +39,7 @@ from gpmi.integrations.optuna.inferred import conditions  # noqa: E402
 pytestmark = [
     pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning"),
     pytest.mark.filterwarnings("ignore:Fixed parameter"),
+    pytest.mark.usefixtures("storages_are_closed"),
 ]
 optuna.logging.disable_default_handler()
 

@@ -87,23 +87,23 @@ def from_optuna(study: Any, space: Any = None) -> Imported:
 
 def to_storage(run: Shown, storage: str, name: str) -> None:
     """Write the trials as a new study of this name to a storage of Optuna, by its address: all of them or none."""
-    with _reached(storage):
-        if name in optuna.get_all_study_names(storage):
+    with _opened(storage) as opened:
+        if name in optuna.get_all_study_names(opened):
             raise ValueError(
                 f"{address(storage)} has a study {name!r} already; give another name, or delete it with Optuna"
             )
-        study = optuna.create_study(storage=storage, study_name=name, direction=_direction(run.goal))
-    try:
-        to_optuna(run, study)
-    except BaseException:
-        optuna.delete_study(storage=storage, study_name=name)
-        raise
+        study = optuna.create_study(storage=opened, study_name=name, direction=_direction(run.goal))
+        try:
+            to_optuna(run, study)
+        except BaseException:
+            optuna.delete_study(storage=opened, study_name=name)
+            raise
 
 
 def from_storage(storage: str, name: str | None, space: Any = None) -> Imported:
     """As `from_optuna`, for a study by its name in a storage; None for the only one."""
-    with _reached(storage):
-        names = optuna.get_all_study_names(storage)
+    with _opened(storage) as opened:
+        names = optuna.get_all_study_names(opened)
         if name is None and len(names) == 1:
             (name,) = names
         if name not in names:
@@ -111,7 +111,7 @@ def from_storage(storage: str, name: str | None, space: Any = None) -> Imported:
             raise ValueError(
                 f"{address(storage)} has the studies {known}, but the name is {name!r}; name one that there is"
             )
-        return from_optuna(optuna.load_study(storage=storage, study_name=name), space)
+        return from_optuna(optuna.load_study(storage=opened, study_name=name), space)
 
 
 def _direction(goal: str) -> Any:
@@ -119,12 +119,17 @@ def _direction(goal: str) -> Any:
 
 
 @contextmanager
-def _reached(storage: str) -> Iterator[None]:
-    """Errors of a storage become a ValueError; Optuna says nothing of what is done meanwhile."""
+def _opened(storage: str) -> Iterator[Any]:
+    """The storage, whose connections are closed afterwards: Optuna leaves that of an address to the garbage collector.
+
+    Its errors become a ValueError; Optuna says nothing of what is done meanwhile.
+    """
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
+    opened: Any = None
     try:
-        yield
+        opened = optuna.storages.RDBStorage(storage)
+        yield opened
     except (ValueError, TypeError):
         raise
     except Exception as error:  # of Optuna, SQLAlchemy or a driver
@@ -134,6 +139,8 @@ def _reached(storage: str) -> Iterator[None]:
         ) from error
     finally:
         optuna.logging.set_verbosity(level)
+        if opened is not None:
+            opened.engine.dispose()
 
 
 def _row(frozen: Any, space: Space) -> dict[str, Any]:
