@@ -1,8 +1,9 @@
 """When a run has nothing left to learn where it looks.
 
 A model that was learned from a few points may be sure of what is wrong: that every support vector machine with an rbf
-kernel is bad, because the three that were tried had a bad gamma. Such a model asks one point after the other of a
-plateau, and no index computed from it looks elsewhere. The next point of the initial design does.
+kernel is bad, because the three that were tried had a bad gamma; or that f varies slowly everywhere, because it does
+around a maximum where most of the points are. Such a model asks one point after the other of a plateau or of a hill,
+and no index computed from it looks elsewhere. A point far from all others does.
 """
 
 from __future__ import annotations
@@ -18,19 +19,21 @@ WASTED = 2  # queries in a row with nothing to learn, and the next one is that o
 # In units of the distance from the median of the values that the policy did not choose to the best value:
 LITTLE = 0.01  # with a smaller sd of f there was nothing to learn at a point
 GAIN = 0.001  # an improvement by less than that is none
+# In standard deviations of the noise, on a box of numbers; chosen on the hills of benchmarks/hills.py:
+BELOW_NOISE = 0.5  # with a smaller sd of f a point is known as well as four values of its own would make it known
+LUCK = 2.0  # an improvement by less than that may be noise
 
 
-def nothing_learned(log: Log, space: Space, orientation: Orientation) -> bool:
+def nothing_learned(log: Log, space: Space, orientation: Orientation, noise_sd: float = 0.0) -> bool:
     """Whether nothing was to be learned from the last WASTED trials, and none of them brought a better value. O(n).
 
     That is where f was known before, and where the value is the best one again: a plateau has more points than a run.
-    Values that break a constraint, or that were told under other given coordinates, are not to be had, and do not
-    count. Only where a parameter is a choice or is there under a condition: on a box of numbers it would change
-    nothing, of 120 runs on ten families of functions 54 missed the maximum with it and without it (docs/policy.md). On
-    a finite set no row is asked twice, so a run leaves a plateau when it is used up, and a point of the design costs
-    more there.
+    Known is what the model is sure of, compared with the values so far or, on a box of numbers, with the noise. Values
+    that break a constraint, or that were told under other given coordinates, are not to be had, and do not count. On a
+    finite set no row is asked twice, so a run leaves a plateau when it is used up, and a point from elsewhere costs
+    more there. docs/benchmarks/hills.md has the ablation.
     """
-    if space.rows is not None or not _has_options(space) or len(log) <= WASTED or not log.told:
+    if space.rows is not None or len(log) <= WASTED or not log.told:
         return False
     trials = [log[number] for number, row in log.rows.items() if space.has(row)]
     y = np.array(
@@ -40,17 +43,18 @@ def nothing_learned(log: Log, space: Space, orientation: Orientation) -> bool:
         return False
     free = np.array([trial.origin != "policy" for trial in trials]) & np.isfinite(y)
     scale = float(y.max() - np.median(y[free])) if free.any() else 0.0
+    little, gain = max(LITTLE * scale, BELOW_NOISE * noise_sd), max(GAIN * scale, LUCK * noise_sd)
 
     def nothing(i: int) -> bool:
         trial, best = trials[i], float(y[:i].max())
-        known = trial.sd is not None and trial.sd <= LITTLE * scale
+        known = trial.sd is not None and trial.sd <= little
         as_good = y[i] > -np.inf and bool(y[i] >= best - GAIN * scale)  # on a plateau: accuracies are often equal
         asked = trial.origin == "policy" and trial.status in ("pending", "told")
-        return asked and (known or as_good) and bool(y[i] <= best + GAIN * scale)
+        return asked and (known or as_good) and bool(y[i] <= best + gain)
 
     return all(nothing(i) for i in range(len(trials) - WASTED, len(trials)))
 
 
-def _has_options(space: Space) -> bool:
+def has_options(space: Space) -> bool:
     """Whether a parameter has several coordinates: it is a choice, or it is there under a condition."""
     return len(set(space.groups)) < len(space.groups)

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.cube import far_apart
-from gpmi.elsewhere import nothing_learned
+from gpmi.elsewhere import has_options, nothing_learned
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.known import SAME, is_known, is_near, is_noisy, is_repetition
@@ -24,7 +24,7 @@ from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Found, Objective
 from gpmi.search.places import Place
 from gpmi.search.relevant import Relevant
-from gpmi.search.screens import Barriers
+from gpmi.search.screens import Barriers, farthest
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin
 from gpmi.types import Array, Event, Point
@@ -230,10 +230,24 @@ def by_policy(
 
 
 def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -> Point | None:
-    """The next point of the design, if there is nothing to learn where the policy looks."""
-    if not nothing_learned(log, place.space, orientation):
+    """A point apart from the policy, if there is nothing to learn where it looks: the next one of the design.
+
+    On a box of numbers it is the point that is farthest from all trials, and only if the prior is learned.
+    """
+    space, setting, posterior = place.space, model.setting, model.posterior
+    numbers = not has_options(space)
+    if numbers and setting.priors.given:
         return None
-    return place.design.first_outside(log.places, _with_unsafe(model, log, barriers(place.space, log)))
+    noise_sd = 0.0
+    if numbers and posterior.n:
+        _, noise_sd = model.in_units_of_y(float(posterior.mu_at_observed.max()), math.sqrt(posterior.noise_var))
+    if not nothing_learned(log, space, orientation, noise_sd):
+        return None
+    barred = _with_unsafe(model, log, barriers(space, log))
+    if not numbers:
+        return place.design.first_outside(log.places, barred)
+    row = farthest(space, setting.seed, np.array(list(log.rows.values())), barred)
+    return None if row is None else space.decode(row)
 
 
 def _suggested(

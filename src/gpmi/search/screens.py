@@ -158,6 +158,25 @@ def screen_of(space: Space, seed: int) -> Array:
     return spread_over(space, SCREEN.bit_length() - 1, (seed, 1))
 
 
+def farthest(space: Space, seed: int, taken: Array, barred: Barriers | None = None) -> Array | None:
+    """The point (d,) of the screen farthest from the points taken (n, d) and from the walls; None if all are barred.
+
+    Distances are in widths of the space. A wall of a Real counts as a point at twice its distance, as if there were
+    points on its other side: otherwise it would be one corner after the other. O(n d) for each point of the screen.
+    """
+    assert isinstance(space, Parameters)
+    rows = screen_of(space, seed)
+    if barred is not None:
+        rows = rows[~barred.holds(rows)]
+    if len(rows) == 0:
+        return None
+    unit, others = (rows - space.lo) / space.span, (taken - space.lo) / space.span
+    squares = (unit**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2.0 * unit @ others.T
+    inside = unit[:, space.free & (np.ptp(rows, axis=0) > 0.0)]  # not where coordinates are given
+    walls = np.minimum(inside, 1.0 - inside).min(axis=1, initial=np.inf)
+    return rows[int(np.argmax(np.minimum(squares.min(axis=1), 4.0 * walls**2)))]
+
+
 def spread_over(space: Space, log2: int, seed: tuple[int, ...]) -> Array:
     """2^log2 points spread over a space that cannot be enumerated; fewer where constraints leave very little."""
     assert isinstance(space, Parameters)

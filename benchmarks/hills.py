@@ -1,0 +1,266 @@
+"""Whether the highest of two or three smooth hills is found, with few evaluations and nothing set.
+
+    python benchmarks/hills.py              writes docs/benchmarks/hills.csv and hills.md; goes on where it stopped
+    python benchmarks/hills.py --report     writes the page from the table
+    python benchmarks/hills.py --arms find --part development     some runs only
+
+A function is the sum of two or three Gaussian hills at random places of the unit cube in one to three dimensions, the
+highest maximum at least 0.1 above the next. A run misses if climbing f from its recommended point leads to another
+maximum than the highest. Seeds from 1000 are those of the development, seeds from 0 were kept until the end.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
+
+import argparse
+import csv
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from engine import machine
+from numpy.typing import NDArray
+
+import gpmi
+from gpmi import LogEI
+from gpmi.search.screens import design_of
+
+Array = NDArray[np.float64]
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
+TABLE, PAGE = FOLDER / "hills.csv", FOLDER / "hills.md"
+COLUMNS = ("part", "noise", "seed", "arm", "dim", "hills", "gap", "miss", "upper", "seconds")
+BUDGET, NOISES, APART = 40, (0.0, 0.03), 0.1
+
+
+# The functions
+
+
+@dataclass(frozen=True, eq=False)
+class Hills:
+    """f(x) = sum_i height_i exp(-|x - centre_i|^2 / (2 width_i^2)) on the unit cube."""
+
+    centres: Array  # (k, d)
+    heights: Array  # (k,)
+    widths: Array  # (k,)
+
+    def __call__(self, x: Array) -> float:
+        return float(self._parts(x).sum())
+
+    def _parts(self, x: Array) -> Array:
+        squares = ((np.asarray(x) - self.centres) ** 2).sum(axis=1)
+        return self.heights * np.exp(-0.5 * squares / self.widths**2)
+
+    def climbed(self, x: Array) -> float:
+        """The height of the maximum that a climb from x leads to, by mean shift: it goes up in short steps."""
+        for _ in range(500):
+            weights = self._parts(x) / self.widths**2
+            x = weights @ self.centres / weights.sum()
+        return self(x)
+
+    def maxima(self) -> list[float]:
+        """The heights of the maxima, the highest first; those that differ by less than 0.001 are one.
+
+        They lie among the centres, so the climbs begin there.
+        """
+        heights = sorted((self.climbed(x) for x in self.centres), reverse=True)
+        return [height for i, height in enumerate(heights) if i == 0 or heights[i - 1] - height > 1e-3]
+
+
+@cache
+def hills(seed: int) -> tuple[Hills, float]:
+    """A function in 1, 2 or 3 dimensions in turn, and its maximum."""
+    rng, d, k = np.random.default_rng([seed, 12]), 1 + seed % 3, 2 + seed // 3 % 2
+    while True:
+        heights = np.concatenate([[1.0], rng.uniform(0.6, 0.9, k - 1)])
+        f = Hills(rng.uniform(0.1, 0.9, (k, d)), heights, rng.uniform(0.12, 0.35, k))
+        maxima = f.maxima()
+        if len(maxima) > 1 and maxima[0] - maxima[1] >= APART:
+            return f, maxima[0]
+
+
+# Who looks for the highest
+
+
+def next_of_design(space: Any, seed: int, taken: Array, barred: Any = None) -> Array:
+    """In place of the farthest point, a further one of the Sobol sequence that the run began with."""
+    return np.asarray(design_of(space, seed, len(taken) + 1)[len(taken)])
+
+
+# The arguments of an Optimizer, and what is put in the place of a part of the library
+ARMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "find": ({}, {}),
+    "LogEI": ({"policy": LogEI("mean")}, {}),
+    "find, never elsewhere": ({}, {"gpmi.elsewhere.WASTED": BUDGET}),
+    "after one wasted query": ({}, {"gpmi.elsewhere.WASTED": 1}),
+    "after three": ({}, {"gpmi.elsewhere.WASTED": 3}),
+    "noise not looked at": ({}, {"gpmi.elsewhere.BELOW_NOISE": 0.0, "gpmi.elsewhere.LUCK": 0.0}),
+    "next point of the design": ({}, {"gpmi.suggestion.farthest": next_of_design}),
+}
+PEER = "Optuna GP"
+REPORTED = ("find", "find, never elsewhere", "LogEI", PEER)
+
+
+def play(part: str, noise: float, seed: int, arm: str) -> tuple[Any, ...]:
+    """One run: the regret of the recommended point, whether it is on another hill, the upper end of the interval."""
+    (f, maximum), begin = hills(seed), time.process_time()
+    errors = noise * np.random.default_rng([seed, 13]).standard_normal(BUDGET)
+    if arm == PEER:
+        x, ledger = by_optuna(f, errors, seed), None
+    else:
+        x, ledger = by_gpmi(f, errors, seed, arm)
+    seconds = time.process_time() - begin
+    upper = ledger.regret().interval()[1] if ledger is not None and arm in REPORTED else np.nan
+    gap, miss = maximum - f(x), maximum - f.climbed(x) > 0.5 * APART
+    k, d = f.centres.shape
+    return part, noise, seed, arm, d, k, f"{gap:.3g}", int(miss), f"{upper:.3g}", f"{seconds:.2f}"
+
+
+def by_gpmi(f: Hills, errors: Array, seed: int, arm: str) -> tuple[Array, Any]:
+    options, replaced = ARMS[arm]
+    with ExitStack() as stack:
+        for name, value in replaced.items():
+            stack.enter_context(patch(name, value))
+        opt = gpmi.Optimizer([(0.0, 1.0)] * f.centres.shape[1], **{"budget": BUDGET, "seed": seed, **options})
+        for error in errors:
+            x = opt.ask()
+            opt.tell(x, f(x) + error)
+        return np.asarray(opt.recommend()), opt.ledger
+
+
+def by_optuna(f: Hills, errors: Array, seed: int) -> Array:
+    """The best trial of Optuna's GPSampler: that is what it recommends."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    sampler = optuna.samplers.GPSampler(seed=seed, deterministic_objective=not errors.any())
+    study, names = optuna.create_study(direction="maximize", sampler=sampler), "xyz"[: f.centres.shape[1]]
+    for error in errors:
+        trial = study.ask()
+        study.tell(trial, f(np.array([trial.suggest_float(name, 0.0, 1.0) for name in names])) + error)
+    return np.array([study.best_params[name] for name in names])
+
+
+# All runs
+
+Run = tuple[str, float, int, str]
+
+
+def runs() -> Iterable[Run]:
+    """The reported runs, seeds from 0; and those of the development, seeds from 1000."""
+    for arm in REPORTED:
+        for noise in NOISES:
+            for seed in range(60 if arm != PEER else 30):
+                yield "reported", noise, seed, arm
+    for arm in ARMS:
+        for noise in NOISES:
+            for seed in range(1000, 1060):
+                yield "development", noise, seed, arm
+
+
+def known() -> list[dict[str, str]]:
+    if not TABLE.exists():
+        return []
+    with TABLE.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def compute(todo: Sequence[Run]) -> None:
+    if not TABLE.exists():
+        TABLE.write_text(",".join(COLUMNS) + "\n")
+    for run in todo:
+        row = play(*run)
+        with TABLE.open("a", newline="") as file:
+            csv.writer(file).writerow(row)
+
+
+# The page
+
+
+def page(rows: list[dict[str, str]]) -> str:
+    """The page of both parts."""
+    lines = [
+        "# The highest of a few hills",
+        "",
+        "Written by `python benchmarks/hills.py`. A function is the sum of two or three Gaussian hills at random "
+        "places of the unit cube in one, two or three dimensions, with random widths (sd 0.12 to 0.35) and heights; its highest "
+        f"maximum is at least {APART} above the next. A run has {BUDGET} evaluations, without noise or with noise of "
+        f"sd {NOISES[1]}, and nothing is set but a seed. It *misses* if a climb on f from its recommended point leads to "
+        "another maximum than the highest. For such functions it should hardly ever happen.",
+        "",
+        *(f"- {line}" for line in machine()),
+        f"- {date.today().isoformat()}, gpmi {gpmi.__version__}",
+        "",
+        "## Seeds from 0, kept until the end",
+        "",
+        "Misses of runs in one, two and three dimensions and in all; the median regret of the runs that do not miss; "
+        "how often the true regret was above the upper end of the 95 % interval of the ledger; CPU seconds of a run. "
+        '`LogEI` is `policy=LogEI("mean")` on the same model, `find, never elsewhere` is find without the rule of '
+        "`gpmi.elsewhere`, as it was before this page. Optuna's GPSampler recommends its best trial; it has half of the seeds.",
+        "",
+        *lines_of(rows, "reported", REPORTED),
+        "",
+        "## What was tried, seeds from 1000",
+        "",
+        "Each line below the third changes one thing: how many wasted queries in a row there must be; only the spread "
+        "of the values and not the noise says whether f is known at a point; the next point of the Sobol sequence in "
+        "place of the farthest one.",
+        "",
+        *lines_of(rows, "development", tuple(ARMS)),
+        "",
+        NOTES,
+    ]
+    return "\n".join(lines)
+
+
+NOTES = ""
+
+
+def lines_of(rows: list[dict[str, str]], part: str, arms: Sequence[str]) -> list[str]:
+    """A row for each arm and each noise."""
+    lines = [
+        "| | noise | d = 1 | d = 2 | d = 3 | all | median regret | above the interval | seconds |",
+        "|---" * 9 + "|",
+    ]
+    for noise, arm in product(NOISES, arms):
+        of = [row for row in rows if (row["part"], row["arm"], float(row["noise"])) == (part, arm, noise)]
+        if of:
+            misses = [missed([row for row in of if row["dim"] == d]) for d in "123"]
+            found = [float(row["gap"]) for row in of if row["miss"] == "0"]
+            upper = [float(row["gap"]) > float(row["upper"]) for row in of if row["upper"] != "nan"]
+            above = f"{sum(upper)} of {len(upper)}" if upper else ""
+            seconds = np.median([float(row["seconds"]) for row in of])
+            cells = [arm, f"{noise:g}", *misses, missed(of), f"{np.median(found):.1e}", above, f"{seconds:.2f}"]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def missed(rows: list[dict[str, str]]) -> str:
+    return f"{sum(int(row['miss']) for row in rows)} of {len(rows)}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--report", action="store_true", help="write the page from the table")
+    parser.add_argument("--part", choices=["reported", "development"])
+    parser.add_argument("--arms", nargs="+", choices=[*ARMS, PEER])
+    args = parser.parse_args()
+    if not args.report:
+        done = {(row["part"], float(row["noise"]), int(row["seed"]), row["arm"]) for row in known()}
+        wanted = (run for run in runs() if args.part in (None, run[0]) and (args.arms is None or run[3] in args.arms))
+        compute([run for run in wanted if run not in done])
+    PAGE.write_text(page(known()))
+
+
+if __name__ == "__main__":
+    main()
