@@ -193,10 +193,10 @@ def page(rows: list[dict[str, str]]) -> str:
         "# The highest of a few hills",
         "",
         "Written by `python benchmarks/hills.py`. A function is the sum of two or three Gaussian hills at random "
-        "places of the unit cube in one, two or three dimensions, with random widths (sd 0.12 to 0.35) and heights; its highest "
-        f"maximum is at least {APART} above the next. A run has {BUDGET} evaluations, without noise or with noise of "
-        f"sd {NOISES[1]}, and nothing is set but a seed. It *misses* if a climb on f from its recommended point leads to "
-        "another maximum than the highest. For such functions it should hardly ever happen.",
+        "places of the unit cube in one, two or three dimensions, with random widths (sd 0.12 to 0.35) and heights; "
+        f"its highest maximum is at least {APART} above the next. A run has {BUDGET} evaluations, without noise or "
+        f"with noise of sd {NOISES[1]}; nothing is set but a seed. It *misses* if a climb on f from its recommended "
+        "point leads to another maximum than the highest. For such functions it should hardly ever happen.",
         "",
         *(f"- {line}" for line in machine()),
         f"- {date.today().isoformat()}, gpmi {gpmi.__version__}",
@@ -206,7 +206,8 @@ def page(rows: list[dict[str, str]]) -> str:
         "Misses of runs in one, two and three dimensions and in all; the median regret of the runs that do not miss; "
         "how often the true regret was above the upper end of the 95 % interval of the ledger; CPU seconds of a run. "
         '`LogEI` is `policy=LogEI("mean")` on the same model, `find, never elsewhere` is find without the rule of '
-        "`gpmi.elsewhere`, as it was before this page. Optuna's GPSampler recommends its best trial; it has half of the seeds.",
+        "`gpmi.elsewhere`, as it was before this page. Optuna's GPSampler recommends its best trial; it has half of "
+        "the seeds.",
         "",
         *lines_of(rows, "reported", REPORTED),
         "",

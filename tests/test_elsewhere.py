@@ -1,4 +1,4 @@
-"""Where a space has choices, a run does not spend its budget on a plateau that it knows."""
+"""A run does not spend its budget on a plateau or a hill that it knows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import gpmi
-from gpmi.search.screens import Design
+from gpmi.elsewhere import nothing_learned
+from gpmi.orientation import Orientation
+from gpmi.search.screens import Barriers, Design, farthest, screen_of
 from gpmi.space import Space
 
 SPACE = {"kind": ["a", "b", "c"], "x": (0.0, 1.0)}
@@ -52,15 +54,78 @@ def test_two_wasted_queries_are_followed_by_one_of_the_design(goal: Any, seed: i
     assert gpmi.Optimizer(SPACE, seed=seed, budget=30, goal=goal).replay(opt.trials).ask() == opt.ask()
 
 
-@pytest.mark.parametrize("space", [[(0.0, 1.0), (0.0, 1.0)], {"n": gpmi.Int(0, 9), "x": (0.0, 1.0)}])
-def test_numbers_alone_are_left_to_the_policy(space: Any) -> None:
-    opt = gpmi.Optimizer(space, seed=0, budget=25)
+def test_on_numbers_two_wasted_queries_are_followed_by_the_point_farthest_from_all_trials() -> None:
+    opt = gpmi.Optimizer([(0.0, 2.0), (0.0, 1.0)], seed=0, budget=25)
+    elsewhere = 0
     for _ in range(25):
-        opt.tell(opt.ask(), 1.0 if len(opt.trials) > 4 else 0.1 * len(opt.trials))
-    assert all(t.explored is not None for t in opt.trials if t.origin == "policy")
-    design = Design(Space.of(space), 0, cover=True)
-    shown = design.first_outside({opt.space.encode(t.x).tobytes(): 0 for t in opt.trials if t.origin == "design"})
-    assert all(np.any(opt.space.encode(t.x) != opt.space.encode(shown)) for t in opt.trials)
+        before = list(opt.trials)
+        x = opt.ask()
+        if len(before) > 5 and wasted(before, 1.0):
+            screen = screen_of(opt.space, 0) / [2.0, 1.0]
+            points = np.array([t.x for t in before]) / [2.0, 1.0]
+            mirrored = np.concatenate([screen * [-1, 1], screen * [1, -1], [2, 0] + screen * [-1, 1]])
+            walls = np.concatenate([mirrored, [0, 2] + screen * [1, -1]]).reshape(4, -1, 2)
+            apart = np.minimum(
+                np.linalg.norm(screen[:, None] - points, axis=2).min(axis=1),
+                np.linalg.norm(walls - screen, axis=2).min(axis=0),
+            )
+            np.testing.assert_allclose(x / [2.0, 1.0], screen[np.argmax(apart)])
+            elsewhere += 1
+        opt.tell(x, hills(x / [2.0, 1.0]))
+    assert elsewhere >= 2
+    np.testing.assert_array_equal(gpmi.Optimizer(opt.space, seed=0, budget=25).replay(opt.trials).ask(), opt.ask())
+
+
+def hills(x: Any) -> float:
+    """A smooth hill, and a higher one in a corner."""
+    return float(0.8 * np.exp(-5.0 * np.sum((x - [0.7, 0.3]) ** 2)) + np.exp(-30.0 * np.sum((x - [0.2, 0.8]) ** 2)))
+
+
+@pytest.mark.parametrize("space", [{"n": gpmi.Int(0, 9), "x": (0.0, 1.0)}, {"n": gpmi.Int(0, 1), "m": gpmi.Int(0, 30)}])
+def test_the_farthest_point_is_one_of_the_space_and_new(space: Any) -> None:
+    space = Space.of(space).constrained(None)
+    taken = screen_of(space, 0)[:5]
+    for _ in range(10):
+        row = farthest(space, 0, taken)
+        assert row is not None and not np.any(np.all(taken == row, axis=1))
+        np.testing.assert_array_equal(space.encode(space.decode(row)), row)
+        taken = np.vstack([taken, row])
+
+
+def test_a_point_that_is_barred_is_not_the_farthest_one() -> None:
+    space = Space.of([(0.0, 1.0)] * 2)
+    taken, half = np.zeros((1, 2)), np.array([[0.5, 0.5]])
+    row = farthest(space, 0, taken, Barriers(np.array([[0.75, 0.5]]), half / [2, 1], half))
+    assert row is not None and row[0] < 0.5
+    assert farthest(space, 0, taken, Barriers(half, half, half)) is None
+
+
+def test_with_noise_a_point_is_known_if_its_sd_is_below_half_of_that_of_the_noise() -> None:
+    opt = gpmi.Optimizer([(0.0, 1.0)], seed=0, n_init=0)
+    for x, y in ((0.0, 0.0), (0.3, 0.1), (0.6, 1.0), (1.0, 0.2)):
+        opt.tell([x], y)
+    for _ in range(2):
+        opt.tell(opt.ask(), 0.9)
+    sd = max(t.sd for t in opt.trials if t.sd is not None)
+    assert sd > 0.015
+    assert not nothing_learned(opt._log, opt.space, Orientation("max"), 1.9 * sd)
+    assert nothing_learned(opt._log, opt.space, Orientation("max"), 2.1 * sd)
+
+
+@pytest.mark.parametrize(
+    ("dim", "options", "left"),
+    [(1, {}, False), (3, {}, False), (4, {}, True), (1, {"kernel": gpmi.kernels.RBF(0.3), "noise_var": 1e-6}, True)],
+)
+def test_a_given_prior_and_many_numbers_are_left_to_the_policy(
+    dim: int, options: dict[str, Any], left: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("gpmi.suggestion.farthest", lambda *given: asked.append(given))
+    opt = gpmi.Optimizer([(0.0, 1.0)] * dim, seed=0, n_init=4, budget=30, **options)
+    for _ in range(30):
+        x = opt.ask()
+        opt.tell(x, float(np.sin(3.0 * x).sum()))
+    assert (asked == []) == left
 
 
 def test_a_batch_has_one_point_of_the_design_at_a_time() -> None:
@@ -103,9 +168,6 @@ def test_a_point_of_the_design_is_asked_once_also_where_parameters_are_under_a_c
 
 
 def test_values_that_are_the_best_again_teach_nothing_however_unsure_the_model_was() -> None:
-    from gpmi.elsewhere import nothing_learned
-    from gpmi.orientation import Orientation
-
     told: list[tuple[float, list[float] | None]] = [(y, None) for y in (0.0, 0.1, 1.0, 0.2)]
     for last, learned in ([1.0, 1.0], False), ([1.0, 0.9], True), ([1.0, 1.1], True):
         opt = trials_of(told, last)
@@ -125,9 +187,6 @@ def trials_of(values: list[tuple[float, list[float] | None]], last: list[float])
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_value_that_breaks_a_constraint_is_not_what_is_compared_with(sign: float) -> None:
-    from gpmi.elsewhere import nothing_learned
-    from gpmi.orientation import Orientation
-
     inside = [(sign * y, [-1.0]) for y in (0.0, 0.1, 0.2, 0.0)]
     opt = trials_of([*inside, (sign * 100.0, [5.0])], [sign * 0.6, sign * 0.9])
     assert not nothing_learned(opt._log, opt.space, Orientation("max" if sign > 0 else "min"))

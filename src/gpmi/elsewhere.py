@@ -19,8 +19,9 @@ WASTED = 2  # queries in a row with nothing to learn, and the next one is that o
 # In units of the distance from the median of the values that the policy did not choose to the best value:
 LITTLE = 0.01  # with a smaller sd of f there was nothing to learn at a point
 GAIN = 0.001  # an improvement by less than that is none
-# In standard deviations of the noise, on a box of numbers; chosen on the hills of benchmarks/hills.py:
+# On a box of numbers, chosen on the hills of benchmarks/hills.py; the others in standard deviations of the noise:
 BELOW_NOISE = 0.5  # with a smaller sd of f a point is known as well as four values of its own would make it known
+FEW = 3  # parameters, at most: one point found no hill in six dimensions, and little in four (docs/policy.md)
 LUCK = 2.0  # an improvement by less than that may be noise
 
 
@@ -58,3 +59,8 @@ def nothing_learned(log: Log, space: Space, orientation: Orientation, noise_sd: 
 def has_options(space: Space) -> bool:
     """Whether a parameter has several coordinates: it is a choice, or it is there under a condition."""
     return len(set(space.groups)) < len(space.groups)
+
+
+def is_small(space: Space) -> bool:
+    """Whether so FEW parameters are not given that a point far from all others may well be on a hill."""
+    return len(set(space.groups)) - len(space.pins) <= FEW

@@ -11,7 +11,7 @@ import numpy as np
 
 from gpmi import checks
 from gpmi.cube import far_apart
-from gpmi.elsewhere import has_options, nothing_learned
+from gpmi.elsewhere import has_options, is_small, nothing_learned
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.known import SAME, is_known, is_near, is_noisy, is_repetition
@@ -232,11 +232,11 @@ def by_policy(
 def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -> Point | None:
     """A point apart from the policy, if there is nothing to learn where it looks: the next one of the design.
 
-    On a box of numbers it is the point that is farthest from all trials, and only if the prior is learned.
+    On a box of a few numbers it is the point farthest from all trials, if the prior is learned; on a larger one none.
     """
     space, setting, posterior = place.space, model.setting, model.posterior
     numbers = not has_options(space)
-    if numbers and setting.priors.given:
+    if numbers and (setting.priors.given or not is_small(space)):
         return None
     noise_sd = 0.0
     if numbers and posterior.n:

@@ -174,7 +174,8 @@ def farthest(space: Space, seed: int, taken: Array, barred: Barriers | None = No
     squares = (unit**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2.0 * unit @ others.T
     inside = unit[:, space.free & (np.ptp(rows, axis=0) > 0.0)]  # not where coordinates are given
     walls = np.minimum(inside, 1.0 - inside).min(axis=1, initial=np.inf)
-    return rows[int(np.argmax(np.minimum(squares.min(axis=1), 4.0 * walls**2)))]
+    best: Array = rows[int(np.argmax(np.minimum(squares.min(axis=1), 4.0 * walls**2)))]
+    return best
 
 
 def spread_over(space: Space, log2: int, seed: tuple[int, ...]) -> Array:
