@@ -76,10 +76,10 @@ def known(x: np.ndarray, trials: Sequence[gpmi.Trial]) -> bool:
 
 
 def test_a_known_point_gives_way_to_the_second_policy() -> None:
-    """Step by step: the query is that of Reinvest, unless that is known."""
-    opt, instead = Optimizer([(0, 1)] * 2, budget=25, seed=0), 0
+    """Step by step: the query is that of Reinvest, unless that is known. With a given prior there is no other rule."""
+    opt, instead = Optimizer([(0, 1)] * 2, budget=25, seed=0, **GIVEN), 0
     for _ in range(25):
-        first = Optimizer([(0, 1)] * 2, Reinvest(), budget=25, seed=0).replay(opt.trials).ask()
+        first = Optimizer([(0, 1)] * 2, Reinvest(), budget=25, seed=0, **GIVEN).replay(opt.trials).ask()
         x = opt.ask()
         if known(first, opt.trials[:-1]):
             assert not np.array_equal(x, first)
