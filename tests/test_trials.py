@@ -81,7 +81,7 @@ WORDS = ("user", "design", "policy", "tell", "fail", "reject", "forget", "correc
 
 
 @given(words=st.lists(st.tuples(st.sampled_from(WORDS), st.integers(0, 9)), max_size=30))
-def test_the_values_told_before_the_first_question_are_counted(
+def test_what_the_log_counts_is_what_its_trials_say(
     words: list[tuple[str, int]],
 ) -> None:
     log = Log()
@@ -104,6 +104,8 @@ def test_the_values_told_before_the_first_question_are_counted(
         origins = [trial.origin for trial in log.trials]
         first = next((i for i, origin in enumerate(origins) if origin != "user"), len(origins))
         assert log.given == sum(trial.status == "told" for trial in log.trials[:first])
+        by_policy = [log[number].origin == "policy" for number in log.rows]
+        assert log.unchosen == by_policy.count(False) and log.chosen(log.rows).tolist() == by_policy
 
 
 def test_the_pending_point_is_found_by_its_coordinates() -> None:

@@ -125,7 +125,7 @@ class Log:
         self._rejected: list[int] = []
         self._standing: dict[int, Array] = {}  # the rows of the trials that stand
         self._observed = GrowingObservations()
-        self._unchosen = 0
+        self._chosen: set[int] = set()  # the trials that stand and that the policy chose
         self._pending_at: dict[bytes, list[int]] = {}  # the pending trials by their coordinates
         self._places: Counter[bytes] = Counter()  # how many trials stand at each point
         vars(self).pop("given", None)
@@ -142,7 +142,8 @@ class Log:
         row = self._rows[trial.number]
         self._standing[trial.number] = row
         self._places[row.tobytes()] += 1
-        self._unchosen += trial.origin != "policy"
+        if trial.origin == "policy":
+            self._chosen.add(trial.number)
         if trial.status == "pending":
             self._pending[trial.number] = None
             self._pending_at.setdefault(row.tobytes(), []).append(trial.number)
@@ -253,13 +254,13 @@ class Log:
         return None if told is None else len(self._trials[told].constraints)
 
     def chosen(self, numbers: Iterable[int]) -> Mask:
-        """Which of these trials the policy chose, (k,)."""
-        return np.array([self._trials[number].origin == "policy" for number in numbers], dtype=bool)
+        """Which of these trials, all of which stand, the policy chose. (k,)"""
+        return np.array([number in self._chosen for number in numbers], dtype=bool)
 
     @property
     def unchosen(self) -> int:
         """How many trials that stand the policy did not choose."""
-        return self._unchosen
+        return len(self._standing) - len(self._chosen)
 
     @cached_property
     def given(self) -> int:
@@ -383,7 +384,7 @@ class Log:
             del self._pending_at[at]
 
     def _no_longer_standing(self, number: int) -> None:
-        self._unchosen -= self._trials[number].origin != "policy"
+        self._chosen.discard(number)
         place = self._standing.pop(number).tobytes()
         self._places[place] -= 1
         if not self._places[place]:
