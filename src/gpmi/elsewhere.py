@@ -22,6 +22,7 @@ GAIN = 0.001  # an improvement by less than that is none
 # On a box of numbers, chosen on the hills of benchmarks/hills.py; the others in standard deviations of the noise:
 BELOW_NOISE = 0.5  # with a smaller sd of f a point is known as well as four values of its own would make it known
 FEW = 3  # parameters, at most: one point found no hill in six dimensions, and little in four (docs/policy.md)
+NEAR_BEST = 0.1  # in units of that distance: where f is expected to be lower, the run does not look for its best point
 LUCK = 2.0  # an improvement by less than that may be noise
 
 
@@ -46,9 +47,13 @@ def nothing_learned(log: Log, space: Space, orientation: Orientation, noise_sd: 
     scale = float(y.max() - np.median(y[free])) if free.any() else 0.0
     little, gain = max(LITTLE * scale, BELOW_NOISE * noise_sd), max(GAIN * scale, LUCK * noise_sd)
 
+    anywhere = has_options(space)
+
     def nothing(i: int) -> bool:
         trial, best = trials[i], float(y[:i].max())
         known = trial.sd is not None and trial.sd <= little
+        if known and not anywhere:  # a point from elsewhere may be known, too, but that is no reason for the next one
+            known = trial.mu is not None and orientation.value(trial.mu) >= best - NEAR_BEST * scale - gain
         as_good = y[i] > -np.inf and bool(y[i] >= best - GAIN * scale)  # on a plateau: accuracies are often equal
         asked = trial.origin == "policy" and trial.status in ("pending", "told")
         return asked and (known or as_good) and bool(y[i] <= best + gain)

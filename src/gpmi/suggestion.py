@@ -234,13 +234,12 @@ def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -
 
     On a box of a few numbers it is the point farthest from all trials, if the prior is learned; on a larger one none.
     """
-    space, setting, posterior = place.space, model.setting, model.posterior
+    space, setting = place.space, model.setting
     numbers = not has_options(space)
     if numbers and (setting.priors.given or not is_small(space)):
         return None
-    noise_sd = 0.0
-    if numbers and posterior.n:
-        _, noise_sd = model.in_units_of_y(float(posterior.mu_at_observed.max()), math.sqrt(posterior.noise_var))
+    # Under a warp that bends, the noise has no one sd in units of y: then the spread of the values decides alone.
+    noise_sd = math.sqrt(model.posterior.noise_var) if numbers and not model.warp.bends else 0.0
     if not nothing_learned(log, space, orientation, noise_sd):
         return None
     barred = _with_unsafe(model, log, barriers(space, log))
