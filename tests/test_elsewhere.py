@@ -128,6 +128,18 @@ def test_a_given_prior_and_many_numbers_are_left_to_the_policy(
     assert (asked == []) == left
 
 
+def test_a_point_from_elsewhere_is_no_reason_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although f is known at that point: it was told before."""
+    asked: list[int] = []
+    opt = gpmi.Optimizer([(0.0, 1.0)], seed=0, budget=30)
+    opt.tell([0.0], 0.0)
+    monkeypatch.setattr("gpmi.suggestion.farthest", lambda *given: asked.append(len(opt.trials)) or np.zeros(1))
+    for _ in range(30):
+        x = opt.ask()
+        opt.tell(x, float(np.sin(3.0 * x[0])))
+    assert len(asked) > 3 and min(np.diff(asked)) > 2
+
+
 def test_a_batch_has_one_point_of_the_design_at_a_time() -> None:
     opt = gpmi.Optimizer(SPACE, seed=0, budget=60)
     design = Design(Space.of(SPACE), 0, cover=True)
