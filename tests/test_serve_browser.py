@@ -222,7 +222,7 @@ def test_what_others_tell_appears_by_itself_and_what_was_typed_stays(browser: An
         click(browser, "#results p button.main")
         assert "Somebody was faster" in words(browser)
         assert find(browser, f"#y-{second.number}").get_attribute("value") == "2.5"
-        click(browser, "button[value=again]")
+        click(browser, "button[name=again]")
         assert sorted(trial.y for trial in other.trials if trial.y is not None) == [1.0, 2.5, 17.25]
         assert complaints(browser) == []
 
