@@ -6,6 +6,7 @@ made here is safe to print and to parse: one line of limited length, without con
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +32,28 @@ Line: TypeAlias = tuple[str, str]  # a name, and what is said of it
 def rounded(value: float | None) -> str:
     """A number in DIGITS significant digits; "none" for None."""
     return "none" if value is None else f"{value:.{DIGITS}g}" if isinstance(value, int | float) else repr(value)
+
+
+def certain(value: float, sd: float) -> str:
+    """A number in the digits that its standard deviation leaves, up to the second digit of sd; at most DIGITS."""
+    if not (0.0 < sd < math.inf and math.isfinite(value)):
+        return rounded(value)
+    places = 1 - math.floor(math.log10(sd))
+    kept = round(value, places) + 0.0  # no minus before a zero
+    fixed = f"{kept:.{places}f}" if 0 < places <= DIGITS else ""
+    return fixed if 0 < len(fixed.replace(".", "").lstrip("-0")) <= DIGITS else rounded(kept)
+
+
+def told_apart(values: Sequence[float]) -> list[str]:
+    """Numbers in the fewest digits, three at least, with which each is closer to itself than to its neighbours."""
+    gaps = np.abs(np.diff(np.asarray(values, dtype=float)))
+    off = 0.05 * float(gaps[gaps > 0.0].min()) if np.any(gaps > 0.0) else math.inf
+    for digits in range(3, 18):
+        kept = [float(f"{value:.{digits}g}") for value in values]
+        if all(abs(one - value) <= off for one, value in zip(kept, values, strict=True)):
+            break
+    texts = (f"{one + 0.0:.{max(5, digits)}g}" for one in kept)
+    return [re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), text) for text in texts]
 
 
 def shortened(text: str, width: int = WIDTH) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from gpmi.axes import Axis
 from gpmi.report.markup import Child, Markup, joined, number, tag
-from gpmi.text import shortened
+from gpmi.text import shortened, told_apart
 from gpmi.types import Array
 
 LETTER = 6.2  # width of a letter of 11 pixels, about
@@ -48,7 +48,7 @@ class Scale:
             step = -(-len(self.named) // max(1, most))
             return list(self.named[::step])
         values = _log_ticks(self.lo, self.hi, most) if self.log else _ticks(self.lo, self.hi, most, self.whole)
-        return [(value, _text(value)) for value in values]
+        return list(zip(values, told_apart(values), strict=True))
 
 
 def scale_of(axis: Axis, begin: float, end: float) -> Scale:
@@ -89,10 +89,6 @@ def _log_ticks(lo: float, hi: float, most: int) -> list[float]:
         return powers[:: -(-len(powers) // max(2, most))]
     more = [f * 10.0**k for k in range(first, last + 1) for f in (1.0, 2.0, 5.0) if lo <= f * 10.0**k <= hi]
     return more or [lo, hi]
-
-
-def _text(value: float) -> str:
-    return "0" if value == 0.0 else f"{value:.4g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
 
 
 # Shapes

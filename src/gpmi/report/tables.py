@@ -8,7 +8,7 @@ from typing import Any
 
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
-from gpmi.text import coordinate, point, rounded
+from gpmi.text import certain, coordinate, point, rounded
 from gpmi.trials import Trial
 
 
@@ -108,8 +108,13 @@ def _row(subject: Subject, trial: Trial, labels: bool, measured: int) -> list[Ma
     row = [tag("th", str(trial.number), scope="row")]
     row += [cell(trial.label)] if labels else []
     row += [cell(value) for value in (*subject.values(trial.x), trial.y, *limits)]
-    said = [cell(value) for value in (trial.mu, trial.sd)]
+    said = [_estimate(value, trial.sd) for value in (trial.mu, trial.sd)]
     return [*row, tag("td", trial.status), *said, tag("td", trial.origin), tag("td", note(trial), class_="words")]
+
+
+def _estimate(value: float | None, sd: float | None) -> Markup:
+    """A cell with as many digits as sd leaves; all of them for sorting and copying."""
+    return cell(value) if value is None or sd is None else tag("td", certain(value, sd), data_v=exact(value))
 
 
 def note(trial: Trial) -> str:

@@ -141,7 +141,7 @@ async def results(request: Request, said: Said) -> Response:
     chosen = {word: int(said[word]) for word in BUTTONS if re.fullmatch(r"[0-9]{1,9}", said.get(word, ""))}
     outcome = Outcomes(desk)
     for number, words in cells.items():
-        if number != chosen.get("leave"):
+        if number not in (chosen.get("leave"), chosen.get("retract")):
             meant = next((word for word in ("again", "correct") if number == chosen.get(word)), "tell")
             await outcome.take(number, words, meant)
     for word in WORDS:

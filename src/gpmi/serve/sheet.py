@@ -15,7 +15,7 @@ from gpmi.serve.layout import form, hidden, labelled, notices
 from gpmi.serve.notebook import Typed
 from gpmi.serve.numbers import cell
 from gpmi.serve.rows import note_of, result_in_words
-from gpmi.text import rounded
+from gpmi.text import certain
 from gpmi.trials import Trial
 
 ORIGINS = {"design": "the first design", "policy": "the model", "user": "somebody who measured it without being asked"}
@@ -41,7 +41,7 @@ def trial_sheet(request: Request, desk: Desk, trial: Trial, wrong: Wrong | None 
     rows += [(one.title, exact(one.of(trial.x))) for one in desk.fields]
     rows.append(("Suggested by", ORIGINS[trial.origin]))
     if trial.mu is not None and trial.sd is not None:
-        rows.append(("Expected before", f"{rounded(trial.mu)} ± {rounded(trial.sd)}"))
+        rows.append(("Expected before", f"{certain(trial.mu, trial.sd)} ± {certain(trial.sd, trial.sd)}"))
     rows += [(words, _time(when)) for words, when in (("Asked", trial.asked), ("Ended", trial.ended)) if when]
     body = [tag("tr", tag("th", name, scope="row"), tag("td", words)) for name, words in rows]
     caption = tag("caption", f"Trial {trial.number}", class_="unseen")
@@ -126,20 +126,20 @@ def clashes(request: Request, desk: Desk, found: Sequence[Clash], typed: Typed) 
 
 def _clash(clash: Clash) -> Markup:
     trial, words = clash.conflict.trial, str(clash.conflict)
-    able = {"leave": "Leave it as it is"}
+    there, name, able = trial.status in ("told", "failed"), f"y-{trial.number}", dict[str, str]()
     if clash.typed:
-        name = f"y-{trial.number}"
         said = labelled("You typed", tag("input", type="text", name=name, value=clash.typed, id=name))
-        there = trial.status in ("told", "failed")
-        able |= {"again": "Keep both: it was measured twice" if there else "Add it: it was measured"}
+        able["again"] = "Keep both: it was measured twice" if there else "Add it: it was measured"
         able |= {"correct": "Correct it to what I typed"} if there else {}
     else:
         why = f": {clash.why}" if clash.why else ""
-        said = tag("p", f"You said: {SAID[clash.word]}{why}. Nothing was changed.")
+        again = hidden(name, f"failed{why}") if clash.word == "fail" else None  # said again, if another case is decided
+        said = joined(tag("p", f"You said: {SAID[clash.word]}{why}. Nothing was changed."), again)
         able |= {"retract": "Take its value back"} if clash.word == "fail" and trial.status == "told" else {}
-    buttons = [tag("button", able[one], name=one, value=str(trial.number), class_="second") for one in reversed(able)]
+    able["leave"] = "Leave it as it is"
+    buttons = [tag("button", text, name=one, value=str(trial.number), class_="second") for one, text in able.items()]
     head = tag("h2", f"{words[:1].upper()}{words[1:]}")
-    return tag("section", head, said, tag("p", [[button, " "] for button in buttons]), class_="card")
+    return tag("section", head, said, tag("div", buttons, class_="together"), class_="card")
 
 
 def _wrong(number: int, problem: str, typed: str) -> Markup:
