@@ -45,9 +45,13 @@ def certain(value: float, sd: float) -> str:
 
 
 def told_apart(values: Sequence[float]) -> list[str]:
-    """Numbers in the fewest digits, three at least, with which each is closer to itself than to its neighbours."""
-    gaps = np.abs(np.diff(np.asarray(values, dtype=float)))
-    off = 0.05 * float(gaps[gaps > 0.0].min()) if np.any(gaps > 0.0) else math.inf
+    """Numbers in the fewest digits, three at least, that are off by less than a twentieth of the smallest gap.
+
+    Equal numbers, or one alone, are off by at most a millionth of themselves.
+    """
+    line = np.asarray(values, dtype=float)
+    gaps = np.abs(np.diff(line))
+    off = 0.05 * float(gaps[gaps > 0.0].min()) if np.any(gaps > 0.0) else 1e-6 * float(np.abs(line).max(initial=0.0))
     for digits in range(3, 18):
         kept = [float(f"{value:.{digits}g}") for value in values]
         if all(abs(one - value) <= off for one, value in zip(kept, values, strict=True)):
