@@ -1,7 +1,7 @@
 """GPMISearchCV next to BayesSearchCV of scikit-optimize and RandomizedSearchCV: the best score, and what it costs.
 
-    python benchmarks/search_cv.py [--seeds N]      goes on where it stopped, low seeds first
-    python benchmarks/search_cv.py --report         writes docs/benchmarks/search_cv.md
+    python benchmarks/search_cv.py [--seeds N] [--searches ...]    goes on where it stopped, low seeds first
+    python benchmarks/search_cv.py --report                        writes docs/benchmarks/search_cv.md
 
 Four estimators on four data sets of scikit-learn, 30 settings each, three folds, the same folds for all. What searching
 costs is the CPU time of `fit` without that of the fits and scores of the estimators.
@@ -170,9 +170,9 @@ def kept() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def play(seeds: int) -> None:
+def play(searches: list[str], seeds: int) -> None:
     done = {(row["problem"], row["seed"], row["search"]) for row in kept()}
-    for seed, name, search in product(range(seeds), PROBLEMS, SEARCHES):
+    for seed, name, search in product(range(seeds), PROBLEMS, searches):
         if (name, str(seed), search) in done:
             continue
         score, overhead, cpu = run(name, search, seed)
@@ -222,11 +222,12 @@ def report() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compare GPMISearchCV with other searches.")
     parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--searches", nargs="+", choices=list(SEARCHES), default=list(SEARCHES))
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
     if not arguments.report:
-        play(arguments.seeds)
+        play(arguments.searches, arguments.seeds)
     report()
 
 

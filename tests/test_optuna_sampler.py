@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -400,16 +401,23 @@ def test_processes_on_one_storage_get_points_of_their_own(kind: str, tmp_path: P
     assert len(seeds) == 1
 
 
-def test_a_trial_waits_for_the_points_of_those_before_it() -> None:
+def test_a_trial_waits_for_the_points_of_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, released = threading.Event(), threading.Event()
+
+    def sleep(seconds: float) -> None:
+        looked.set()
+        assert released.wait(60.0)
+
+    monkeypatch.setattr(published, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
     study = study_of(GPMISampler(BOWL, seed=0))
     late = study._storage.create_new_trial(study._study_id)  # another worker, which is still thinking
     asked: list[Any] = []
     thread = threading.Thread(target=lambda: asked.append(study.ask(BOWL)))
     thread.start()
-    time.sleep(0.2)
-    assert not asked
+    assert looked.wait(60.0) and not asked
     published.publish(study._storage, late, {"x": {"x": 0.25, "y": 2.0}, "seed": 0})
-    thread.join(10.0)
+    released.set()
+    thread.join(60.0)
     assert len(asked) == 1
     assert study.sampler.optimizer(study).pending[0].x == {"x": 0.25, "y": 2.0}
 

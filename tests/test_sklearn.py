@@ -202,6 +202,7 @@ def test_distributions_of_scipy_and_arrays_are_understood() -> None:
         ("C", "give a dict of names"),
         ({"C": [1.0]}, "leaves nothing to choose"),
         ({"depth": (1, 8)}, r"give gpmi.Int\(1, 8\) or \(1.0, 8.0\)"),
+        ({"shrinking": (True, False)}, r"'shrinking' is \(True, False\); give a list for options"),
         ({"C": norm()}, "the distribution norm"),
         ([{"a": gpmi.Real(0.0, 1.0, when={"b": 1})}, {"b": [1, 2]}], "no parameter of the same dict"),
         ([{"a": gpmi.Real(0.0, 1.0, when={"b": 1}), "b": [1]}, {"b": [1, 2]}], "has one value only"),

@@ -228,7 +228,7 @@ def _converted(name: str, value: Any) -> Any:
     """What people give to other searches, as gpmi has it: arrays of options, and three distributions of SciPy."""
     if isinstance(value, np.ndarray) and value.ndim == 1:
         return value.tolist()
-    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(end, int) for end in value):
+    if isinstance(value, tuple) and len(value) == 2 and all(type(end) is int for end in value):  # not bool
         lo, hi = value
         raise ValueError(
             f"search_spaces has {name}: {value}, which may be whole or real numbers; give gpmi.Int({lo}, {hi}) or "

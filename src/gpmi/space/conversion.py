@@ -53,7 +53,7 @@ def _parameter(name: str, value: Any) -> Parameter | Constant:
     if isinstance(value, range):
         return _range(name, value)
     if isinstance(value, tuple):
-        if any(isinstance(end, str) for end in value):
+        if any(end is None or isinstance(end, str | bool | np.bool_) for end in value):
             told = checks.shown(value)
             raise TypeError(f"parameter {name!r} is {told}; give a list for options, a tuple (lo, hi) for a number")
         return _real(f"parameter {name!r}", value)
