@@ -8,7 +8,7 @@ from typing import Any
 
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
-from gpmi.text import certain, coordinate, point, rounded
+from gpmi.text import certain, coordinate, rounded
 from gpmi.trials import Trial
 
 
@@ -117,17 +117,18 @@ def _estimate(value: float | None, sd: float | None) -> Markup:
     return cell(value) if value is None or sd is None else tag("td", certain(value, sd), data_v=exact(value))
 
 
-def note(trial: Trial) -> str:
-    """What else is known of a trial, in words."""
-    notes = [] if trial.why is None else [trial.why]
+def note(trial: Trial, *, bars: bool = True) -> str:
+    """What else is known of a trial, in words; without `bars` not its error bar."""
+    notes = [trial.why or ""]
+    if trial.y_before is not None:
+        notes.append(f"was {rounded(trial.y_before)}")
     if trial.status == "told" and not trial.feasible:
         notes.append("breaks a constraint")
-    if trial.noise_var:
+    if trial.noise_var and bars:
         notes.append(f"error bar {rounded(math.sqrt(trial.noise_var))}")
     if trial.repeats != 1:
         notes.append(f"mean of {trial.repeats}")
     if trial.fixed:
-        notes.append(f"given {point(trial.fixed)}")
-    if trial.y_before is not None:
-        notes.append(f"{'corrected, first' if trial.status == 'told' else 'was'} {rounded(trial.y_before)}")
-    return "; ".join(notes)
+        named = ((key if isinstance(key, str) else f"x{key}", shown(value)) for key, value in trial.fixed.items())
+        notes.append("given: " + ", ".join(f"{name} = {value}" for name, value in named))
+    return "; ".join(one for one in notes if one)

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from starlette.requests import Request
 
 from gpmi.report.markup import Child, Markup, joined, tag
-from gpmi.report.tables import exact
+from gpmi.report.tables import exact, note
 from gpmi.serve.desk import Conflict, Desk
 from gpmi.serve.layout import form, hidden, labelled, notices
 from gpmi.serve.notebook import Typed
 from gpmi.serve.numbers import cell
-from gpmi.serve.rows import note_of, result_in_words
+from gpmi.serve.rows import result_in_words
 from gpmi.text import certain
 from gpmi.trials import Trial
 
@@ -36,7 +36,8 @@ class Wrong:
 def trial_sheet(request: Request, desk: Desk, trial: Trial, wrong: Wrong | None = None) -> Markup:
     """What is known of a trial, and forms for what may happen to it."""
     rows: list[tuple[str, str]] = [("Result", result_in_words(trial))]
-    rows += [("Note", note_of(trial))] if note_of(trial) else []
+    notes = note(trial, bars=False)
+    rows += [("Note", notes)] if notes else []
     rows += [("Row", str(trial.label))] if trial.label is not None else []
     rows += [(one.title, exact(one.of(trial.x))) for one in desk.fields]
     rows.append(("Suggested by", ORIGINS[trial.origin]))
