@@ -5,6 +5,7 @@ Needs Debian's packages chromium and chromium-driver, and selenium and axe-core-
 
 from __future__ import annotations
 
+import os
 import shutil
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +24,8 @@ MARKS = [
         not (BROWSER and DRIVER), reason="there is no Chromium: apt-get install chromium chromium-driver"
     ),
 ]
+# The pictures of the documentation are made again where GPMI_SCREENSHOTS names the folder docs.
+SCREENSHOTS = pytest.mark.skipif("GPMI_SCREENSHOTS" not in os.environ, reason="GPMI_SCREENSHOTS names no folder")
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -59,3 +62,13 @@ def findings(browser: Any) -> list[str]:
     assert len(found["passes"]) > 10  # it has looked
     serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}" for one in serious]
+
+
+def photographed(browser: Any, name: str) -> None:
+    """Save what is seen of the page, in few colours."""
+    from PIL import Image
+
+    file = Path(os.environ["GPMI_SCREENSHOTS"]) / name
+    browser.save_screenshot(str(file))
+    Image.open(file).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(file, optimize=True)
+    assert file.stat().st_size < 200_000

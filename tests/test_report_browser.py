@@ -9,7 +9,7 @@ from typing import Any
 import chromium
 import numpy as np
 import pytest
-from chromium import EVIL, findings, looking
+from chromium import EVIL, SCREENSHOTS, findings, looking, photographed
 
 import gpmi
 
@@ -85,3 +85,29 @@ def test_the_table_is_sorted_filtered_and_copied(browser: Any, page: Path) -> No
     button.click()
     browser.implicitly_wait(2)
     assert browser.find_element("xpath", "//button[text()='Copied']")
+
+
+@SCREENSHOTS
+def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
+    """desk.png and phone.png, as docs/report.md shows them."""
+    rng = np.random.default_rng(1)
+    space = {
+        "temperature": gpmi.Real(20.0, 90.0, unit="°C"),
+        "time": gpmi.Real(0.5, 24.0, log=True, unit="h"),
+        "catalyst": ["Pd", "Ni"],
+        "stirring": gpmi.Int(1, 5),
+    }
+
+    def yields(p: dict[str, Any]) -> float:
+        if p["temperature"] > 82.0:
+            raise RuntimeError("it boiled over")
+        hot, long = (p["temperature"] - 64.0) / 18.0, np.log(p["time"] / 6.0)
+        high = (45.0 if p["catalyst"] == "Pd" else 36.0) * np.exp(-(hot**2) - 0.5 * long**2)
+        return float(40.0 + high - 0.3 * (p["stirring"] - 4) ** 2 + 0.5 * rng.normal())
+
+    run = gpmi.maximize(yields, space, budget=45, seed=0, on_failure="learn")
+    path = run.report(tmp_path / "run.html", title="Yield of a reaction")
+    for name, width, height, dark in (("desk", 1000, 1415, False), ("phone", 390, 1500, True)):
+        looking(browser, width, dark, height)
+        browser.get(path.as_uri())
+        photographed(browser, f"report/{name}.png")

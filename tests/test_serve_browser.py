@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 import chromium
 import numpy as np
 import pytest
-from chromium import EVIL, findings, looking
+from chromium import EVIL, SCREENSHOTS, findings, looking, photographed
 from laboratory import made, serving
 
 import gpmi
@@ -179,6 +178,8 @@ def test_what_others_tell_appears_by_itself_and_what_was_typed_stays(browser: An
         click(browser, "#results p button.main")
         assert "Somebody was faster" in words(browser)
         assert find(browser, f"#y-{second.number}").get_attribute("value") == "2.5"
+        looking(browser, 360, True)
+        assert findings(browser) == [] and browser.execute_script("return document.documentElement.scrollWidth") <= 360
         click(browser, "button[name=again]")
         assert sorted(trial.y for trial in other.trials if trial.y is not None) == [1.0, 2.5, 17.25]
         assert complaints(browser) == []
@@ -231,11 +232,9 @@ def _is_stale(element: Any) -> bool:
     return False
 
 
-@pytest.mark.skipif("GPMI_SCREENSHOTS" not in os.environ, reason="GPMI_SCREENSHOTS names no folder for the pictures")
+@SCREENSHOTS
 def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
     """serve.png and serve-phone.png, as docs/serve.md shows them."""
-    from PIL import Image
-
     path, rng = str(tmp_path / "coupling.db"), np.random.default_rng(1)
     with gpmi.study(path, space=SPACE, seed=1, budget=30) as study:
         for _ in range(16):
@@ -248,7 +247,4 @@ def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
             looking(browser, width, dark, height)
             browser.get(f"{base}/study/default")
             until(lambda: "Working out" not in words(browser) and "being drawn" not in words(browser), 120.0)
-            file = Path(os.environ["GPMI_SCREENSHOTS"]) / f"{name}.png"
-            browser.save_screenshot(str(file))
-            Image.open(file).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(file, optimize=True)
-            assert file.stat().st_size < 200_000
+            photographed(browser, f"{name}.png")

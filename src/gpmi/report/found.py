@@ -93,8 +93,8 @@ def advice(subject: Subject) -> Markup:
     lines = [
         ("simple regret", simple),
         *blind,
-        ("one more evaluation", f"is expected to bring at most {ledger.improvement:.3g}"),
-        ("noise of a value", f"{ledger.noise_sd:.3g} (standard deviation)"),
+        ("one more evaluation", f"is expected to bring at most {ledger.improvement:.2g}"),
+        ("noise of a value", f"{ledger.noise_sd:.2g} (standard deviation)"),
         ("calibration", f"{ledger.calibration.verdict}: {ledger.calibration.reason}"),
         ("lock-in", "none" if lock_in is None else lock_in.reason),
     ]
