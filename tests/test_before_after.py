@@ -10,6 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import before_after
+import instructions
 from before_after import ROOT, Comparison
 
 
@@ -54,3 +55,16 @@ def test_an_unknown_revision_is_refused_in_one_line(tmp_path: Path) -> None:
         pytest.skip("the source is no git repository")
     with pytest.raises(SystemExit, match="no tree of 'nothing' to compare with"):
         before_after.extract("nothing", tmp_path)
+
+
+def test_the_instructions_of_a_suggestion_are_those_of_a_run_less_those_of_one_without(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    costs = {"a": 2_000_000, "b": 2_100_000}
+
+    def counted(tree: Path, n: int, d: int, count: int) -> tuple[int, str]:
+        return 10**9 + count * costs[tree.name], f"asked {count}"
+
+    monkeypatch.setattr(instructions, "counted", counted)
+    row = instructions.row((Path("a"), Path("b")), 20, 6)
+    assert row == "| 6-d box, n = 20 | 2.00 | 2.10 | 1.050 | yes |" and row in instructions.page([row])

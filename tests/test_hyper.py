@@ -76,6 +76,23 @@ def test_both_criteria_have_the_gradient_of_the_difference_quotient(
     np.testing.assert_allclose(gradient, quotient, rtol=1e-4, atol=1e-4)
 
 
+@given(
+    loo=st.booleans(),
+    asked=st.lists(st.tuples(st.sampled_from(["loss", "mean", "misfit", "surprisal"]), st.integers(0, 2)), min_size=2),
+)
+def test_what_a_criterion_says_does_not_depend_on_what_it_was_asked_before(
+    loo: bool, asked: list[tuple[str, int]]
+) -> None:
+    x, y = draw(9, 2, [0.3, 0.5], 0.01, 5)
+    e = criterion(x, y, (0, 1), loo=loo)
+    for what, shift in asked:
+        q = e.unknowns.centre + 0.1 * shift
+        said, anew = (getattr(one, what)(q) for one in (e, criterion(x, y, (0, 1), loo=loo)))
+        parts = zip(said, anew, strict=True) if what == "loss" else [(said, anew)]
+        for part, other in parts:  # a loss comes with its gradient
+            np.testing.assert_array_equal(part, other)
+
+
 def test_the_leave_one_out_likelihood_is_that_of_as_many_refits() -> None:
     x, y = draw(12, 2, [0.3, 0.5], 0.01, 5)
     e = criterion(x, y, (0, 1), loo=True)

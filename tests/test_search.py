@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.optimize import minimize, rosen, rosen_der
 
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, Thompson, kernels
@@ -13,7 +15,7 @@ from gpmi.cube import sobol
 from gpmi.gp.trend import Trend
 from gpmi.policies import Policy, State
 from gpmi.search import box
-from gpmi.search.box import best_point
+from gpmi.search.box import are_among, best_point
 from gpmi.search.climb import climb
 from gpmi.search.objective import Objective
 from gpmi.search.screens import SCREEN, best_observed
@@ -263,3 +265,20 @@ def test_the_score_of_several_models_is_the_mean_of_theirs_and_so_is_its_gradien
     grid = space.from_unit(np.stack(np.meshgrid(*[np.linspace(0, 1, 101)] * 2), axis=-1).reshape(-1, 2))
     values = o(grid)
     assert best >= values.max() - 1e-3 * (values.max() - np.median(values))
+
+
+LATTICE = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(-2, 2))
+
+
+@given(st.lists(LATTICE, max_size=12), st.lists(LATTICE, max_size=12), st.sampled_from([0.0, 1e-15, 0.1]))
+def test_points_among_others_are_those_of_all_pairs(
+    points: list[tuple[int, int, int]], visited: list[tuple[int, int, int]], digit: float
+) -> None:
+    """Equal points, points at the very edge of the rounding and beyond it, and many that share a first coordinate."""
+    rounding = np.array([digit, 0.0])
+    z, seen = (
+        np.array([(a + shift * 0.5 * digit, b) for a, b, shift in some], dtype=float).reshape(-1, 2)
+        for some in (points, visited)
+    )
+    close = np.abs(z[:, None] - seen) <= rounding
+    np.testing.assert_array_equal(are_among(z, seen, rounding), close.all(axis=2).any(axis=1))

@@ -6,6 +6,8 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpmi import Optimizer
 from gpmi.replay import take_over
@@ -39,7 +41,7 @@ def test_trials_go_by_their_outcome_and_keep_their_number() -> None:
     assert (list(log.told), list(log.failed), log.pending) == ([2], [0], [3])
     assert [trial.number for trial in log.trials] == [0, 2, 3] and len(log) == 3
     assert log[2].y == 7.0 and log[2].order == 0 and log[0].order == 1
-    np.testing.assert_array_equal(log.told_values, [7.0])
+    np.testing.assert_array_equal(log.observed.y, [7.0])
     np.testing.assert_array_equal(log.told_rows, [[2.0]])
     assert log.unchosen == 1 and log.chosen([0, 2]).tolist() == [False, True]
     assert log.add(X, ROW, "policy").number == 4  # 1 was given back and is not used again
@@ -73,6 +75,37 @@ def test_taking_over_settles_in_the_order_of_the_outcomes() -> None:
     assert [second[number].y for number in second.told] == [7.0]
     outcomes = [entry.what for entry in second.entries if entry.what != "added"]
     assert outcomes == ["told", "failed"]
+
+
+WORDS = ("user", "design", "policy", "tell", "fail", "reject", "forget", "correct", "retract")
+
+
+@given(words=st.lists(st.tuples(st.sampled_from(WORDS), st.integers(0, 9)), max_size=30))
+def test_what_the_log_counts_is_what_its_trials_say(
+    words: list[tuple[str, int]],
+) -> None:
+    log = Log()
+    for word, which in words:
+        if word in ("user", "design", "policy"):
+            log.add(X, ROW, word)
+        else:
+            has = {"correct": ("told", "failed", "retracted"), "retract": ("told", "failed", "rejected")}
+            numbers = [trial.number for trial in log.trials if trial.status in has.get(word, ("pending",))]
+            if not numbers:
+                continue
+            number = numbers[which % len(numbers)]
+            match word:
+                case "tell" | "fail" | "reject":
+                    log.settle(number, 1.0 if word == "tell" else None, rejected=word == "reject")
+                case "correct":
+                    log.correct(number, 2.0, 0.0, 1)
+                case _:
+                    getattr(log, word)(number)
+        origins = [trial.origin for trial in log.trials]
+        first = next((i for i, origin in enumerate(origins) if origin != "user"), len(origins))
+        assert log.given == sum(trial.status == "told" for trial in log.trials[:first])
+        by_policy = [log[number].origin == "policy" for number in log.rows]
+        assert log.unchosen == by_policy.count(False) and log.chosen(log.rows).tolist() == by_policy
 
 
 def test_the_pending_point_is_found_by_its_coordinates() -> None:

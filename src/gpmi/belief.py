@@ -57,7 +57,7 @@ class Believing:
 
     def _values(self) -> Array:
         """The values told, oriented, (n,)."""
-        return self._orientation.values(self._log.told_values)
+        return self._orientation.values(self._log.observed.y)
 
     def _observed(self) -> Observations:
         """The values told, oriented, with their coordinates and noise."""

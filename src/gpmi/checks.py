@@ -112,7 +112,7 @@ def points(name: str, value: Any, d: int | None) -> Array:
     if array.ndim != 2 or (d is not None and array.shape[1] != d):
         want = "d" if d is None else str(d)
         raise ValueError(f"{name} has shape {np.shape(value)}; give an array of shape (m, {want}), a point per row")
-    if not np.all(np.isfinite(array)):
+    if not np.isfinite(array).all():
         raise ValueError(f"{name} has a coordinate that is not finite; leave out such points")
     return array
 

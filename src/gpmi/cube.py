@@ -37,7 +37,7 @@ def far_apart(
     left = np.ones(len(order), dtype=bool)
     chosen: list[int] = []
     while left.any() and (most is None or len(chosen) < most):
-        first = int(np.argmax(left))
+        first = int(left.argmax())
         chosen.append(int(order[first]))
         left &= ((points - points[first]) ** 2).sum(axis=1) > distance**2 * unit.shape[1]
     return np.array(chosen, dtype=np.intp)

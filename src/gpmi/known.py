@@ -47,5 +47,5 @@ def is_noisy(given: float | None, log: Log) -> bool:
     first: dict[bytes, float] = {}
     return any(
         first.setdefault(row.tobytes(), value) != value
-        for row, value in zip(log.told_rows, log.told_values.tolist(), strict=True)
+        for row, value in zip(log.told_rows, log.observed.y.tolist(), strict=True)
     )

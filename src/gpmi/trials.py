@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
@@ -24,7 +25,6 @@ Status: TypeAlias = Literal["pending", "told", "failed", "rejected", "retracted"
 Outcome: TypeAlias = Literal["told", "failed", "rejected"]
 Origin: TypeAlias = Literal["design", "policy", "user"]
 Happened: TypeAlias = Literal["added", "told", "failed", "rejected", "forgotten", "corrected", "retracted"]
-
 
 WHY = 40  # characters of the reason of a failure in the line of a trial; our choice
 
@@ -125,9 +125,10 @@ class Log:
         self._rejected: list[int] = []
         self._standing: dict[int, Array] = {}  # the rows of the trials that stand
         self._observed = GrowingObservations()
-        self._unchosen = 0
+        self._chosen: set[int] = set()  # the trials that stand and that the policy chose
         self._pending_at: dict[bytes, list[int]] = {}  # the pending trials by their coordinates
         self._places: Counter[bytes] = Counter()  # how many trials stand at each point
+        vars(self).pop("given", None)
         for trial in self._trials.values():
             self._list(trial)
         ended = [trial for trial in self._trials.values() if trial.status not in ("pending", "retracted")]
@@ -141,7 +142,8 @@ class Log:
         row = self._rows[trial.number]
         self._standing[trial.number] = row
         self._places[row.tobytes()] += 1
-        self._unchosen += trial.origin != "policy"
+        if trial.origin == "policy":
+            self._chosen.add(trial.number)
         if trial.status == "pending":
             self._pending[trial.number] = None
             self._pending_at.setdefault(row.tobytes(), []).append(trial.number)
@@ -155,6 +157,8 @@ class Log:
         elif trial.y is not None:
             self._told.append(trial.number)
             self._observed.append(self._rows[trial.number], trial.y, trial.noise_var, trial.repeats)
+            if trial.origin == "user":
+                vars(self).pop("given", None)
 
     # What is read
 
@@ -221,11 +225,6 @@ class Log:
         return [self._rows[number] for number in self._told]
 
     @property
-    def told_values(self) -> Array:
-        """Those values, (n,)."""
-        return self.observed.y
-
-    @property
     def observed(self) -> Observations:
         """The values told with their coordinates and noise, in the order in which they came. O(1)."""
         return self._observed.all
@@ -255,17 +254,17 @@ class Log:
         return None if told is None else len(self._trials[told].constraints)
 
     def chosen(self, numbers: Iterable[int]) -> Mask:
-        """Which of these trials the policy chose, (k,)."""
-        return np.array([self._trials[number].origin == "policy" for number in numbers], dtype=bool)
+        """Which of these trials, all of which stand, the policy chose. (k,)"""
+        return np.array([number in self._chosen for number in numbers], dtype=bool)
 
     @property
     def unchosen(self) -> int:
         """How many trials that stand the policy did not choose."""
-        return self._unchosen
+        return len(self._standing) - len(self._chosen)
 
-    @property
+    @cached_property
     def given(self) -> int:
-        """How many values that stand were told before the first point was asked. O(1) for each."""
+        """How many values that stand were told before the first point was asked. O(1) for each, once."""
         first = takewhile(lambda trial: trial.origin == "user", self._trials.values())
         return sum(trial.status == "told" for trial in first)
 
@@ -374,6 +373,7 @@ class Log:
         self._no_longer_pending(number)
         self._no_longer_standing(number)
         del self._trials[number], self._rows[number]
+        vars(self).pop("given", None)
         self._entries.append(Entry("forgotten", number, time.time()))
 
     def _no_longer_pending(self, number: int) -> None:
@@ -384,7 +384,7 @@ class Log:
             del self._pending_at[at]
 
     def _no_longer_standing(self, number: int) -> None:
-        self._unchosen -= self._trials[number].origin != "policy"
+        self._chosen.discard(number)
         place = self._standing.pop(number).tobytes()
         self._places[place] -= 1
         if not self._places[place]:

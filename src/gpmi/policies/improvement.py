@@ -12,6 +12,7 @@ from gpmi.policies.policy import TINY, Guarantee, Policy, State
 from gpmi.types import Array
 
 FAR = 1e150  # |z| is limited to this: the square of a z above 1e154 would overflow
+_LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
 _NO_BOUND_FOR_EI = Guarantee(
@@ -43,7 +44,7 @@ class EI(Policy):
         """z and sd."""
         best = state.best_observed if self.incumbent == "observed" else state.best_mean
         sd = np.sqrt(np.maximum(var, TINY))
-        return np.clip((mu - best) / sd, -FAR, FAR), sd
+        return ((mu - best) / sd).clip(-FAR, FAR), sd
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
         z, sd = self._standardised(mu, var, state)
@@ -79,7 +80,7 @@ class LogEI(EI):
 
 def log_pdf(z: Array) -> Array:
     """log of the standard normal density."""
-    result: Array = -0.5 * z * z - 0.5 * np.log(2.0 * np.pi)
+    result: Array = -0.5 * z * z - _LOG_ROOT_2PI
     return result
 
 

@@ -90,7 +90,7 @@ class Reinvest(Policy):
 
         k, sd = self.share(state), np.sqrt(np.maximum(var, TINY))
         weight = k * self.c * self.queries_left(state)
-        z = np.clip((mu - state.best_mean) / sd, -FAR, FAR)
+        z = ((mu - state.best_mean) / sd).clip(-FAR, FAR)
         cdf, density = ndtr(z), pdf(z)
         # EI directly, not by its logarithm: where its digits cancel it is far below the rounding of mu, to which it is
         # added.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -33,8 +34,7 @@ class Pairs:
 
     def __init__(self, n: int) -> None:
         self.n = n
-        self.i, self.j = np.tril_indices(n, -1)
-        self.at = self.i * n + self.j  # where a pair is in a matrix
+        self.i, self.j, self.at = _indices(n)
         # A buffer for values by pair that one step writes and the next reads. One buffer for all steps stays in the
         # cache; at n = 256 it saved a quarter of an evaluation.
         self.scratch = np.empty(len(self.at))
@@ -46,6 +46,13 @@ class Pairs:
         full += full.T
         full.reshape(-1)[:: self.n + 1] = diagonal
         return full
+
+
+@lru_cache(maxsize=4)  # a fit, and the choice of a transformation before it, make some for the same n
+def _indices(n: int) -> tuple[Numbers, Numbers, Numbers]:
+    """The pairs i > j below n, and where they are in an (n, n) matrix."""
+    i, j = np.tril_indices(n, -1)
+    return i, j, i * n + j
 
 
 class Values(NamedTuple):

@@ -92,6 +92,7 @@ class Criterion:
         n = len(y)
         self._b = np.stack([y, np.ones(n)], axis=1)
         self._c = np.empty((n, n))  # overwritten by every evaluation, as in PairwiseMatern
+        self._last: tuple[bytes, _Solved | None] | None = None  # the last q and what it has left there
 
     def on_at_most(self, size: int) -> Criterion:
         """The same function of q for at most `size` of the observations."""
@@ -161,6 +162,7 @@ class Criterion:
 
     def _fill(self, q: Array) -> tuple[float, PairPullback]:
         """Write C at q into its place; returns the noise and the pullback."""
+        self._last = None
         values, n = self.covariance(q), len(self.y)
         noise = math.exp(q[-1]) if self._noise is None else self._noise
         flat = self._c.reshape(-1)
@@ -169,12 +171,15 @@ class Criterion:
         return noise, values.pull
 
     def _solve(self, q: Array) -> _Solved | None:
-        noise, pull = self._fill(q)
-        inverted = invert(self._c, self._b)
-        if inverted is None:
-            return None
-        by_y, by_one = inverted.solution.sum(axis=0)  # 1^T C^-1 y and 1^T C^-1 1
-        return _Solved(inverted, float(by_y / (by_one + _MEAN_SD**-2)), noise, pull)
+        """C at q, inverted; None where it is not positive definite. The mean is asked for where a descent has ended."""
+        if self._last is None or self._last[0] != q.tobytes():
+            noise, pull = self._fill(q)
+            inverted, solved = invert(self._c, self._b), None
+            if inverted is not None:
+                by_y, by_one = inverted.solution.sum(axis=0)  # 1^T C^-1 y and 1^T C^-1 1
+                solved = _Solved(inverted, float(by_y / (by_one + _MEAN_SD**-2)), noise, pull)
+            self._last = q.tobytes(), solved
+        return self._last[1]
 
     def _minus_evidence(self, solved: _Solved) -> tuple[float, Array, Array, float]:
         """-log p(y | q) - n/2 log 2 pi, maximised over the mean m, 2 d / d C by pair and diagonal, d / d log noise.

@@ -64,7 +64,7 @@ def minimum_in_box(f: Callable[[Array], tuple[float, Array]], begin: Peak, lo: A
         room = float((np.where(direction < 0.0, q - lo, hi - q) / np.maximum(np.abs(direction), 1e-300))[~held].min())
         length = min(1.0, room, _LONGEST / float(np.abs(direction).max()))
         for _ in range(8):
-            step = np.clip(q + length * direction, lo, hi) - q
+            step = (q + length * direction).clip(lo, hi) - q
             new_value, new_gradient = f(q + step)
             excess = new_value - value - length * slope
             if excess <= -0.9999 * length * slope:  # Armijo's condition with 1e-4

@@ -204,11 +204,7 @@ def _best_of(
     barred: Barriers | None,
 ) -> Found:
     """The best of the points that were scored; one that was visited before or is barred only if there are no others."""
-    seen: Mask = np.zeros(len(points), dtype=bool)
-    if visited is not None and len(visited):
-        # Nearly all pairs differ in the first coordinate already: the others are compared where they do not.
-        which, at = np.nonzero(np.abs(points[:, :1] - visited[:, 0]) <= space.rounding[0])
-        seen[which[np.all(np.abs(points[which] - visited[at]) <= space.rounding, axis=1)]] = True
+    seen = np.zeros(len(points), dtype=bool) if visited is None else are_among(points, visited, space.rounding)
     gone = seen if barred is None else seen | barred.holds(points)
     if barred is not None and gone.all():
         gone = seen | barred.holds(points, core=True)
@@ -217,3 +213,20 @@ def _best_of(
         event = Event("repeat", f"all {len(points)} points that were looked at had been {what}")
         return objective.found(points[first_best(scores)], events=(event,))
     return objective.found(points[first_best(scores, gone if gone.any() else None)])
+
+
+def are_among(points: Array, visited: Array, rounding: Array) -> Mask:
+    """Which of the points (m, d) are within `rounding` (d,) of one of `visited` (k, d). O((m + k) log k) and the pairs.
+
+    Only pairs that agree in the first coordinate are compared in the others, and nearly all differ there already.
+    """
+    order = np.argsort(visited[:, 0])
+    first, margin = visited[order, 0], 2.0 * rounding[0]  # twice as wide, because the sums below are rounded
+    begin = np.searchsorted(first, points[:, 0] - margin)
+    end = np.searchsorted(first, points[:, 0] + margin, side="right")
+    count = end - begin
+    which = np.repeat(np.arange(len(points)), count)
+    at = order[np.arange(len(which)) - np.repeat(np.cumsum(count) - end, count)]
+    among = np.zeros(len(points), dtype=bool)
+    among[which[np.all(np.abs(points[which] - visited[at]) <= rounding, axis=1)]] = True
+    return among

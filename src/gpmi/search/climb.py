@@ -61,13 +61,17 @@ def climb(
             radius, step, promise = radius[moving], step[moving], promise[moving]
         if len(at) == 0:
             break
-        new_value, new_gradient, new_hessian = _expansion(f, u + step, at)
+        end = u + step
+        new_value, new_gradient, new_hessian = _expansion(f, end, at)
         gained = new_value >= value + 1e-4 * promise  # Armijo's condition; never true where the value is nan
-        radius = np.where(gained, 2.0 * radius, 0.25 * np.minimum(radius, np.abs(step / reach).max(axis=1)))
-        value = np.where(gained, new_value, value)
-        u = np.where(gained[:, None], u + step, u)
-        gradient = np.where(gained[:, None], new_gradient, gradient)
-        hessian = np.where(gained[:, None, None], new_hessian, hessian)
+        if gained.all():
+            u, value, gradient, hessian, radius = end, new_value, new_gradient, new_hessian, 2.0 * radius
+        else:
+            u = np.where(gained[:, None], end, u)
+            value = np.where(gained, new_value, value)
+            gradient = np.where(gained[:, None], new_gradient, gradient)
+            hessian = np.where(gained[:, None, None], new_hessian, hessian)
+            radius = np.where(gained, 2.0 * radius, 0.25 * np.minimum(radius, np.abs(step / reach).max(axis=1)))
         best_u[at], best_value[at] = u, value
     return best_u, best_value
 
@@ -95,5 +99,5 @@ def _newton_step(u: Array, gradient: Array, hessian: Array, reach: Array, radius
     curvature, vectors = eigen(hessian * unit[:, :, None] * unit[:, None])
     slope = ((unit * gradient)[:, None] @ vectors)[:, 0]
     along = slope / np.maximum(np.abs(curvature), np.abs(slope) / radius[:, None] + _TINY)
-    end: Array = np.clip(u + unit * (vectors @ along[:, :, None])[:, :, 0], 0.0, 1.0)
+    end: Array = (u + unit * (vectors @ along[:, :, None])[:, :, 0]).clip(0.0, 1.0)
     return end - u

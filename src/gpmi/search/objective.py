@@ -44,10 +44,10 @@ class Objective:
     def index(self, mu: Array, var: Array) -> Array:
         """The score where the posterior has mean mu and variance var."""
         score = self.policy.score(mu, var, self.state)
-        bad = np.flatnonzero(np.isnan(score))
-        if len(bad):
+        if (missing := np.isnan(score)).any():
+            bad = int(missing.argmax())
             raise ValueError(
-                f"{self.policy!r} gave the score nan where mu is {mu[bad[0]]:g} and var is {var[bad[0]]:g}; "
+                f"{self.policy!r} gave the score nan where mu is {mu[bad]:g} and var is {var[bad]:g}; "
                 "phi must be a number for every var >= 0, 0 included"
             )
         return score
