@@ -340,6 +340,15 @@ def test_an_estimate_has_the_digits_that_are_known(run):
     )
 
 
+def test_a_slice_is_broken_where_constraints_forbid():
+    gap = lambda p: not 0.4 < p["a"] < 0.6  # noqa: E731
+    run = gpmi.maximize(lambda p: p["a"], {"a": (0.0, 1.0)}, budget=5, seed=0, constraints=[gap])
+    (section,) = report.sections(run, only=["slices"])
+    lines = re.findall(r'<polyline points="([^"]*)" class="mean"', section.html)
+    ends = [[float(place.split(",")[0]) for place in line.split()] for line in lines]
+    assert len(ends) == 2 and ends[1][0] - ends[0][-1] > 0.19 * (ends[1][-1] - ends[0][0])
+
+
 def test_shares_that_add_up_to_one_have_no_slices():
     (section,) = report.sections(mixture(), only=["slices"])
     assert "no parameter of the recommended point change alone" in section.html

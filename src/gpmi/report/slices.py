@@ -22,8 +22,14 @@ def slices(subject: Subject) -> Markup | None:
     axes, row = subject.active_axes(POINTS), subject.recommended_row
     if row is None or not axes:
         return None
-    lines = [(axis, rows[subject.inside(rows)]) for axis in axes[:MOST] for rows in [axis.along(row)]]
-    curves = [(axis, rows, subject.bounds(rows)) for axis, rows in lines if len(rows)]
+    curves = []
+    for axis in axes[:MOST]:
+        rows = axis.along(row)
+        inside = subject.inside(rows)
+        bounds = np.full((3, len(rows)), np.nan)
+        if inside.any():
+            bounds[:, inside] = subject.bounds(rows[inside])
+            curves.append((axis, rows, bounds))
     if not curves:
         return tag("p", "The constraints let no parameter of the recommended point change alone.")
     values = np.concatenate([bounds.ravel() for _, _, bounds in curves])
@@ -49,10 +55,8 @@ def _slice(subject: Subject, y: Scale, alone: bool, axis: Axis, rows: Array, bou
     chart.axes(axis.title, "f", x_ticks=5, y_ticks=4)
     x = chart.x(axis.positions(rows))
     if axis.discrete:
-        for at, bottom, top in zip(x, y(low), y(high), strict=True):
-            chart.add(
-                tag("rect", x=float(at) - 4, y=float(top), width=8, height=max(0.5, float(bottom - top)), class_="area")
-            )
+        for at, bottom, top in np.stack([x, y(low), y(high)], axis=1)[np.isfinite(mu)].tolist():
+            chart.add(tag("rect", x=at - 4.0, y=top, width=8, height=max(0.5, bottom - top), class_="area"))
         chart.add(dots(x, y(mu), "point", 3.0))
     else:
         chart.add(band(x, y(low), y(high)), polyline(x, y(mu), "mean"))
@@ -67,6 +71,6 @@ def _slice(subject: Subject, y: Scale, alone: bool, axis: Axis, rows: Array, bou
     here = float(axis.positions(row[None])[0])
     chart.add(star(float(chart.x(here)), float(y(subject.believed[1]))))
     at = axis.labels[int(here)] if axis.labels is not None and np.isfinite(here) else rounded(here)
-    lo, hi = float(mu.min()), float(mu.max())
+    lo, hi = float(np.nanmin(mu)), float(np.nanmax(mu))
     span = f"f is believed to lie between {certain(lo, hi - lo)} and {certain(hi, hi - lo)} along it"
     return figure(chart.svg(f"f along {axis.name}", f"{span}; the recommended value is {at}."))

@@ -15,7 +15,7 @@ import numpy as np
 from gpmi.axes import Axis
 from gpmi.report.markup import Child, Markup, joined, number, tag
 from gpmi.text import shortened, told_apart
-from gpmi.types import Array
+from gpmi.types import Array, Numbers
 
 LETTER = 6.2  # width of a letter of 11 pixels, about
 
@@ -103,8 +103,15 @@ def points_of(x: Array, y: Array) -> str:
     return " ".join(_pair(a, b) for a, b in zip(x, y, strict=True) if np.isfinite(a) and np.isfinite(b))
 
 
+def _runs(x: Array, y: Array) -> list[Numbers]:
+    """The numbers of the places one after the other that are finite; each gap begins another run."""
+    (there,) = np.nonzero(np.isfinite(x) & np.isfinite(y))
+    return [run for run in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1) if len(run)]
+
+
 def polyline(x: Array, y: Array, class_: str) -> Markup:
-    return tag("polyline", points=points_of(x, y), class_=class_)
+    """A line through places, broken where one of them is not finite."""
+    return joined(*(tag("polyline", points=points_of(x[run], y[run]), class_=class_) for run in _runs(x, y)))
 
 
 def steps(x: Array, y: Array, class_: str) -> Markup:
@@ -113,10 +120,14 @@ def steps(x: Array, y: Array, class_: str) -> Markup:
 
 
 def band(x: Array, low: Array, high: Array) -> Markup:
-    """The area between two lines."""
-    return tag(
-        "polygon", points=points_of(np.concatenate([x, x[::-1]]), np.concatenate([low, high[::-1]])), class_="area"
-    )
+    """The area between two lines, broken where one of them is not finite."""
+    return joined(
+        *(
+            tag("polygon", points=" ".join([points_of(x[run], low[run]), points_of(x[run][::-1], high[run][::-1])]),
+                class_="area")
+            for run in _runs(x, low + high)
+        )
+    )  # fmt: skip
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
