@@ -332,6 +332,10 @@ def test_ticks_are_told_apart(lo, width, most):
     assert all(abs(float(text) - value) <= 0.05 * width + alone * abs(value) for value, text in ticks)
 
 
+def test_a_power_of_ten_at_the_end_of_an_axis_is_a_tick():
+    assert [text for _, text in Scale(1.0, float(np.exp(np.log(1000.0))), 0.0, 1.0, log=True).ticks(6)][-1] == "1000"
+
+
 def test_an_estimate_has_the_digits_that_are_known(run):
     page = Strict(report.page(told(1.0, 3.0, 2.0))).text
     found = re.search(r"There f is believed to be (\S+), (\S+) to (\S+) at one", page)
@@ -352,3 +356,11 @@ def test_a_slice_is_broken_where_constraints_forbid():
 def test_shares_that_add_up_to_one_have_no_slices():
     (section,) = report.sections(mixture(), only=["slices"])
     assert "no parameter of the recommended point change alone" in section.html
+
+
+def test_numbers_at_an_axis_are_not_cut_off():
+    run = gpmi.minimize(lambda p: 1000.0 + 0.3 * (p["x"] - 100.4) ** 2, {"x": (100.0, 101.0)}, budget=6, seed=0)
+    for section in report.sections(run, only=["slices", "convergence"]):
+        ticks = re.findall(r'class="tick"[^>]*>([^<]*)</text>', section.html)
+        assert ticks and not any("..." in words for words in ticks)
+        assert all(float(x) > 0.0 for x in re.findall(r'<text x="([-\d.]+)"[^>]*text-anchor="end"', section.html))

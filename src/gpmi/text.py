@@ -21,6 +21,7 @@ from gpmi.types import Point
 WIDTH = 120  # characters of a line, at most
 POINT = 100  # characters of a point, at most: leaves room for a name before it
 VALUE = 40  # characters of one coordinate, at most; a number has 12
+MANY = 9  # digits of a number of which so many are known
 DIGITS = 6  # of a number: to look at. To tell a value take the point itself, or the number of its trial
 
 Line: TypeAlias = tuple[str, str]  # a name, and what is said of it
@@ -34,14 +35,19 @@ def rounded(value: float | None) -> str:
     return "none" if value is None else f"{value:.{DIGITS}g}" if isinstance(value, int | float) else repr(value)
 
 
+def rough(value: float, digits: int = 3) -> str:
+    """A number that is not known well, in few digits, and without a power of ten where it is below a million."""
+    return rounded(float(f"{value:.{digits}g}"))
+
+
 def certain(value: float, sd: float) -> str:
-    """A number in the digits that its standard deviation leaves, up to the second digit of sd; at most DIGITS."""
+    """A number in the digits that its standard deviation leaves: up to the second digit of sd, and nine at most."""
     if not (0.0 < sd < math.inf and math.isfinite(value)):
         return rounded(value)
     places = 1 - math.floor(math.log10(sd))
     kept = round(value, places) + 0.0  # no minus before a zero
     fixed = f"{kept:.{places}f}" if 0 < places <= DIGITS else ""
-    return fixed if 0 < len(fixed.replace(".", "").lstrip("-0")) <= DIGITS else rounded(kept)
+    return fixed if 0 < len(fixed.replace(".", "").lstrip("-0")) <= MANY else f"{kept:.{MANY}g}"
 
 
 def told_apart(values: Sequence[float]) -> list[str]:
@@ -135,7 +141,7 @@ def tally(words: Iterable[str]) -> str:
 
 def interval(low: float, high: float, median: float) -> str:
     """A credible interval of level 95 % and the median, in words."""
-    return f"{low:.3g} to {high:.3g} with probability 95 %, median {median:.3g}"
+    return f"{rough(low)} to {rough(high)} with probability 95 %, median {rough(median)}"
 
 
 # What is said of an interval

@@ -7,7 +7,7 @@ import numpy as np
 from gpmi.ledger.course import course
 from gpmi.report.markup import Markup, tag
 from gpmi.report.subject import Subject
-from gpmi.report.svg import Chart, Scale, band, crosses, dots, figure, fitted, key, line, polyline, steps
+from gpmi.report.svg import Chart, Scale, band, crosses, dots, figure, fitted, key, line, margin, polyline, steps
 from gpmi.text import interval, rounded
 from gpmi.types import Array
 
@@ -23,7 +23,7 @@ def convergence(subject: Subject) -> Markup | None:
 
 
 def _chart(last: int, y: Scale) -> Chart:
-    return Chart(Scale(0.5, max(2, last) + 0.5, LEFT, WIDTH - RIGHT, whole=True), y, WIDTH, HEIGHT)
+    return Chart(Scale(0.5, max(2, last) + 0.5, margin(y, LEFT), WIDTH - RIGHT, whole=True), y, WIDTH, HEIGHT)
 
 
 def _values(subject: Subject) -> Markup:

@@ -10,7 +10,7 @@ from gpmi.axes import Axis
 from gpmi.report.contour import cells, filled
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
-from gpmi.report.svg import Chart, figure, key, picture, ringed, scale_of, star, text
+from gpmi.report.svg import Chart, figure, key, margin, picture, ringed, scale_of, star, text
 from gpmi.text import certain, told_apart
 from gpmi.types import Array
 
@@ -54,7 +54,8 @@ def contours(subject: Subject) -> Markup | None:
 
 
 def _map(subject: Subject, a: Axis, b: Axis, values: Array, levels: Array) -> Markup:
-    chart = Chart(scale_of(a, LEFT, WIDTH - RIGHT), scale_of(b, HEIGHT - BOTTOM, TOP), WIDTH, HEIGHT)
+    y_scale = scale_of(b, HEIGHT - BOTTOM, TOP)
+    chart = Chart(scale_of(a, margin(y_scale, LEFT), WIDTH - RIGHT), y_scale, WIDTH, HEIGHT)
     best_is_large = subject.goal == "max"
     chart.axes(a.title, b.title, x_ticks=5, y_ticks=5)
     row = subject.recommended_row

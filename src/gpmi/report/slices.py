@@ -7,7 +7,7 @@ import numpy as np
 from gpmi.axes import Axis
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
-from gpmi.report.svg import Chart, Scale, band, dots, figure, fitted, key, line, polyline, scale_of, star
+from gpmi.report.svg import Chart, Scale, band, dots, figure, fitted, key, line, margin, polyline, scale_of, star
 from gpmi.text import certain, rounded
 from gpmi.types import Array
 
@@ -51,7 +51,7 @@ def slices(subject: Subject) -> Markup | None:
 
 def _slice(subject: Subject, y: Scale, alone: bool, axis: Axis, rows: Array, bounds: Array) -> Markup:
     low, mu, high = bounds
-    chart = Chart(scale_of(axis, LEFT, WIDTH - RIGHT), y, WIDTH, HEIGHT)
+    chart = Chart(scale_of(axis, margin(y, LEFT), WIDTH - RIGHT), y, WIDTH, HEIGHT)
     chart.axes(axis.title, "f", x_ticks=5, y_ticks=4)
     x = chart.x(axis.positions(rows))
     if axis.discrete:

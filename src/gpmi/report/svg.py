@@ -51,6 +51,12 @@ class Scale:
         return list(zip(values, told_apart(values), strict=True))
 
 
+def margin(y: Scale, least: float) -> float:
+    """The room that is needed at the left of a chart for the numbers of its axis y and its name."""
+    longest = 0 if y.named is not None else max((len(words) for _, words in y.ticks(5)), default=0)
+    return max(least, 24.0 + LETTER * longest)
+
+
 def scale_of(axis: Axis, begin: float, end: float) -> Scale:
     """The scale of a parameter."""
     named = None if axis.labels is None else tuple((float(i), text) for i, text in enumerate(axis.labels))
@@ -83,6 +89,7 @@ def _ticks(lo: float, hi: float, most: int, whole: bool) -> list[float]:
 
 def _log_ticks(lo: float, hi: float, most: int) -> list[float]:
     """Powers of ten in [lo, hi]; 1, 2 and 5 times those where there are few."""
+    lo, hi = lo * (1.0 - 1e-10), hi * (1.0 + 1e-10)  # exp(log(1000)) is a little less than 1000
     first, last = math.floor(math.log10(lo)), math.ceil(math.log10(hi))
     powers = [10.0**k for k in range(first, last + 1) if lo <= 10.0**k <= hi]
     if len(powers) >= 2:
@@ -188,16 +195,22 @@ class Chart:
         left, right = sorted((self.x.begin, self.x.end))
         top, bottom = sorted((self.y.begin, self.y.end))
         ticks = self.x.ticks(x_ticks)
-        room = int((right - left) / max(1, len(ticks)) / LETTER)
+        room = max(4, int((right - left) / max(1, len(ticks)) / LETTER))
+        if self.x.named is None:  # numbers are left out rather than cut off
+            ticks = ticks[:: -(-max((len(words) for _, words in ticks), default=1) // room)]
         for value, words in ticks:
             place = float(self.x(value))
             self.add(line(place, top, place, bottom, "grid"))
-            self.add(text(place, bottom + 15, shortened(words, max(4, room)), "tick", "middle"))
-        room = int((left - (18 if y_name else 4)) / LETTER)
+            self.add(
+                text(place, bottom + 15, words if self.x.named is None else shortened(words, room), "tick", "middle")
+            )
+        room = max(4, int((left - (18 if y_name else 4)) / LETTER))
         for value, words in self.y.ticks(y_ticks):
             place = float(self.y(value))
             self.add(line(left, place, right, place, "grid"))
-            self.add(text(left - 5, place + 4, shortened(words, max(4, room)), "tick", "end"))
+            self.add(
+                text(left - 5, place + 4, words if self.y.named is None else shortened(words, room), "tick", "end")
+            )
         self.add(tag("rect", x=left, y=top, width=right - left, height=bottom - top, class_="frame"))
         if x_name:
             self.add(

@@ -7,7 +7,7 @@ from gpmi.report.markup import Child, Markup, tag
 from gpmi.serve.desk import Desk, Look
 from gpmi.serve.fields import values_in_words
 from gpmi.serve.live import Live
-from gpmi.text import certain, rounded
+from gpmi.text import certain, rough, rounded
 from gpmi.trials import Trial
 from gpmi.types import Point
 
@@ -76,7 +76,7 @@ def _believed(desk: Desk, live: Live, best: Trial | None) -> Child:
             tag("p", f"Expected there: {certain(middle, sd)} ± {certain(sd, sd)}"),
         ]
     if now.interval is not None and now.t > 1:
-        bound = tag("strong", rounded(float(f"{now.interval[1]:.3g}")))
+        bound = tag("strong", rough(now.interval[1]))
         parts.append(
             tag(
                 "p",
