@@ -19,6 +19,7 @@ from scipy import stats
 
 import gpmi
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Trial, kernels
+from gpmi.elsewhere import is_small, nothing_learned
 from gpmi.gp.chance import Chance, Condition
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
 from gpmi.gp.paths import Draw, Frame
@@ -26,6 +27,7 @@ from gpmi.gp.tracking import Blur, Tracked, chunks, contenders, first_best
 from gpmi.ledger.calibration import judge
 from gpmi.ledger.maxima import draw_maxima
 from gpmi.model import objective
+from gpmi.orientation import Orientation
 from gpmi.policies import Mean, State
 from gpmi.policies.promises import Promises, account
 from gpmi.prior.choice import choose_warp
@@ -771,3 +773,41 @@ def test_a_risk_is_taken_at_first_and_none_after_three_failures_of_thirty() -> N
     assert weight(1, 5, 0.85) == pytest.approx(np.log(0.85)) and weight(1, 5, 0.6) < 3.0 * np.log(0.6)
     assert weight(3, 20, 0.9) < np.log(0.9) - 1.0 and weight(3, 20, 0.96) == pytest.approx(np.log(0.96))
     assert weight(3, 40, 0.9) == pytest.approx(np.log(0.9))
+
+
+@guards("gpmi.elsewhere.WASTED", 1, 3)
+@guards("gpmi.elsewhere.LITTLE", 0.001, 0.1)
+@guards("gpmi.elsewhere.BELOW_NOISE", 0.1, 1.0)
+@guards("gpmi.elsewhere.LUCK", 0.5, 8.0)
+@guards("gpmi.elsewhere.NEAR_BEST", 0.001, 1.0)
+def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_hundredth_or_half_the_noise() -> None:
+    """The best value is 1, the median of the design 0."""
+
+    class Known(dict[int, Any]):
+        told = True
+
+        @property
+        def rows(self) -> dict[int, Array]:
+            return {number: np.array([0.1 * number]) for number in self}
+
+    def nothing(sd: float, *, y: float = 0.95, mu: float = 0.95, noise_sd: float = 0.0, queries: int = 2) -> bool:
+        design = [(value, None, None, "design") for value in (0.0, 0.0, 1.0, -1.0)]
+        asked = [(y, mu, sd, "policy")] * queries
+        names = ("y", "mu", "sd", "origin")
+        trials = [
+            SimpleNamespace(**dict(zip(names, trial, strict=True)), feasible=True, status="told")
+            for trial in (*design, *asked)
+        ]
+        log: Any = Known(enumerate(trials))
+        return nothing_learned(log, Space.of([(0.0, 1.0)]), Orientation("max"), noise_sd)
+
+    assert nothing(0.005) and not nothing(0.05) and not nothing(0.005, queries=1)
+    assert nothing(0.04, noise_sd=0.1) and not nothing(0.08, noise_sd=0.1)
+    assert nothing(0.005, y=1.1, noise_sd=0.1) and not nothing(0.005, y=1.4, noise_sd=0.1)
+    assert not nothing(0.005, mu=0.5, y=0.5)
+
+
+@guards("gpmi.elsewhere.FEW", 1, 5)
+def test_a_point_far_from_all_others_is_asked_up_to_three_dimensions() -> None:
+    assert is_small(Space.of([(0.0, 1.0)] * 3)) and not is_small(Space.of([(0.0, 1.0)] * 5))
+    assert is_small(Space.of([(0.0, 1.0)] * 5).given({0: 0.5, 1: 0.5}))

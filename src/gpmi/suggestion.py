@@ -232,14 +232,15 @@ def by_policy(
 def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -> Point | None:
     """A point apart from the policy, if there is nothing to learn where it looks: the next one of the design.
 
-    On a box of a few numbers it is the point farthest from all trials, if the prior is learned; on a larger one none.
+    On a box of a few numbers it is the point farthest from all trials, if the prior is learned and y is not
+    transformed: where values have long tails, as penalties have, their spread does not say what is little. On other
+    boxes there is none.
     """
     space, setting = place.space, model.setting
     numbers = not has_options(space)
-    if numbers and (setting.priors.given or not is_small(space)):
+    if numbers and (setting.priors.given or model.warp.bends or not is_small(space)):
         return None
-    # Under a warp that bends, the noise has no one sd in units of y: then the spread of the values decides alone.
-    noise_sd = math.sqrt(model.posterior.noise_var) if numbers and not model.warp.bends else 0.0
+    noise_sd = math.sqrt(model.posterior.noise_var) if numbers else 0.0
     if not nothing_learned(log, space, orientation, noise_sd):
         return None
     barred = _with_unsafe(model, log, barriers(space, log))
