@@ -164,7 +164,7 @@ def runs() -> Iterable[Run]:
                 yield "reported", noise, seed, arm
     for arm in ARMS:
         for noise in NOISES:
-            for seed in range(1000, 1060):
+            for seed in range(1000, 1040):
                 yield "development", noise, seed, arm
 
 
@@ -206,8 +206,7 @@ def page(rows: list[dict[str, str]]) -> str:
         "Misses of runs in one, two and three dimensions and in all; the median regret of the runs that do not miss; "
         "how often the true regret was above the upper end of the 95 % interval of the ledger; CPU seconds of a run. "
         '`LogEI` is `policy=LogEI("mean")` on the same model, `find, never elsewhere` is find without the rule of '
-        "`gpmi.elsewhere`, as it was before this page. Optuna's GPSampler recommends its best trial; it has the "
-        "first 15 seeds.",
+        "`gpmi.elsewhere`, as it was before this page.",
         "",
         *lines_of(rows, "reported", REPORTED),
         "",
@@ -224,7 +223,17 @@ def page(rows: list[dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
-NOTES = ""
+NOTES = """How these numbers came about: the rule was chosen on the seeds from 1000 (60, of which the table has 40). The
+seeds from 0 were then run with every line of the first table. After that one thing was changed because of a test on
+other functions: the rule rests where y is transformed. find was run again on the seeds from 0, and all 120 regrets were
+the same.
+
+The interval: without noise a run that misses is sure of its hill, and the true regret was above the interval in every
+such run. The rule makes these runs rarer; it does not mend the interval, which cannot know of a hill that no query came
+near ([ledger.md](../ledger.md#the-regret)).
+
+No peer is in the table yet: `--arms "Optuna GP"` runs Optuna's GPSampler, on the first 15 seeds.
+"""
 
 
 def lines_of(rows: list[dict[str, str]], part: str, arms: Sequence[str]) -> list[str]:
