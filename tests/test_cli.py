@@ -267,7 +267,7 @@ def test_the_program_without_typer_names_the_extra(monkeypatch):
 
 
 def test_the_console_entry_runs():
-    command = [sys.executable, "-c", "from gpmi.cli import main; main()", "--version"]
+    command = [sys.executable, "-m", "gpmi", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == f"gpmi {gpmi.__version__}\n"
 

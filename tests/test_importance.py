@@ -174,6 +174,29 @@ def test_inside_constraints_only_what_they_leave_counts():
     assert "constraints leave" in importances(opt).note
 
 
+@pytest.mark.parametrize(
+    ("constraints", "inside"),
+    [
+        (["x0 >= 0.49", "x0 <= 0.5"], lambda u: (u[:, 0] >= 0.49) & (u[:, 0] <= 0.5)),
+        (["x0 + x1 >= 0.5", "x0 + x1 <= 0.51"], lambda u: np.abs(u[:, 0] + u[:, 1] - 0.505) <= 0.005),
+        ("x0 + x1 + x2 <= 0.3", lambda u: u.sum(axis=1) <= 0.3),
+    ],
+    ids=["pinned", "band", "corner"],
+)
+def test_inside_thin_constraints_first_order_indices_are_those_of_brute_force(constraints, inside):
+    """Brute force: many points inside, in bins of one coordinate; f is told so often that the mean is f."""
+    opt = gpmi.Optimizer([(0.0, 1.0)] * 3, seed=0, constraints=constraints, kernel=kernels.RBF(0.7), noise_var=1e-6)
+    u = np.random.default_rng(0).random((2**21, 3))
+    u = u[inside(u)]
+    f = u[:, 0] * u[:, 1] + u[:, 2]
+    for x, y in zip(u[:60], f[:60], strict=True):
+        opt.tell(x, float(y))
+    for i, one in enumerate(importances(opt)):
+        order = np.argsort(u[:, i])
+        means = np.array([part.mean() for part in np.array_split(f[order], 30)])
+        assert one.first == pytest.approx(means.var() / f.var(), abs=WITHIN)
+
+
 def test_constraints_that_leave_nothing_to_vary_are_left_aside():
     opt = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=0, constraints="x0 + x1 == 1")
     for a in (0.1, 0.4, 0.8):

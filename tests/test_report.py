@@ -130,6 +130,24 @@ def constrained():
     return gpmi.minimize(lambda x: -hill(x), [(0.0, 1.0)] * 2, budget=8, seed=0, constraints="x0 + x1 <= 1")
 
 
+def thin():
+    """Constraints that leave no point of a grid."""
+    space, constraints = {name: (0.0, 1.0) for name in "abc"}, ["a >= 0.5003", "a <= 0.5004"]
+    return gpmi.maximize(lambda p: -((p["b"] - 0.2) ** 2), space, budget=6, seed=0, constraints=constraints)
+
+
+def mixture():
+    """Shares that add up to one: none of them can be changed alone."""
+    space = {name: (0.0, 1.0) for name in "abc"}
+    return gpmi.maximize(lambda p: -((p["b"] - 0.2) ** 2), space, budget=6, seed=0, constraints="a + b + c == 1")
+
+
+def steep():
+    """Few whole numbers, far apart, on a logarithmic axis."""
+    space = {"n": gpmi.Int(1, 1000, step=111, log=True), "x": (0.0, 1.0)}
+    return gpmi.maximize(lambda p: -((p["n"] - 112) ** 2) - p["x"], space, budget=6, seed=0)
+
+
 def measured():
     f = lambda x: gpmi.Measured(hill(x), noise_var=0.01, constraints=[x[0] - 0.5])  # noqa: E731
     return gpmi.maximize(f, [(0.0, 1.0)] * 2, budget=8, seed=0)
@@ -172,7 +190,9 @@ KINDS = {
     "twenty parameters": lambda: gpmi.Optimizer([(0.0, 1.0)] * 20, seed=0).replay(
         [gpmi.Trial(i, np.full(20, 0.1 * i), float(i), "told", "user", order=i) for i in range(5)]
     ),
-    **{f.__name__: f for f in (hostile, conditional, constrained, measured, table, words, failed)},
+    **{
+        f.__name__: f for f in (hostile, conditional, constrained, thin, mixture, steep, measured, table, words, failed)
+    },
 }
 
 
@@ -217,6 +237,7 @@ def test_a_report_is_a_function_of_the_run_and_has_its_numbers(run):
     assert html == report.page(run)
     page = Strict(html).text
     assert f"The largest value observed is {run.y:.6g}" in page
+    assert "The constraints let no parameter" not in page
     low, high = run.ledger.regret().interval()
     assert f"{low:.3g} to {high:.3g} with probability 95 %" in page
     cells = [attributes["data-v"] for attributes in Strict(html).all("td") if "data-v" in attributes]
@@ -299,3 +320,47 @@ def test_ticks_lie_inside_and_are_few(lo, width, most, log):
     assert len(ticks) <= 3 * most + 4
     slack = 1e-9 * (abs(lo) + width)
     assert all(lo - slack <= value <= lo + width + slack for value, _ in ticks)
+
+
+@example(lo=100.25, width=0.5, most=2)  # a single tick
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(2, 9))
+def test_ticks_are_told_apart(lo, width, most):
+    """The text of each tick is the tick, up to a small part of the step."""
+    ticks = Scale(lo, lo + width, 0.0, 100.0).ticks(most)
+    assert len({text for _, text in ticks}) == len(ticks)
+    alone = 1e-6 if len(ticks) == 1 else 0.0
+    assert all(abs(float(text) - value) <= 0.05 * width + alone * abs(value) for value, text in ticks)
+
+
+def test_a_power_of_ten_at_the_end_of_an_axis_is_a_tick():
+    assert [text for _, text in Scale(1.0, float(np.exp(np.log(1000.0))), 0.0, 1.0, log=True).ticks(6)][-1] == "1000"
+
+
+def test_an_estimate_has_the_digits_that_are_known(run):
+    page = Strict(report.page(told(1.0, 3.0, 2.0))).text
+    found = re.search(r"There f is believed to be (\S+), (\S+) to (\S+) at one", page)
+    assert found is not None and all(
+        len(number.strip("-").replace(".", "").lstrip("0")) <= 4 for number in found.groups()
+    )
+
+
+def test_a_slice_is_broken_where_constraints_forbid():
+    gap = lambda p: not 0.4 < p["a"] < 0.6  # noqa: E731
+    run = gpmi.maximize(lambda p: p["a"], {"a": (0.0, 1.0)}, budget=5, seed=0, constraints=[gap])
+    (section,) = report.sections(run, only=["slices"])
+    lines = re.findall(r'<polyline points="([^"]*)" class="mean"', section.html)
+    ends = [[float(place.split(",")[0]) for place in line.split()] for line in lines]
+    assert len(ends) == 2 and ends[1][0] - ends[0][-1] > 0.19 * (ends[1][-1] - ends[0][0])
+
+
+def test_shares_that_add_up_to_one_have_no_slices():
+    (section,) = report.sections(mixture(), only=["slices"])
+    assert "no parameter of the recommended point change alone" in section.html
+
+
+def test_numbers_at_an_axis_are_not_cut_off():
+    run = gpmi.minimize(lambda p: 1000.0 + 0.3 * (p["x"] - 100.4) ** 2, {"x": (100.0, 101.0)}, budget=6, seed=0)
+    for section in report.sections(run, only=["slices", "convergence"]):
+        ticks = re.findall(r'class="tick"[^>]*>([^<]*)</text>', section.html)
+        assert ticks and not any("..." in words for words in ticks)
+        assert all(float(x) > 0.0 for x in re.findall(r'<text x="([-\d.]+)"[^>]*text-anchor="end"', section.html))

@@ -1,37 +1,19 @@
-"""A report in a real browser: light and dark, on a phone and on a desk, no error, no serious finding of axe-core.
-
-Needs Debian's packages chromium and chromium-driver, and selenium and axe-core-python: `make test-browser`.
-"""
+"""A report in a real browser: light and dark, on a phone and on a desk, no error, no serious finding of axe-core."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import chromium
 import numpy as np
 import pytest
+from chromium import EVIL, SCREENSHOTS, findings, looking, photographed
 
 import gpmi
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is missing: make test-browser installs it")
-pytest.importorskip("axe_core_python", reason="axe-core-python is missing: make test-browser installs it")
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (BROWSER and DRIVER), reason="there is no Chromium: apt-get install chromium chromium-driver"
-    ),
-]
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
-EVIL = "<img src=x onerror=document.title='hacked'><script>document.title='hacked'</script>"
+pytestmark = chromium.MARKS
 SPACE = {
     "temperature": gpmi.Real(20.0, 90.0, unit="°C"),
     "rate": gpmi.Real(1e-4, 1.0, log=True),
@@ -48,14 +30,9 @@ def f(p: dict[str, Any]) -> float:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.binary_location = BROWSER
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    started = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield started
-    started.quit()
+    one = chromium.started(tmp_path_factory.mktemp("profile"))
+    yield one
+    one.quit()
 
 
 @pytest.fixture(scope="module")
@@ -64,23 +41,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run.report(tmp_path_factory.mktemp("report") / "run.html", title=EVIL)
 
 
-def findings(browser: Any) -> list[str]:
-    """What axe-core calls serious or critical."""
-    axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})  # the policy of the page allows no other script
-    found = browser.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
-    assert len(found["passes"]) > 10  # it has looked
-    serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
-    return [f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}" for one in serious]
-
-
 @pytest.mark.parametrize("width", [360, 1400])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_a_report_can_be_read_by_everybody(browser: Any, page: Path, width: int, dark: bool) -> None:
-    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+    looking(browser, width, dark)
     browser.get(page.as_uri())
     assert findings(browser) == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
@@ -121,3 +85,29 @@ def test_the_table_is_sorted_filtered_and_copied(browser: Any, page: Path) -> No
     button.click()
     browser.implicitly_wait(2)
     assert browser.find_element("xpath", "//button[text()='Copied']")
+
+
+@SCREENSHOTS
+def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
+    """desk.png and phone.png, as docs/report.md shows them."""
+    rng = np.random.default_rng(1)
+    space = {
+        "temperature": gpmi.Real(20.0, 90.0, unit="°C"),
+        "time": gpmi.Real(0.5, 24.0, log=True, unit="h"),
+        "catalyst": ["Pd", "Ni"],
+        "stirring": gpmi.Int(1, 5),
+    }
+
+    def yields(p: dict[str, Any]) -> float:
+        if p["temperature"] > 82.0:
+            raise RuntimeError("it boiled over")
+        hot, long = (p["temperature"] - 64.0) / 18.0, np.log(p["time"] / 6.0)
+        high = (45.0 if p["catalyst"] == "Pd" else 36.0) * np.exp(-(hot**2) - 0.5 * long**2)
+        return float(40.0 + high - 0.3 * (p["stirring"] - 4) ** 2 + 0.5 * rng.normal())
+
+    run = gpmi.maximize(yields, space, budget=45, seed=0, on_failure="learn")
+    path = run.report(tmp_path / "run.html", title="Yield of a reaction")
+    for name, width, height, dark in (("desk", 1000, 1415, False), ("phone", 390, 1500, True)):
+        looking(browser, width, dark, height)
+        browser.get(path.as_uri())
+        photographed(browser, f"report/{name}.png")

@@ -102,7 +102,7 @@ class Module:
     @property
     def room(self) -> str | None:
         """The room that it belongs to; None if the map has none for it."""
-        inside = self.name.removeprefix("gpmi.")
+        inside = self.name.removeprefix("gpmi.").replace("__main__", LAST)  # python -m gpmi
         known = [room for room in (*ROOMS, *DOORS, LAST) if inside == room or inside.startswith(room + ".")]
         return max(known, key=len, default=None)
 

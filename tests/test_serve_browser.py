@@ -1,46 +1,27 @@
-"""`gpmi serve` in a real browser: a whole study by clicking, no error in the console, no serious finding of axe-core.
-
-Needs Debian's packages chromium and chromium-driver, and selenium and axe-core-python: `make test-browser`.
-"""
+"""`gpmi serve` in a real browser: a whole study by clicking, nothing in the console, no serious finding of axe-core."""
 
 from __future__ import annotations
 
 import math
-import os
-import shutil
 import time
 from collections.abc import Callable, Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import chromium
 import numpy as np
 import pytest
+from chromium import EVIL, SCREENSHOTS, findings, looking, photographed
 from laboratory import made, serving
 
 import gpmi
 
-webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is missing: make test-browser installs it")
-pytest.importorskip("axe_core_python", reason="axe-core-python is missing: make test-browser installs it")
-
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-DRIVER = shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not (BROWSER and DRIVER), reason="there is no Chromium: apt-get install chromium chromium-driver"
-    ),
-]
-FLAGS = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-)
+pytestmark = chromium.MARKS
 SPACE = {
     "temperature": gpmi.Real(20.0, 90.0, unit="°C"),
     "time": gpmi.Real(0.5, 24.0, log=True, unit="h"),
     "catalyst": ["Pd", "Ni"],
 }
-EVIL = "<img src=x onerror=document.title='hacked'><script>document.title='hacked'</script>"
 # What may stand in the console: that a page answered with a status of its own accord.
 EXPECTED = ("status of 400", "status of 409", "status of 404")
 
@@ -53,35 +34,20 @@ def yields(x: dict[str, Any]) -> float:
 @pytest.fixture(scope="module")
 def starting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:
     """A function that starts a browser; all end with the module."""
-    started = []
+    browsers = []
 
     def start(*, scripts: bool = True) -> Any:
-        options = webdriver.ChromeOptions()
-        for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-            options.add_argument(flag)
-        options.binary_location = BROWSER
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        if not scripts:
-            options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
-        started.append(webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER)))
-        return started[-1]
+        browsers.append(chromium.started(tmp_path_factory.mktemp("profile"), scripts=scripts))
+        return browsers[-1]
 
     yield start
-    for one in started:
+    for one in browsers:
         one.quit()
 
 
 @pytest.fixture(scope="module")
 def browser(starting: Callable[..., Any]) -> Any:
     return starting()
-
-
-def looking(browser: Any, width: int, dark: bool, height: int = 800) -> None:
-    """Give the page a width and a scheme of colours."""
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
 
 
 def until(act: Callable[[], Any], seconds: float = 30.0) -> Any:
@@ -130,16 +96,6 @@ def complaints(browser: Any) -> list[str]:
     return [
         one["message"] for one in browser.get_log("browser") if not any(known in one["message"] for known in EXPECTED)
     ]
-
-
-def findings(browser: Any) -> list[str]:
-    """What axe-core calls serious or critical."""
-    axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})  # the policy of the page allows no other script
-    found = browser.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
-    assert len(found["passes"]) > 10  # it has looked
-    serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
-    return [f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}" for one in serious]
 
 
 @pytest.fixture(scope="module")
@@ -222,7 +178,9 @@ def test_what_others_tell_appears_by_itself_and_what_was_typed_stays(browser: An
         click(browser, "#results p button.main")
         assert "Somebody was faster" in words(browser)
         assert find(browser, f"#y-{second.number}").get_attribute("value") == "2.5"
-        click(browser, "button[value=again]")
+        looking(browser, 360, True)
+        assert findings(browser) == [] and browser.execute_script("return document.documentElement.scrollWidth") <= 360
+        click(browser, "button[name=again]")
         assert sorted(trial.y for trial in other.trials if trial.y is not None) == [1.0, 2.5, 17.25]
         assert complaints(browser) == []
 
@@ -274,11 +232,9 @@ def _is_stale(element: Any) -> bool:
     return False
 
 
-@pytest.mark.skipif("GPMI_SCREENSHOTS" not in os.environ, reason="GPMI_SCREENSHOTS names no folder for the pictures")
+@SCREENSHOTS
 def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
     """serve.png and serve-phone.png, as docs/serve.md shows them."""
-    from PIL import Image
-
     path, rng = str(tmp_path / "coupling.db"), np.random.default_rng(1)
     with gpmi.study(path, space=SPACE, seed=1, budget=30) as study:
         for _ in range(16):
@@ -291,7 +247,4 @@ def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
             looking(browser, width, dark, height)
             browser.get(f"{base}/study/default")
             until(lambda: "Working out" not in words(browser) and "being drawn" not in words(browser), 120.0)
-            file = Path(os.environ["GPMI_SCREENSHOTS"]) / f"{name}.png"
-            browser.save_screenshot(str(file))
-            Image.open(file).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(file, optimize=True)
-            assert file.stat().st_size < 200_000
+            photographed(browser, f"{name}.png")

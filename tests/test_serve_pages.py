@@ -133,12 +133,56 @@ def test_two_people_who_save_the_same_trial_both_keep_what_they_typed(client: An
     late = send(client, client.get(AT), "/results", y__0="4.3", y__1="5.0")
     assert late.status_code == 409 and "has the value 4.1 already" in Page(late.text).words
     assert values(client) == [4.1, 5.0]  # the one that nobody else had
-    form = Page(late.text).form("/trial/0")
-    assert form.fields["y"] == "4.3" and ("word", "again") in form.buttons and ("word", "correct") in form.buttons
-    followed(client, send(client, late, "/trial/0", word="again"))
+    form = Page(late.text).form("/results")
+    assert form.fields["y-0"] == "4.3" and ("again", "0") in form.buttons and ("correct", "0") in form.buttons
+    followed(client, send(client, late, "/results", again="0"))
     assert values(client) == [4.1, 5.0, 4.3]
-    corrected = followed(client, send(client, late, "/trial/0", word="correct", once="another"))
+    corrected = followed(client, send(client, late, "/results", correct="0", once="another"))
     assert values(client) == [4.3, 5.0, 4.3] and "was 4.1" in Page(corrected.text).words
+
+
+def test_nothing_typed_is_lost_where_others_were_faster_and_a_cell_is_wrong(client: Any) -> None:
+    page = asked(client, 4)
+    followed(client, send(client, page, "/results", y__0="4.1", y__1="5.1"))
+    late = send(client, client.get(AT), "/results", y__0="4.3", y__1="5.3", y__2="lots", y__3="7")
+    assert late.status_code == 409 and values(client) == [4.1, 5.1, None, 7.0]
+    assert "1 result saved." in Page(late.text).words and "'lots' is not a number" in Page(late.text).words
+    kept = Page(late.text).form("/results").fields
+    assert (kept["y-0"], kept["y-1"], kept["y-2"]) == ("4.3", "5.3", "lots")
+    less = send(client, late, "/results", again="0", y__2="6")  # one is decided, the other one stays open
+    assert less.status_code == 409 and values(client) == [4.1, 5.1, 6.0, 7.0, 4.3]
+    assert Page(less.text).form("/results").fields["y-1"] == "5.3"
+    undecided = send(client, less, "/results", once="enter")
+    assert undecided.status_code == 409 and len(values(client)) == 5
+    followed(client, send(client, less, "/results", leave="1"))
+    assert values(client) == [4.1, 5.1, 6.0, 7.0, 4.3]
+
+
+@pytest.mark.parametrize("typed", [{"y__0": "failed: no gas"}, {"fail": "0", "why__0": "no gas"}])
+def test_a_failure_of_a_trial_that_has_a_value_is_no_result(client: Any, typed: dict[str, str]) -> None:
+    page = asked(client, 1)
+    followed(client, send(client, page, "/results", y__0="4.1"))
+    late = send(client, page, "/results", once="late", **typed)
+    assert late.status_code == 409 and "You said: it failed: no gas." in Page(late.text).words
+    form = Page(late.text).form("/results")
+    assert form.fields["y-0"] == "failed: no gas"  # hidden: it is asked about again when another case is decided
+    assert form.buttons == [("retract", "0"), ("leave", "0")] and 'type="hidden" name="y-0"' in late.text
+    followed(client, send(client, late, "/results", retract="0"))
+    assert client.get("/api/trials").json()["trials"][0]["status"] == "retracted"
+
+
+def test_a_result_of_a_trial_that_was_put_back_is_not_lost(client: Any) -> None:
+    page = asked(client, 2)
+    point = client.get("/api/trials").json()["trials"][0]["x"]
+    followed(client, send(client, page, "/results", forget="0"))
+    late = send(client, page, "/results", y__0="4.3", once="late")
+    assert late.status_code == 409 and "Trial 0 was put back" in Page(late.text).words
+    assert Page(late.text).form("/results").buttons == [("again", "0"), ("leave", "0")]
+    followed(client, send(client, late, "/results", again="0"))
+    added = client.get("/api/trials").json()["trials"][-1]
+    assert (added["x"], added["y"], added["number"]) == (point, 4.3, 2)
+    gone = send(client, page, "/results", fail="0", once="later")
+    assert gone.status_code == 400 and "trial 0 was put back" in Page(gone.text).words
 
 
 def test_what_can_be_said_of_one_trial(client: Any) -> None:
@@ -153,8 +197,11 @@ def test_what_can_be_said_of_one_trial(client: Any) -> None:
     first, second, third = client.get("/api/trials").json()["trials"]
     assert (first["y"], second["why"], third["status"]) == (3.0, "spilt", "rejected")
     wrong = send(client, client.get(f"{at}0"), "/trial/0", word="correct", y="much")
-    assert wrong.status_code == 400 and Page(wrong.text).form("/trial/0").fields["y"] == "much"
-    assert send(client, client.get(f"{at}0"), "/trial/0", word="dance").status_code == 400
+    assert wrong.status_code == 400 and "'much' is not a number" in Page(wrong.text).words
+    typed = {form.fields["word"]: form.fields.get("y") for form in Page(wrong.text).forms}
+    assert typed == {"correct": "much", "again": "", "retract": None}  # it stands where it was typed, and only there
+    dance = send(client, client.get(f"{at}0"), "/trial/0", word="dance")
+    assert dance.status_code == 400 and "press one of the buttons" in Page(dance.text).words
 
 
 def test_a_page_from_before_a_restart_loses_nothing(tmp_path: Path) -> None:

@@ -436,3 +436,32 @@ def test_the_frame_has_labels_and_what_was_given_where_there_are_any():
     table = opt.to_dataframe()
     assert list(table.columns) == ["a", "x.fixed", *COLUMNS, "label", "fixed"]
     assert [dict(one) if one else one for one in table["fixed"]] == [None, {"a": 2}]
+
+
+@pytest.mark.parametrize(
+    ("value", "sd", "shown"),
+    [
+        (73.8997, 0.038, "73.900"),
+        (0.038339, 0.038339, "0.038"),
+        (60.9622, 16.0, "61"),
+        (-0.003, 61.0, "0"),
+        (1234567.0, 1e4, "1235000"),
+        (3.21e-12, 1e-12, "3.2e-12"),
+        (12.3456789, 1e-9, "12.3456789"),
+        (1000.0000312, 1.6e-5, "1000.00003"),
+        (12.3456789, 0.0, "12.3457"),
+        (0.5, float("inf"), "0.5"),
+    ],
+)
+def test_a_number_has_the_digits_that_its_deviation_leaves(value, sd, shown):
+    assert text.certain(value, sd) == shown
+
+
+@given(st.floats(-1e12, 1e12), st.floats(1e-12, 1e12))
+def test_what_is_not_shown_of_a_number_is_small(value, sd):
+    assert abs(float(text.certain(value, sd)) - value) <= 0.05 * sd + 1e-8 * abs(value)
+
+
+@pytest.mark.parametrize(("value", "shown"), [(0.0383412, "0.0383"), (129123.0, "129000"), (3.2e9, "3.2e+09")])
+def test_what_is_hardly_known_has_three_digits(value, shown):
+    assert text.rough(value) == shown

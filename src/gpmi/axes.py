@@ -71,14 +71,15 @@ class Axis:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """The ends of the axis. Discrete values are centres of cells, so half a step is added at each end."""
+        """The ends of the axis. Discrete values are centres of cells, so half a mean step is added at each end."""
         if self.labels is not None:
             return -0.5, len(self.labels) - 0.5
         line = self._line(self.settings)
-        lo, hi = (np.exp(line) if self.log else line)[[0, -1]]
-        step = (hi - lo) / (len(self.settings) - 1) if hi > lo else 1.0
+        step = (line[-1] - line[0]) / (len(line) - 1) if line[-1] > line[0] else 1.0
         margin = 0.5 * step if self.discrete else 0.0
-        return float(lo - margin), float(hi + margin)
+        ends = np.array([line[0] - margin, line[-1] + margin])
+        lo, hi = np.exp(ends) if self.log else ends
+        return float(lo), float(hi)
 
     @property
     def edges(self) -> Array:

@@ -46,6 +46,7 @@ DRAWN_LINES = 128  # lines that the drawn functions are evaluated on
 DRAWS = 128  # functions: a quantile of 2.5 % is then estimated with an sd of 1.4 %
 _FEATURES = 256
 _OWN_FUNCTIONS = 64  # lines where a constraint is a function of the user, which is called at every point
+_LOG2_TRIED = 17  # of the number of points that are tried for those inside constraints: 20 ms for each parameter
 _ENOUGH = 64  # points inside constraints, at least; with fewer they are left aside
 
 
@@ -146,6 +147,7 @@ class Lines(NamedTuple):
     rows: Array  # (m, q, d)
     weights: Array  # (m, q), the law of x_i given the others: each row sums to 1
     settings: Array  # (q, width)
+    uneven: bool = False  # whether a point of the line is met by some of the lines only, as constraints leave it
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,14 +165,15 @@ class Product:
         at, weights = _nodes(self.space.parts[j])
         u = np.repeat(self.u[:, None], len(at), axis=1)
         u[:, :, j] = at
-        rows = self.space.from_unit(u.reshape(-1, u.shape[2]))
         law = np.tile(weights, (len(self.u), 1))
+        rows = self.space.from_unit(u.reshape(-1, u.shape[2])).reshape(*law.shape, -1)
         if self.inside:
-            law *= self.space.inside(rows).reshape(law.shape)
-            kept: Mask = law.sum(axis=1) > 0.0
-            rows, law = rows.reshape(*law.shape, -1)[kept], law[kept]
+            law *= self.space.inside(rows.reshape(-1, rows.shape[2])).reshape(law.shape)
+            (missed,) = np.nonzero(law.sum(axis=1) == 0.0)  # the part inside lies between two nodes
+            nearest = np.abs(at - self.u[missed, j, None]).argmin(axis=1)
+            rows[missed, nearest], law[missed, nearest] = self.space.from_unit(self.u[missed]), 1.0
             law /= law.sum(axis=1, keepdims=True)
-        return Lines(rows.reshape(*law.shape, -1), law, self.space.parts[j].at(at))
+        return Lines(rows, law, self.space.parts[j].at(at), self.inside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +212,7 @@ def _measure(space: Space, axes: list[Axis], lines: int, seed: int) -> Product |
     u, note = sobol(space.unit_dim, log2, (seed, 8)), "over the whole space"
     if not space.rules.texts:
         return Product(space, numbers, u, False, note)
-    for more in range(log2, 15):
+    for more in range(log2, _LOG2_TRIED + 1):
         u = sobol(space.unit_dim, more, (seed, 8))
         u = u[space.inside(space.from_unit(u))]
         if len(u) >= lines or (space.rules.feasible and more > 11):
@@ -251,10 +254,10 @@ def _one(axis: Axis, lines: Lines, posterior: Posterior, drawn: Paths, warp: War
     flat, values = some.reshape(-1, d), np.empty((some.shape[0] * q, DRAWS))
     for part in chunks(len(flat), len(drawn.centres) + DRAWS + _FEATURES):
         values[part] = warp.inverse(drawn.everywhere(flat[part]))
-    first, total, effect = (part[..., 0] for part in indices(mean, lines.weights))
-    firsts, totals, effects = indices(values.reshape(-1, q, DRAWS), lines.weights[: len(some)])
+    first, total, effect = (part[..., 0] for part in indices(mean, lines.weights, uneven=lines.uneven))
+    firsts, totals, effects = indices(values.reshape(-1, q, DRAWS), lines.weights[: len(some)], uneven=lines.uneven)
     # What fewer lines change in the indices of the mean, they change in those of the drawn functions: it is taken off.
-    few = indices(mean[: len(some)], lines.weights[: len(some)])
+    few = indices(mean[: len(some)], lines.weights[: len(some)], uneven=lines.uneven)
     firsts, totals = np.clip(firsts + (first - few[0]), 0.0, 1.0), np.clip(totals + (total - few[1]), 0.0, 1.0)
     effects = effects + (effect[:, None] - few[2])
     if warp.bends:  # the mean of medians is no mean: then the curve is that of the drawn functions
@@ -273,12 +276,13 @@ def _one(axis: Axis, lines: Lines, posterior: Posterior, drawn: Paths, warp: War
     )
 
 
-def indices(values: Array, weights: Array) -> tuple[Array, Array, Array]:
+def indices(values: Array, weights: Array, *, uneven: bool = False) -> tuple[Array, Array, Array]:
     """First-order and total index (s,) and E[f | x_i] (q, s) of s functions with values (m, q, s) along m lines.
 
     weights (m, q) are the law of x_i on each line. All lines have the same probability, so the joint law of line and
     point is weights / m. The decomposition is exact under that law, whatever the number of lines:
-    first <= total <= 1 if all lines have the same weights.
+    first <= total <= 1 if all lines have the same weights. Where the lines are `uneven`, E[f | x_i] is a mean over the
+    few that meet a point; what this adds to its variance is estimated and taken off the first-order index.
     """
     joint = weights / len(weights)
     centre = np.einsum("mq,mqs->s", joint, values)
@@ -288,11 +292,23 @@ def indices(values: Array, weights: Array) -> tuple[Array, Array, Array]:
     line = np.einsum("mq,mqs->ms", weights, off)
     variance = np.einsum("mq,mqs->s", joint, off**2)
     first = mass @ given**2
+    if uneven:
+        first = np.maximum(first - mass @ np.minimum(_error(off - given, joint), given**2), 0.0)
     total = np.maximum(variance - np.mean(line**2, axis=0), 0.0)
     scale = np.maximum(np.abs(centre), np.abs(off).max(axis=(0, 1), initial=0.0))
     flat: Mask = variance <= 1e-24 * scale**2  # f does not vary but by rounding: nothing accounts for anything
     unit = np.where(flat, 1.0, variance)
     return np.where(flat, 0.0, first / unit), np.where(flat, 0.0, total / unit), given + centre
+
+
+def _error(off: Array, joint: Array) -> Array:
+    """The variances (q, s) of weighted means over lines, from the deviations (m, q, s); inf where one line has all."""
+    mass, squares = joint.sum(axis=0), (joint**2).sum(axis=0)
+    mass = np.where(mass > 0.0, mass, 1.0)
+    lines = np.maximum(mass**2 / np.where(squares > 0.0, squares, 1.0), 1.0)  # how many they are worth
+    spread = np.einsum("mq,mqs->qs", joint**2, off**2) / mass[:, None] ** 2
+    several: Mask = lines > 1.0 + 1e-9
+    return np.where(several[:, None], spread * (lines / np.where(several, lines - 1.0, 1.0))[:, None], np.inf)
 
 
 def _words(interval: Interval) -> str:

@@ -6,6 +6,7 @@ made here is safe to print and to parse: one line of limited length, without con
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from gpmi.types import Point
 WIDTH = 120  # characters of a line, at most
 POINT = 100  # characters of a point, at most: leaves room for a name before it
 VALUE = 40  # characters of one coordinate, at most; a number has 12
+MANY = 9  # digits of a number of which so many are known
 DIGITS = 6  # of a number: to look at. To tell a value take the point itself, or the number of its trial
 
 Line: TypeAlias = tuple[str, str]  # a name, and what is said of it
@@ -31,6 +33,37 @@ Line: TypeAlias = tuple[str, str]  # a name, and what is said of it
 def rounded(value: float | None) -> str:
     """A number in DIGITS significant digits; "none" for None."""
     return "none" if value is None else f"{value:.{DIGITS}g}" if isinstance(value, int | float) else repr(value)
+
+
+def rough(value: float, digits: int = 3) -> str:
+    """A number that is not known well, in few digits, and without a power of ten where it is below a million."""
+    return rounded(float(f"{value:.{digits}g}"))
+
+
+def certain(value: float, sd: float) -> str:
+    """A number in the digits that its standard deviation leaves: up to the second digit of sd, and nine at most."""
+    if not (0.0 < sd < math.inf and math.isfinite(value)):
+        return rounded(value)
+    places = 1 - math.floor(math.log10(sd))
+    kept = round(value, places) + 0.0  # no minus before a zero
+    fixed = f"{kept:.{places}f}" if 0 < places <= DIGITS else ""
+    return fixed if 0 < len(fixed.replace(".", "").lstrip("-0")) <= MANY else f"{kept:.{MANY}g}"
+
+
+def told_apart(values: Sequence[float]) -> list[str]:
+    """Numbers in the fewest digits, three at least, that are off by less than a twentieth of the smallest gap.
+
+    Equal numbers, or one alone, are off by at most a millionth of themselves.
+    """
+    line = np.asarray(values, dtype=float)
+    gaps = np.abs(np.diff(line))
+    off = 0.05 * float(gaps[gaps > 0.0].min()) if np.any(gaps > 0.0) else 1e-6 * float(np.abs(line).max(initial=0.0))
+    for digits in range(3, 18):
+        kept = [float(f"{value:.{digits}g}") for value in values]
+        if all(abs(one - value) <= off for one, value in zip(kept, values, strict=True)):
+            break
+    texts = (f"{one + 0.0:.{max(5, digits)}g}" for one in kept)
+    return [re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), text) for text in texts]
 
 
 def shortened(text: str, width: int = WIDTH) -> str:
@@ -108,7 +141,7 @@ def tally(words: Iterable[str]) -> str:
 
 def interval(low: float, high: float, median: float) -> str:
     """A credible interval of level 95 % and the median, in words."""
-    return f"{low:.3g} to {high:.3g} with probability 95 %, median {median:.3g}"
+    return f"{rough(low)} to {rough(high)} with probability 95 %, median {rough(median)}"
 
 
 # What is said of an interval

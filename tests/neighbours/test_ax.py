@@ -96,6 +96,27 @@ def test_constraints_on_parameters_and_outcomes() -> None:
     assert [trial.constraints for trial in told] == [pytest.approx((0.5 - trial.x["y"],)) for trial in told]
 
 
+@pytest.mark.parametrize(("objective", "sign"), [("f + 2*g", 1.0), ("-f - 2*g", -1.0)])
+def test_a_weighted_sum_of_metrics_is_one_objective(objective: str, sign: float) -> None:
+    node = GPMINode(seed=0)
+    client = client_of(BOX, objective, node)
+    index, point = one(client)
+    client.complete_trial(index, {"f": (point["x"], 0.3), "g": (0.5, 0.2)})
+    one(client)
+    told = node.optimizer.trials[0]  # type: ignore[union-attr]
+    assert node.optimizer.goal == "max" and told.y == pytest.approx(sign * (point["x"] + 1.0))  # type: ignore[union-attr]
+    assert told.noise_var == pytest.approx(0.3**2 + 0.4**2)
+
+
+def test_the_factor_of_a_single_metric_changes_nothing() -> None:
+    node = GPMINode(seed=0)
+    client = client_of(BOX, "-3*f", node)
+    index, point = one(client)
+    client.complete_trial(index, {"f": point["x"]})
+    one(client)
+    assert node.optimizer.goal == "min" and node.optimizer.trials[0].y == point["x"]  # type: ignore[union-attr]
+
+
 def test_several_objectives_are_refused() -> None:
     client = client_of(BOX, "f, g")
     with pytest.raises(Exception, match="one objective"):

@@ -65,6 +65,30 @@ def test_the_score_is_that_of_the_policy(policy: gpmi.Policy) -> None:
     np.testing.assert_allclose(acquisition(at).detach().numpy(), expected, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.parametrize("policy", [gpmi.GPMI(), gpmi.Reinvest(), gpmi.GPUCB(), gpmi.LogEI("mean")], ids=repr)
+def test_the_query_of_an_optimizer_is_its_maximum(policy: gpmi.Policy) -> None:
+    """A run of gpmi's own under the same prior: what it asks next has the score that it says, and none is higher."""
+    kernel = kernels.Matern(nu=2.5, lengthscale=0.4, variance=2.0)
+    opt = gpmi.Optimizer([(0.0, 1.0)] * 2, policy=policy, kernel=kernel, noise_var=NOISE, n_init=4, budget=20, seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        point = opt.ask()
+        opt.tell(point, float(np.sin(6 * point[0]) + point[1] ** 2 + 0.1 * rng.normal()))
+    told = opt.trials
+    x, y = torch.tensor(np.array([trial.x for trial in told])), torch.tensor([[trial.y] for trial in told])
+    acquisition = PolicyAcquisition(paper_model(x, y.double()), policy, n_init=4, horizon=16)
+    next_one = torch.tensor(np.array(opt.ask()))[None, None]
+    (asked,) = opt.pending
+    with torch.no_grad():
+        here = float(acquisition(next_one))
+        others = acquisition(torch.tensor(rng.random((4096, 1, 2))))
+    assert float(others.max()) <= here + 1e-6
+    if policy.additive:
+        assert asked.mu is not None and asked.phi is not None
+        assert here == pytest.approx(asked.mu + asked.phi, rel=1e-6)
+    assert acquisition.state.gamma_hat == pytest.approx(asked.gamma_hat, rel=1e-6)
+
+
 def test_the_papers_phi() -> None:
     x, y = data()
     at = torch.rand(5, 1, 2, dtype=torch.double)
@@ -79,6 +103,13 @@ def test_its_gradients_are_right(policy: gpmi.Policy) -> None:
     acquisition = PolicyAcquisition(paper_model(*data()), policy)
     at = torch.rand(4, 1, 2, dtype=torch.double, requires_grad=True)
     assert torch.autograd.gradcheck(acquisition, (at,), eps=1e-6, atol=1e-5)
+
+
+def test_second_derivatives_are_refused() -> None:
+    """Those of the policy are not known; without them they would be wrong."""
+    acquisition = PolicyAcquisition(SingleTaskGP(*data()))
+    with pytest.raises(RuntimeError, match="first derivatives only"):
+        torch.autograd.functional.hessian(lambda z: acquisition(z).sum(), torch.full((1, 1, 2), 0.3).double())
 
 
 def test_standardised_values_change_nothing() -> None:
@@ -117,5 +148,7 @@ def test_what_it_cannot_do_is_said() -> None:
         state_of(SingleTaskGP(x, y + 10.0, outcome_transform=Log()))
     with pytest.raises(ValueError, match="draws functions"):
         PolicyAcquisition(paper_model(x, y), gpmi.Thompson())
+    with pytest.raises(ValueError, match="compares points"):
+        PolicyAcquisition(paper_model(x, y), gpmi.Find())
     with pytest.raises(TypeError, match="give an instance"):
         PolicyAcquisition(paper_model(x, y), gpmi.GPMI)  # type: ignore[arg-type]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import gpmi
@@ -16,7 +18,7 @@ pytest.importorskip("hydra")
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-from gpmi.integrations.hydra import parameters_of
+from gpmi.integrations.hydra import parameters_of, sweep
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -69,6 +71,35 @@ def test_an_application_is_swept(tmp_path: Path) -> None:
     found = OmegaConf.load(tmp_path / "out" / "optimization_results.yaml")
     assert found.best_evaluated_params["model.kind"] == "b" and found.best_evaluated_result < 0.6
     assert (tmp_path / "out" / "11").is_dir() and (tmp_path / "out" / "multirun.yaml").exists()
+
+
+class Done:
+    """What a launcher says of a job."""
+
+    def __init__(self, returned: Any) -> None:
+        self.returned = returned
+
+    @property
+    def return_value(self) -> Any:
+        if isinstance(self.returned, Exception):
+            raise self.returned
+        return self.returned
+
+
+def test_values_of_any_kind_and_reasons() -> None:
+    returned = [np.float32(0.5), 2, None, math.nan, "low", RuntimeError("no power"), 1e200, True]
+    opt = gpmi.Optimizer({"x": (0.0, 1.0)}, seed=0, goal="min")
+    sweep(opt, lambda jobs, first: [Done(returned[first])], [], len(returned), 1)  # type: ignore[list-item, return-value]
+    assert [trial.y for trial in opt.trials] == [0.5, 2.0, *[None] * 6]
+    reasons = [trial.why for trial in opt.trials if trial.why is not None]
+    assert reasons[0] == "the job returned None" and reasons[3] == "RuntimeError: no power"
+
+
+@pytest.mark.parametrize("n_trials", [0, 2, 9])
+def test_a_sweep_without_a_value_says_so(n_trials: int) -> None:
+    opt = gpmi.Optimizer({"x": ["a", "b"]}, seed=0, repeats=False)
+    with pytest.raises(ValueError, match="task function must return"):
+        sweep(opt, lambda jobs, first: [Done(None)], [], n_trials, 1)  # type: ignore[list-item, return-value]
 
 
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:

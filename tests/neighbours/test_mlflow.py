@@ -44,6 +44,26 @@ def test_each_trial_is_a_nested_run(tmp_path: Path) -> None:
     assert len(client.get_metric_history(parent, "best score")) >= 1
 
 
+def test_any_name_of_a_parameter_is_logged(tmp_path: Path) -> None:
+    uri, space = f"sqlite:///{tmp_path / 'mlflow.db'}", {"rate (1/s)": (0.0, 1.0), "rate [1/s]": (1.0, 2.0)}
+    with MLflowCallback("names", metric="gain (%)", tracking_uri=uri) as callback:
+        r = gpmi.maximize(lambda p: p["rate (1/s)"], space, budget=2, seed=0, on_trial=callback)
+        parent = callback.run_id
+    whole = MlflowClient(uri).get_run(parent).data
+    assert sorted(whole.params.values()) == sorted(str(value) for value in r.x.values())
+    assert set(whole.params) == {"rate _1/s_", "rate _1/s__"} and whole.metrics["best gain ___"] == r.y
+
+
+@pytest.mark.parametrize(("raised", "status"), [(RuntimeError, "FAILED"), (KeyboardInterrupt, "KILLED")])
+def test_what_ends_with_an_error_is_not_finished(tmp_path: Path, raised: type[BaseException], status: str) -> None:
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    with pytest.raises(raised), MLflowCallback("errors", tracking_uri=uri) as callback:
+        gpmi.maximize(lambda x: float(x[0]), [(0.0, 1.0)], budget=1, seed=0, on_trial=callback)
+        parent = callback.run_id
+        raise raised
+    assert MlflowClient(uri).get_run(parent).info.status == status
+
+
 def test_arrays_and_an_experiment_that_exists(tmp_path: Path) -> None:
     uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
     for _ in range(2):

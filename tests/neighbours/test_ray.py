@@ -34,24 +34,26 @@ def test_the_space_is_that_of_the_tuner() -> None:
     space = search.optimizer.space
     named = dict(zip(space.names, space.parameters, strict=True))  # type: ignore[attr-defined]
     assert named["model/rate"] == gpmi.Real(1e-4, 1.0, log=True) and named["model/depth"] == gpmi.Int(1, 4)
-    assert named["q"] == gpmi.Choice((0.0, 0.25, 0.5, 0.75, 1.0), ordered=True)
+    assert named["q"] == gpmi.Int(0, 4)  # multiples of 0.25
     assert named["n"] == gpmi.Int(0, 12, step=4) and "fixed" not in named
     point: Any = search.suggest("a")
     assert set(point) == {"x", "model", "q", "n"} and set(point["model"]) == {"rate", "depth", "kind"}
+    assert point["q"] in (0.0, 0.25, 0.5, 0.75, 1.0)
     assert not search.set_search_properties("loss", "min", SPACE)
 
 
 def test_values_errors_and_missing_metrics() -> None:
     search = GPMISearch({"x": (0.0, 1.0)}, "loss", "min", seed=0)
-    for i in range(5):
+    for i in range(6):
         search.suggest(str(i))
     search.on_trial_complete("0", {"loss": 1.0})
     search.on_trial_complete("1", error=True)
     search.on_trial_complete("2", {"loss": math.nan})
     search.on_trial_complete("3", {"other": 1.0})
+    search.on_trial_complete("4", {"loss": "low"})
     search.on_trial_complete("unknown", {"loss": 1.0})
     statuses = [trial.status for trial in search.optimizer.trials]  # type: ignore[union-attr]
-    assert statuses == ["told", "failed", "failed", "failed", "pending"]
+    assert statuses == ["told", "failed", "failed", "failed", "failed", "pending"]
 
 
 def test_it_goes_on_from_what_was_saved(tmp_path: Path) -> None:
@@ -68,9 +70,31 @@ def test_it_goes_on_from_what_was_saved(tmp_path: Path) -> None:
     assert search.suggest("8") == other.suggest("8")
 
 
+def test_steps_options_and_keys_are_those_of_tune(tmp_path: Path) -> None:
+    space = {
+        "a/b": tune.uniform(0.0, 1.0),
+        "fine": tune.quniform(0.0, 100.0, 0.01),
+        "log": tune.qloguniform(1e-3, 1.0, 1e-3),
+        "layers": tune.choice([[64, 64], [128]]),
+    }
+    search = GPMISearch(seed=0)
+    search.set_search_properties("loss", "min", space)
+    for i in range(3):
+        point: Any = search.suggest(str(i))
+        assert set(point) == set(space) and point["layers"] in ([64, 64], [128])
+        assert point["fine"] == round(point["fine"], 2) and point["log"] == round(point["log"], 3) >= 1e-3
+    search.on_trial_complete("0", {"loss": 1.0})
+    search.save(str(tmp_path / "state"))
+    other = GPMISearch()
+    other.set_search_properties("loss", "min", space)
+    other.restore(str(tmp_path / "state"))
+    assert other.suggest("3") == search.suggest("3")
+
+
 def test_no_space_a_grid_and_the_end() -> None:
-    with pytest.raises(ValueError, match="no space"):
-        GPMISearch().suggest("a")
+    for begin in (lambda: GPMISearch().suggest("a"), lambda: GPMISearch().save("nowhere")):
+        with pytest.raises(ValueError, match="no space"):
+            begin()
     with pytest.raises(ValueError, match="grid_search"):
         GPMISearch().set_search_properties("y", "max", {"x": tune.grid_search([1, 2])})
     with pytest.raises(ValueError, match="upper end"):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from gpmi.trials import Trial
 
 
 class GPMINode(ExternalGenerationNode):  # type: ignore[misc]
-    """Candidates for an Ax experiment with one objective, from the first trial on.
+    """Candidates for an Ax experiment with one objective, a metric or a weighted sum of some, from the first trial on.
 
     Ranges, logarithms, ordered and unordered choices, fixed and dependent parameters, linear constraints on parameters,
     outcome constraints with absolute bounds, standard errors and failed trials are used. A candidate that Ax refuses as
@@ -52,8 +52,12 @@ class GPMINode(ExternalGenerationNode):  # type: ignore[misc]
             raise ValueError("the experiment has no single objective; GPMINode is for one objective")
         if self.optimizer is None:
             space = experiment.search_space
-            goal: Any = "min" if config.objective.minimize else "max"
-            arguments = {"goal": goal, "seed": self._seed, "constraints": _constraints(space), **self._options}
+            arguments = {
+                "goal": _goal(config.objective),
+                "seed": self._seed,
+                "constraints": _constraints(space),
+                **self._options,
+            }
             self.optimizer = Optimizer(_parameters(space), **arguments)
         means = _means(data)
         for index, trial in experiment.trials.items():
@@ -81,12 +85,13 @@ class GPMINode(ExternalGenerationNode):  # type: ignore[misc]
         space = self.optimizer.space
         row = space.encode(point).tobytes()
         pending = next((t for t in self.optimizer.pending if space.encode(t.x).tobytes() == row), None)
-        name = config.objective.metric_names[0]
+        weights = _weights(config.objective)
         wanted = [metric for limit in config.outcome_constraints for metric, _ in limit.metric_weights]
-        if all(metric in means for metric in (name, *wanted)):
-            y, error = means[name]
+        if all(metric in means for metric in (*weights, *wanted)):
+            y = sum(weight * means[metric][0] for metric, weight in weights.items())
+            errors = [weight * means[metric][1] for metric, weight in weights.items()]
+            noise = sum(error**2 for error in errors if math.isfinite(error))
             limits = [_excess(limit, means) for limit in config.outcome_constraints]
-            noise = error**2 if math.isfinite(error) else 0.0
             self.optimizer.tell(point if pending is None else pending, y, noise_var=noise, constraints=limits)
         elif status == TrialStatus.FAILED:
             if pending is None:
@@ -104,6 +109,18 @@ class GPMINode(ExternalGenerationNode):  # type: ignore[misc]
         except (TypeError, ValueError):
             return None
         return dict(parameters)
+
+
+def _weights(objective: Any) -> dict[str, float]:
+    """What an outcome is in terms of metrics: the only one as it is, or a weighted sum of several."""
+    weights = {name: float(weight) for name, weight in objective.metric_weights}
+    return weights if len(weights) > 1 else dict.fromkeys(weights, 1.0)
+
+
+def _goal(objective: Any) -> Literal["max", "min"]:
+    """An expression is maximised; the only metric in it is minimised where its weight is negative."""
+    weights = [weight for _, weight in objective.metric_weights]
+    return "min" if len(weights) == 1 and weights[0] < 0.0 else "max"
 
 
 def _parameters(space: Any) -> dict[str, Any]:

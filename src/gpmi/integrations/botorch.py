@@ -15,7 +15,7 @@ except ImportError as error:
 import numpy as np
 
 from gpmi import checks
-from gpmi.policies import GPMI, Policy, State
+from gpmi.policies import GPMI, Find, Policy, State
 from gpmi.policies.policy import TINY, checked_policy
 from gpmi.policies.promises import account
 
@@ -44,6 +44,11 @@ class PolicyAcquisition(AnalyticAcquisitionFunction):  # type: ignore[misc]
     ) -> None:
         super().__init__(model=model)
         self.policy = GPMI() if policy is None else checked_policy(policy)
+        if isinstance(self.policy, Find):
+            raise ValueError(
+                f"policy is {self.policy!r}, which compares points and not only their scores; give one of its parts, "
+                "such as gpmi.Reinvest() or gpmi.LogEI('mean')"
+            )
         if self.policy.joint:
             raise ValueError(
                 f"policy is {self.policy!r}, which draws functions instead of scoring points; give another"
@@ -64,13 +69,15 @@ class _Score(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(ctx: Any, mu: Any, var: Any, policy: Policy, state: State) -> Any:
         m, v = (one.detach().cpu().double().numpy().ravel() for one in (mu, var))
-        parts = (torch.as_tensor(part, dtype=mu.dtype) for part in policy.with_derivatives(m, v, state))
+        parts = (torch.as_tensor(part).to(mu) for part in policy.with_derivatives(m, v, state))
         score, by_mu, by_var = (part.reshape(mu.shape) for part in parts)
         ctx.save_for_backward(by_mu, by_var)
         return score
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
+        if torch.is_grad_enabled():  # create_graph=True: to torch the derivatives below would be constants
+            raise RuntimeError("a policy has first derivatives only; ask for no second ones")
         by_mu, by_var = ctx.saved_tensors
         return gradient * by_mu, gradient * by_var, None, None
 

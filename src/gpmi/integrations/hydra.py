@@ -5,17 +5,16 @@ python app.py --multirun hydra/sweeper=gpmi hydra.sweeper.n_trials=30 'x=interva
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 try:
     from hydra.core.override_parser.types import Override, RangeSweep
-    from hydra.core.utils import JobReturn, JobStatus
+    from hydra.core.utils import JobReturn
 except ImportError as error:
     raise ImportError("this needs Hydra: pip install hydra-core") from error
 
-from gpmi.checks import LARGEST
+from gpmi import checks
 from gpmi.optimizer import Optimizer
 from gpmi.space import Choice, Int, Real, SpaceExhausted
 
@@ -60,14 +59,23 @@ def sweep(optimizer: Optimizer, launch: Launch, rest: list[str], n_trials: int, 
         try:
             points = optimizer.ask(min(n_jobs, n_trials - done))
         except SpaceExhausted:
-            return
+            break
         trials = optimizer.pending
         jobs = [[*rest, *(f"{name}={value}" for name, value in point.items())] for point in points]
         for trial, job in zip(trials, launch(jobs, done), strict=True):
-            y = job.return_value if job.status == JobStatus.COMPLETED else None
-            if isinstance(y, int | float) and math.isfinite(y) and abs(y) <= LARGEST:
-                optimizer.tell(trial, float(y))
-            else:
-                optimizer.fail(trial, why=f"the job returned {y!r}" if job.status == JobStatus.COMPLETED else "failed")
-        if not any(trial.status == "told" for trial in optimizer.trials) and len(optimizer.trials) >= n_trials:
-            raise ValueError("no job has returned a finite number; the task function must return the value")
+            y, why = _value(job)
+            _ = optimizer.fail(trial, why=why) if y is None else optimizer.tell(trial, y)
+    if optimizer.best is None:
+        raise ValueError("no job has returned a finite number; the task function must return the value")
+
+
+def _value(job: JobReturn) -> tuple[float | None, str | None]:
+    """The value of a job, or why it has none."""
+    try:
+        returned = job.return_value  # raises what the job has raised, and says so on stderr
+    except Exception as error:
+        return None, f"{type(error).__name__}: {error}"
+    try:
+        return checks.checked_value(returned), None
+    except (TypeError, ValueError):
+        return None, f"the job returned {checks.shown(returned)}"

@@ -5,6 +5,7 @@ gpmi.maximize(f, space, budget=30, on_trial=MLflowCallback("tuning"))
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -26,11 +27,12 @@ class MLflowCallback:
 
     Parameters are those of the point, metrics the value (`metric`), what was predicted for it and the constraints. The
     run for all has the best value so far as a metric over the trials, and the best point when it is closed: use the
-    callback in a `with`, or call `close`.
+    callback in a `with`, or call `close`. In names MLflow allows letters, digits and _ - . : / alone: what else there
+    is becomes _.
     """
 
     def __init__(self, experiment: str = "gpmi", *, metric: str = "y", tracking_uri: str | None = None) -> None:
-        self._client, self._metric = MlflowClient(tracking_uri), metric
+        self._client, self._metric = MlflowClient(tracking_uri), _name(metric)
         known = self._client.get_experiment_by_name(experiment)
         self._experiment = self._client.create_experiment(experiment) if known is None else known.experiment_id
         self.run_id: str | None = None  # of the run for all trials, from the first trial on
@@ -54,24 +56,34 @@ class MLflowCallback:
         if self._best is not None and self._best.y is not None:
             self._client.log_metric(self.run_id, f"best {self._metric}", self._best.y, step=trial.number)
 
-    def close(self) -> None:
+    def close(self, status: str = "FINISHED") -> None:
         """End the run for all trials, with the best point as its parameters."""
         if self.run_id is not None:
             if self._best is not None:
                 self._client.log_batch(self.run_id, params=_params(self._best.x))
-            self._client.set_terminated(self.run_id)
+            self._client.set_terminated(self.run_id, status)
             self.run_id = None
 
     def __enter__(self) -> MLflowCallback:
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        self.close("FINISHED" if kind is None else "FAILED" if issubclass(kind, Exception) else "KILLED")
 
 
 def _params(x: Any) -> list[Any]:
     named = x.items() if isinstance(x, Mapping) else ((f"x{i}", value) for i, value in enumerate(x))
-    return [Param(str(name), str(value)) for name, value in named]
+    found: dict[str, str] = {}
+    for key, value in named:
+        name = _name(str(key))
+        while name in found:  # names may be alike without what MLflow forbids
+            name += "_"
+        found[name] = str(value)
+    return [Param(name, value) for name, value in found.items()]
+
+
+def _name(text: str) -> str:
+    return re.sub(r"[^\w\-. :/]", "_", text)
 
 
 def _ended(trial: Trial, now: int) -> int:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ try:
 except ImportError as error:
     raise ImportError('this needs Ray Tune: pip install "ray[tune]"') from error
 
-from gpmi.checks import LARGEST
+from gpmi import checks
 from gpmi.exchange import row_of, trial_of
 from gpmi.optimizer import Optimizer
 from gpmi.space import Choice, Int, Real, SpaceExhausted
@@ -45,6 +46,7 @@ class GPMISearch(Searcher):  # type: ignore[misc]
         super().__init__(metric=metric, mode=mode)
         self._space, self._seed, self._options = space, seed, options
         self._wanted, self._direction = metric, mode
+        self._own: dict[str, Own] = {}  # the parameters that come from Tune
         self._numbers: dict[str, int] = {}  # our number of each trial under way
         self.optimizer: Optimizer | None = None
         self._make()
@@ -58,9 +60,8 @@ class GPMISearch(Searcher):  # type: ignore[misc]
         """Take over what the Tuner says; False if it is known already."""
         if self.optimizer is not None and config:
             return False
-        self._space = {
-            name: _parameter(name, one) for name, one in _flat(config).items() if _varies(one)
-        } or self._space
+        self._own = {APART.join(path): _own(path, one) for path, one in _flat(config) if _varies(one)}
+        self._space = {name: one.parameter for name, one in self._own.items()} or self._space
         if metric is not None:
             self._wanted = metric
         self._direction = mode or self._direction
@@ -69,15 +70,31 @@ class GPMISearch(Searcher):  # type: ignore[misc]
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
         """The configuration of a trial; FINISHED when no new one is left."""
-        if self.optimizer is None:
-            raise ValueError("GPMISearch has no space or no mode; give param_space, and metric and mode")
+        optimizer = self._begun()
         try:
-            point = self.optimizer.ask()
+            point = optimizer.ask()
         except SpaceExhausted:
             finished: str = Searcher.FINISHED
             return finished
-        self._numbers[trial_id] = self.optimizer.pending[-1].number
-        return _nested(dict(point))
+        self._numbers[trial_id] = optimizer.pending[-1].number
+        return self._config(point)
+
+    def _begun(self) -> Optimizer:
+        if self.optimizer is None:
+            raise ValueError("GPMISearch has no space or no mode; give param_space, and metric and mode")
+        return self.optimizer
+
+    def _config(self, point: Mapping[str, Any]) -> dict[str, Any]:
+        """A point as Tune has it: dicts in dicts, and the values of its own."""
+        config: dict[str, Any] = {}
+        for name, value in point.items():
+            own = self._own.get(name)
+            *above, last = name.split(APART) if own is None else own.path
+            inner = config
+            for key in above:
+                inner = inner.setdefault(key, {})
+            inner[last] = value if own is None else own.value(value)
+        return config
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """Tell the value of a trial, or that it has none."""
@@ -85,16 +102,18 @@ class GPMISearch(Searcher):  # type: ignore[misc]
         if number is None or self.optimizer is None:
             return
         value = None if result is None or self._wanted is None else result.get(self._wanted)
-        if error or value is None or not abs(value) <= LARGEST or math.isnan(value):
-            self.optimizer.fail(number, why="error" if error else f"{self._wanted} is {value}")
+        try:
+            y = checks.checked_value(value)
+        except (TypeError, ValueError):
+            self.optimizer.fail(number, why="error" if error else f"{self._wanted} is {checks.shown(value)}")
         else:
-            self.optimizer.tell(number, float(value))
+            _ = self.optimizer.fail(number, why="error") if error else self.optimizer.tell(number, y)
 
     def save(self, checkpoint_path: str) -> None:
         """Write the log of trials."""
-        assert self.optimizer is not None
-        rows = [row_of(trial, self.optimizer.space) for trial in self.optimizer.trials]
-        said = {"seed": self.optimizer.seed, "numbers": self._numbers, "trials": rows}
+        optimizer = self._begun()
+        rows = [row_of(trial, optimizer.space) for trial in optimizer.trials]
+        said = {"seed": optimizer.seed, "numbers": self._numbers, "trials": rows}
         Path(checkpoint_path).write_text(json.dumps(said), encoding="utf-8")
 
     def restore(self, checkpoint_path: str) -> None:
@@ -116,41 +135,50 @@ def _varies(one: Any) -> bool:
     return isinstance(one, Domain)
 
 
-def _flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _flat(config: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """What stands in dicts within dicts, with the keys that lead to it."""
     for name, one in config.items():
-        inner = isinstance(one, Mapping) and "grid_search" not in one
-        found.update(_flat(one, f"{prefix}{name}{APART}") if inner else {f"{prefix}{name}": one})
-    return found
+        if isinstance(one, Mapping) and "grid_search" not in one:
+            yield from _flat(one, (*above, str(name)))
+        else:
+            yield (*above, str(name)), one
 
 
-def _nested(point: Mapping[str, Any]) -> dict[str, Any]:
-    config: dict[str, Any] = {}
-    for name, value in point.items():
-        *above, last = name.split(APART)
-        inner = config
-        for key in above:
-            inner = inner.setdefault(key, {})
-        inner[last] = value
-    return config
+@dataclass(frozen=True)
+class Own:
+    """A parameter of Tune's: where it stands, ours for it, and its value for one of ours."""
+
+    path: tuple[str, ...]
+    parameter: Any
+    options: tuple[Any, ...] = ()  # ours are their positions
+    step: float | None = None  # ours are whole multiples of it
+
+    def value(self, ours: Any) -> Any:
+        if self.options:
+            return self.options[ours]
+        return ours if self.step is None else round(ours * self.step, 12)
 
 
-def _parameter(name: str, domain: Any) -> Any:
+def _own(path: tuple[str, ...], domain: Any) -> Own:
     """Our parameter for one of Tune's. Of whole numbers the upper end does not count, as in Tune."""
     if isinstance(domain, Categorical):
-        return Choice(tuple(domain.categories))
+        options = tuple(domain.categories)
+        if all(one is None or isinstance(one, str | int | float) for one in options):
+            return Own(path, Choice(options))
+        return Own(path, Choice(tuple(range(len(options)))), options)  # a list, say, cannot be saved by its value
     sampler, q = domain.get_sampler(), None
     if isinstance(sampler, Quantized):
         sampler, q = sampler.get_sampler(), sampler.q
     log = isinstance(sampler, LogUniform)
     bounded = isinstance(domain, Float | Integer) and domain.lower is not None and math.isfinite(domain.lower)
     if not bounded or not math.isfinite(domain.upper):
+        name = APART.join(path)
         raise ValueError(f"param_space has {name}: {domain.domain_str}; give something with a lower and an upper end")
     if isinstance(domain, Integer):
         step = int(q or 1)
         lo = math.ceil(domain.lower / step) * step
-        return Int(lo, int(domain.upper) - (0 if step > 1 else 1), log, step=step)
+        return Own(path, Int(lo, int(domain.upper) - (0 if step > 1 else 1), log, step=step))
     if q is None:
-        return Real(domain.lower, domain.upper, log)
+        return Own(path, Real(domain.lower, domain.upper, log))
     first, last = math.ceil(domain.lower / q - 1e-9), math.floor(domain.upper / q + 1e-9)
-    return Choice(tuple(round(i * q, 12) for i in range(first, last + 1)), ordered=True)
+    return Own(path, Int(first, last, log) if first < last else Choice((first,)), step=q)

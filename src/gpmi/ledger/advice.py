@@ -7,6 +7,7 @@ from typing import Literal
 
 from gpmi.ledger.account import Ledger
 from gpmi.ledger.calibration import ENOUGH
+from gpmi.text import rough
 
 SURE = 0.95  # the level of the stopping rules (`gpmi.stopping`)
 
@@ -44,8 +45,10 @@ def advise(ledger: Ledger) -> Advice:
     if below >= SURE:
         return Advice(
             "stop",
-            f"with probability {below:.0%} no point is better than the recommended one by more than {floor:.3g}, the "
-            "noise or what can be resolved",
+            f"with probability {below:.0%} no point is better than the recommended one by more than {rough(floor)}, "
+            "the noise or what can be resolved",
         )
-    gain = f"one more evaluation is expected to bring at most {ledger.improvement:.3g}"
-    return Advice("go on", f"a gain of more than {floor:.3g} is to be had with probability {1.0 - below:.0%}; {gain}")
+    gain = f"one more evaluation is expected to bring at most {rough(ledger.improvement)}"
+    return Advice(
+        "go on", f"a gain of more than {rough(floor)} is to be had with probability {1.0 - below:.0%}; {gain}"
+    )

@@ -7,8 +7,8 @@ import numpy as np
 from gpmi.ledger.course import course
 from gpmi.report.markup import Markup, tag
 from gpmi.report.subject import Subject
-from gpmi.report.svg import Chart, Scale, band, crosses, dots, figure, fitted, key, line, polyline, steps
-from gpmi.text import rounded
+from gpmi.report.svg import Chart, Scale, band, crosses, dots, figure, fitted, key, line, margin, polyline, steps
+from gpmi.text import interval, rounded
 from gpmi.types import Array
 
 WIDTH, HEIGHT = 440.0, 230.0
@@ -23,7 +23,7 @@ def convergence(subject: Subject) -> Markup | None:
 
 
 def _chart(last: int, y: Scale) -> Chart:
-    return Chart(Scale(0.5, max(2, last) + 0.5, LEFT, WIDTH - RIGHT, whole=True), y, WIDTH, HEIGHT)
+    return Chart(Scale(0.5, max(2, last) + 0.5, margin(y, LEFT), WIDTH - RIGHT, whole=True), y, WIDTH, HEIGHT)
 
 
 def _values(subject: Subject) -> Markup:
@@ -89,8 +89,7 @@ def _regret(subject: Subject) -> Markup:
     chart.add(band(x, y(low), y(high)), polyline(x, y(middle), "mean"), dots(x, y(middle), "point"))
     if len(found) == 1:
         chart.add(line(float(x[0]), float(y(low)[0]), float(x[0]), float(y(high)[0]), "whisker"))
-    ends = f"{rounded(float(low[-1]))} to {rounded(float(high[-1]))}"
-    words = f"After {int(t[-1])} values it is {ends} with probability 95 %."
+    words = f"After {int(t[-1])} values it is {interval(low[-1], high[-1], middle[-1])}."
     marks = [
         (tag("rect", x=0, y=0, width=32, height=16, class_="area"), "95 % interval"),
         (line(2, 8, 30, 8, "mean"), "median"),

@@ -8,7 +8,7 @@ from gpmi.ledger.advice import advise
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
 from gpmi.report.tables import cell, copy_button, exact, simple_table
-from gpmi.text import UNKNOWN, rounded
+from gpmi.text import UNKNOWN, certain, rough, rounded
 from gpmi.types import Point
 
 HEADS = {"stop": "Stop", "go on": "Go on", "distrust": "Distrust the model"}
@@ -42,8 +42,8 @@ def found(subject: Subject) -> Markup:
         same = exact_point(subject, best.x) == exact_point(subject, subject.recommended)
         at = "the same point" if same else "the point with the best posterior mean"
         words = f"To use when y is noisy: {at}. There f is believed to be "
-        interval = f", {rounded(low)} to {rounded(high)} at one standard deviation."
-        said += [tag("p", words, tag("strong", rounded(middle)), interval)]
+        least, mean, most = (certain(value, 0.5 * abs(high - low)) for value in (low, middle, high))
+        said += [tag("p", words, tag("strong", mean), f", {least} to {most} at one standard deviation.")]
         points += [] if same else [("recommended", subject.recommended)]
     else:
         said += [tag("p", "There is no model of these values, so nothing is recommended.")]
@@ -93,8 +93,8 @@ def advice(subject: Subject) -> Markup:
     lines = [
         ("simple regret", simple),
         *blind,
-        ("one more evaluation", f"is expected to bring at most {rounded(ledger.improvement)}"),
-        ("noise of a value", f"{rounded(ledger.noise_sd)} (standard deviation)"),
+        ("one more evaluation", f"is expected to bring at most {rough(ledger.improvement, 2)}"),
+        ("noise of a value", f"{rough(ledger.noise_sd, 2)} (standard deviation)"),
         ("calibration", f"{ledger.calibration.verdict}: {ledger.calibration.reason}"),
         ("lock-in", "none" if lock_in is None else lock_in.reason),
     ]

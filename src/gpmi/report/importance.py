@@ -8,10 +8,11 @@ from gpmi.importance import Importance, Importances
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
 from gpmi.report.svg import LETTER, Chart, Scale, figure, key, line
-from gpmi.report.tables import cell, simple_table
-from gpmi.text import shortened
+from gpmi.report.tables import exact, simple_table
+from gpmi.text import certain, shortened
 
 ROW, WIDTH = 32.0, 440.0
+FINEST = 0.01  # the standard deviation of an index that is certain: it has three decimals
 
 
 def importance(subject: Subject) -> Markup | None:
@@ -40,12 +41,11 @@ def importance(subject: Subject) -> Markup | None:
 
 
 def _row(one: Importance) -> list[Markup]:
-    def between(low: float, high: float) -> Markup:
-        return tag("td", f"{low:.3f} to {high:.3f}")
-
-    first, total = round(one.first, 4), round(one.total, 4)
-    name = tag("th", one.name, scope="row")
-    return [name, cell(first), between(*one.first_interval), cell(total), between(*one.total_interval)]
+    row = [tag("th", one.name, scope="row")]
+    for value, (low, high) in ((one.first, one.first_interval), (one.total, one.total_interval)):
+        index, least, most = (certain(v, max(0.25 * (high - low), FINEST)) for v in (value, low, high))
+        row += [tag("td", index, data_v=exact(value)), tag("td", f"{least} to {most}")]
+    return row
 
 
 def _bars(found: Importances) -> Markup:

@@ -7,12 +7,11 @@ from itertools import combinations
 import numpy as np
 
 from gpmi.axes import Axis
-from gpmi.gp.tracking import mean_in_chunks
 from gpmi.report.contour import cells, filled
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
-from gpmi.report.svg import Chart, figure, key, picture, ringed, scale_of, star, text
-from gpmi.text import rounded
+from gpmi.report.svg import Chart, figure, key, margin, picture, ringed, scale_of, star, text
+from gpmi.text import certain, told_apart
 from gpmi.types import Array
 
 # Our choices.
@@ -28,21 +27,18 @@ LEFT, RIGHT, TOP, BOTTOM = 64.0, 10.0, 8.0, 42.0
 
 def contours(subject: Subject) -> Markup | None:
     """The posterior mean over pairs of parameters, the others as recommended, with the queries."""
-    posterior, row, warp = subject.posterior, subject.recommended_row, subject.warp
-    if posterior is None or row is None or warp is None:
-        return None
-    axes = subject.active_axes(GRID)
-    if len(axes) < 2:
+    axes, row = subject.active_axes(GRID), subject.recommended_row
+    if row is None:
         return None
     sheets = []
     for a, b in combinations(axes[:MOST], 2):
         rows = np.concatenate([b.along(one) for one in a.along(row)])
-        values = np.where(subject.inside(rows), warp.inverse(mean_in_chunks(posterior, rows)), np.nan)
-        sheets.append((a, b, values.reshape(len(a.settings), len(b.settings))))
-    everything = np.concatenate([values[np.isfinite(values)] for _, _, values in sheets])
-    if not len(everything):
+        values = np.where(subject.inside(rows), subject.mean(rows), np.nan)
+        if np.isfinite(values).any():  # constraints may leave nothing of a plane
+            sheets.append((a, b, values.reshape(len(a.settings), len(b.settings))))
+    if not sheets:
         return None
-    levels = _levels(everything)
+    levels = _levels(np.concatenate([values[np.isfinite(values)] for _, _, values in sheets]))
     drawn = [_map(subject, a, b, values, levels) for a, b, values in sheets]
     words = "What the model believes of f over pairs of parameters, while the others stay at the recommended point."
     more = f" The {MOST} most important parameters of {len(axes)} are drawn." if len(axes) > MOST else ""
@@ -58,7 +54,8 @@ def contours(subject: Subject) -> Markup | None:
 
 
 def _map(subject: Subject, a: Axis, b: Axis, values: Array, levels: Array) -> Markup:
-    chart = Chart(scale_of(a, LEFT, WIDTH - RIGHT), scale_of(b, HEIGHT - BOTTOM, TOP), WIDTH, HEIGHT)
+    y_scale = scale_of(b, HEIGHT - BOTTOM, TOP)
+    chart = Chart(scale_of(a, margin(y_scale, LEFT), WIDTH - RIGHT), y_scale, WIDTH, HEIGHT)
     best_is_large = subject.goal == "max"
     chart.axes(a.title, b.title, x_ticks=5, y_ticks=5)
     row = subject.recommended_row
@@ -78,7 +75,7 @@ def _map(subject: Subject, a: Axis, b: Axis, values: Array, levels: Array) -> Ma
     here = float(chart.x(a.positions(row[None]))[0]), float(chart.y(b.positions(row[None]))[0])
     chart.add(star(*here, "star-on-map"))
     lo, hi = float(np.nanmin(values)), float(np.nanmax(values))
-    desc = f"f is believed to lie between {rounded(lo)} and {rounded(hi)} here."
+    desc = f"f is believed to lie between {certain(lo, hi - lo)} and {certain(hi, hi - lo)} here."
     return figure(chart.svg(f"f over {a.name} and {b.name}", desc))
 
 
@@ -109,7 +106,8 @@ def _bar(levels: Array, *, best_is_large: bool) -> Markup:
         fill = _colour(i, count, best_is_large)
         parts.append(tag("rect", x=x, y=2, width=width, height=14, fill=fill))
     step = -(-(count + 1) // 6)
+    borders = told_apart(levels.tolist())
     for i in range(0, count + 1, step):
-        parts.append(text(30.0 + width * i, 30.0, f"{levels[i]:.3g}", "tick", "middle"))
+        parts.append(text(30.0 + width * i, 30.0, borders[i], "tick", "middle"))
     total = 60.0 + width * count
-    return picture(total, 36.0, "Colours", f"From {rounded(float(levels[0]))} to {rounded(float(levels[-1]))}.", parts)
+    return picture(total, 36.0, "Colours", f"From {borders[0]} to {borders[-1]}.", parts)

@@ -9,7 +9,7 @@ from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
 from gpmi.report.svg import Scale, figure, key, line, picture, polyline, scale_of, text
 from gpmi.report.tables import shown
-from gpmi.text import rounded, shortened
+from gpmi.text import rounded, shortened, told_apart
 
 MOST = 300  # lines that are drawn: the best, and an even selection of the others; our choice
 BEST = 10  # of these are drawn strong
@@ -40,7 +40,7 @@ def parallel(subject: Subject) -> Markup | None:
     for at, scale, name, bounds in zip(x.tolist(), scales, names, bounded, strict=True):
         parts.append(line(at, TOP, at, HEIGHT - BOTTOM, "whisker"))
         parts.append(text(at, 14.0, shortened(name, 14), "halo", "middle"))
-        ends = scale.ticks(5) if scale.named is not None else [(value, f"{value:.3g}") for value in bounds]
+        ends = scale.ticks(5) if scale.named is not None else list(zip(bounds, told_apart(bounds), strict=True))
         for value, words in ends:
             parts.append(text(at + 4.0, float(scale(value)) + 4.0, shortened(words, 11), "small halo"))
     width = 2.0 * SIDE + STEP * (len(scales) - 1) + 20.0

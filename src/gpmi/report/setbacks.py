@@ -62,7 +62,10 @@ def about(subject: Subject) -> Markup:
     made = [simple_table("The run", ["", ""], cells)]
     if subject.events:
         counted = Counter((event.kind, event.message) for event in subject.events)
-        lines = [[tag("td", kind), tag("td", message, class_="words")] for kind, message in counted]
+        lines = [
+            [tag("td", kind), tag("td", message, class_="words"), cell(times)]
+            for (kind, message), times in counted.items()
+        ]
         made.append(tag("h3", "What the library did without being asked"))
-        made.append(simple_table("Events", ["kind", "what"], lines))
+        made.append(simple_table("Events", ["kind", "what", "times"], lines))
     return joined(*made)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gpmi.axes import Axis
-from gpmi.gp.tracking import moments_in_chunks
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
-from gpmi.report.svg import Chart, Scale, band, dots, figure, fitted, key, line, polyline, scale_of, star
-from gpmi.text import rounded
+from gpmi.report.svg import Chart, Scale, band, dots, figure, fitted, key, line, margin, polyline, scale_of, star
+from gpmi.text import certain, rounded
 from gpmi.types import Array
 
 POINTS = 61  # of a curve; our choice
@@ -20,20 +19,20 @@ LEFT, RIGHT, TOP, BOTTOM = 58.0, 10.0, 8.0, 40.0
 
 def slices(subject: Subject) -> Markup | None:
     """mu and mu +- sd along each parameter through the recommended point, in units of y, all on one scale."""
-    posterior, row, warp = subject.posterior, subject.recommended_row, subject.warp
-    if posterior is None or row is None or warp is None:
-        return None
-    axes = subject.active_axes(POINTS)
-    if not axes:
+    axes, row = subject.active_axes(POINTS), subject.recommended_row
+    if row is None or not axes:
         return None
     curves = []
     for axis in axes[:MOST]:
         rows = axis.along(row)
-        rows = rows[subject.inside(rows)]
-        mu, var = moments_in_chunks(posterior, rows)
-        sd = np.sqrt(var)
-        curves.append((axis, rows, warp.inverse(mu - sd), warp.inverse(mu), warp.inverse(mu + sd)))
-    values = np.concatenate([np.concatenate([low, high]) for _, _, low, _, high in curves])
+        inside = subject.inside(rows)
+        bounds = np.full((3, len(rows)), np.nan)
+        if inside.any():
+            bounds[:, inside] = subject.bounds(rows[inside])
+            curves.append((axis, rows, bounds))
+    if not curves:
+        return tag("p", "The constraints let no parameter of the recommended point change alone.")
+    values = np.concatenate([bounds.ravel() for _, _, bounds in curves])
     alone = len(axes) == 1
     if alone:
         values = np.concatenate([values, [trial.y or 0.0 for trial in subject.told]])
@@ -50,17 +49,14 @@ def slices(subject: Subject) -> Markup | None:
     return joined(tag("p", words, more), key(*marks), tag("div", drawn, class_="figures"))
 
 
-def _slice(
-    subject: Subject, y: Scale, alone: bool, axis: Axis, rows: Array, low: Array, mu: Array, high: Array
-) -> Markup:
-    chart = Chart(scale_of(axis, LEFT, WIDTH - RIGHT), y, WIDTH, HEIGHT)
+def _slice(subject: Subject, y: Scale, alone: bool, axis: Axis, rows: Array, bounds: Array) -> Markup:
+    low, mu, high = bounds
+    chart = Chart(scale_of(axis, margin(y, LEFT), WIDTH - RIGHT), y, WIDTH, HEIGHT)
     chart.axes(axis.title, "f", x_ticks=5, y_ticks=4)
     x = chart.x(axis.positions(rows))
     if axis.discrete:
-        for at, bottom, top in zip(x, y(low), y(high), strict=True):
-            chart.add(
-                tag("rect", x=float(at) - 4, y=float(top), width=8, height=max(0.5, float(bottom - top)), class_="area")
-            )
+        for at, bottom, top in np.stack([x, y(low), y(high)], axis=1)[np.isfinite(mu)].tolist():
+            chart.add(tag("rect", x=at - 4.0, y=top, width=8, height=max(0.5, bottom - top), class_="area"))
         chart.add(dots(x, y(mu), "point", 3.0))
     else:
         chart.add(band(x, y(low), y(high)), polyline(x, y(mu), "mean"))
@@ -75,5 +71,6 @@ def _slice(
     here = float(axis.positions(row[None])[0])
     chart.add(star(float(chart.x(here)), float(y(subject.believed[1]))))
     at = axis.labels[int(here)] if axis.labels is not None and np.isfinite(here) else rounded(here)
-    span = f"f is believed to lie between {rounded(float(mu.min()))} and {rounded(float(mu.max()))} along it"
+    lo, hi = float(np.nanmin(mu)), float(np.nanmax(mu))
+    span = f"f is believed to lie between {certain(lo, hi - lo)} and {certain(hi, hi - lo)} along it"
     return figure(chart.svg(f"f along {axis.name}", f"{span}; the recommended value is {at}."))

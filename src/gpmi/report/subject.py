@@ -13,6 +13,7 @@ import numpy as np
 from gpmi.axes import Axis, axes_of
 from gpmi.exchange import names_of
 from gpmi.gp.posterior import Posterior
+from gpmi.gp.tracking import mean_in_chunks, moments_in_chunks
 from gpmi.importance import Importances, importances
 from gpmi.ledger import Ledger
 from gpmi.model import Model
@@ -107,10 +108,11 @@ class Subject:
         return [axes[i] for i in order]
 
     def active_axes(self, points: int) -> list[Axis]:
-        """The same without those that the recommended point does not have."""
+        """The same without those that the recommended point does not have; none where nothing is recommended."""
         row = self.recommended_row
-        axes = self.axes_by_importance(points)
-        return axes if row is None else [axis for axis in axes if np.isfinite(axis.positions(row[None])[0])]
+        if row is None:
+            return []
+        return [axis for axis in self.axes_by_importance(points) if np.isfinite(axis.positions(row[None])[0])]
 
     def inside(self, rows: Array) -> Mask:
         """Which points (m, d) keep to the constraints that are known."""
@@ -154,12 +156,23 @@ class Subject:
         row = self.recommended_row
         return None if row is None else self.space.decode(row)
 
+    def mean(self, rows: Array) -> Array:
+        """What is believed of f at points (m, d), (m,), in units of y; there must be a model."""
+        posterior, warp = self.posterior, self.warp
+        assert posterior is not None and warp is not None
+        return warp.inverse(mean_in_chunks(posterior, rows))
+
+    def bounds(self, rows: Array) -> Array:
+        """mu - sd, mu and mu + sd at points (m, d), (3, m), in units of y; there must be a model."""
+        posterior, warp = self.posterior, self.warp
+        assert posterior is not None and warp is not None
+        mu, var = moments_in_chunks(posterior, rows)
+        return warp.inverse(np.array([mu - np.sqrt(var), mu, mu + np.sqrt(var)]))
+
     @cached_property
     def believed(self) -> tuple[float, float, float] | None:
         """mu - sd, mu and mu + sd at the recommended point, in units of y."""
-        posterior, row, warp = self.posterior, self.recommended_row, self.warp
-        if posterior is None or row is None or warp is None:
+        if self.recommended_row is None:
             return None
-        (mu,), (var,) = posterior(row[None])
-        low, middle, high = warp.inverse(np.array([mu - np.sqrt(var), mu, mu + np.sqrt(var)])).tolist()
+        low, middle, high = self.bounds(self.recommended_row[None])[:, 0].tolist()
         return low, middle, high

@@ -14,8 +14,8 @@ import numpy as np
 
 from gpmi.axes import Axis
 from gpmi.report.markup import Child, Markup, joined, number, tag
-from gpmi.text import shortened
-from gpmi.types import Array
+from gpmi.text import shortened, told_apart
+from gpmi.types import Array, Numbers
 
 LETTER = 6.2  # width of a letter of 11 pixels, about
 
@@ -48,7 +48,13 @@ class Scale:
             step = -(-len(self.named) // max(1, most))
             return list(self.named[::step])
         values = _log_ticks(self.lo, self.hi, most) if self.log else _ticks(self.lo, self.hi, most, self.whole)
-        return [(value, _text(value)) for value in values]
+        return list(zip(values, told_apart(values), strict=True))
+
+
+def margin(y: Scale, least: float) -> float:
+    """The room that is needed at the left of a chart for the numbers of its axis y and its name."""
+    longest = 0 if y.named is not None else max((len(words) for _, words in y.ticks(5)), default=0)
+    return max(least, 24.0 + LETTER * longest)
 
 
 def scale_of(axis: Axis, begin: float, end: float) -> Scale:
@@ -83,16 +89,13 @@ def _ticks(lo: float, hi: float, most: int, whole: bool) -> list[float]:
 
 def _log_ticks(lo: float, hi: float, most: int) -> list[float]:
     """Powers of ten in [lo, hi]; 1, 2 and 5 times those where there are few."""
+    lo, hi = lo * (1.0 - 1e-10), hi * (1.0 + 1e-10)  # exp(log(1000)) is a little less than 1000
     first, last = math.floor(math.log10(lo)), math.ceil(math.log10(hi))
     powers = [10.0**k for k in range(first, last + 1) if lo <= 10.0**k <= hi]
     if len(powers) >= 2:
         return powers[:: -(-len(powers) // max(2, most))]
     more = [f * 10.0**k for k in range(first, last + 1) for f in (1.0, 2.0, 5.0) if lo <= f * 10.0**k <= hi]
     return more or [lo, hi]
-
-
-def _text(value: float) -> str:
-    return "0" if value == 0.0 else f"{value:.4g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
 
 
 # Shapes
@@ -107,8 +110,15 @@ def points_of(x: Array, y: Array) -> str:
     return " ".join(_pair(a, b) for a, b in zip(x, y, strict=True) if np.isfinite(a) and np.isfinite(b))
 
 
+def _runs(x: Array, y: Array) -> list[Numbers]:
+    """The numbers of the places one after the other that are finite; each gap begins another run."""
+    (there,) = np.nonzero(np.isfinite(x) & np.isfinite(y))
+    return [run for run in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1) if len(run)]
+
+
 def polyline(x: Array, y: Array, class_: str) -> Markup:
-    return tag("polyline", points=points_of(x, y), class_=class_)
+    """A line through places, broken where one of them is not finite."""
+    return joined(*(tag("polyline", points=points_of(x[run], y[run]), class_=class_) for run in _runs(x, y)))
 
 
 def steps(x: Array, y: Array, class_: str) -> Markup:
@@ -117,10 +127,14 @@ def steps(x: Array, y: Array, class_: str) -> Markup:
 
 
 def band(x: Array, low: Array, high: Array) -> Markup:
-    """The area between two lines."""
-    return tag(
-        "polygon", points=points_of(np.concatenate([x, x[::-1]]), np.concatenate([low, high[::-1]])), class_="area"
-    )
+    """The area between two lines, broken where one of them is not finite."""
+    return joined(
+        *(
+            tag("polygon", points=" ".join([points_of(x[run], low[run]), points_of(x[run][::-1], high[run][::-1])]),
+                class_="area")
+            for run in _runs(x, low + high)
+        )
+    )  # fmt: skip
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
@@ -181,16 +195,22 @@ class Chart:
         left, right = sorted((self.x.begin, self.x.end))
         top, bottom = sorted((self.y.begin, self.y.end))
         ticks = self.x.ticks(x_ticks)
-        room = int((right - left) / max(1, len(ticks)) / LETTER)
+        room = max(4, int((right - left) / max(1, len(ticks)) / LETTER))
+        if self.x.named is None:  # numbers are left out rather than cut off
+            ticks = ticks[:: -(-max((len(words) for _, words in ticks), default=1) // room)]
         for value, words in ticks:
             place = float(self.x(value))
             self.add(line(place, top, place, bottom, "grid"))
-            self.add(text(place, bottom + 15, shortened(words, max(4, room)), "tick", "middle"))
-        room = int((left - (18 if y_name else 4)) / LETTER)
+            self.add(
+                text(place, bottom + 15, words if self.x.named is None else shortened(words, room), "tick", "middle")
+            )
+        room = max(4, int((left - (18 if y_name else 4)) / LETTER))
         for value, words in self.y.ticks(y_ticks):
             place = float(self.y(value))
             self.add(line(left, place, right, place, "grid"))
-            self.add(text(left - 5, place + 4, shortened(words, max(4, room)), "tick", "end"))
+            self.add(
+                text(left - 5, place + 4, words if self.y.named is None else shortened(words, room), "tick", "end")
+            )
         self.add(tag("rect", x=left, y=top, width=right - left, height=bottom - top, class_="frame"))
         if x_name:
             self.add(

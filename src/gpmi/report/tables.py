@@ -8,7 +8,7 @@ from typing import Any
 
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
-from gpmi.text import coordinate, point, rounded
+from gpmi.text import certain, coordinate, rounded
 from gpmi.trials import Trial
 
 
@@ -108,21 +108,27 @@ def _row(subject: Subject, trial: Trial, labels: bool, measured: int) -> list[Ma
     row = [tag("th", str(trial.number), scope="row")]
     row += [cell(trial.label)] if labels else []
     row += [cell(value) for value in (*subject.values(trial.x), trial.y, *limits)]
-    said = [cell(value) for value in (trial.mu, trial.sd)]
+    said = [_estimate(value, trial.sd) for value in (trial.mu, trial.sd)]
     return [*row, tag("td", trial.status), *said, tag("td", trial.origin), tag("td", note(trial), class_="words")]
 
 
-def note(trial: Trial) -> str:
-    """What else is known of a trial, in words."""
-    notes = [] if trial.why is None else [trial.why]
+def _estimate(value: float | None, sd: float | None) -> Markup:
+    """A cell with as many digits as sd leaves; all of them for sorting and copying."""
+    return cell(value) if value is None or sd is None else tag("td", certain(value, sd), data_v=exact(value))
+
+
+def note(trial: Trial, *, bars: bool = True) -> str:
+    """What else is known of a trial, in words; without `bars` not its error bar."""
+    notes = [trial.why or ""]
+    if trial.y_before is not None:
+        notes.append(f"was {rounded(trial.y_before)}")
     if trial.status == "told" and not trial.feasible:
         notes.append("breaks a constraint")
-    if trial.noise_var:
+    if trial.noise_var and bars:
         notes.append(f"error bar {rounded(math.sqrt(trial.noise_var))}")
     if trial.repeats != 1:
         notes.append(f"mean of {trial.repeats}")
     if trial.fixed:
-        notes.append(f"given {point(trial.fixed)}")
-    if trial.y_before is not None:
-        notes.append(f"{'corrected, first' if trial.status == 'told' else 'was'} {rounded(trial.y_before)}")
-    return "; ".join(notes)
+        named = ((key if isinstance(key, str) else f"x{key}", shown(value)) for key, value in trial.fixed.items())
+        notes.append("given: " + ", ".join(f"{name} = {value}" for name, value in named))
+    return "; ".join(one for one in notes if one)

@@ -30,8 +30,8 @@ BATCH = 100  # points in one request, at most; our choice
 class Conflict(Exception):
     """A trial has an outcome already, another one than was said now. Nothing was changed."""
 
-    def __init__(self, trial: Trial, words: str) -> None:
-        super().__init__(words)
+    def __init__(self, trial: Trial, words: str | None = None) -> None:
+        super().__init__(f"trial {trial.number} {words or outcome(trial)}")
         self.trial = trial
 
 
@@ -154,22 +154,27 @@ class Desk:
     ) -> Trial:
         """The value of a trial, once: the same value again changes nothing, another one is a `Conflict`.
 
-        With `again` the value of a trial that has one is one more observation at its point.
+        With `again` the value of a trial that has one, or that was put back, is one more observation at its point.
         """
         more: dict[str, Any] = {"noise_var": noise_var, "repeats": repeats, "constraints": constraints}
-        known = self.trial(number)
+        known = self._ever(number)
         if known.status == "pending":
             try:
                 return self.writer.tell(number, y, **more)
             except ValueError:
-                known = self.trial(number)  # somebody was faster, or the value cannot be used
+                known = self._ever(number)  # somebody was faster, or the value cannot be used
                 if known.status == "pending":
                     raise
         if again:
             return self.writer.tell(known.x, y, **more)
         if known.status == "told" and known.y == y:
             return known
-        raise Conflict(known, f"trial {number} {outcome(known)}")
+        raise Conflict(known, "was put back" if number in self.reader.optimizer.forgotten else None)
+
+    def _ever(self, number: int) -> Trial:
+        """A trial by its number; one that was put back has its point and is retracted."""
+        x = self.reader.refresh().forgotten.get(number)
+        return self.trial(number) if x is None else Trial(number, x, None, "retracted", "user")
 
     def recommend(self, fixed: Mapping[Any, Any] | None = None) -> Point | None:
         """The point to use; None before the first value."""
@@ -189,7 +194,7 @@ class Desk:
         if known.status == "failed":
             return known
         if known.status != "pending":
-            raise Conflict(known, f"trial {number} {outcome(known)}")
+            raise Conflict(known)
         return self.writer.fail(number, why)
 
     def correct(self, number: int, y: float, **more: Any) -> Trial:
@@ -198,13 +203,13 @@ class Desk:
         if known.status == "told" and known.y == y and not any(value is not None for value in more.values()):
             return known
         if known.status in ("pending", "rejected"):
-            raise Conflict(known, f"trial {number} {outcome(known)}")
+            raise Conflict(known)
         return self.writer.correct(number, y, **more)
 
     def retract(self, number: int) -> Trial:
         known = self.trial(number)
         if known.status == "pending":
-            raise Conflict(known, f"trial {number} {outcome(known)}")
+            raise Conflict(known)
         return known if known.status == "retracted" else self.writer.retract(number)
 
     def reject(self, number: int) -> Trial:
@@ -213,14 +218,14 @@ class Desk:
         if known.status == "rejected":
             return known
         if known.status != "pending":
-            raise Conflict(known, f"trial {number} {outcome(known)}")
+            raise Conflict(known)
         return self.writer.reject(number)
 
     def forget(self, number: int) -> None:
         """Put back a trial that nobody will evaluate, as if it had not been asked."""
         known = self.trial(number)
         if known.status != "pending":
-            raise Conflict(known, f"trial {number} {outcome(known)}")
+            raise Conflict(known)
         self.writer.forget(number)
 
     def is_stored(self, trial: Trial) -> bool:

@@ -141,7 +141,7 @@ def _column(name: str, cells: list[str], *, decimal_comma: bool, notes: list[str
         raise ValueError(f"the column {shortened(name, VALUE)!r} is empty; leave it out of the file")
     if any(note for _, note in read.values()):
         notes.append(
-            f"In {shortened(name, VALUE)} commas were read as decimal points: {next(n for _, n in read.values() if n)}."
+            f"In {shortened(name, VALUE)} numbers were read like this: {next(n for _, n in read.values() if n)}."
         )
     whole = all(
         value == round(value) and abs(value) < 2**53 and re.fullmatch(r"[+-]?\d+", one)

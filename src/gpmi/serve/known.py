@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 from gpmi.durable.description import point_to_json
 from gpmi.report.markup import Child, Markup, tag
 from gpmi.serve.desk import Desk, Look
 from gpmi.serve.fields import values_in_words
 from gpmi.serve.live import Live
-from gpmi.text import rounded
+from gpmi.text import certain, rough, rounded
 from gpmi.trials import Trial
 from gpmi.types import Point
 
@@ -71,15 +69,14 @@ def _believed(desk: Desk, live: Live, best: Trial | None) -> Child:
     if now.recommended is not None and now.believed is not None:
         low, middle, high = now.believed
         sd = 0.5 * abs(high - low)
-        digits = max(0, min(9, -math.floor(math.log10(sd)))) if 0.0 < sd < 1e6 else 3
         same = best is not None and now.recommended == point_to_json(desk.space, best.x)
         parts += [
             tag("h3", "The point to use"),
             tag("p", "The same one.") if same else _point(desk, now.recommended),
-            tag("p", f"Expected there: {middle:.{digits}f} ± {sd:.{digits}f}"),
+            tag("p", f"Expected there: {certain(middle, sd)} ± {certain(sd, sd)}"),
         ]
     if now.interval is not None and now.t > 1:
-        bound = tag("strong", rounded(float(f"{now.interval[1]:.3g}")))
+        bound = tag("strong", rough(now.interval[1]))
         parts.append(
             tag(
                 "p",

@@ -11,7 +11,7 @@ from gpmi.report.markup import Child, Markup, joined, tag
 from gpmi.serve.desk import BATCH, Desk, Look
 from gpmi.serve.fields import Field, values_in_words
 from gpmi.serve.known import known, pictures
-from gpmi.serve.layout import form, hidden, labelled, select
+from gpmi.serve.layout import form, hidden, labelled, notices, select
 from gpmi.serve.live import Live
 from gpmi.serve.rows import recent
 from gpmi.trials import Trial
@@ -64,10 +64,17 @@ def next_to_try(request: Request, desk: Desk, look: Look, typed: Typed, at: str)
         id="results",
         autocomplete="off",
     )
+    shown = {trial.number for trial in waiting}
+    elsewhere = [
+        f"{words} You typed: {typed.cells[number]}" if number in typed.cells else words
+        for number, words in typed.problems.items()
+        if number not in shown
+    ]
     nothing = tag("p", "Nothing waits for a result. Ask for the next experiments below.", class_="empty")
     return tag(
         "section",
         tag("h2", "Next to try", id="next-title"),
+        notices(elsewhere, "wrong"),
         tag("div", table if waiting else nothing, id="waiting", data_live="rows"),
         _asking(request, desk, look, typed, at, first=not waiting),
         tag("div", _with_programs(desk, look), id="running", data_live=True),

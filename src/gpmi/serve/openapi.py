@@ -173,6 +173,6 @@ def _responses(answer: dict[str, Any], more: dict[str, str], kind: str = JSON) -
     wrong = {"$ref": "#/components/schemas/Error"}
     found: dict[str, Any] = {"200": {"description": "done", "content": {kind: {"schema": answer}}}}
     for status, words in {**ERRORS, **more}.items():
-        schema = answer if status.startswith("2") else wrong
+        schema = answer if status.startswith("2") else {"allOf": [wrong, ONE]} if status == "409" else wrong
         found[status] = {"description": words, "content": {JSON: {"schema": schema}}}
     return found

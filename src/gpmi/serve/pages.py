@@ -23,7 +23,7 @@ from gpmi.serve.layout import labelled, message, notices, page, room_of
 from gpmi.serve.live import TooMany
 from gpmi.serve.notebook import Typed, notebook
 from gpmi.serve.rows import trials_table
-from gpmi.serve.sheet import trial_sheet
+from gpmi.serve.sheet import Wrong, trial_sheet
 
 ROWS = 50  # trials on one page; our choice
 STATUSES = {
@@ -141,7 +141,7 @@ async def trial(request: Request, desk: Desk) -> Response:
 
 
 async def show_trial(
-    request: Request, desk: Desk, number: int, typed: str = "", problem: str = "", status: int = 200
+    request: Request, desk: Desk, number: int, wrong: Wrong | None = None, status: int = 200
 ) -> Response:
     one = await run_in_threadpool(desk.trial, number)
     said = room_of(request).messages.get(request.query_params.get("said")) or {}
@@ -149,8 +149,7 @@ async def show_trial(
         request,
         f"Trial {number} of {desk.title}",
         notices(said.get("done", ())),
-        notices([problem] if problem else [], "wrong"),
-        trial_sheet(request, desk, one, typed),
+        trial_sheet(request, desk, one, wrong),
         links=links(desk),
         status=status,
     )

@@ -17,16 +17,19 @@ from starlette.routing import Route
 from gpmi.durable.errors import StudyError
 from gpmi.serve import given, making
 from gpmi.serve.desk import Conflict, Desk, NoSuchTrial
-from gpmi.serve.layout import again, message, page, room_of
+from gpmi.serve.layout import again, message, notices, page, room_of
 from gpmi.serve.notebook import Typed
 from gpmi.serve.numbers import Cell, cell, column
 from gpmi.serve.pages import ask_for_token, links, show, show_trial
 from gpmi.serve.security import UPLOAD, same
-from gpmi.serve.sheet import conflicts
+from gpmi.serve.sheet import Clash, Wrong, clashes
 from gpmi.space import SpaceExhausted
 from gpmi.trials import Trial
 
 FIELDS = 5000  # of a form, at most: a thousand trials have a result and a reason each. Our choice
+# The words that may be said of a trial beside its result, and how they are told afterwards.
+WORDS = {"fail": "has failed", "reject": "was set aside", "forget": "was put back", "retract": "was taken back"}
+BUTTONS = (*WORDS, "again", "correct", "leave")  # of the table of results; each carries the number of its trial
 Said = Mapping[str, str]
 Handler = Callable[[Request, Said], Awaitable[Response]]
 
@@ -135,24 +138,27 @@ async def results(request: Request, said: Said) -> Response:
     except ValueError as error:
         return await show(request, desk, Typed(cells=cells, pasted=said["pasted"], paste_problem=f"{error}."), 400)
     cells |= {number: words for number, words in pasted.items() if words.strip()}
+    chosen = {word: int(said[word]) for word in BUTTONS if re.fullmatch(r"[0-9]{1,9}", said.get(word, ""))}
     outcome = Outcomes(desk)
     for number, words in cells.items():
-        await outcome.take(number, words)
-    for word in ("fail", "reject", "forget"):
-        if re.fullmatch(r"[0-9]{1,9}", said.get(word, "")):
-            number = int(said[word])
-            await outcome.word(number, word, said.get(f"why-{number}", ""))
+        if number not in (chosen.get("leave"), chosen.get("retract")):
+            meant = next((word for word in ("again", "correct") if number == chosen.get(word)), "tell")
+            await outcome.take(number, words, meant)
+    for word in WORDS:
+        if word in chosen:
+            await outcome.word(chosen[word], word, said.get(f"why-{chosen[word]}", ""))
     return await _ended(request, desk, outcome)
 
 
 async def _ended(request: Request, desk: Desk, outcome: Outcomes) -> Response:
     """The page after results were taken, or the one that keeps what was not."""
     done = await run_in_threadpool(outcome.in_words)
-    if outcome.conflicts:
-        body = conflicts(request, desk, outcome.conflicts, [*done, *outcome.problems.values()])
-        return page(request, "Somebody was faster", body, links=links(desk), status=409)
+    typed = Typed(cells=outcome.typed, problems=outcome.problems)
+    if outcome.clashes:
+        body = clashes(request, desk, outcome.clashes, typed)
+        return page(request, "Somebody was faster", notices(done), body, links=links(desk), status=409)
     if outcome.problems:
-        return await show(request, desk, Typed(cells=outcome.typed, problems=outcome.problems), 400, done)
+        return await show(request, desk, typed, 400, done)
     return _to(request, desk, done)
 
 
@@ -165,18 +171,18 @@ class Outcomes:
         self.notes: list[str] = []
         self.typed: dict[int, str] = {}
         self.problems: dict[int, str] = {}
-        self.conflicts: list[tuple[Conflict, str]] = []
+        self.clashes: list[Clash] = []
 
-    async def take(self, number: int, words: str) -> None:
-        """Save one cell; one that is empty says nothing."""
+    async def take(self, number: int, words: str, meant: str = "tell") -> None:
+        """Save one cell; one that is empty says nothing. It may be meant as a correction, or as measured again."""
         try:
             read = cell(words)
             if read.empty:
                 return
-            self.saved.append(await run_in_threadpool(_say, self.desk, number, read))
+            self.saved.append(await run_in_threadpool(_say, self.desk, number, read, meant))
             self.notes += [read.note] if read.note else []
         except Conflict as conflict:
-            self.conflicts.append((conflict, words))
+            self.clashes.append(Clash.of(conflict, words))
         except (ValueError, TypeError, NoSuchTrial) as error:
             self.typed[number], self.problems[number] = words, f"{error}."
 
@@ -185,10 +191,9 @@ class Outcomes:
         more = (why.strip() or None,) if word == "fail" else ()
         try:
             await run_in_threadpool(getattr(self.desk, word), number, *more)
-            said = {"fail": "has failed", "reject": "was set aside", "forget": "was put back"}[word]
-            self.notes.append(f"Trial {number} {said}")
+            self.notes.append(f"Trial {number} {WORDS[word]}")
         except Conflict as conflict:
-            self.conflicts.append((conflict, why))
+            self.clashes.append(Clash(conflict, word=word, why=why.strip()))
         except (ValueError, TypeError, NoSuchTrial) as error:
             self.problems[number] = f"{error}."
 
@@ -202,11 +207,15 @@ class Outcomes:
         return said + [f"{note}." for note in self.notes[:10]]
 
 
-def _say(desk: Desk, number: int, read: Cell) -> Trial:
-    if read.failed:
+def _say(desk: Desk, number: int, read: Cell, meant: str) -> Trial:
+    """Save what a cell says of a trial: its outcome, one more measurement (again), or a correction."""
+    if read.failed and meant == "tell":
         return desk.fail(number, read.why)
-    assert read.y is not None
-    return desk.tell(number, read.y, noise_var=read.noise_var)
+    if read.y is None:
+        raise ValueError("there is no number; give the result")
+    if meant == "correct":
+        return desk.correct(number, read.y, **({"noise_var": read.noise_var} if read.noise_var else {}))
+    return desk.tell(number, read.y, noise_var=read.noise_var, again=meant == "again")
 
 
 @posted
@@ -240,29 +249,25 @@ async def trial(request: Request, said: Said) -> Response:
     try:
         note = await run_in_threadpool(_word, desk, number, word, said)
     except Conflict as conflict:
-        body = conflicts(request, desk, [(conflict, typed)], [])
+        clash = Clash(conflict, word=word, why=said.get("why", "")) if word in WORDS else Clash.of(conflict, typed)
+        body = clashes(request, desk, [clash], Typed())
         return page(request, "Somebody was faster", body, links=links(desk), status=409)
     except (ValueError, TypeError) as error:
-        return await show_trial(request, desk, number, typed, f"{error}.", 400)
+        return await show_trial(request, desk, number, Wrong(word, typed, f"{error}."), 400)
     return _to(request, desk, note, path="" if word == "forget" else f"/trial/{number}")
 
 
 def _word(desk: Desk, number: int, word: str, said: Said) -> list[str]:
     """Do what a form about one trial says; what was done, in words."""
-    if word in ("tell", "correct", "again"):
-        read = cell(said.get("y", ""))
-        if read.failed and word == "tell":
-            desk.fail(number, read.why)
-            return ["It has failed."]
-        if read.y is None:
-            raise ValueError("there is no number; give the result")
-        note = [f"{read.note}."] if read.note else []
-        if word == "correct":
-            desk.correct(number, read.y, **({"noise_var": read.noise_var} if read.noise_var else {}))
-            return ["It is corrected.", *note]
-        added = desk.tell(number, read.y, noise_var=read.noise_var, again=word == "again")
-        return [f"Saved as trial {added.number}." if added.number != number else "Saved.", *note]
     match word:
+        case "tell" | "correct" | "again":
+            read = cell(said.get("y", ""))
+            saved = _say(desk, number, read, word)
+            if saved.status == "failed":
+                return ["It has failed."]
+            done = "It is corrected." if word == "correct" else "Saved."
+            done = done if saved.number == number else f"Saved as trial {saved.number}."
+            return [done, *([f"{read.note}."] if read.note else [])]
         case "fail":
             desk.fail(number, said.get("why", "").strip() or None)
         case "reject":

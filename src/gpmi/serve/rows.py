@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from gpmi.report.markup import Child, Markup, joined, tag
+from gpmi.report.tables import note
 from gpmi.serve.desk import Desk, Look
 from gpmi.serve.fields import values_in_words
 from gpmi.text import rounded
@@ -46,7 +46,7 @@ def trials_table(desk: Desk, trials: Sequence[Trial], best: Trial | None, at: st
             tag("td", str(trial.label), data_label="Row") if labels else None,
             *cells,
             tag("td", result_in_words(trial), data_label="Result", class_="strong"),
-            tag("td", note_of(trial), data_label="Note"),
+            tag("td", note(trial, bars=False), data_label="Note"),
             class_="best" if best is not None and trial.number == best.number else trial.status,
         )
         rows.append(row)
@@ -61,24 +61,3 @@ def result_in_words(trial: Trial) -> str:
         return {"pending": "waits", "failed": "failed", "rejected": "set aside"}.get(trial.status, "taken back")
     bars = f" ± {rounded(trial.noise_var**0.5)}" if trial.noise_var else ""
     return rounded(trial.y) + bars
-
-
-def note_of(trial: Trial) -> str:
-    notes = [trial.why or ""]
-    if trial.y_before is not None:
-        notes.append(f"was {rounded(trial.y_before)}")
-    if trial.status == "told" and not trial.feasible:
-        notes.append("breaks a constraint")
-    if trial.repeats != 1:
-        notes.append(f"mean of {trial.repeats}")
-    if trial.fixed:
-        notes.append("given: " + ", ".join(f"{_named(key)} = {_short(value)}" for key, value in trial.fixed.items()))
-    return "; ".join(note for note in notes if note)
-
-
-def _named(key: Any) -> str:
-    return key if isinstance(key, str) else f"x{key}"
-
-
-def _short(value: Any) -> str:
-    return rounded(value) if isinstance(value, float) else str(value)

@@ -22,6 +22,7 @@ from gpmi.report import IDS, Section, page, sections
 from gpmi.report.markup import tag
 from gpmi.report.subject import Subject
 from gpmi.studies import Study, study
+from gpmi.text import rough
 from gpmi.types import Point
 
 LARGE = 300  # values: up to here a suggestion takes a tenth of a second, and the interval about one. Measured once
@@ -52,7 +53,7 @@ def known(source: Study) -> Known:
     point = point_to_json(subject.space, subject.recommended)
     if ledger.n > DRAWN:
         late = f"not drawn: with more than {DRAWN:,} values it takes minutes; `gpmi report` draws it"
-        gain = f"one more evaluation is expected to bring at most {ledger.improvement:.3g}"
+        gain = f"one more evaluation is expected to bring at most {rough(ledger.improvement)}"
         return Known(ledger.n, point, subject.believed, None, late, "go on", gain)
     regret, advice = ledger.regret(), advise(ledger)
     low, high = regret.interval()
