@@ -24,7 +24,7 @@ check: lint types  ## the quick loop: lint, types, and the tests that a person w
 test: .venv/.dev  ## run all tests (some minutes); JOBS=0 runs one after the other
 	.venv/bin/python $(PYTEST)
 
-examples: .venv/.dev  ## the tests of properties with a thousand new examples each (half an hour)
+examples: .venv/.dev  ## the tests of properties with a thousand new examples each (a quarter of an hour)
 	.venv/bin/python $(PYTEST) -m "hypothesis and not slow" --hypothesis-profile=many
 
 test-browser: .venv/.dev  ## look at reports and at the pages of gpmi serve in Chromium (needs Debian's chromium and chromium-driver)
