@@ -120,9 +120,18 @@ def test_still_water_stays_still_on_a_beach_behind_an_island() -> None:
 @pytest.mark.anuga
 @pytest.mark.filterwarnings("ignore")
 def test_the_constant_of_gravity_is_anuga_s() -> None:
+    shallow_water.require_anuga()
     from anuga.config import g
 
     assert float(g) == shallow_water.GRAVITY
+
+
+@pytest.mark.anuga
+def test_importing_the_simulator_leaves_numpy_s_warnings_as_they_were() -> None:
+    read = "import numpy as np; old = np.geterr(); "
+    read += "from gpmi.tasks.shallow_water import require_anuga; require_anuga(); print(old == np.geterr())"
+    said = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
+    assert said.stdout.strip() == "True"
 
 
 @pytest.mark.slow

@@ -169,9 +169,12 @@ class _Along:
 
 
 def require_anuga() -> Any:
-    """The module anuga, without the messages it prints on import; or an ImportError that says how to install it."""
+    """The module anuga, without what it prints on import; or an ImportError that says how to install it.
+
+    Its import turns NumPy's warnings of divisions off for the whole process; they are given back as they were.
+    """
     try:
-        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings(), np.errstate():
             warnings.simplefilter("ignore")
             import anuga
     except ImportError as error:
