@@ -299,7 +299,8 @@ def page(rows: list[dict[str, str]]) -> str:
         "Seeds from 1000; the Himmelblau function is the only one in both lists. The lines below the first four change "
         "one thing each: no repeats under the other policies; in `find` no third policy, or another; LogEI instead of "
         "Reinvest in the last third, or for every second query (known points are avoided as before); the design of a "
-        "table in random order; the size of the design; no budget given. Misses of runs, and the median gap.",
+        "table in random order; the size of the design; no budget given. Misses of runs, and the median gap. "
+        "These rows are of before the rule for boxes of a few numbers (docs/policy.md), those above are of after it.",
         "",
         *lines_of(developed, DEVELOPED, tuple(ARMS), short=True),
         "",
