@@ -33,7 +33,7 @@ test-browser: .venv/.dev  ## look at reports and at the pages of gpmi serve in C
 	.venv/bin/python -m pytest -rs tests/test_serve_browser.py tests/test_report_browser.py
 
 test-lowest: .venv-lowest/.ready  ## the core's tests with the lowest NumPy and SciPy that are declared (a minute)
-	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick $(LOWEST:%=tests/test_%.py)
+	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick --hypothesis-seed=0 $(LOWEST:%=tests/test_%.py)
 
 test-pythons:  ## the quick tests on every Python from 3.11 to 3.14 that is at hand (some minutes each)
 	.ci/pythons
