@@ -216,3 +216,33 @@ def test_what_was_told_under_other_given_coordinates_is_not_compared_with() -> N
     wasted_in_b = [t for t in asked[1::2] if t.origin == "policy" and t.phi is None]
     assert len(wasted_in_b) <= 4
     assert max(f(t.x) for t in asked[1::2]) > -0.01
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_no_point_from_elsewhere_breaks_a_constraint_that_is_known(seed: int) -> None:
+    opt = gpmi.Optimizer([(0.0, 1.0), (0.0, 1.0)], seed=seed)
+    broken = []
+    for _ in range(36):
+        x = opt.ask()
+        broken.append(bool(x[0] > 0.3))
+        opt.tell(x, -((x[0] - 0.15) ** 2) - (x[1] - 0.3) ** 2, constraints=[x[0] - 0.3])
+    assert not any(broken[15:])
+
+
+def test_walls_of_a_constraint_are_walls() -> None:
+    """The box [0.8, 0.9] x [0, 1], given by its bounds and by a constraint: both keep away from its edge."""
+    given = [gpmi.Real(0.8, 0.9), gpmi.Real(0.0, 1.0)]
+    least = []
+    for space in (
+        Space.of({"x": given[0], "y": given[1]}),
+        Space.of({"x": gpmi.Real(0.0, 1.0), "y": given[1]}).constrained(["0.8 <= x <= 0.9"]),
+    ):
+        taken, edges = screen_of(space, 0)[:4], []
+        for _ in range(6):
+            row = farthest(space, 0, taken)
+            assert row is not None
+            taken = np.vstack([taken, row])
+            unit = (row - [0.8, 0.0]) / [0.1, 1.0]
+            edges.append(np.minimum(unit, 1.0 - unit).min())
+        least.append(min(edges))
+    assert min(least) > 0.1

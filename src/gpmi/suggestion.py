@@ -157,11 +157,11 @@ def barriers(space: Space, log: Log) -> Barriers | None:
     return Barriers(at, np.where(soon[:, None], NEAR * space.span, core), core)
 
 
-def _with_unsafe(model: Model, log: Log, barred: Barriers | None) -> Barriers | None:
-    """The barriers, and where a query is not SAFE if too many have failed lately."""
+def _with_unsafe(model: Model, log: Log, barred: Barriers | None, *, always: bool = False) -> Barriers | None:
+    """The barriers, and where a query is not SAFE if too many have failed lately, or always."""
     chance = model.chance
     failed, ended = log.failed_lately(LATELY)
-    if chance is None or ended < ENOUGH or failed < TOO_MANY:
+    if chance is None or (not always and (ended < ENOUGH or failed < TOO_MANY)):
         return barred
     none = np.empty((0, model.setting.space.dim))
     return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < LOG_SAFE)
@@ -243,7 +243,8 @@ def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -
     noise_sd = math.sqrt(model.posterior.noise_var) if numbers else 0.0
     if not nothing_learned(log, space, orientation, noise_sd):
         return None
-    barred = _with_unsafe(model, log, barriers(space, log))
+    # No policy weighs the point that is farthest by its chance, and where f cannot be had there is no hill to find.
+    barred = _with_unsafe(model, log, barriers(space, log), always=numbers)
     if not numbers:
         return place.design.first_outside(log.places, barred)
     row = farthest(space, setting.seed, np.array(list(log.rows.values())), barred)

@@ -166,11 +166,12 @@ def farthest(space: Space, seed: int, taken: Array, barred: Barriers | None = No
     """
     assert isinstance(space, Parameters)
     rows = screen_of(space, seed)
+    lo = space.lo if space.plain else rows.min(axis=0)  # constraints have walls of their own, and a span of their own
     if barred is not None:
         rows = rows[~barred.holds(rows)]
     if len(rows) == 0:
         return None
-    unit, others = (rows - space.lo) / space.span, (taken - space.lo) / space.span
+    unit, others = (rows - lo) / space.span, (taken - lo) / space.span
     squares = (unit**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2.0 * unit @ others.T
     inside = unit[:, space.free & (np.ptp(rows, axis=0) > 0.0)]  # not where coordinates are given
     walls = np.minimum(inside, 1.0 - inside).min(axis=1, initial=np.inf)
