@@ -258,7 +258,7 @@ class Parameters(Space):
         pairs = enumerate(self.parameters)
         return {self.names[j] if self.names else j: p.value for j, p in pairs if isinstance(p, Pinned)}
 
-    @property
+    @cached_property
     def pins(self) -> tuple[tuple[int, bytes], ...]:
         return tuple((j, part.row.tobytes()) for j, part in enumerate(self.parts) if isinstance(part, Pinned))
 
