@@ -91,6 +91,7 @@ class Optimizer(Words, Shown):
     True
     """
 
+    @checks.hinting
     def __init__(
         self,
         space: Any,

@@ -10,7 +10,7 @@ from functools import partial
 from os import PathLike
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gpmi.checks import one_of, positive, shown, whole
+from gpmi.checks import hinting, of_one_point, one_of, one_point, positive, shown, whole
 from gpmi.evaluation import SWITCH, Measured, guarded, tell
 from gpmi.frame import trials_given
 from gpmi.gp.kernels import Kernel
@@ -26,6 +26,7 @@ OnFailure: TypeAlias = Literal["raise", "learn"]
 Show: TypeAlias = Callable[[Trial], None]
 
 
+@hinting
 def maximize(
     f: Callable[[Any], float | Measured],
     space: Any,
@@ -101,6 +102,7 @@ def maximize(
     return holding(job.safe(partial(_run, job, make, earlier, study)))
 
 
+@hinting
 def minimize(
     f: Callable[[Any], float | Measured],
     space: Any,
@@ -199,8 +201,7 @@ def _run(job: Job, make: partial[Optimizer], earlier: Any, study: Any, interrupt
 
 
 def _begun(job: Job, optimizer: Optimizer, known: list[Any], interrupts: Interrupts) -> Result:
-    if not callable(job.f):
-        raise TypeError(f"f is {job.f!r}; give a function of one point")
+    of_one_point(job.f, optimizer.space.names, optimizer.space.dim)
     if job.on_trial is not None and not callable(job.on_trial):
         raise TypeError(f"on_trial is {shown(job.on_trial)}; give a function of a trial and the optimizer")
     if known:
@@ -339,7 +340,10 @@ def _attach(error: BaseException, result: Result, learns: bool = True) -> None:
     notes = own.get("__notes__")
     if notes is None or type(notes) is list:  # what else somebody has put there is left alone
         note = f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`"
-        note += "" if learns else f"; {SWITCH}"
+        if not result.trials:
+            what = one_point(result.space.names, result.space.dim)
+            note = f"gpmi: nothing was evaluated before; f is called with {what}"
+        note += "" if learns or "on_failure" in words_of(error) else f"; {SWITCH}"
         own["__notes__"] = [*(notes or ()), note]
 
 
