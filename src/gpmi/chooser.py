@@ -114,11 +114,10 @@ class Chooser:
         space, at = self.place.space, np.array(self._pending)
         core = space.rounding + np.zeros_like(at)
         within = np.maximum(SAME * space.span, core)
-        old = self.barred
-        if old is None:
+        if (old := self.barred) is None:
             return Barriers(at, within, core)
-        parts = ((old.at, at), (old.within, within), (old.core, core))
-        return Barriers(*(np.concatenate(pair) for pair in parts), old.unsafe)
+        joined = (np.concatenate(pair) for pair in ((old.at, at), (old.within, within), (old.core, core)))
+        return old._replace(**dict(zip(("at", "within", "core"), joined, strict=True)))
 
 
 def relevant(policy: GPUCBPE, model: Model, log: Log, place: Place) -> Relevant:
