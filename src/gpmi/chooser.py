@@ -116,8 +116,9 @@ class Chooser:
         within = np.maximum(SAME * space.span, core)
         if (old := self.barred) is None:
             return Barriers(at, within, core)
-        joined = (np.concatenate(pair) for pair in ((old.at, at), (old.within, within), (old.core, core)))
-        return old._replace(**dict(zip(("at", "within", "core"), joined, strict=True)))
+        old_boxes, boxes = (old.at, old.within, old.core), (at, within, core)
+        at, within, core = (np.concatenate(pair) for pair in zip(old_boxes, boxes, strict=True))
+        return Barriers(at, within, core, old.unsafe)
 
 
 def relevant(policy: GPUCBPE, model: Model, log: Log, place: Place) -> Relevant:
