@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpmi import GPUCB, GPUCBPE, Optimizer, kernels
+from gpmi import GPUCB, GPUCBPE, Int, Optimizer, kernels
 from gpmi.gp.posterior import Posterior
 from gpmi.known import SAME
 from gpmi.policies import State
@@ -141,6 +141,39 @@ def test_find_does_not_clump() -> None:
             opt.tell(x, -((x[0] - 0.3) ** 2) - (x[1] - 0.6) ** 2)
     best = opt.best
     assert best is not None and best.y is not None and best.y > -1e-6
+
+
+@pytest.mark.parametrize("size", [4, 8])
+def test_find_does_not_clump_on_one_number(size: int) -> None:
+    """Where the region that is left is no larger than a place, a batch goes on elsewhere."""
+    opt = Optimizer([(0.0, 1.0)], seed=0, budget=48)
+    batches = 0
+    while len(opt.trials) < 48:
+        batch = opt.ask(size)
+        numbers = np.sort([trial.x[0] for trial in opt.pending if trial.origin == "policy"])
+        assert np.all(np.diff(numbers) > SAME)
+        batches += len(numbers) > 1
+        if batches == 3:
+            opt.reject(batch.pop())  # its place and those of pending points are left alone together
+        for x in batch:
+            opt.tell(x, -((x[0] - 0.37) ** 2))
+    assert batches >= 4
+
+
+def test_a_batch_where_constraints_leave_few_points() -> None:
+    """No two points are equal while there are others, even where all of the space is one place."""
+    opt = Optimizer(
+        {"a": (0.0, 1.0), "n": Int(0, 9)}, constraints=["a >= 0.4", "a <= 0.4005", "n >= 3", "n <= 5"], seed=0
+    )
+    for _ in range(6):
+        batch = opt.ask(4)
+        assert len({(x["a"], x["n"]) for x in batch}) == 4
+        for x in batch:
+            opt.tell(x, -((x["a"] - 0.4002) ** 2) - (x["n"] - 4) ** 2)
+    few = Optimizer({"n": Int(1, 3), "m": Int(0, 9)}, constraints=["m <= 0"], seed=0)
+    for _ in range(3):
+        for x in few.ask(5):  # three points are all there is
+            few.tell(x, float(x["n"]))
 
 
 @pytest.mark.parametrize("policy", [None, PE], ids=repr)

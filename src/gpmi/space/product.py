@@ -14,14 +14,14 @@ from gpmi import checks
 from gpmi.cube import sobol
 from gpmi.space.conditions import Constant, OnArc, Part, Pinned, level_numbers
 from gpmi.space.constraints import EXACT, Codes, Field, Rules, minimal, name_of, nothing_left, rules_of
-from gpmi.space.conversion import box_parameters, named_parameters
+from gpmi.space.conversion import box_parameters, named_parameters, read_as_choices
 from gpmi.space.given import moved_to, numbers_given, pinned, rules_left
 from gpmi.space.layout import Layout, numeric
 from gpmi.space.parameters import Parameter
 from gpmi.space.region import Region, copied
 from gpmi.space.space import Space
 from gpmi.text import shortened
-from gpmi.types import Array, Mask, Point
+from gpmi.types import Array, Event, Mask, Point
 
 ENUMERATED = 20_000  # a discrete space with no more points than this is searched point by point: our choice, not tuned
 _MOVED = 32  # points outside of which one is made that is inside, of all that are tried together; our limit
@@ -36,6 +36,7 @@ class Parameters(Space):
     parameters: tuple[Parameter | Constant | Pinned, ...]
     names: tuple[str, ...] | None
     rules: Rules = _NO_RULES
+    events: tuple[Event, ...] = ()  # how what was written was read, where it may have meant something else
 
     @staticmethod
     def meant_by(spec: Any) -> Parameters | None:
@@ -54,7 +55,7 @@ class Parameters(Space):
     def named(spec: Mapping[Any, Any]) -> Parameters:
         """The product of the parameters of a dict."""
         parameters = named_parameters(spec)
-        return Parameters(tuple(parameters.values()), tuple(parameters))
+        return Parameters(tuple(parameters.values()), tuple(parameters), events=read_as_choices(spec))
 
     def __post_init__(self) -> None:
         _ = self.layout.conditions  # refuses wrong ones
