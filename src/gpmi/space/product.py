@@ -97,9 +97,11 @@ class Parameters(Space):
     def span(self) -> Array:
         """hi - lo, (d,); where constraints leave less than half of that, the width of what they leave, about."""
         full = np.where(self.hi > self.lo, self.hi - self.lo, 1.0)
-        if not self.rules.texts or self.rows is not None:
+        if not self.rules.texts:
             return full
-        found = self.region.spread(self._targets, _EXTENT, np.random.default_rng(0))
+        found = self.rows
+        if found is None:
+            found = self.region.spread(self._targets, _EXTENT, np.random.default_rng(0))
         width = np.ptp(found, axis=0)
         alone = np.concatenate([np.full(part.width, part.width == 1) for part in self.parts])
         result: Array = np.where(alone & (width > 0.0) & (width < 0.5 * full), width, full)
@@ -138,15 +140,20 @@ class Parameters(Space):
 
     @cached_property
     def rows(self) -> Array | None:
-        if any(part.count is None for part in self.parts) or self.combinations > ENUMERATED:
+        if any(part.count is None for part in self.parts) or math.prod(self._sizes) > ENUMERATED:
             return None
         return self._all_rows[self.region.inside(self._all_rows)] if self.rules.texts else self._all_rows
 
+    @property
+    def _sizes(self) -> list[int]:
+        """The number of levels of each parameter within `Region.ranges`."""
+        first, last = self.region.ranges.T
+        return [int(count) for count in last - first + 1.0]
+
     @cached_property
     def _all_rows(self) -> Array:
-        """All points of a discrete space, those that break a constraint included."""
-        sizes = [part.count for part in self.parts if part.count is not None]
-        picks = np.indices(sizes).reshape(len(sizes), -1)
+        """All points of a discrete space within `Region.ranges`, those that break a constraint included."""
+        picks = np.indices(self._sizes).reshape(len(self._sizes), -1) + self.region.ranges[:, :1].astype(np.intp)
         rows = np.concatenate([part.level(i) for part, i in zip(self.parts, picks, strict=True)], axis=1)
         if not self.layout.conditional:
             return rows

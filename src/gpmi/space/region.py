@@ -20,6 +20,7 @@ from gpmi.space.layout import Layout
 from gpmi.space.parameters import Real
 from gpmi.space.polytope import LogDensity, Polytope
 from gpmi.space.program import Program
+from gpmi.space.ranges import level_ranges
 from gpmi.types import Array, Mask, Numbers, Point
 
 # Our limits of the cost, not tuned.
@@ -261,7 +262,7 @@ class Region:
 
         At most `most` settings are found by programs; where more are needed, those are taken that are possible.
         """
-        numbers = numbers.copy()
+        numbers = self._squeezed(numbers)
         if not self.program.discrete:
             return numbers
         columns = np.array(self.program.discrete)
@@ -283,6 +284,20 @@ class Region:
             if chosen is not None:
                 numbers[i, columns] = chosen[columns]
         return numbers
+
+    def _squeezed(self, numbers: Array) -> Array:
+        """Level numbers (m, p), those outside of `ranges` moved inside: in proportion, or all would be at an end."""
+        first, last = self.ranges.T
+        counts = np.array([part.count or 1 for part in self.layout.parts])
+        moved = first + np.floor((numbers + 0.5) / counts * (last - first + 1.0))
+        outside = (numbers < first) | (numbers > last)
+        result: Array = np.where(outside & (last - first + 1.0 < counts), np.clip(moved, first, last), numbers)
+        return result
+
+    @cached_property
+    def ranges(self) -> Array:
+        """The first and the last level number of each discrete parameter that the constraints leave, (p, 2)."""
+        return level_ranges(self.layout, self.rules)
 
     @cached_property
     def program(self) -> Program:
