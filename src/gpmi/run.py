@@ -20,7 +20,9 @@ from gpmi.parallel import LATER, Flight, Staff, fly, next_of, pauses, staff_of
 from gpmi.policies import Aim, Policy
 from gpmi.result import Result, words_of
 from gpmi.stopping import Rule, Stop, checked_rule, checked_stop
+from gpmi.text import rounded
 from gpmi.trials import Trial
+from gpmi.types import Event
 
 OnFailure: TypeAlias = Literal["raise", "learn"]
 Show: TypeAlias = Callable[[Trial], None]
@@ -237,10 +239,13 @@ def _guarded(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Result:
 
     Ctrl-C acts in f, elsewhere if it is pressed twice, and never between f and the log.
     """
+    before = optimizer.evaluated
     try:
         try:
             interrupts.patience = 2
             end = _shown(job, optimizer, interrupts)
+            if end.reason == "budget" and optimizer.evaluated == before:
+                end = Stop(end.reason, (_used_up(before, optimizer.best),))
         finally:
             interrupts.patience = None
     except KeyboardInterrupt:
@@ -329,6 +334,12 @@ def _closed(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
             _attach(error, result)
             raise
     return replace(result, events=result.events + end.events)
+
+
+def _used_up(evaluated: int, best: Trial | None) -> Event:
+    """That nothing was left to do, so that f was not called: the study has all evaluations of its budget."""
+    found = "" if best is None else f"; the best is {rounded(best.y)}"
+    return Event("budget used up", f"the study has its {evaluated} evaluations, a larger budget goes on{found}")
 
 
 def _attach(error: BaseException, result: Result, learns: bool = True) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from gpmi import checks
 from gpmi.chooser import Choice, Chooser
 from gpmi.cube import far_apart
-from gpmi.elsewhere import has_options, is_small, nothing_learned
+from gpmi.elsewhere import where_else
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.known import SAME
@@ -200,24 +200,16 @@ def by_policy(
 
 
 def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -> Point | None:
-    """A point apart from the policy, if there is nothing to learn where it looks: the next one of the design.
-
-    On a box of a few numbers it is the point farthest from all trials, if the prior is learned and y is not
-    transformed: where values have long tails, as penalties have, their spread does not say what is little. On other
-    boxes there is none.
-    """
-    space, setting = place.space, model.setting
-    numbers = not has_options(space)
-    if numbers and (setting.priors.given or model.warp.bends or not is_small(space)):
-        return None
-    noise_sd = math.sqrt(model.posterior.noise_var) if numbers else 0.0
-    if not nothing_learned(log, space, orientation, noise_sd):
+    """A point apart from the policy, if there is nothing to learn where it looks; None also if there is no new one."""
+    space = place.space
+    where = where_else(model, log, space, orientation)
+    if where is None:
         return None
     # No policy weighs the point that is farthest by its chance, and where f cannot be had there is no hill to find.
-    barred = _with_unsafe(model, log, barriers(space, log), always=numbers)
-    if not numbers:
+    barred = _with_unsafe(model, log, barriers(space, log), always=where == "farthest")
+    if where == "design":
         return place.design.first_outside(log.places, barred)
-    row = farthest(space, setting.seed, np.array(list(log.rows.values())), barred)
+    row = farthest(space, model.setting.seed, np.array(list(log.rows.values())), barred)
     return None if row is None else space.decode(row)
 
 
