@@ -132,4 +132,4 @@ def test_ctrl_c_while_it_is_entered_or_left_never_leaves_the_library_without_its
                 assert np.geterr() == DEFAULT and blas_threads() == {1}
         if calls < moment:
             break
-    assert moment > 50  # it was entered and left
+    assert moment > 30  # it was entered and left
