@@ -87,6 +87,8 @@ class Layout:
     def normal(self, z: Array) -> Array:
         """Points (m, d) with inactive parameters at coordinates 0, and those that have become active in the middle."""
         z = z.copy()
+        if not self.conditional:
+            return z
         active = self.active(self.numbers(z))
         for j, (part, column) in enumerate(zip(self.parts, self.columns, strict=True)):
             if self.conditions[j]:
