@@ -43,6 +43,7 @@ from gpmi.search.climb import climb
 from gpmi.search.objective import Objective
 from gpmi.search.screens import best_observed, screen_of
 from gpmi.space import Parameters, Space
+from gpmi.suggestion import likeness
 from gpmi.types import Observations
 
 Array = NDArray[np.float64]
@@ -827,3 +828,12 @@ def test_in_the_last_fifth_of_a_budget_a_batch_has_the_point_with_the_best_mean(
         return opt.pending[1].phi == 0.0
 
     assert is_sure(36) and not is_sure(44)  # 5 and 13 queries are left after the first of the batch
+
+
+@guards("gpmi.suggestion.AWAY", 0.0, 1.0, 4.0)
+def test_half_of_an_improvement_by_two_sd_is_left_under_coordinates_with_a_correlation_of_nine_tenths() -> None:
+    opt = Optimizer([(0.0, 1.0)] * 2, kernel=kernels.RBF(1.0), noise_var=1e-4, seed=0)
+    opt.tell([0.5, 0.5], 1.0)
+    context = 0.5 + float(np.sqrt(-2.0 * np.log(0.9)))
+    assert opt.model is not None
+    assert 0.4 < likeness(opt.model, opt.space.given({1: context}), opt._log) < 0.6
