@@ -15,10 +15,11 @@ from gpmi.elsewhere import has_options, is_small, nothing_learned
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.known import SAME, is_known, is_near, is_noisy, is_repetition
-from gpmi.model import LATELY, TOO_MANY, Extensions, Model, Setting, objective
+from gpmi.model import Extensions, Model, Setting, objective, risk_now
 from gpmi.orientation import Orientation
 from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, State, guard
 from gpmi.policies.policy import LOG_SAFE
+from gpmi.policies.risk import Risk
 from gpmi.prior.schedule import Priors
 from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Found, Objective
@@ -33,11 +34,6 @@ GUARD, REGION = 1, 2  # tell the random numbers of the guard, and of the relevan
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
-# While TOO_MANY of the policy's last LATELY queries have failed, of at least ENOUGH, no point is asked that succeeds
-# with a lower probability than SAFE as long as there are others: so about one query of ten fails in the long run. To
-# weigh by the probability is not enough where the best point lies at the edge of what works: all that is left to gain
-# is there. Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
-ENOUGH = 10
 BESIDE = GPUCBPE(scale=0.2)  # its region is where aim="find" explores while points are pending: the scale of Find.last
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
@@ -157,14 +153,13 @@ def barriers(space: Space, log: Log) -> Barriers | None:
     return Barriers(at, np.where(soon[:, None], NEAR * space.span, core), core)
 
 
-def _with_unsafe(model: Model, log: Log, barred: Barriers | None, *, always: bool = False) -> Barriers | None:
-    """The barriers, and where a query is not SAFE if too many have failed lately, or always."""
+def _with_unsafe(model: Model, barred: Barriers | None, log_least: float | None) -> Barriers | None:
+    """The barriers, and where a query succeeds with a lower probability than exp(log_least), if it is not None."""
     chance = model.chance
-    failed, ended = log.failed_lately(LATELY)
-    if chance is None or (not always and (ended < ENOUGH or failed < TOO_MANY)):
+    if chance is None or log_least is None:
         return barred
     none = np.empty((0, model.setting.space.dim))
-    return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < LOG_SAFE)
+    return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < log_least)
 
 
 def _places(space: Space, log: Log, most: int) -> int:
@@ -192,7 +187,9 @@ def by_policy(
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
     failed = {number: log.rows[number] for number in log.failed} if space.rows is not None else {}
     rejected = {number: log.row(number) for number in log.rejected} if space.rows is not None else {}
-    barred = _with_unsafe(model, log, barriers(space, log) if space.rows is None else None)
+    risk = risk_now(log, horizon)
+    barred = barriers(space, log) if space.rows is None else None
+    barred = _with_unsafe(model, barred, risk.log_enough if risk.used_up else None)
     seen = among(objective(model, policy, log, horizon, extensions), model, space)
 
     def best(policy: Policy, taken: Mapping[int, Array], region: Relevant | None = None) -> Choice:
@@ -215,7 +212,7 @@ def by_policy(
         return unknown(Explore(), relevant(policy, model, log, place))
 
     allowed, charged = failed if repeats else log.rows, dict[str, Any]()
-    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation)) is not None:
+    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation, risk)) is not None:
         choice = Choice(Explore(), scored := seen.under(Explore()), scored.found(space.encode(x)))
         return _suggested(choice, model, log, space, orientation, charged)._replace(x=x)  # to the last bit
     if isinstance(policy, Find):
@@ -229,7 +226,7 @@ def by_policy(
     return _suggested(choice, model, log, space, orientation, charged)
 
 
-def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -> Point | None:
+def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation, risk: Risk) -> Point | None:
     """A point apart from the policy, if there is nothing to learn where it looks: the next one of the design.
 
     On a box of a few numbers it is the point farthest from all trials, if the prior is learned and y is not
@@ -244,7 +241,7 @@ def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -
     if not nothing_learned(log, space, orientation, noise_sd):
         return None
     # No policy weighs the point that is farthest by its chance, and where f cannot be had there is no hill to find.
-    barred = _with_unsafe(model, log, barriers(space, log), always=numbers)
+    barred = _with_unsafe(model, barriers(space, log), LOG_SAFE if numbers or risk.used_up else None)
     if not numbers:
         return place.design.first_outside(log.places, barred)
     row = farthest(space, setting.seed, np.array(list(log.rows.values())), barred)

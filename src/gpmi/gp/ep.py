@@ -126,7 +126,7 @@ def expectation_propagation(
         change = float(np.maximum(moved, np.abs(to_tau) * joint.var).max())
         tau, nu, joint = tau + step * to_tau, nu + step * to_nu, after
         converged = change <= CLOSE and bool(whole.all())
-        step = max(_SMALLEST_STEP, 0.5 * step) if change > 0.95 * before else min(_STEP, 1.05 * step)
+        step = max(_SMALLEST_STEP, 0.5 * step) if change > (1.0 - 0.05 * step) * before else min(_STEP, 1.05 * step)
         before = change
     return _finished(root, m, tau, nu, joint, likelihood, least, rounds, converged)
 

@@ -22,7 +22,9 @@ _ROUNDS = 12  # steps of its descent, at most
 # thousandth of a lengthscale where a success and a failure are so close. Failures by chance, at points that worked
 # before, are evidence for a small one. With a variance of 10, where even a point that has worked fails again with
 # p = 0.14, no query came near an edge (benchmarks/failures.py --tuning).
-_LOG_VARIANCE, _LARGEST = (math.log(1e6), 4.0), math.log(1e8)
+_LOG_VARIANCE, _LARGEST = (math.log(1e8), 5.3), math.log(1e10)
+
+_SMOOTHER = 2.0
 
 
 class Classes(NamedTuple):
@@ -49,6 +51,7 @@ def fit_classes(x: Array, success: Mask, span: Array, groups: tuple[int, ...]) -
     known = covariance.unknowns
     unknowns = replace(known, centre=known.centre.copy(), width=known.width.copy(), hi=known.hi.copy())
     unknowns.centre[0], unknowns.width[0], unknowns.hi[0] = *_LOG_VARIANCE, _LARGEST
+    unknowns.centre[1:-1] += math.log(_SMOOTHER)
     last: list[tuple[Array, Array]] = []  # the sites at the q before, from which the next are found sooner
 
     def loss(q: Array) -> tuple[float, Array]:
