@@ -19,7 +19,7 @@ from scipy import stats
 
 import gpmi
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Trial, kernels
-from gpmi.elsewhere import is_small, nothing_learned
+from gpmi.elsewhere import are_wasted, is_due, is_small, taught_nothing
 from gpmi.gp.chance import Chance, Condition
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
 from gpmi.gp.paths import Draw, Frame
@@ -806,11 +806,15 @@ def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_h
         asked = [(y, mu, sd, "policy")] * queries
         names = ("y", "mu", "sd", "origin")
         trials = [
-            SimpleNamespace(**dict(zip(names, trial, strict=True)), feasible=True, status="told")
+            SimpleNamespace(
+                **dict(zip(names, trial, strict=True)), feasible=True, status="told", repeats=1, noise_var=0.0
+            )
             for trial in (*design, *asked)
         ]
         log: Any = Known(enumerate(trials))
-        return nothing_learned(log, Space.of([(0.0, 1.0)]), Orientation("max"), noise_sd)
+        idle = taught_nothing(log, Space.of([(0.0, 1.0)]), Orientation("max"), noise_sd**2)
+        assert is_due(idle) == are_wasted(idle)
+        return is_due(idle)
 
     assert nothing(0.005) and not nothing(0.05) and not nothing(0.005, queries=1)
     assert nothing(0.04, noise_sd=0.1) and not nothing(0.08, noise_sd=0.1)
@@ -822,3 +826,15 @@ def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_h
 def test_a_point_far_from_all_others_is_asked_up_to_three_dimensions() -> None:
     assert is_small(Space.of([(0.0, 1.0)] * 3)) and not is_small(Space.of([(0.0, 1.0)] * 5))
     assert is_small(Space.of([(0.0, 1.0)] * 5).given({0: 0.5, 1: 0.5}))
+
+
+@guards("gpmi.chooser.LATE", 0.0, 0.1, 0.4, 1.0)
+def test_in_the_last_fifth_of_a_budget_a_batch_has_the_point_with_the_best_mean() -> None:
+    def is_sure(budget: int) -> bool:
+        opt = Optimizer([(0.0, 1.0)] * 2, kernel=kernels.RBF(0.25), noise_var=1e-6, seed=0, budget=budget)
+        for x in np.random.default_rng(0).random((30, 2)):
+            opt.tell(x, float(np.exp(-20.0 * np.sum((x - [0.3, 0.7]) ** 2))))
+        opt.ask(2)
+        return opt.pending[1].phi == 0.0
+
+    assert is_sure(36) and not is_sure(44)  # 5 and 13 queries are left after the first of the batch

@@ -310,8 +310,9 @@ def objective(
         posterior = extensions.extend(member, told, log)
         return Objective(posterior, policy, _state(model, told, posterior, log, horizon), chance=model.chance)
 
+    whole = of(0, model.posterior)
     members = tuple(of(i, member) for i, member in enumerate(model.members, 1))
-    return replace(of(0, model.posterior), members=members)
+    return replace(whole, members=members) if members else whole
 
 
 def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizon: int | None) -> State:

@@ -10,31 +10,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi import checks
+from gpmi.chooser import Choice, Chooser
 from gpmi.cube import far_apart
-from gpmi.elsewhere import has_options, is_small, nothing_learned
+from gpmi.elsewhere import where_else
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
-from gpmi.known import SAME, is_known, is_near, is_noisy, is_repetition
+from gpmi.known import SAME
 from gpmi.model import Extensions, Model, Setting, objective, risk_now
 from gpmi.orientation import Orientation
-from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, State, guard
+from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, guard
 from gpmi.policies.policy import LOG_SAFE
-from gpmi.policies.risk import Risk
 from gpmi.prior.schedule import Priors
 from gpmi.search.finite import drawn_maximum
-from gpmi.search.objective import Found, Objective
+from gpmi.search.objective import Objective
 from gpmi.search.places import Place
-from gpmi.search.relevant import Relevant
 from gpmi.search.screens import Barriers, farthest
-from gpmi.space import Space, SpaceExhausted
+from gpmi.space import Space
 from gpmi.trials import Log, Origin
 from gpmi.types import Array, Event, Point
 
-GUARD, REGION = 1, 2  # tell the random numbers of the guard, and of the relevant region, from those of the search
+GUARD = 1  # tells the random numbers of the guard from those of the search
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
-BESIDE = GPUCBPE(scale=0.2)  # its region is where aim="find" explores while points are pending: the scale of Find.last
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
@@ -45,14 +43,6 @@ class Suggestion(NamedTuple):
     origin: Origin
     said: dict[str, Any]  # fields of a Trial
     events: tuple[Event, ...]
-
-
-class Choice(NamedTuple):
-    """The point that a policy chose, with the objective it is best for."""
-
-    policy: Policy
-    scored: Objective
-    found: Found
 
 
 def default_n_init(space: Space, priors: Priors, budget: int | None) -> int:
@@ -153,13 +143,13 @@ def barriers(space: Space, log: Log) -> Barriers | None:
     return Barriers(at, np.where(soon[:, None], NEAR * space.span, core), core)
 
 
-def _with_unsafe(model: Model, barred: Barriers | None, log_least: float | None) -> Barriers | None:
-    """The barriers, and where a query succeeds with a lower probability than exp(log_least), if it is not None."""
+def _with_unsafe(model: Model, barred: Barriers | None, needed: bool) -> Barriers | None:
+    """The barriers, and where a query is not SAFE if that is `needed`."""
     chance = model.chance
-    if chance is None or log_least is None:
+    if chance is None or not needed:
         return barred
     none = np.empty((0, model.setting.space.dim))
-    return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < log_least)
+    return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < LOG_SAFE)
 
 
 def _places(space: Space, log: Log, most: int) -> int:
@@ -182,69 +172,39 @@ def by_policy(
     repeats: bool,
 ) -> Suggestion:
     """The policy's choice, given the model after everything told and the pending trials of the log."""
-    setting, space, search = model.setting, place.space, place.search
+    setting, space = model.setting, place.space
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
-    failed = {number: log.rows[number] for number in log.failed} if space.rows is not None else {}
-    rejected = {number: log.row(number) for number in log.rejected} if space.rows is not None else {}
-    risk = risk_now(log, horizon)
-    barred = barriers(space, log) if space.rows is None else None
-    barred = _with_unsafe(model, barred, risk.log_enough if risk.used_up else None)
+    careful = risk_now(log, horizon).used_up
+    barred = _with_unsafe(model, barriers(space, log) if space.rows is None else None, careful)
     seen = among(objective(model, policy, log, horizon, extensions), model, space)
-
-    def best(policy: Policy, taken: Mapping[int, Array], region: Relevant | None = None) -> Choice:
-        scored = seen.under(policy)
-        taken = {**taken, **rejected} if rejected else taken
-        found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng), barred, region)
-        return Choice(policy, scored, found)
-
-    def unknown(policy: Policy, region: Relevant | None = None) -> Choice:
-        """The best point; without noise, the best of those without a trial as long as there are any."""
-        try:
-            return best(policy, failed if repeats and is_noisy(setting.priors.noise_var, log) else log.rows, region)
-        except SpaceExhausted:
-            if not repeats:
-                raise
-            return best(policy, failed, region)
-
-    def explored(policy: GPUCBPE) -> Choice:
-        """The point of the relevant region that is known least."""
-        return unknown(Explore(), relevant(policy, model, log, place))
-
-    allowed, charged = failed if repeats else log.rows, dict[str, Any]()
-    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation, risk)) is not None:
+    chooser = Chooser(model, log, place, orientation, seen, rng, barred, repeats)
+    charged = dict[str, Any]()
+    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation, careful)) is not None:
         choice = Choice(Explore(), scored := seen.under(Explore()), scored.found(space.encode(x)))
         return _suggested(choice, model, log, space, orientation, charged)._replace(x=x)  # to the last bit
     if isinstance(policy, Find):
-        choice = _unknown_point(policy, space, log, best, unknown, allowed, explored)
+        choice = chooser.found(policy)
     elif isinstance(policy, GPUCBPE) and _follows(space, log):
-        choice = explored(policy)
+        choice = chooser.explored(policy)
     else:
-        choice = best(policy, allowed)
+        choice = chooser.best(policy)
         if isinstance(policy, Reinvest) and repeats:
-            choice, charged = _guarded(choice, model, log, place, best, allowed)
+            choice, charged = _guarded(choice, model, log, place, chooser)
     return _suggested(choice, model, log, space, orientation, charged)
 
 
-def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation, risk: Risk) -> Point | None:
-    """A point apart from the policy, if there is nothing to learn where it looks: the next one of the design.
-
-    On a box of a few numbers it is the point farthest from all trials, if the prior is learned and y is not
-    transformed: where values have long tails, as penalties have, their spread does not say what is little. On other
-    boxes there is none.
-    """
-    space, setting = place.space, model.setting
-    numbers = not has_options(space)
-    if numbers and (setting.priors.given or model.warp.bends or not is_small(space)):
-        return None
-    noise_sd = math.sqrt(model.posterior.noise_var) if numbers else 0.0
-    if not nothing_learned(log, space, orientation, noise_sd):
+def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation, careful: bool) -> Point | None:
+    """A point apart from the policy, if there is nothing to learn where it looks; None also if there is no new one."""
+    space = place.space
+    where = where_else(model, log, space, orientation)
+    if where is None:
         return None
     # No policy weighs the point that is farthest by its chance, and where f cannot be had there is no hill to find.
-    barred = _with_unsafe(model, barriers(space, log), LOG_SAFE if numbers or risk.used_up else None)
-    if not numbers:
+    barred = _with_unsafe(model, barriers(space, log), careful or where == "farthest")
+    if where == "design":
         return place.design.first_outside(log.places, barred)
-    row = farthest(space, setting.seed, np.array(list(log.rows.values())), barred)
+    row = farthest(space, model.setting.seed, np.array(list(log.rows.values())), barred)
     return None if row is None else space.decode(row)
 
 
@@ -265,36 +225,6 @@ def _suggested(
     }
     events = (*scored.posterior.events, *found.events, *(() if model.chance is None else model.chance.events))
     return Suggestion(space.decode(found.row), "policy", said, events)
-
-
-def _unknown_point(
-    policy: Find,
-    space: Space,
-    log: Log,
-    best: Callable[[Policy, Mapping[int, Array]], Choice],
-    unknown: Callable[[Policy], Choice],
-    allowed: Mapping[int, Array],
-    explored: Callable[[GPUCBPE], Choice],
-) -> Choice:
-    """The choice of `Find`."""
-    choice = best(policy.first, allowed)
-    if not is_known(choice.found.row, space, log):
-        return choice
-    pending = [log.rows[number] for number in log.pending]
-    if not is_near(choice.found.row, space, pending):
-        choice = unknown(policy.then)
-    repeated = is_known(choice.found.row, space, log) and is_repetition(space, log)
-    if repeated or is_near(choice.found.row, space, pending):
-        choice = unknown(policy.last)
-    return explored(BESIDE) if is_near(choice.found.row, space, pending) else choice
-
-
-def relevant(policy: GPUCBPE, model: Model, log: Log, place: Place) -> Relevant:
-    """The region in which the points of a batch after the first explore, the same for all of them."""
-    size, dim = model.setting.space.extent
-    state = State(t=int(log.chosen([*log.told, *log.failed]).sum()) + 1, size=size, dim=dim)
-    rng = np.random.default_rng([model.setting.seed, model.n, REGION])
-    return place.search.relevant(model.posterior, model.anchor, policy.weight(state), rng, model.chance)
 
 
 def _follows(space: Space, log: Log) -> bool:
@@ -325,8 +255,7 @@ def _guarded(
     model: Model,
     log: Log,
     place: Place,
-    best: Callable[[Policy, Mapping[int, Array]], Choice],
-    allowed: Mapping[int, Array],
+    chooser: Chooser,
 ) -> tuple[Choice, dict[str, Any]]:
     """Reinvest's choice, or that of the guard if its account does not allow it; and what the trial says of it.
 
@@ -368,7 +297,7 @@ def _guarded(
     if may_cost(charge):
         return choice, {"charge": charge}
     zeta = guard.draw_zeta(size, rng)
-    choice = best(guard.RandomUCB(zeta), allowed)
+    choice = chooser.best(guard.RandomUCB(zeta))
     event = Event("guard", "Reinvest had used up what its bound allows; the guard chose a query")
     found = replace(choice.found, events=(*choice.found.events, event))
     return choice._replace(found=found), {"charge": found.score - found.mu, "zeta": zeta}
