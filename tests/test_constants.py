@@ -756,6 +756,17 @@ def test_an_edge_between_a_success_and_a_failure_is_sharp_unless_failures_come_b
     assert np.all((p > 0.4) & (p < 0.6))
 
 
+@guards("gpmi.prior.classes._SMOOTHER", 0.2, 10.0)
+def test_an_edge_is_taken_for_smooth_but_not_for_a_plane() -> None:
+    """Successes below and failures above a slope, told on one half of the box."""
+    x = np.array([[a, b] for a in (0.0, 0.2, 0.4) for b in np.linspace(0.0, 1.0, 6)])
+    success = x[:, 1] < 0.35 + 0.4 * x[:, 0]
+    learned = fit_classes(x, success, np.ones(2), (0, 1))
+    chance = Chance((Condition(learned.sites(x, success).posterior(learned.kernel, x, learned.mean)),))
+    beside, far = chance(np.array([[0.6, 0.3], [1.0, 0.35]]))
+    assert beside > 0.85 and far < 0.9
+
+
 @guards("gpmi.policies.risk.ALLOWED", 0.02, 0.5)
 @guards("gpmi.policies.risk.LATELY", 3, 300)
 @guards("gpmi.policies.risk.SAFE_ONES", 0.2, 20.0)

@@ -18,12 +18,14 @@ from gpmi.types import Array, Mask, Numbers
 FIT_OUTCOMES = 128  # outcomes that a fit uses, at most: expectation propagation costs 20 times as much as a regression
 _ROUNDS = 12  # steps of its descent, at most
 # The normal prior of the logarithm of the variance of the latent g, and the largest that is tried. g and its noise, of
-# variance 1, decide what fails: a variance of 1e6 says that chance has no part in it, and that the edge is known to a
-# thousandth of a lengthscale where a success and a failure are so close. Failures by chance, at points that worked
-# before, are evidence for a small one. With a variance of 10, where even a point that has worked fails again with
-# p = 0.14, no query came near an edge (benchmarks/failures.py --tuning).
+# variance 1, decide what fails: a variance of 1e8 says that chance has no part in it, and that the edge is known to a
+# ten-thousandth of a lengthscale where a success and a failure are so close. Failures by chance, at points that worked
+# before, are evidence for a small one. With 1e6 runs stopped short of an edge by a thousandth of the box, with 10,
+# where even a point that has worked fails again with p = 0.14, no query came near (benchmarks/failures.py --tuning).
 _LOG_VARIANCE, _LARGEST = (math.log(1e8), 5.3), math.log(1e10)
-
+# The lengthscales are expected to be so many times those of a regression: the edge of what works has fewer bends than
+# f. Chosen by how well the outcomes of queries were foreseen in runs with plane and with curved edges; 4 and 6 did
+# better on planes and worse on balls.
 _SMOOTHER = 2.0
 
 
@@ -41,7 +43,7 @@ class Classes(NamedTuple):
 def fit_classes(x: Array, success: Mask, span: Array, groups: tuple[int, ...]) -> Classes:
     """The most probable kernel given which of the points x (n, d) succeeded, by the evidence.
 
-    The kernel is Matern-5/2 with a lengthscale for each parameter and the same hyper-prior as in the regression. The
+    The kernel is Matern-5/2 with a lengthscale for each parameter, a priori _SMOOTHER times that of a regression. The
     mean of g is such that, far from all points, the probability of success is (successes + 1) / (n + 2).
     """
     rows = _spread(len(x), FIT_OUTCOMES)
