@@ -16,7 +16,7 @@ from gpmi.elsewhere import where_else
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.known import SAME
-from gpmi.model import LATELY, TOO_MANY, Extensions, Model, Setting, objective
+from gpmi.model import Extensions, Model, Setting, objective, risk_now
 from gpmi.orientation import Orientation
 from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, guard
 from gpmi.policies.improvement import log_h
@@ -34,11 +34,6 @@ GUARD = 1  # tells the random numbers of the guard from those of the search
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
-# While TOO_MANY of the policy's last LATELY queries have failed, of at least ENOUGH, no point is asked that succeeds
-# with a lower probability than SAFE as long as there are others: so about one query of ten fails in the long run. To
-# weigh by the probability is not enough where the best point lies at the edge of what works: all that is left to gain
-# is there. Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
-ENOUGH = 10
 AWAY = 2.0  # sd from the best mean to a point that is worth exploring under given coordinates: our choice, not tuned
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
@@ -150,11 +145,10 @@ def barriers(space: Space, log: Log) -> Barriers | None:
     return Barriers(at, np.where(soon[:, None], NEAR * space.span, core), core)
 
 
-def _with_unsafe(model: Model, log: Log, barred: Barriers | None, *, always: bool = False) -> Barriers | None:
-    """The barriers, and where a query is not SAFE if too many have failed lately, or always."""
+def _with_unsafe(model: Model, barred: Barriers | None, needed: bool) -> Barriers | None:
+    """The barriers, and where a query is not SAFE if that is `needed`."""
     chance = model.chance
-    failed, ended = log.failed_lately(LATELY)
-    if chance is None or (not always and (ended < ENOUGH or failed < TOO_MANY)):
+    if chance is None or not needed:
         return barred
     none = np.empty((0, model.setting.space.dim))
     return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < LOG_SAFE)
@@ -183,12 +177,13 @@ def by_policy(
     setting, space = model.setting, place.space
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
-    barred = _with_unsafe(model, log, barriers(space, log) if space.rows is None else None)
+    careful = risk_now(log, horizon).used_up
+    barred = _with_unsafe(model, barriers(space, log) if space.rows is None else None, careful)
     alike = likeness(model, space, log) if space.pins and isinstance(policy, Reinvest) else 1.0
     seen = among(objective(model, policy, log, horizon, extensions), model, space, alike)
     chooser = Chooser(model, log, place, orientation, seen, rng, barred, repeats)
     charged = dict[str, Any]()
-    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation)) is not None:
+    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation, careful)) is not None:
         choice = Choice(Explore(), scored := seen.under(Explore()), scored.found(space.encode(x)))
         return _suggested(choice, model, log, space, orientation, charged)._replace(x=x)  # to the last bit
     if isinstance(policy, Find):
@@ -202,14 +197,14 @@ def by_policy(
     return _suggested(choice, model, log, space, orientation, charged)
 
 
-def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -> Point | None:
+def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation, careful: bool) -> Point | None:
     """A point apart from the policy, if there is nothing to learn where it looks; None also if there is no new one."""
     space = place.space
     where = where_else(model, log, space, orientation)
     if where is None:
         return None
     # No policy weighs the point that is farthest by its chance, and where f cannot be had there is no hill to find.
-    barred = _with_unsafe(model, log, barriers(space, log), always=where == "farthest")
+    barred = _with_unsafe(model, barriers(space, log), careful or where == "farthest")
     if where == "design":
         return place.design.first_outside(log.places, barred)
     row = farthest(space, model.setting.seed, np.array(list(log.rows.values())), barred)

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from gpmi import checks
 from gpmi.policies.improvement import FAR, pdf
 from gpmi.policies.policy import OF_FAILURE, TINY, Guarantee, Policy, State
-from gpmi.types import Array
+from gpmi.types import Array, Mask
+
+
+class _Priced(NamedTuple):
+    """phi at m points, and what it is made of."""
+
+    phi: Array  # (m,)
+    limited: Mask  # (m,), whether the price is limited by what comes back
+    weight: float  # k_t c H_t
+    optimism: float  # k_t sqrt(alpha_t)
+    sd: Array  # (m,)
+    cdf: Array  # (m,), of the normal law at (mu - best mean) / sd
+    density: Array  # (m,)
+
 
 TRUST = 0.25  # the account starts with this much made and kept, so that k_1 = 1; our choice, there is no ablation of it
 
@@ -77,22 +90,24 @@ class Reinvest(Policy):
     def phi(self, var: Array, state: State, mu: Array | None = None) -> Array:
         """phi_t where the posterior has variance var and mean mu. Without mu, at the best posterior mean so far."""
         at = np.full_like(var, state.best_mean) if mu is None else mu
-        return self._parts(at, var, state)[0]
+        return self._priced(at, var, state).phi
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
         return mu + self.phi(var, state, mu)
 
     def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
-        phi, by_mu, by_var = self._parts(mu, var, state)
+        phi, limited, weight, optimism, sd, cdf, density = self._priced(mu, var, state)
+        by_mu = np.where(limited, weight * cdf, 0.0)
+        by_var = np.where(limited, weight * density, optimism) / (2.0 * sd)
         return mu + phi, 1.0 + by_mu, by_var
 
-    def _parts(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
-        """phi and its derivatives by mu and by var."""
+    def _priced(self, mu: Array, var: Array, state: State) -> _Priced:
+        """phi, and what its derivatives are made of."""
         from scipy.special import ndtr
 
         k, sd = self.share(state), np.sqrt(np.maximum(var, TINY))
         weight = k * self.c * self.queries_left(state)
-        z = ((mu - state.best_mean) / sd).clip(-FAR, FAR)
+        z = np.minimum(np.maximum((mu - state.best_mean) / sd, -FAR), FAR)
         cdf, density = ndtr(z), pdf(z)
         # EI directly, not by its logarithm: where its digits cancel it is far below the rounding of mu, to which it is
         # added.
@@ -100,5 +115,4 @@ class Reinvest(Policy):
         optimism = k * math.sqrt(math.log(2.0 * state.t**2 / self.delta))
         paid = optimism * sd
         limited = returned < paid
-        by_mu = np.where(limited, weight * cdf, 0.0)
-        return np.where(limited, returned, paid), by_mu, np.where(limited, weight * density, optimism) / (2.0 * sd)
+        return _Priced(np.where(limited, returned, paid), limited, weight, optimism, sd, cdf, density)
