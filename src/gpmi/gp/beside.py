@@ -30,10 +30,7 @@ def with_pullback_beside(posterior: Posterior, z: Array, size: int) -> tuple[Arr
         smoother = posterior.factor.solve_transposed(v[:, ::size]).T[:, None]  # (s, 1, n)
         weights = by_mu[:, None] * posterior.weights
         weights.reshape(-1, size, n)[:] -= 2.0 * by_var.reshape(-1, size, 1) * smoother
-        inner: Array = pull(weights)
-        inner += by_var[:, None] * kernel.diagonal_gradient(z)
-        if posterior.trend is not None:
-            inner += by_mu[:, None] * posterior.trend.gradient(z)
+        inner = posterior.with_prior_gradient(pull(weights), by_mu, by_var, z)
         groups = v.T.reshape(-1, size, n)
         moved = groups[:, 1:] - groups[:, :1]
         steps = z.reshape(-1, size, z.shape[1])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -133,6 +133,10 @@ class Stationary(Kernel):
     def diagonal(self, x: Array) -> Array:
         self._check(x)
         return np.full(len(x), self.known_variance)
+
+    @property
+    def constant_variance(self) -> float:
+        return self.known_variance
 
     def diagonal_gradient(self, x: Array) -> Array:
         return np.zeros_like(x)
@@ -262,10 +266,15 @@ class Linear(Kernel):
 
 def _squared_distances(x: Array, z: Array) -> Array:
     """|x_i - z_j|^2, (m, n), exactly 0 for equal points: |x|^2 + |z|^2 - 2 x.z would leave an r of about 1e-8."""
-    from scipy.spatial.distance import cdist
-
-    r2: Array = cdist(x, z, "sqeuclidean")
+    r2: Array = _cdist()(x, z, "sqeuclidean")
     return r2
+
+
+@cache
+def _cdist() -> Callable[..., Array]:
+    from scipy.spatial.distance import cdist  # slow to import: not before it is needed
+
+    return cdist  # type: ignore[no-any-return]
 
 
 def _positive_or_none(name: str, value: object) -> float | None:

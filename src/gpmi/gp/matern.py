@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from gpmi.types import Array
@@ -14,7 +16,7 @@ def unit_matern(s: Array, nu: float) -> tuple[Array, Array]:
     nothing cancels or overflows for large nu. It starts from the orders 1/2 and 3/2, which are elementary, or from the
     Bessel functions of order a and a + 1 with 0 < a <= 1.
     """
-    a = nu if nu <= 1.0 else nu - np.ceil(nu) + 1.0  # in (0, 1], a whole number of steps below nu
+    a = nu if nu <= 1.0 else nu - math.ceil(nu) + 1.0  # in (0, 1], a whole number of steps below nu
     low = np.exp(-s) if a == 0.5 else _by_bessel(s, a)
     if nu == a:
         return low, low

@@ -28,6 +28,8 @@ class SpaceExhausted(Exception):
 class Space(ABC):
     """A set of points. `Space.of` makes one from what a user writes."""
 
+    names: tuple[str, ...] | None  # of the parameters, where a point is a dict; None where it is an array
+
     @staticmethod
     def of(spec: Any) -> Space:
         """A box from a list of (lo, hi), a named space from a dict, a finite set from an array or DataFrame."""
