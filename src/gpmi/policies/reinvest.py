@@ -38,7 +38,8 @@ class Reinvest(Policy):
     - sqrt(alpha_t) sd is GP-MI's phi while gamma_hat = 0. It grows slowly with t, so no point is given up for ever.
     - c H_t EI limits the price to what exploring can bring back: the expected improvement, enjoyed in each of the H_t
       queries that are left. H_t = T - t + 1 with a horizon T. Without one, or beyond it, H_t = t: the run is expected
-      to last as long again as it has lasted.
+      to last as long again as it has lasted. Where coordinates are given, H_t - 1 is multiplied by what is left of a
+      gain under those of other queries (`gpmi.suggestion.likeness`).
     - k_t = (1/4 + kept) / (1/4 + made), between `floor` and 1, is the share of the model's promises that were kept so
       far (`gpmi.policies.promises`). If exploring did not bring what the model promised, the policy explores less. As
       those queries fade from the account, it explores again.
@@ -80,10 +81,11 @@ class Reinvest(Policy):
         promises = state.promises
         return min(1.0, max(self.floor, (TRUST + promises.kept) / (TRUST + promises.made)))
 
-    def queries_left(self, state: State) -> int:
+    def queries_left(self, state: State) -> float:
         """H_t, the number of queries that a gain found now could serve."""
         t, horizon = state.t, state.horizon
-        return t if horizon is None or t > horizon else horizon - t + 1
+        left = t if horizon is None or t > horizon else horizon - t + 1
+        return 1.0 + state.alike * (left - 1)
 
     def phi(self, var: Array, state: State, mu: Array | None = None) -> Array:
         """phi_t where the posterior has variance var and mean mu. Without mu, at the best posterior mean so far."""
