@@ -42,7 +42,7 @@ from gpmi.prior.warp import Warp
 from gpmi.search.box import best_point, drawn_point
 from gpmi.search.climb import climb
 from gpmi.search.objective import Objective
-from gpmi.search.screens import best_observed, screen_of
+from gpmi.search.screens import best_observed, farthest, screen_of
 from gpmi.space import Parameters, Space
 from gpmi.suggestion import likeness
 from gpmi.types import Observations
@@ -723,6 +723,13 @@ def test_ten_thousand_discrete_points_are_searched_one_by_one_and_a_hundred_thou
     assert Space.of({"a": Int(1, 100), "b": Int(1, 1000)}).rows is None
 
 
+@guards("gpmi.space.ranges._ROUNDS", 1, 3)
+def test_ranges_follow_from_each_other_through_several_rows() -> None:
+    numbers = {name: Int(0, 10**6) for name in "abcd"}
+    space = Space.of(numbers).constrained(["d <= c", "c <= b", "b <= a", "a <= 4"])
+    assert space.rows is not None and len(space.rows) == 70  # 4 >= a >= b >= c >= d >= 0
+
+
 @guards("gpmi.space.parameters._MOST_LEVELS", 10**6, 10**8)
 def test_millions_of_values_of_a_whole_number_are_held_in_memory_and_of_more_a_few_are_tried() -> None:
     assert len(Int(1, 4 * 10**6).tried(np.array([5.0]))) == 4 * 10**6
@@ -832,6 +839,13 @@ def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_h
     assert nothing(0.04, noise_sd=0.1) and not nothing(0.08, noise_sd=0.1)
     assert nothing(0.005, y=1.1, noise_sd=0.1) and not nothing(0.005, y=1.4, noise_sd=0.1)
     assert not nothing(0.005, mu=0.5, y=0.5)
+
+
+@guards("gpmi.search.screens.TAKEN", 0.0, 1e-3)
+def test_a_point_is_taken_up_to_rounding_and_one_beside_it_is_not() -> None:
+    space = Space.of([(0.0, 1.0)] * 3)
+    screen = screen_of(space, 0)
+    assert farthest(space, 0, screen) is None and farthest(space, 0, np.clip(screen + 1e-4, 0.0, 1.0)) is not None
 
 
 @guards("gpmi.elsewhere.FEW", 1, 5)
