@@ -176,6 +176,55 @@ def test_a_batch_where_constraints_leave_few_points() -> None:
             few.tell(x, float(x["n"]))
 
 
+def late(size: int = 30, budget: int | None = 34) -> Optimizer:
+    opt = Optimizer(BOX, kernel=KERNEL, noise_var=1e-6, seed=0, budget=budget)
+    for x in np.random.default_rng(0).random((size, 2)):
+        opt.tell(x, bumps(x))
+    return opt
+
+
+def test_near_the_end_one_point_of_a_batch_has_the_best_mean() -> None:
+    opt, alone = late(), late()
+    model = opt.model
+    assert model is not None
+    side = np.linspace(0.0, 1.0, 201)
+    best = model.posterior.mu(np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)).max()
+    batch = opt.ask(4)
+    means = model.posterior.mu(np.array(batch))
+    assert means[1] >= best - 1e-9 and [trial.phi == 0.0 for trial in opt.pending] == [False, True, False, False]
+    np.testing.assert_array_equal(batch[0], alone.ask())  # the first point is what would be asked alone
+    open_end = late(budget=None)
+    assert all(trial.phi != 0.0 for trial in (open_end.ask(4), open_end.pending)[1])
+
+
+def test_the_point_with_the_best_mean_may_be_close_to_a_told_one() -> None:
+    """The last digits are found beside a point that is known; where all is known, the mean has no better point."""
+    opt = late(budget=42)
+    for _ in range(7):
+        x = opt.recommend() + 3e-4
+        opt.tell(x, bumps(x))
+    x = opt.ask(2)[1]
+    told = np.array([trial.x for trial in opt.trials if trial.status == "told"])
+    assert opt.pending[1].phi == 0.0 and 0.0 < np.abs(told - x).max(axis=1).min() < SAME
+
+
+def test_the_point_with_the_best_mean_is_not_asked_again_nor_where_it_was_rejected() -> None:
+    opt = late()
+    best = opt.ask(2)[1]
+    opt.reject(best)
+    for _ in range(3):
+        x = opt.ask()
+        assert np.abs(x - best).max() > SAME and opt.pending[-1].phi != 0.0
+    workers = late(budget=38)  # of four workers one is at the best mean at a time
+    running = list(workers.ask(4))
+    for _ in range(4):
+        x = running.pop(0)
+        workers.tell(x, bumps(x))
+        running.append(workers.ask())
+        assert sum(trial.phi == 0.0 for trial in workers.pending) <= 1
+    assert any(trial.phi == 0.0 for trial in workers.trials)
+
+
 @pytest.mark.parametrize("policy", [None, PE], ids=repr)
 def test_batches_replay_whatever_the_order_of_their_values(policy: Any) -> None:
     opt, rng = Optimizer(BOX, policy=policy, seed=5), np.random.default_rng(3)

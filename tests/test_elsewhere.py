@@ -125,6 +125,9 @@ def test_points_from_elsewhere_become_rare_and_never_end() -> None:
     np.testing.assert_array_equal(np.diff([-1, *far]) - 1, np.maximum(2, np.arange(len(far))))
     assert 55 < len(far) < np.sqrt(2 * 2000) + 1
     assert is_due(np.array([True, False, True, True])) and not is_due(np.array([True, True, False, True]))
+    assert is_due(
+        np.array([True] * 9 + [False] + [True] * 2)
+    )  # what was not asked when it seems due now does not count
 
 
 def test_a_value_with_a_noise_of_its_own_may_teach_nothing() -> None:

@@ -96,6 +96,8 @@ def shown(value: Any) -> str:
 
 def number(name: str, value: Any, remedy: str = "give one finite number") -> float:
     """A finite float from a real number of any type, not from a bool, a string or an array."""
+    if type(value) is float and math.isfinite(value):
+        return value
     plain = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(plain, bool | np.bool_) or not isinstance(plain, Real) or hasattr(value, "mask"):
         raise TypeError(f"{name} is {shown(value)}; {remedy}")

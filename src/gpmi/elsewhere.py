@@ -86,14 +86,13 @@ def is_due(idle: Mask) -> bool:
 
     It is after WASTED of these in a row, and later after as many as trials were far from all others so far. So among t
     trials there are about sqrt(2 t) of them: what they cost for each query vanishes, and the looking never ends.
-    They are counted by the rule itself, in the light of what is known of f and of the noise now.
+    A far trial is one that was due and taught something, in the light of what is known of f and of the noise now.
     """
-    far, in_a_row, due = 0, 0, False
+    far, in_a_row = 0, 0
     for nothing in idle.tolist():
-        in_a_row = in_a_row + 1 if nothing and not due else 0
-        due = in_a_row >= max(WASTED, far)
-        far += due
-    return due
+        far += not nothing and in_a_row >= max(WASTED, far)
+        in_a_row = in_a_row + 1 if nothing else 0
+    return in_a_row >= max(WASTED, far)
 
 
 def has_options(space: Space) -> bool:

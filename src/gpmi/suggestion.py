@@ -16,10 +16,11 @@ from gpmi.elsewhere import where_else
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.known import SAME
-from gpmi.model import LATELY, TOO_MANY, Extensions, Model, Setting, objective
+from gpmi.model import Extensions, Model, Setting, objective, risk_now
 from gpmi.orientation import Orientation
 from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, guard
-from gpmi.policies.policy import LOG_SAFE
+from gpmi.policies.improvement import log_h
+from gpmi.policies.policy import LOG_SAFE, TINY
 from gpmi.prior.schedule import Priors
 from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Objective
@@ -33,11 +34,7 @@ GUARD = 1  # tells the random numbers of the guard from those of the search
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
-# While TOO_MANY of the policy's last LATELY queries have failed, of at least ENOUGH, no point is asked that succeeds
-# with a lower probability than SAFE as long as there are others: so about one query of ten fails in the long run. To
-# weigh by the probability is not enough where the best point lies at the edge of what works: all that is left to gain
-# is there. Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
-ENOUGH = 10
+AWAY = 2.0  # sd from the best mean to a point that is worth exploring under given coordinates: our choice, not tuned
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
@@ -148,11 +145,10 @@ def barriers(space: Space, log: Log) -> Barriers | None:
     return Barriers(at, np.where(soon[:, None], NEAR * space.span, core), core)
 
 
-def _with_unsafe(model: Model, log: Log, barred: Barriers | None, *, always: bool = False) -> Barriers | None:
-    """The barriers, and where a query is not SAFE if too many have failed lately, or always."""
+def _with_unsafe(model: Model, barred: Barriers | None, needed: bool) -> Barriers | None:
+    """The barriers, and where a query is not SAFE if that is `needed`."""
     chance = model.chance
-    failed, ended = log.failed_lately(LATELY)
-    if chance is None or (not always and (ended < ENOUGH or failed < TOO_MANY)):
+    if chance is None or not needed:
         return barred
     none = np.empty((0, model.setting.space.dim))
     return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < LOG_SAFE)
@@ -181,11 +177,13 @@ def by_policy(
     setting, space = model.setting, place.space
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
-    barred = _with_unsafe(model, log, barriers(space, log) if space.rows is None else None)
-    seen = among(objective(model, policy, log, horizon, extensions), model, space)
+    careful = risk_now(log, horizon).used_up
+    barred = _with_unsafe(model, barriers(space, log) if space.rows is None else None, careful)
+    alike = likeness(model, space, log) if space.pins and isinstance(policy, Reinvest) else 1.0
+    seen = among(objective(model, policy, log, horizon, extensions), model, space, alike)
     chooser = Chooser(model, log, place, orientation, seen, rng, barred, repeats)
     charged = dict[str, Any]()
-    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation)) is not None:
+    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation, careful)) is not None:
         choice = Choice(Explore(), scored := seen.under(Explore()), scored.found(space.encode(x)))
         return _suggested(choice, model, log, space, orientation, charged)._replace(x=x)  # to the last bit
     if isinstance(policy, Find):
@@ -199,14 +197,14 @@ def by_policy(
     return _suggested(choice, model, log, space, orientation, charged)
 
 
-def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -> Point | None:
+def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation, careful: bool) -> Point | None:
     """A point apart from the policy, if there is nothing to learn where it looks; None also if there is no new one."""
     space = place.space
     where = where_else(model, log, space, orientation)
     if where is None:
         return None
     # No policy weighs the point that is farthest by its chance, and where f cannot be had there is no hill to find.
-    barred = _with_unsafe(model, log, barriers(space, log), always=where == "farthest")
+    barred = _with_unsafe(model, barriers(space, log), careful or where == "farthest")
     if where == "design":
         return place.design.first_outside(log.places, barred)
     row = farthest(space, model.setting.seed, np.array(list(log.rows.values())), barred)
@@ -238,10 +236,10 @@ def _follows(space: Space, log: Log) -> bool:
     return any(space.has(log.rows[number]) for number in pending)
 
 
-def among(scored: Objective, model: Model, space: Space) -> Objective:
+def among(scored: Objective, model: Model, space: Space, alike: float = 1.0) -> Objective:
     """The objective where coordinates are given: the best value so far is the best posterior mean with these.
 
-    A value that was told under other coordinates is not to be had now.
+    A value that was told under other coordinates is not to be had now. `alike`: see `likeness`.
     """
     if not space.pins:
         return scored
@@ -249,10 +247,27 @@ def among(scored: Objective, model: Model, space: Space) -> Objective:
 
     def seen(part: Objective, told: Posterior) -> Objective:
         best = float(told.mu(row)[0])
-        return replace(part, state=replace(part.state, best_mean=best, best_observed=best))
+        return replace(part, state=replace(part.state, best_mean=best, best_observed=best, alike=alike))
 
     members = tuple(seen(part, told) for part, told in zip(scored.members, model.members, strict=True))
     return replace(seen(scored, model.posterior), members=members)
+
+
+def likeness(model: Model, space: Space, log: Log) -> float:
+    """How much of a gain under the given coordinates is one under those of the other trials, too; the mean. O(n d).
+
+    r is the prior's correlation of f at the best point here and at the same point with the coordinates of a trial: what
+    is learned here moves f there by r as much. Of the expected improvement of a point that is AWAY sd below the best,
+    h(AWAY) sd with h(z) = pdf(z) - z (1 - cdf(z)), that leaves r h(AWAY / r) / h(AWAY).
+    """
+    if not log.rows:
+        return 1.0
+    here, kernel = model.best_in(space)[None], model.posterior.kernel
+    given = np.isin(space.groups, [j for j, _ in space.pins])
+    there = np.where(given, np.array(list(log.rows.values())), here)
+    size = np.sqrt(kernel.diagonal(here) * kernel.diagonal(there))
+    r = np.divide(kernel(here, there)[0], size, out=np.ones_like(size), where=size > 0.0).clip(TINY, 1.0)
+    return float(np.mean(r * np.exp(log_h(-AWAY / r) - log_h(np.full_like(r, -AWAY)))))
 
 
 def _guarded(

@@ -25,7 +25,8 @@ class Find(Policy):
 
     While points are pending none is asked beside them: where the point of `first`, or else that of `then`, is as close
     to a pending one as to be known, it is that of `last`; where that is, too, the point with the largest variance of
-    those where the maximum may be (`GPUCBPE`), or else of those that are not beside a pending one.
+    those where the maximum may be (`GPUCBPE`), or else of those that are not beside a pending one. In the last fifth of
+    a budget one of the pending points is that with the best posterior mean.
 
     A point is known if there is a trial at it: within a thousandth of the box in each coordinate; on a finite set in
     the same row. Without noise no point with a trial is chosen by `then` or `last` as long as there is another.

@@ -220,7 +220,7 @@ def values_of(point: Point, names: tuple[str, ...] | None, count: int) -> list[A
     if names is None:
         if checks.shape(point) != (count,):
             raise ValueError(f"x is {checks.shown(point)}; a point of this space is an array of shape ({count},)")
-        return list(point)
+        return point.tolist() if type(point) is np.ndarray and point.dtype == float else list(point)
     if not isinstance(point, Mapping):
         raise TypeError(f"x is {checks.shown(point)}; a point of this space is a dict with the keys {list(names)}")
     missing, extra = [k for k in names if k not in point], [k for k in point if k not in names]

@@ -92,7 +92,7 @@ class Space(ABC):
     def hi(self) -> Array:
         """The largest value of each coordinate, (d,)."""
 
-    @property
+    @cached_property
     def dim(self) -> int:
         """d, the number of the kernel's coordinates."""
         return len(self.lo)
