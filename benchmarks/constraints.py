@@ -264,14 +264,14 @@ def svc_by_tpe(seed: int) -> list[float]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
 
     def objective(trial: Any) -> float:
-        return accuracy(_suggested(trial))
+        return accuracy(suggested(trial))
 
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
     study.optimize(objective, n_trials=SVC_BUDGET)
     return [trial.value for trial in study.trials]
 
 
-def _suggested(trial: Any) -> dict[str, Any]:
+def suggested(trial: Any) -> dict[str, Any]:
     p: dict[str, Any] = {"scaler": trial.suggest_categorical("scaler", SVC["scaler"])}
     p["kernel"] = trial.suggest_categorical("kernel", SVC["kernel"])
     p["C"] = trial.suggest_float("C", 1e-3, 1e3, log=True)
