@@ -4,6 +4,8 @@
     python benchmarks/batches.py --peers            the same for BoTorch's qLogEI, which takes a minute a run
     python benchmarks/batches.py --part development  runs on other problems and seeds, printed; the defaults were chosen
                                                     on these
+    python benchmarks/batches.py --part late        the same for the share of a budget in which one point of a batch has
+                                                    the best mean
     python benchmarks/batches.py --report           writes the page from the table
 
 Every run has 60 evaluations and its own initial design. "asynchronous" has four workers whose evaluations take random
@@ -29,10 +31,12 @@ from typing import Any
 
 import numpy as np
 import problems
+from batch_functions import family
 from engine import machine
 from numpy.typing import NDArray
 
 import gpmi
+from gpmi import chooser
 
 Array = NDArray[np.float64]
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
@@ -41,6 +45,10 @@ COLUMNS = ("problem", "seed", "arm", "gap", "mean regret", "batches", "close", "
 BUDGET, SIZE, SEEDS, PEER_SEEDS, SAME = 60, 4, range(10), range(3), 1e-3
 REPORTED = ("branin", "hartmann-6", "ackley-5", "rosenbrock-4", "styblinski-tang-4", "gp-2")
 DEVELOPMENT = ("himmelblau", "levy-4", "hartmann-3", "log-goldstein-price", "gp-4")
+LATE = (  # problem and budget
+    *(("hill-6", 60), ("hill-4", 32), ("hartmann-like-6", 60), ("hartmann-like-5", 60), ("hartmann-like-4", 40)),
+    *(("hartmann-3", 32), ("himmelblau", 28), ("himmelblau", 60), ("log-goldstein-price", 28), ("levy-4", 60)),
+)
 PEER, SEQUENTIAL = "BoTorch qLogEI", "BoTorch LogEI, one by one"
 COMPARED = FOLDER / "compare" / "runs.csv"
 OURS: dict[str, tuple[int, bool, dict[str, Any]]] = {  # points at the same time, whether as a batch, arguments
@@ -151,6 +159,36 @@ def peer(name: str, seed: int, arm: str) -> dict[str, Any]:
         new, _ = optimize_acqf(score, bounds, q=min(SIZE, BUDGET - len(u)), num_restarts=10, raw_samples=512)
         u, y = torch.cat([u, new.detach()]), torch.cat([y, evaluated(new.detach())])
     return run.row(arm, time.process_time() - begun)
+
+
+# The share of a budget in which a batch has the point with the best mean
+
+
+def late_gap(name: str, seed: int, budget: int, size: int) -> float:
+    known = name in problems.NAMES
+    problem, spread = (problems.make(name, seed), 0.0) if known else family(name, seed)
+    assert problem.maximum is not None
+    spread = problems.spread(name, problem.maximum) if known else spread
+    opt, values = gpmi.Optimizer(problem.space, seed=seed, budget=budget), list[float]()
+    while len(values) < budget:
+        for x in opt.ask(size):
+            values.append(problem.f(x))
+            opt.tell(x, values[-1])
+    return max((problem.maximum - max(values[:budget])) / spread, 1e-9)
+
+
+def late(seeds: range = range(120, 128)) -> None:
+    """Print the mean of log10(gap / gap of batches without the rule), for one by one and for shares of the budget."""
+    shares = (0.0, 0.1, 0.2, 0.35, 1.0)
+    print("| | one by one |", " | ".join(f"{share:g}" for share in shares[1:]), "|")
+    for name, budget in LATE:
+        logs = [np.log10([late_gap(name, seed, budget, 1) for seed in seeds])]
+        for share in shares:
+            chooser.LATE = share
+            logs.append(np.log10([late_gap(name, seed, budget, SIZE) for seed in seeds]))
+        one, without, *others = (float(np.mean(log)) for log in logs)
+        cells = " | ".join(f"{log - without:+.2f}" for log in (one, *others))
+        print(f"| {name}, {budget} evaluations | {cells} |", flush=True)
 
 
 # What a batch costs
@@ -313,7 +351,7 @@ def add(row: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--part", choices=["reported", "development"], default="reported")
+    parser.add_argument("--part", choices=["reported", "development", "late"], default="reported")
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
@@ -321,6 +359,9 @@ def main() -> None:
         for name in DEVELOPMENT:
             for arm in OURS:
                 print(*[ours(name, seed, arm) for seed in range(10, 15)], sep="\n", flush=True)
+        return
+    if arguments.part == "late":
+        late()
         return
     done = {(r["problem"], int(r["seed"]), r["arm"]) for r in read()}
     jobs: list[tuple[Callable[[str, int, str], dict[str, Any]], str, int, str]] = []

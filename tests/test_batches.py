@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpmi import GPUCB, GPUCBPE, Optimizer, kernels
+from gpmi import GPUCB, GPUCBPE, Int, Optimizer, kernels
 from gpmi.gp.posterior import Posterior
 from gpmi.known import SAME
 from gpmi.policies import State
@@ -141,6 +141,77 @@ def test_find_does_not_clump() -> None:
             opt.tell(x, -((x[0] - 0.3) ** 2) - (x[1] - 0.6) ** 2)
     best = opt.best
     assert best is not None and best.y is not None and best.y > -1e-6
+
+
+@pytest.mark.parametrize("size", [4, 8])
+def test_find_does_not_clump_on_one_number(size: int) -> None:
+    """Where the region that is left is no larger than a place, a batch goes on elsewhere."""
+    opt = Optimizer([(0.0, 1.0)], seed=0, budget=48)
+    batches = 0
+    while len(opt.trials) < 48:
+        batch = opt.ask(size)
+        numbers = np.sort([trial.x[0] for trial in opt.pending if trial.origin == "policy"])
+        assert np.all(np.diff(numbers) > SAME)
+        batches += len(numbers) > 1
+        if batches == 3:
+            opt.reject(batch.pop())  # its place and those of pending points are left alone together
+        for x in batch:
+            opt.tell(x, -((x[0] - 0.37) ** 2))
+    assert batches >= 4
+
+
+def test_a_batch_where_constraints_leave_few_points() -> None:
+    """No two points are equal while there are others, even where all of the space is one place."""
+    opt = Optimizer(
+        {"a": (0.0, 1.0), "n": Int(0, 9)}, constraints=["a >= 0.4", "a <= 0.4005", "n >= 3", "n <= 5"], seed=0
+    )
+    for _ in range(6):
+        batch = opt.ask(4)
+        assert len({(x["a"], x["n"]) for x in batch}) == 4
+        for x in batch:
+            opt.tell(x, -((x["a"] - 0.4002) ** 2) - (x["n"] - 4) ** 2)
+    few = Optimizer({"n": Int(1, 3), "m": Int(0, 9)}, constraints=["m <= 0"], seed=0)
+    for _ in range(3):
+        for x in few.ask(5):  # three points are all there is
+            few.tell(x, float(x["n"]))
+
+
+def late(size: int = 30, budget: int | None = 34) -> Optimizer:
+    opt = Optimizer(BOX, kernel=KERNEL, noise_var=1e-6, seed=0, budget=budget)
+    for x in np.random.default_rng(0).random((size, 2)):
+        opt.tell(x, bumps(x))
+    return opt
+
+
+def test_near_the_end_one_point_of_a_batch_has_the_best_mean() -> None:
+    opt, alone = late(), late()
+    model = opt.model
+    assert model is not None
+    side = np.linspace(0.0, 1.0, 201)
+    best = model.posterior.mu(np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)).max()
+    batch = opt.ask(4)
+    means = model.posterior.mu(np.array(batch))
+    assert means[1] >= best - 1e-9 and [trial.phi == 0.0 for trial in opt.pending] == [False, True, False, False]
+    np.testing.assert_array_equal(batch[0], alone.ask())  # the first point is what would be asked alone
+    open_end = late(budget=None)
+    assert all(trial.phi != 0.0 for trial in (open_end.ask(4), open_end.pending)[1])
+
+
+def test_the_point_with_the_best_mean_is_not_asked_again_nor_where_it_was_rejected() -> None:
+    opt = late()
+    best = opt.ask(2)[1]
+    opt.reject(best)
+    for _ in range(3):
+        x = opt.ask()
+        assert np.abs(x - best).max() > SAME and opt.pending[-1].phi != 0.0
+    workers = late(budget=38)  # of four workers one is at the best mean at a time
+    running = list(workers.ask(4))
+    for _ in range(4):
+        x = running.pop(0)
+        workers.tell(x, bumps(x))
+        running.append(workers.ask())
+        assert sum(trial.phi == 0.0 for trial in workers.pending) <= 1
+    assert any(trial.phi == 0.0 for trial in workers.trials)
 
 
 @pytest.mark.parametrize("policy", [None, PE], ids=repr)

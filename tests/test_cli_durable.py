@@ -76,6 +76,7 @@ def test_a_run_is_kept_beside_its_file_and_is_not_repeated(folder: Path) -> None
     first = json.loads(invoke("run", "study.toml", "--json").stdout)
     again = json.loads(invoke("run", "study.toml", "--json").stdout)
     assert (first.pop("before"), again.pop("before")) == (0, 8)
+    assert [event["kind"] for event in again.pop("events")] == ["budget used up"] and first.pop("events") == []
     assert first == again and len(evaluated(folder)) == 8
     with gpmi.study("study.db", "study") as kept:
         assert len(kept.trials) == 8 and kept.verify().agrees

@@ -19,7 +19,7 @@ from scipy import stats
 
 import gpmi
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Trial, kernels
-from gpmi.elsewhere import is_small, nothing_learned
+from gpmi.elsewhere import are_wasted, is_due, is_small, taught_nothing
 from gpmi.gp.chance import Chance, Condition
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
 from gpmi.gp.paths import Draw, Frame
@@ -30,6 +30,7 @@ from gpmi.model import objective
 from gpmi.orientation import Orientation
 from gpmi.policies import Mean, State
 from gpmi.policies.promises import Promises, account
+from gpmi.policies.risk import risk_of
 from gpmi.prior.choice import choose_warp
 from gpmi.prior.classes import fit_classes
 from gpmi.prior.criterion import Setting
@@ -41,8 +42,9 @@ from gpmi.prior.warp import Warp
 from gpmi.search.box import best_point, drawn_point
 from gpmi.search.climb import climb
 from gpmi.search.objective import Objective
-from gpmi.search.screens import best_observed, screen_of
+from gpmi.search.screens import best_observed, farthest, screen_of
 from gpmi.space import Parameters, Space
+from gpmi.suggestion import likeness
 from gpmi.types import Observations
 
 Array = NDArray[np.float64]
@@ -721,6 +723,13 @@ def test_ten_thousand_discrete_points_are_searched_one_by_one_and_a_hundred_thou
     assert Space.of({"a": Int(1, 100), "b": Int(1, 1000)}).rows is None
 
 
+@guards("gpmi.space.ranges._ROUNDS", 1, 3)
+def test_ranges_follow_from_each_other_through_several_rows() -> None:
+    numbers = {name: Int(0, 10**6) for name in "abcd"}
+    space = Space.of(numbers).constrained(["d <= c", "c <= b", "b <= a", "a <= 4"])
+    assert space.rows is not None and len(space.rows) == 70  # 4 >= a >= b >= c >= d >= 0
+
+
 @guards("gpmi.space.parameters._MOST_LEVELS", 10**6, 10**8)
 def test_millions_of_values_of_a_whole_number_are_held_in_memory_and_of_more_a_few_are_tried() -> None:
     assert len(Int(1, 4 * 10**6).tried(np.array([5.0]))) == 4 * 10**6
@@ -755,24 +764,45 @@ def test_an_edge_between_a_success_and_a_failure_is_sharp_unless_failures_come_b
     assert np.all((p > 0.4) & (p < 0.6))
 
 
-@guards("gpmi.model.RISK", 0.02, 0.9)
-@guards("gpmi.model.TOO_MANY", 1, 20)
-@guards("gpmi.model.DEARER", 0.0, 0.5)
-@guards("gpmi.model.LATELY", 3, 300)
-def test_a_risk_is_taken_at_first_and_none_after_three_failures_of_thirty() -> None:
-    def weight(failures: int, then: int, p: float) -> float:
+@guards("gpmi.prior.classes._SMOOTHER", 0.2, 10.0)
+def test_an_edge_is_taken_for_smooth_but_not_for_a_plane() -> None:
+    """Successes below and failures above a slope, told on one half of the box."""
+    x = np.array([[a, b] for a in (0.0, 0.2, 0.4) for b in np.linspace(0.0, 1.0, 6)])
+    success = x[:, 1] < 0.35 + 0.4 * x[:, 0]
+    learned = fit_classes(x, success, np.ones(2), (0, 1))
+    chance = Chance((Condition(learned.sites(x, success).posterior(learned.kernel, x, learned.mean)),))
+    beside, far = chance(np.array([[0.6, 0.3], [1.0, 0.35]]))
+    assert beside > 0.85 and far < 0.9
+
+
+@guards("gpmi.policies.risk.ALLOWED", 0.02, 0.5)
+@guards("gpmi.policies.risk.LATELY", 3, 300)
+@guards("gpmi.policies.risk.SAFE_ONES", 0.2, 20.0)
+@guards("gpmi.policies.risk.RISK", 0.02, 0.9)
+@guards("gpmi.policies.risk.DEARER", 0.0, 0.5)
+def test_a_risk_is_taken_while_few_queries_have_failed_and_none_after_five_failures_of_thirty() -> None:
+    def weight(failures: int, then: int, p: float, left: int | None = None) -> float:
         """How much log EI loses where the probability of success is p, after failures and then successes."""
         opt = Optimizer([(0.0, 1.0)] * 2, GPMI(), seed=0, n_init=2)
         for i in range(2 + failures + then):
             x = opt.ask()
             opt.fail(x) if 2 <= i < 2 + failures else opt.tell(x, -float((x**2).sum()))
         assert opt.model is not None
-        state = objective(opt.model, LogEI(), opt._log, None).state
+        state = objective(opt.model, LogEI(), opt._log, None if left is None else failures + then + left).state
         return float(LogEI().weighed(np.zeros(1), np.log([p]), state)[0][0])
 
-    assert weight(1, 5, 0.85) == pytest.approx(np.log(0.85)) and weight(1, 5, 0.6) < 3.0 * np.log(0.6)
-    assert weight(3, 20, 0.9) < np.log(0.9) - 1.0 and weight(3, 20, 0.96) == pytest.approx(np.log(0.96))
-    assert weight(3, 40, 0.9) == pytest.approx(np.log(0.9))
+    assert weight(1, 5, 0.9) == pytest.approx(np.log(0.9))
+    assert weight(1, 5, 0.86) < np.log(0.86) - 0.1 and weight(1, 5, 0.6) < 3.0 * np.log(0.6)
+    assert weight(5, 20, 0.9) < np.log(0.9) - 1.0 and weight(5, 20, 0.96) == pytest.approx(np.log(0.96))
+    assert weight(5, 40, 0.9) == pytest.approx(np.log(0.9))
+    # What is left is spent on the last queries, within limits.
+    assert weight(1, 20, 0.78, left=3) == pytest.approx(np.log(0.78)) and weight(1, 20, 0.6, left=3) < 3.0 * np.log(0.6)
+
+
+@guards("gpmi.policies.risk.ENOUGH", 1, 100)
+def test_points_that_may_fail_are_left_alone_after_many_failures_of_many_queries() -> None:
+    assert risk_of(9, 14, None).used_up and risk_of(5, 30, 10).used_up
+    assert not risk_of(3, 4, None).used_up and not risk_of(0, 30, 10).used_up and not risk_of(1, 20, 1).used_up
 
 
 @guards("gpmi.elsewhere.WASTED", 1, 3)
@@ -795,11 +825,15 @@ def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_h
         asked = [(y, mu, sd, "policy")] * queries
         names = ("y", "mu", "sd", "origin")
         trials = [
-            SimpleNamespace(**dict(zip(names, trial, strict=True)), feasible=True, status="told")
+            SimpleNamespace(
+                **dict(zip(names, trial, strict=True)), feasible=True, status="told", repeats=1, noise_var=0.0
+            )
             for trial in (*design, *asked)
         ]
         log: Any = Known(enumerate(trials))
-        return nothing_learned(log, Space.of([(0.0, 1.0)]), Orientation("max"), noise_sd)
+        idle = taught_nothing(log, Space.of([(0.0, 1.0)]), Orientation("max"), noise_sd**2)
+        assert is_due(idle) == are_wasted(idle)
+        return is_due(idle)
 
     assert nothing(0.005) and not nothing(0.05) and not nothing(0.005, queries=1)
     assert nothing(0.04, noise_sd=0.1) and not nothing(0.08, noise_sd=0.1)
@@ -807,7 +841,35 @@ def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_h
     assert not nothing(0.005, mu=0.5, y=0.5)
 
 
+@guards("gpmi.search.screens.TAKEN", 0.0, 1e-3)
+def test_a_point_is_taken_up_to_rounding_and_one_beside_it_is_not() -> None:
+    space = Space.of([(0.0, 1.0)] * 3)
+    screen = screen_of(space, 0)
+    assert farthest(space, 0, screen) is None and farthest(space, 0, np.clip(screen + 1e-4, 0.0, 1.0)) is not None
+
+
 @guards("gpmi.elsewhere.FEW", 1, 5)
 def test_a_point_far_from_all_others_is_asked_up_to_three_dimensions() -> None:
     assert is_small(Space.of([(0.0, 1.0)] * 3)) and not is_small(Space.of([(0.0, 1.0)] * 5))
     assert is_small(Space.of([(0.0, 1.0)] * 5).given({0: 0.5, 1: 0.5}))
+
+
+@guards("gpmi.chooser.LATE", 0.0, 0.1, 0.4, 1.0)
+def test_in_the_last_fifth_of_a_budget_a_batch_has_the_point_with_the_best_mean() -> None:
+    def is_sure(budget: int) -> bool:
+        opt = Optimizer([(0.0, 1.0)] * 2, kernel=kernels.RBF(0.25), noise_var=1e-6, seed=0, budget=budget)
+        for x in np.random.default_rng(0).random((30, 2)):
+            opt.tell(x, float(np.exp(-20.0 * np.sum((x - [0.3, 0.7]) ** 2))))
+        opt.ask(2)
+        return opt.pending[1].phi == 0.0
+
+    assert is_sure(36) and not is_sure(44)  # 5 and 13 queries are left after the first of the batch
+
+
+@guards("gpmi.suggestion.AWAY", 0.0, 1.0, 4.0)
+def test_half_of_an_improvement_by_two_sd_is_left_under_coordinates_with_a_correlation_of_nine_tenths() -> None:
+    opt = Optimizer([(0.0, 1.0)] * 2, kernel=kernels.RBF(1.0), noise_var=1e-4, seed=0)
+    opt.tell([0.5, 0.5], 1.0)
+    context = 0.5 + float(np.sqrt(-2.0 * np.log(0.9)))
+    assert opt.model is not None
+    assert 0.4 < likeness(opt.model, opt.space.given({1: context}), opt._log) < 0.6

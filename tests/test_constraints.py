@@ -25,6 +25,7 @@ from gpmi.search.objective import Objective
 from gpmi.search.screens import design_of, neighbours, screen_of
 from gpmi.space.expressions import parsed
 from gpmi.space.polytope import Polytope
+from gpmi.space.ranges import level_ranges
 from gpmi.types import Array
 
 GIVEN: dict[str, Any] = {"kernel": kernels.RBF(0.4), "noise_var": 1e-4}
@@ -473,6 +474,68 @@ def test_a_small_discrete_space_is_what_the_constraints_leave() -> None:
 
 
 # Nothing else changes
+
+
+@pytest.mark.parametrize(("numbers", "peak"), [(Int(0, 30_000), 3), (Int(0, 10_000), 3), (Int(10, 10**9, step=10), 40)])
+def test_what_constraints_leave_of_a_wide_whole_number_is_asked_once_each_and_told_apart(
+    numbers: Int, peak: int
+) -> None:
+    """A run knows its six points, and the best of them, however many the parameter alone would have."""
+    opt = Optimizer({"n": numbers}, seed=0, constraints=[f"n <= {numbers.lo + 5 * numbers.step}"], repeats=False)
+    asked = []
+    for _ in range(6):
+        x = opt.ask()
+        asked.append(x["n"])
+        opt.tell(x, -(((x["n"] - peak) / numbers.step) ** 2))
+    assert sorted(asked) == [numbers.lo + i * numbers.step for i in range(6)]
+    assert opt.recommend() == {"n": peak}
+    with pytest.raises(gpmi.SpaceExhausted):
+        opt.ask()
+
+
+def test_a_wide_whole_number_beside_a_real_is_spread_over_what_constraints_leave() -> None:
+    """Numbers far outside become one of those inside in proportion: the nearest would be the largest for all."""
+    space = Space.of({"n": Int(0, 30_000), "x": (0.0, 1.0)}).constrained(["n <= 5"])
+    for rows in (design_of(space, 0, 64)[:64], screen_of(space, 0)):
+        assert np.bincount(rows[:, 0].astype(int), minlength=6).min() >= len(rows) // 12
+    opt = Optimizer(space, seed=0, budget=25)
+    for _ in range(25):
+        p = opt.ask()
+        opt.tell(p, -((p["n"] - 3) ** 2) - (p["x"] - 0.4) ** 2)
+    best = opt.recommend()
+    assert best["n"] == 3 and abs(best["x"] - 0.4) < 0.01
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(-9, 9), st.integers(1, 12), st.integers(1, 3)), min_size=1, max_size=3),
+    st.lists(
+        st.tuples(st.lists(st.integers(-3, 3), min_size=4, max_size=4), st.integers(-20, 20)), min_size=1, max_size=3
+    ),
+)
+def test_ranges_leave_out_no_point_that_keeps_to_the_rows(ints: Any, rows: Any) -> None:
+    """All points by enumeration; where each row is about one number alone the ranges are exactly what is left."""
+    parameters = {f"n{i}": Int(lo, lo + count * step, step=step) for i, (lo, count, step) in enumerate(ints)}
+    plain = Space.of({**parameters, "x": (0.0, 2.0)})
+    a = np.array([row[: len(ints)] + row[3:] for row, _ in rows], dtype=float)
+    a, upper = a[a.any(axis=1)], np.array([bound for _, bound in rows], dtype=float)[a.any(axis=1)]
+    grids = np.meshgrid(*[np.arange(p.count) for p in parameters.values()], indexing="ij")
+    levels = np.stack([grid.ravel() for grid in grids], axis=1)
+    values = levels * [p.step for p in parameters.values()] + [p.lo for p in parameters.values()]
+    inside = np.all(values @ a[:, :-1].T + np.minimum(0.0, 2.0 * a[:, -1]) <= upper + 1e-9, axis=1)
+    if not len(a) or not inside.any():
+        return
+    space = plain.constrained([(a, -np.inf, upper)])
+    first, last = level_ranges(space.layout, space.rules)[: len(ints)].T
+    assert np.all(first <= levels[inside].min(axis=0)) and np.all(last >= levels[inside].max(axis=0))
+    if np.all((a[:, :-1] != 0.0).sum(axis=1) <= 1):
+        np.testing.assert_array_equal([first, last], [levels[inside].min(axis=0), levels[inside].max(axis=0)])
+
+
+def test_a_row_about_a_parameter_under_a_condition_leaves_every_range() -> None:
+    numbers = {"a": Int(0, 99), "b": Int(0, 99, when={"kind": "b"}), "kind": ["a", "b"]}
+    space = Space.of(numbers).constrained(["a + b <= 5"])
+    np.testing.assert_array_equal(level_ranges(space.layout, space.rules), [[0, 99], [0, 99], [0, 1]])
 
 
 def test_without_constraints_nothing_is_asked_that_was_not_asked_before() -> None:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 import gpmi
 from gpmi import EI, GPMI, GPUCB, Choice, Forbidden, Int, LogEI, Optimizer, Real, Reinvest, SpaceExhausted, kernels
 from gpmi.model import objective
-from gpmi.policies import Mean
-from gpmi.suggestion import among
+from gpmi.policies import Mean, State
+from gpmi.suggestion import among, likeness
 
 BOX = [(0.0, 1.0), (-2.0, 3.0)]
 MIXED = {
@@ -58,7 +59,8 @@ def test_the_choice_is_the_best_of_a_dense_grid_of_the_other_coordinates(policy:
     part = opt.space.given({1: context})
     assert opt.model is not None
     grid = np.column_stack([np.linspace(0.0, 1.0, 20_001), np.full(20_001, context)])
-    scored = among(objective(opt.model, policy, opt._log, None), opt.model, part)
+    alike = likeness(opt.model, part, opt._log) if isinstance(policy, Reinvest) else 1.0
+    scored = among(objective(opt.model, policy, opt._log, None), opt.model, part, alike)
     best = np.max(scored.posterior.mu(grid))
     assert scored.state.best_mean == pytest.approx(best, abs=1e-6)  # of these coordinates alone
     x = opt.ask(fixed={1: context})
@@ -385,3 +387,33 @@ def test_a_choice_with_order_may_be_given() -> None:
         x = opt.ask(fixed={"size": size})
         assert x["size"] == size
         opt.tell(x, x["x"] * size)
+
+
+def test_earn_counts_a_gain_as_often_as_it_serves_under_other_coordinates() -> None:
+    """At a correlation r there is r h(2 / r) / h(2) left of an improvement by two sd."""
+    earn, find = told(aim="earn", budget=30), told(budget=30)
+    part, model = earn.space.given({1: 1.0}), earn.model
+    assert model is not None
+    r = np.exp(-((np.array([trial.x[1] for trial in earn.trials]) - 1.0) ** 2) / (2.0 * 1.2**2))
+
+    def h(z: Any) -> Any:
+        return norm.pdf(z) - z * norm.sf(z)
+
+    alike = float(np.mean(r * h(2.0 / r) / h(2.0)))
+    assert 0.05 < alike < 0.5
+    assert likeness(model, part, earn._log) == pytest.approx(alike, rel=1e-9)
+    x, other = earn.ask(fixed={1: 1.0}), find.ask(fixed={1: 1.0})
+    best = float(model.posterior.mu(model.best_in(part)[None])[0])
+    for opt, share in ((earn, alike), (find, 1.0)):  # with aim="find" what is learned counts, whatever it serves
+        point = (x if opt is earn else other)[None]
+        mu, var = model.posterior(point)
+        state = State(t=1, best_mean=best, horizon=18, alike=share)
+        assert opt.pending[0].phi == pytest.approx(float(Reinvest().phi(var, state, mu)[0]), rel=1e-6)
+
+
+def test_all_of_a_gain_is_left_where_the_coordinates_are_always_the_same() -> None:
+    opt = Optimizer(BOX, kernel=KERNEL, noise_var=1e-4, seed=3, aim="earn")
+    for x in (0.1, 0.5, 0.8):
+        opt.tell([x, 1.0], wave([x, 1.0]))
+    assert opt.model is not None
+    assert likeness(opt.model, opt.space.given({1: 1.0}), opt._log) == 1.0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gpmi
-from gpmi.elsewhere import nothing_learned
+from gpmi.elsewhere import are_wasted, is_due, taught_nothing
 from gpmi.orientation import Orientation
 from gpmi.search.screens import Barriers, Design, farthest, screen_of
 from gpmi.space import Space
@@ -22,17 +22,17 @@ def plateau(p: Any) -> float:
 
 def wasted(trials: list[gpmi.Trial], sign: float) -> bool:
     """The rule, evaluated by itself: the last two were the policy's, taught nothing and brought nothing."""
+    return all(was_wasted(trials, i, sign) for i in (len(trials) - 2, len(trials) - 1))
+
+
+def was_wasted(trials: list[gpmi.Trial], i: int, sign: float) -> bool:
     y = [sign * t.y for t in trials if t.y is not None]
     free = [sign * t.y for t in trials if t.y is not None and t.origin != "policy"]
-    scale = max(y) - float(np.median(free))
-    for i in (len(trials) - 2, len(trials) - 1):
-        t = trials[i]
-        if t.origin != "policy" or t.sd is None or t.y is None:
-            return False
-        gain = sign * t.y - max(y[:i])
-        if gain > 0.001 * scale or (t.sd > 0.01 * scale and gain < -0.001 * scale):
-            return False
-    return True
+    scale, t = max(y) - min(float(np.median(free)), float(np.median(y))), trials[i]
+    if t.origin != "policy" or t.sd is None or t.y is None:
+        return False
+    gain = sign * t.y - max(y[:i])
+    return gain <= 0.001 * scale and (t.sd <= 0.01 * scale or gain >= -0.001 * scale)
 
 
 @pytest.mark.parametrize("goal", ["max", "min"])
@@ -56,11 +56,12 @@ def test_two_wasted_queries_are_followed_by_one_of_the_design(goal: Any, seed: i
 
 def test_on_numbers_two_wasted_queries_are_followed_by_the_point_farthest_from_all_trials() -> None:
     opt = gpmi.Optimizer([(0.0, 2.0), (0.0, 1.0)], seed=0, budget=25)
-    elsewhere = 0
+    elsewhere, last = 0, 0
     for _ in range(25):
         before = list(opt.trials)
         x = opt.ask()
-        if len(before) > 5 and wasted(before, 1.0):
+        if len(before) - last > 2 and wasted(before, 1.0):
+            last = len(before)
             screen = screen_of(opt.space, 0) / [2.0, 1.0]
             points = np.array([t.x for t in before]) / [2.0, 1.0]
             mirrored = np.concatenate([screen * [-1, 1], screen * [1, -1], [2, 0] + screen * [-1, 1]])
@@ -100,6 +101,64 @@ def test_a_point_that_is_barred_is_not_the_farthest_one() -> None:
     assert farthest(space, 0, taken, Barriers(half, half, half)) is None
 
 
+def test_a_point_that_is_taken_is_not_the_farthest_one() -> None:
+    """Where constraints leave a handful of points, also those at the walls, each is asked once, and then none."""
+    space = Space.of({"n": gpmi.Int(0, 400), "m": gpmi.Int(0, 400)}).constrained([lambda p: max(p.values()) <= 20])
+    assert space.rows is None
+    screen = np.unique(screen_of(space, 0), axis=0)
+    taken = screen[:1]
+    for _ in range(len(screen) - 1):
+        row = farthest(space, 0, taken)
+        assert row is not None and not np.any(np.all(taken == row, axis=1))
+        taken = np.vstack([taken, row])
+    assert farthest(space, 0, taken) is None
+
+
+def test_points_from_elsewhere_become_rare_and_never_end() -> None:
+    """Where no trial teaches anything, the k-th comes after 2, 2, 2, 3, 4, 5, ... trials."""
+    idle: list[bool] = []
+    far: list[int] = []
+    for t in range(2000):
+        if is_due(np.array(idle, dtype=bool)):
+            far.append(t)
+        idle.append(t not in far)
+    np.testing.assert_array_equal(np.diff([-1, *far]) - 1, np.maximum(2, np.arange(len(far))))
+    assert 55 < len(far) < np.sqrt(2 * 2000) + 1
+    assert is_due(np.array([True, False, True, True])) and not is_due(np.array([True, True, False, True]))
+    assert is_due(
+        np.array([True] * 9 + [False] + [True] * 2)
+    )  # what was not asked when it seems due now does not count
+
+
+def test_a_value_with_a_noise_of_its_own_may_teach_nothing() -> None:
+    """Values of noise that is told with them are followed by far points as are those of noise that is learned."""
+    far = []
+    for told in (False, True):
+        opt, rng = gpmi.Optimizer([(0.0, 1.0)], seed=0, budget=30), np.random.default_rng(0)
+        with pytest.MonkeyPatch.context() as patch:
+            asked: list[int] = []
+            patch.setattr("gpmi.suggestion.farthest", lambda *given, asked=asked: asked.append(1) or farthest(*given))
+            for _ in range(30):
+                x = opt.ask()
+                y = float(np.sin(3.0 * x[0]) + 0.1 * rng.standard_normal())
+                opt.tell(x, y, noise_var=0.01) if told else opt.tell(x, y)
+        far.append(len(asked))
+    assert min(far) >= 2
+
+
+def test_after_a_start_at_the_top_the_values_of_the_policy_tell_how_f_varies() -> None:
+    """Six values told are all equal: without those of the policy everything would be larger than nothing."""
+    opt = gpmi.Optimizer([(0.0, 1.0)], seed=0, budget=30)
+    for x in np.linspace(0.48, 0.52, 6):
+        opt.tell([x], 1.0)
+    for y in (0.0, 0.1, -0.2, 0.2, 0.1, 0.3, -0.1, 0.1):
+        opt.tell(opt.ask(), y)
+    last = opt.ask()
+    opt.tell(last, 1.0005)
+    assert not opt._log[14].sd <= 0.001
+    assert taught_nothing(opt._log, opt.space, Orientation("max"), 0.0)[-1]
+
+
 def test_with_noise_a_point_is_known_if_its_sd_is_below_half_of_that_of_the_noise() -> None:
     opt = gpmi.Optimizer([(0.0, 1.0)], seed=0, n_init=0)
     for x, y in ((0.0, 0.0), (0.3, 0.1), (0.6, 1.0), (1.0, 0.2)):
@@ -108,8 +167,8 @@ def test_with_noise_a_point_is_known_if_its_sd_is_below_half_of_that_of_the_nois
         opt.tell(opt.ask(), 0.9)
     sd = max(t.sd for t in opt.trials if t.sd is not None)
     assert sd > 0.015
-    assert not nothing_learned(opt._log, opt.space, Orientation("max"), 1.9 * sd)
-    assert nothing_learned(opt._log, opt.space, Orientation("max"), 2.1 * sd)
+    assert not taught_nothing(opt._log, opt.space, Orientation("max"), (1.9 * sd) ** 2)[-2:].all()
+    assert taught_nothing(opt._log, opt.space, Orientation("max"), (2.1 * sd) ** 2)[-2:].all()
 
 
 @pytest.mark.parametrize(
@@ -129,11 +188,11 @@ def test_a_given_prior_and_many_numbers_are_left_to_the_policy(
 
 
 def test_a_point_from_elsewhere_is_no_reason_for_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Although f is known at that point: it was told before."""
+    """Although f is known at that point: it is beside one that was told."""
     asked: list[int] = []
     opt = gpmi.Optimizer([(0.0, 1.0)], seed=0, budget=30)
     opt.tell([0.0], 0.0)
-    monkeypatch.setattr("gpmi.suggestion.farthest", lambda *given: asked.append(len(opt.trials)) or np.zeros(1))
+    monkeypatch.setattr("gpmi.suggestion.farthest", lambda *given: asked.append(len(opt.trials)) or np.full(1, 1e-4))
     for _ in range(30):
         x = opt.ask()
         opt.tell(x, float(np.sin(3.0 * x[0])))
@@ -184,7 +243,7 @@ def test_values_that_are_the_best_again_teach_nothing_however_unsure_the_model_w
     for last, learned in ([1.0, 1.0], False), ([1.0, 0.9], True), ([1.0, 1.1], True):
         opt = trials_of(told, last)
         assert all(t.sd is not None and t.sd > 0.015 for t in opt.trials[-2:])
-        assert nothing_learned(opt._log, opt.space, Orientation("max")) != learned
+        assert are_wasted(taught_nothing(opt._log, opt.space, Orientation("max"))) != learned
 
 
 def trials_of(values: list[tuple[float, list[float] | None]], last: list[float]) -> gpmi.Optimizer:
@@ -201,7 +260,7 @@ def trials_of(values: list[tuple[float, list[float] | None]], last: list[float])
 def test_a_value_that_breaks_a_constraint_is_not_what_is_compared_with(sign: float) -> None:
     inside = [(sign * y, [-1.0]) for y in (0.0, 0.1, 0.2, 0.0)]
     opt = trials_of([*inside, (sign * 100.0, [5.0])], [sign * 0.6, sign * 0.9])
-    assert not nothing_learned(opt._log, opt.space, Orientation("max" if sign > 0 else "min"))
+    assert not are_wasted(taught_nothing(opt._log, opt.space, Orientation("max" if sign > 0 else "min")))
 
 
 def test_what_was_told_under_other_given_coordinates_is_not_compared_with() -> None:

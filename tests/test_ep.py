@@ -129,6 +129,16 @@ def test_an_outlier_pulls_the_less_the_farther_it_is() -> None:
     assert pulls[3] < 1e-3
 
 
+def test_sharp_edges_converge_also_after_a_step_that_was_too_long() -> None:
+    """A function of variance 1e7 that changes its sign between points ever closer to each other."""
+    rng = np.random.default_rng(45)
+    far, near = rng.random((30, 3)), 0.5 + rng.standard_normal((20, 3)) * 0.1 * 0.7 ** np.arange(20)[:, None]
+    x = np.concatenate([far, near])
+    k = Matern(lengthscale=0.6, variance=1e7)(x, x)
+    sites = expectation_propagation(k, np.full(50, 1e3), probit(x.sum(axis=1) < 1.5))
+    assert sites.converged and sites.rounds < 100
+
+
 def test_what_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpmi.gp.ep.ROUNDS", 2)
     (event,) = sites_of(with_failures()[4]).events

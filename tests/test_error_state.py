@@ -118,7 +118,8 @@ def test_ctrl_c_while_it_is_entered_or_left_never_leaves_the_library_without_its
 
         with np.errstate(under="raise"), threadpool_limits(2, user_api="blas"):
             fresh = type(one_blas_thread)()
-            fresh._controller = ThreadpoolController()  # it reads files, which Ctrl-C would leave open
+            libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+            fresh._libraries = libraries  # to find them reads files, which Ctrl-C would leave open
             try:
                 sys.setprofile(press)
                 with fresh:
@@ -131,4 +132,4 @@ def test_ctrl_c_while_it_is_entered_or_left_never_leaves_the_library_without_its
                 assert np.geterr() == DEFAULT and blas_threads() == {1}
         if calls < moment:
             break
-    assert moment > 50  # it was entered and left
+    assert moment > 30  # it was entered and left

@@ -45,12 +45,11 @@ from gpmi import (
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
 from gpmi.known import SAME
-from gpmi.model import LATELY, TOO_MANY, Model, objective
+from gpmi.model import Model, objective, risk_now
 from gpmi.policies import Policy
 from gpmi.policies.policy import LOG_SAFE
 from gpmi.replay import take_over
 from gpmi.search.objective import Objective
-from gpmi.suggestion import ENOUGH
 from gpmi.trials import Log, Trial
 from gpmi.types import FrozenPoint
 
@@ -837,8 +836,7 @@ class Histories(RuleBasedStateMachine):
         model = self.model(log)
         scored = objective(model, policy, log, horizon)
         log_p = np.zeros(len(rows)) if model.chance is None else model.chance.log(rows)
-        failed, ended = log.failed_lately(LATELY)
-        if ended >= ENOUGH and failed >= TOO_MANY and not np.all(excluded | (log_p < LOG_SAFE)):
+        if risk_now(log, horizon).used_up and not np.all(excluded | (log_p < LOG_SAFE)):
             excluded = excluded | (log_p < LOG_SAFE)
             assert not excluded[number]
         parts = scored.members or (scored,)

@@ -60,7 +60,7 @@ def line(ax, label):
 
 MEAN, BAND = r"posterior mean $\mu$", r"$\mu \pm \sigma$"
 MAPS = ["Queries in order (× initial)", r"Posterior mean $\mu$", r"Posterior deviation $\sigma$"]
-TRACES = ["Best value so far", r"Bonus at the query $\phi_t(x_t)$", r"Variance paid for before $t$, $\hat\gamma_{t-1}$"]
+TRACES = ["", r"Bonus at the query $\phi_t(x_t)$", r"Variance paid for before $t$, $\hat\gamma_{t-1}$"]
 
 
 # One dimension
@@ -243,6 +243,17 @@ def test_slices_of_candidates_leave_f_out():
 @pytest.mark.parametrize(("d", "model"), [(1, [""]), (2, ["Function $f$", *MAPS]), (3, ["", "", ""])])
 def test_a_run_shows_the_model_and_three_traces(d, model):
     assert titles(plots.run(box_run(d), hill)) == model + TRACES
+
+
+@pytest.mark.parametrize("goal", ["max", "min"])
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_legend_of_the_best_values_covers_none_of_them(d, goal):
+    figure = plots.run(box_run(d, goal=goal))
+    best, bonus, _ = panels(figure)[-3:]
+    figure.canvas.draw()
+    legend, axes = best.get_legend().get_window_extent(), best.get_window_extent()
+    assert [text.get_text() for text in best.get_legend().get_texts()] == ["initial design", "observed", "best so far"]
+    assert legend.y0 >= axes.y1 and legend.x1 < bonus.get_tightbbox().x0
 
 
 @pytest.mark.parametrize("goal", ["max", "min"])

@@ -140,7 +140,7 @@ def test_reinvest_is_its_formula() -> None:
     """k min(sqrt(log(2 t^2 / delta)) sd, c H EI), with k = (1/4 + kept) / (1/4 + made) between its floor and 1."""
     ei, sd = EI("mean").score(MU, VAR, STATE), np.sqrt(VAR)
 
-    def want(k: float, c: float, left: int, t: int) -> np.ndarray:
+    def want(k: float, c: float, left: float, t: int) -> np.ndarray:
         return MU + k * np.minimum(np.sqrt(np.log(2 * t**2 / 0.1)) * sd, c * left * ei)
 
     np.testing.assert_allclose(Reinvest().score(MU, VAR, STATE), want(1.0, 10.0, 34, 7))
@@ -150,6 +150,8 @@ def test_reinvest_is_its_formula() -> None:
     np.testing.assert_allclose(Reinvest().score(MU, VAR, hopeless), want(0.1, 10.0, 34, 7))
     lucky = replace(STATE, promises=Promises(made=1.0, kept=50.0))
     np.testing.assert_allclose(Reinvest().score(MU, VAR, lucky), want(1.0, 10.0, 34, 7))
+    elsewhere = replace(STATE, alike=0.25)  # a gain serves this query, and a quarter of the 33 after it
+    np.testing.assert_allclose(Reinvest().score(MU, VAR, elsewhere), want(1.0, 10.0, 1.0 + 33 / 4, 7))
     for horizon in (None, 20):  # none, and one that is over: as long again
         np.testing.assert_allclose(
             Reinvest().score(MU, VAR, replace(STATE, t=38, horizon=horizon)), want(1.0, 10.0, 38, 38)

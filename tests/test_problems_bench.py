@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 
@@ -65,3 +66,22 @@ def test_noise_depends_on_problem_seed_and_number() -> None:
     assert problem.noise(3, 4) == problem.noise(3, 4)
     assert len(set(draws)) == 400
     assert np.std(draws) == pytest.approx(problem.noise_sd, rel=0.15)
+
+
+@pytest.mark.parametrize(("more", "fewer"), [(0.2, 0.1), (0.05, 0.05), (0.3, 0.02)])
+def test_the_interval_of_a_paired_difference_has_its_coverage(
+    more: float, fewer: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly, by the probabilities of all counts in 40 pairs."""
+    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")  # what the script sets is taken back
+    from find import paired_interval
+
+    n, covered = 40, 0.0
+    for b in range(n + 1):
+        for c in range(n + 1 - b):
+            ways = math.comb(n, b) * math.comb(n - b, c)
+            lo, hi = paired_interval(b, c, n)
+            if lo <= more - fewer <= hi:
+                covered += ways * more**b * fewer**c * (1.0 - more - fewer) ** (n - b - c)
+    assert 0.93 < covered < 0.99

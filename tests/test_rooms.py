@@ -43,6 +43,7 @@ ROOMS = (
         "model",
         "elsewhere",
         "known",
+        "chooser",
         "suggestion",
         "ledger",
         "importance",

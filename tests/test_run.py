@@ -1,14 +1,19 @@
 """maximize and minimize: what a run returns, and that nothing evaluated is ever lost."""
 
+import functools
+import inspect
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import attrgetter
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import gpmi
+import gpmi.studies
 from gpmi import GPMI, Int, Optimizer, Real, SpaceExhausted, kernels, maximize, minimize
+from gpmi.checks import ELSEWHERE
 
 BOX = [(-5.0, 10.0), (0.0, 15.0)]
 GRID = np.linspace(0.0, 1.0, 21)[:, None]
@@ -343,3 +348,114 @@ def test_an_unfinished_evaluation_is_not_among_the_trials():
         maximize(Stops(wave, 4, MyError(1, "")), GRID, budget=12, seed=3, **PRIOR)
     assert {trial.status for trial in caught.value.result.trials} == {"told"}
     assert caught.value.result.posterior.n == 3
+
+
+# What newcomers write
+
+
+NAME = attrgetter("__name__")
+
+
+def of_two(speed, depth):
+    return speed - depth
+
+
+@pytest.mark.parametrize(
+    ("space", "words"),
+    [
+        ({"speed": (0.0, 1.0), "depth": (0.0, 1.0)}, ["one point, a dict of speed, depth", "give lambda p: f(**p)"]),
+        ([(0.0, 1.0), (0.0, 1.0)], ["one point, an array of shape (2,)", "give lambda p: f(*p)"]),
+        (np.zeros((3, 2)), ["one point, an array of shape (2,)", "give lambda p: f(*p)"]),
+        ([(0.0, 1.0)], ["one point, an array of shape (1,)", "give a function of one argument"]),
+        ({"speed": (0.0, 1.0)}, ["one point, a dict of speed", "give a function of one argument"]),
+    ],
+    ids=["dict", "box", "table", "too few", "other names"],
+)
+@pytest.mark.parametrize("run", [maximize, minimize])
+def test_an_f_of_separate_arguments_is_refused_with_the_remedy(run, space, words):
+    with pytest.raises(TypeError) as caught:
+        run(of_two, space, budget=3)
+    message = str(caught.value)
+    assert "f takes (speed, depth)" in message
+    assert all(word in message for word in words), message
+
+
+def test_an_f_that_can_be_called_with_one_point_is_not_refused():
+    """Whatever else it takes, and whatever it wraps."""
+
+    @functools.wraps(of_two)
+    def spread(p):
+        return of_two(**p)
+
+    class Callable:
+        def __call__(self, p, *more, scale=1.0):
+            return scale * p["speed"]
+
+    space = {"speed": (0.0, 1.0), "depth": (0.0, 1.0)}
+    for f in (
+        spread,
+        Callable(),
+        functools.partial(lambda depth, p: p["speed"] - depth, 0.5),
+        lambda *p: p[0]["speed"],
+    ):
+        assert len(maximize(f, space, budget=2, seed=0).trials) == 2
+    assert len(maximize(max, [(0.0, 1.0)], budget=2, seed=0).trials) == 2  # says nothing of its arguments
+
+
+@pytest.mark.parametrize("run", [maximize, minimize, gpmi.Optimizer, gpmi.studies.Study.optimize], ids=NAME)
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("n_trials", "budget="),
+        ("n_calls", "budget="),
+        ("n_iter", "budget="),
+        ("bounds", "space="),
+        ("direction", "goal="),
+    ],
+)
+def test_the_names_of_other_libraries_are_refused_with_ours(run, name, ours):
+    with pytest.raises(TypeError, match=f"{name} is no argument of .*; did you mean .*{ours}"):
+        run(**{name: 3})
+
+
+@pytest.mark.parametrize("run", [maximize, minimize, gpmi.Optimizer, gpmi.studies.Study.optimize, gpmi.study], ids=NAME)
+def test_a_name_of_other_libraries_is_none_of_ours(run):
+    """And the signature says what may be given, no more."""
+    parameters = inspect.signature(run).parameters
+    assert not ELSEWHERE.keys() & parameters.keys()
+    if run is not gpmi.study:
+        assert all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+
+
+@pytest.mark.parametrize("learn", [{}, {"on_failure": "learn"}], ids=["raise", "learn"])
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        (None, "None is what a function without a return gives"),
+        ("3.5", "one finite number"),
+        (np.array([1.0]), "y.item() takes it out"),
+        ([1.0], "y[0] takes it out"),
+        (np.array([1.0, 2.0]), "one finite number"),
+        (gpmi.Measured("3"), "one finite number"),
+    ],
+    ids=repr,
+)
+def test_what_is_wrong_with_a_value_is_said_once(value, word, learn):
+    with pytest.raises(TypeError) as caught:
+        maximize(lambda x: value, BOX, budget=3, seed=0, **learn)
+    message = str(caught.value) + " ".join(caught.value.__notes__)
+    assert word in message
+    assert message.count("finite number") == 1
+    assert message.count("on_failure") == 1
+
+
+def test_a_number_that_is_too_large_is_no_failure_to_learn_from():
+    with pytest.raises(ValueError, match="too large to be squared") as caught:
+        maximize(lambda x: 1e200, BOX, budget=3, seed=0)
+    assert "on_failure" not in str(caught.value)
+
+
+def test_the_first_evaluation_that_raises_says_what_f_is_called_with():
+    with pytest.raises(TypeError) as caught:
+        maximize(lambda speed: 2.0 * speed, {"speed": (0.0, 1.0)}, budget=3)
+    assert any("f is called with one point, a dict of speed" in note for note in caught.value.__notes__)

@@ -679,6 +679,26 @@ def test_a_grid_is_evened_to_find_with_the_default_kernel_only():
         assert Optimizer(frame, **options).space.rows[3, 0] == 1.0
 
 
+@pytest.mark.parametrize("pair", [[0, 2], [0.5, 1.5], [np.float64(3.0), 1]], ids=str)
+def test_a_list_of_two_numbers_is_a_choice_and_says_so(pair: list[float]) -> None:
+    """An interval may have been meant."""
+    opt = Optimizer({"a": pair, "b": (0.0, 1.0)}, seed=0, constraints=["b <= 0.5"])
+    (event,) = opt.events
+    assert event.kind == "two options"
+    lo, hi = sorted(pair)
+    assert event.message == (
+        f"'a' is {lo} or {hi}, nothing between; ({lo}, {hi}) is the interval, Choice([{lo}, {hi}]) a clear choice"
+    )
+    assert f"two options: {event.message[:40]}" in str(opt)
+
+
+@pytest.mark.parametrize(
+    "other", [(0, 2), Real(0, 2), Choice([0, 2]), [0, 1, 2], ["a", "b"], [True, False], [0, None], [1], range(2), 3]
+)
+def test_what_is_no_list_of_two_numbers_leaves_no_word(other: object) -> None:
+    assert Optimizer({"a": other, "b": (0.0, 1.0)}, seed=0).events == ()
+
+
 def test_equal_rows_leave_an_event_and_stay_one_point() -> None:
     frame = pd.DataFrame({"s": list("aabba"), "x": [1, 1, 3, 4, 1]}, index=list("VWXYZ"))
     opt = Optimizer(frame, seed=0)

@@ -338,6 +338,43 @@ def test_the_same_call_of_maximize_goes_on(path: Path) -> None:
         assert study.verify().agrees
 
 
+def test_a_study_whose_budget_is_used_up_says_so_and_what_it_found(path: Path) -> None:
+    call: dict[str, Any] = {"space": BOX, "budget": 5, "seed": 4, "study": path}
+    first = gpmi.maximize(f, **call)
+    assert first.events == ()
+    for more in ({}, {"workers": 2}):
+        again = gpmi.maximize(f, **call, **more)
+        assert (again.reason, again.y) == ("budget", first.y) and len(again.trials) == 5
+        (event,) = again.events
+        assert event.kind == "budget used up" and "5 evaluations, a larger budget goes on" in event.message
+        assert f"the best is {first.y:.6g}" in event.message and event.message in str(again)
+    longer = gpmi.maximize(f, **{**call, "budget": 6})
+    assert longer.events == () and len(longer.trials) == 6
+
+
+def test_the_display_of_a_study_that_goes_on_shows_its_best_from_the_beginning(path: Path, capsys: Any) -> None:
+    pytest.importorskip("rich")
+    call: dict[str, Any] = {"space": BOX, "budget": 3, "seed": 4, "study": path}
+    first = gpmi.maximize(f, **call)
+    gpmi.maximize(f, **call, progress=True)
+    assert f"best {first.y:.6g} at" in capsys.readouterr().err
+
+
+def test_a_list_of_two_numbers_leaves_a_word_in_a_study_too(path: Path) -> None:
+    call: dict[str, Any] = {"space": {"a": [0, 2], "b": (0.0, 1.0)}, "seed": 0, "study": path}
+    for budget in (2, 3):
+        assert [e.kind for e in gpmi.maximize(lambda p: p["b"], budget=budget, **call).events] == ["two options"]
+
+
+def test_nothing_is_left_beside_a_study_but_its_file(path: Path) -> None:
+    gpmi.maximize(f, BOX, budget=3, seed=4, study=path)
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+    with gpmi.study(path) as study, gpmi.study(path) as other:
+        other.tell(study.ask(), 1.0)
+        other.tell([0.5, 0.5], 1.0)
+    assert [one.name for one in path.parent.iterdir()] == [path.name]
+
+
 def test_what_was_known_before_is_told_once(path: Path) -> None:
     earlier = [([0.1, 0.1], 0.5), ([0.2, 0.2], 0.6, 0.01)]
     for budget in (3, 5):
@@ -864,6 +901,18 @@ def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path
     assert came == [0, 1, 2, 3, 4]
     with queued(tmp_path / "queue", 20.0), queued(tmp_path / "no" / "queue", 20.0), queued(None, 20.0):
         pass
+
+
+def test_a_queue_is_cleared_when_nobody_is_in_it(tmp_path: Path) -> None:
+    from gpmi.durable.gate import cleared, queued
+
+    with queued(tmp_path / "queue", 20.0):
+        cleared(tmp_path / "queue")
+        assert len(list(tmp_path.iterdir())) == 2
+    for _ in range(2):
+        cleared(tmp_path / "queue")
+        assert not list(tmp_path.iterdir())
+    cleared(None)
 
 
 def test_workers_and_a_study_together(tmp_path: Path) -> None:

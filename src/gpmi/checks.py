@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -18,6 +20,69 @@ LARGEST_COUNT = 2**63 - 1
 LARGEST_SEED = 10**100  # NumPy's own seeds have 39 digits; a longer one than this nobody can copy. Our choice
 LARGEST = 1e100  # the largest |y|: y^2 = 1e200 leaves room for sums and products below the largest float, 1.8e308
 _SHOWN = 500  # characters of a value in a message, at most; our choice, not tuned
+_SIDE = "gpmi.maximize or gpmi.minimize, or goal= of gpmi.Optimizer"
+# What other libraries call our arguments: Optuna, scikit-optimize, scikit-learn, bayesian-optimization, hyperopt, Ax.
+ELSEWHERE = {
+    **dict.fromkeys(("n_trials", "n_calls", "n_iter", "max_evals", "max_iter", "total_trials"), "budget="),
+    **dict.fromkeys(("bounds", "pbounds", "dimensions", "search_space", "domain"), "space="),
+    **dict.fromkeys(("direction", "directions", "sense"), _SIDE),
+    **dict.fromkeys(("random_state", "rng", "rstate"), "seed="),
+    **dict.fromkeys(("n_jobs", "n_workers", "num_workers"), "workers= of gpmi.maximize and gpmi.minimize"),
+    **dict.fromkeys(("n_initial_points", "n_random_starts", "init_points", "n_startup_trials"), "n_init="),
+    **dict.fromkeys(("acq_func", "acquisition_function", "sampler"), "policy=; the default needs none"),
+    **dict.fromkeys(("callback", "callbacks"), "on_trial= of gpmi.maximize and gpmi.minimize"),
+    **dict.fromkeys(("verbose", "show_progress_bar"), "progress=True of gpmi.maximize and gpmi.minimize"),
+    "storage": "study= of gpmi.maximize and gpmi.minimize",
+}
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+
+def hinting(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """The function; where an argument has the name that other libraries have for it, the refusal says ours."""
+
+    @wraps(function)
+    def hinted(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
+        for name in ELSEWHERE.keys() & kwargs.keys():
+            what = function.__qualname__.removesuffix(".__init__")
+            raise TypeError(f"{name} is no argument of {what}; did you mean {ELSEWHERE[name]}?")
+        return function(*args, **kwargs)
+
+    return hinted
+
+
+def of_one_point(f: Any, names: Sequence[str] | None, count: int) -> None:
+    """Refuse an f that cannot be called with one point: a dict with these names, or an array of shape (count,).
+
+    What f itself says counts, not what it wraps, and a function that says nothing passes.
+    """
+    if not callable(f):
+        raise TypeError(f"f is {shown(f)}; give a function of one point")
+    try:
+        signature = inspect.signature(f, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return
+    if _takes(signature, 1):
+        return
+    apart = _takes(signature, *range(count)) if names is None else _takes(signature, **dict.fromkeys(names))
+    remedy = "give a function of one argument, the point"
+    if apart:
+        remedy = f"give lambda p: f({'*p' if names is None else '**p'})"
+    raise TypeError(f"f takes {signature}, but it is called with {one_point(names, count)}; {remedy}")
+
+
+def one_point(names: Sequence[str] | None, count: int) -> str:
+    """What f is called with, in words."""
+    return f"one point, an array of shape ({count},)" if names is None else f"one point, a dict of {', '.join(names)}"
+
+
+def _takes(signature: inspect.Signature, *args: Any, **kwargs: Any) -> bool:
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
 
 
 def shown(value: Any) -> str:
@@ -31,6 +96,8 @@ def shown(value: Any) -> str:
 
 def number(name: str, value: Any, remedy: str = "give one finite number") -> float:
     """A finite float from a real number of any type, not from a bool, a string or an array."""
+    if type(value) is float and math.isfinite(value):
+        return value
     plain = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(plain, bool | np.bool_) or not isinstance(plain, Real) or hasattr(value, "mask"):
         raise TypeError(f"{name} is {shown(value)}; {remedy}")

@@ -36,8 +36,8 @@ def far_apart(
     points = unit[order]
     left = np.ones(len(order), dtype=bool)
     chosen: list[int] = []
-    while left.any() and (most is None or len(chosen) < most):
-        first = int(left.argmax())
+    far = distance**2 * unit.shape[1]
+    while (most is None or len(chosen) < most) and len(left) and left[first := int(left.argmax())]:
         chosen.append(int(order[first]))
-        left &= ((points - points[first]) ** 2).sum(axis=1) > distance**2 * unit.shape[1]
+        left &= ((points - points[first]) ** 2).sum(axis=1) > far
     return np.array(chosen, dtype=np.intp)

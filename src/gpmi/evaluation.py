@@ -23,6 +23,7 @@ from gpmi.trials import Trial
 
 TICK = 0.5  # seconds between two looks at whether a process is still there; our choice
 SWITCH = 'with on_failure="learn" an evaluation without a value is a failed trial, and the run goes on'
+NO_VALUE = 'where there is no value return nan, and give on_failure="learn"'
 LEARNED = (
     'on_failure="learn" is for exceptions, nan, infinities and time-outs: raise or return nan where there is no value'
 )
@@ -102,9 +103,24 @@ def tell(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> Tr
         return optimizer.tell(trial, answer)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may want other arguments
-        where = f"f returned {answer!r} at x = {trial.x!r}"
-        remedy = LEARNED if learns else SWITCH
-        raise kind(f"{where}; it must return one finite number ({error}); {remedy}") from error
+        raise kind(f"f returned {shown(answer)} at x = {trial.x!r}; {_mistake(answer, error, learns)}") from error
+
+
+def _mistake(answer: Any, error: Exception, learns: bool) -> str:
+    """What is wrong with a value that was refused, said once, and the remedy."""
+    if isinstance(answer, Failure):
+        return f"{error}; {SWITCH}"
+    y = answer.y if isinstance(answer, Measured) else answer
+    value, wrong = _number(y), "it must return one finite number"
+    if value is not None:
+        return str(error) if math.isfinite(value) else f"{wrong}; {SWITCH}"
+    if y is None:
+        wrong += ", and None is what a function without a return gives"
+    elif isinstance(y, np.ndarray) and y.size == 1:
+        wrong += ", not an array: y.item() takes it out"
+    elif isinstance(y, list | tuple) and len(y) == 1:
+        wrong += ", not a list: y[0] takes it out"
+    return f"{wrong}; {LEARNED if learns else NO_VALUE}"
 
 
 class Evaluation:

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpmi import checks
-from gpmi.frame import Shown
+from gpmi.frame import Shown, names_of
 from gpmi.replay import checked_trials
-from gpmi.space import Candidates, Choice, Parameters, Space
+from gpmi.space import Choice, Parameters, Space
 from gpmi.trials import Trial
 from gpmi.types import Point
 
@@ -125,13 +125,6 @@ def _replace(path: Path, write: Callable[[str], Any]) -> None:
 # Rows
 
 
-def names_of(space: Space) -> list[str]:
-    """The names of the parameters: x0, x1, ... where points are arrays."""
-    assert isinstance(space, Parameters | Candidates)
-    count = len(space.parameters if isinstance(space, Parameters) else space.choices)
-    return [f"x{j}" for j in range(count)] if space.names is None else list(space.names)
-
-
 def titles_of(space: Space) -> dict[str, str]:
     """The columns of the parameters, and the name of each."""
     taken = {"number", *FIELDS}
@@ -140,7 +133,6 @@ def titles_of(space: Space) -> dict[str, str]:
 
 def row_of(trial: Trial, space: Space) -> dict[str, Any]:
     """A trial as a row of plain values, by the titles of the columns."""
-    assert isinstance(space, Parameters | Candidates)
     x = dict(zip(names_of(space), trial.x.tolist(), strict=True)) if space.names is None else trial.x
     row: dict[str, Any] = {"number": trial.number}
     for title, name in titles_of(space).items():
@@ -176,7 +168,6 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
     if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
         raise ValueError(f"there is no column {missing[0]!r}; give one for each parameter")
     given = {name: value for name in FIELDS if (value := row.get(name)) is not None}
-    assert isinstance(space, Parameters | Candidates)
     if space.names is None and isinstance(given.get("fixed"), Mapping):  # JSON makes words of numbers
         given["fixed"] = {int(key) if str(key).isdecimal() else key: value for key, value in given["fixed"].items()}
     y = given.pop("y", None)
@@ -189,7 +180,6 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
 
 def _point(values: Mapping[str, Any], space: Space) -> Point:
     """A point of the space; a parameter without a value is inactive."""
-    assert isinstance(space, Parameters | Candidates)
     if space.names is None:
         point: Any = list(values.values())
     else:

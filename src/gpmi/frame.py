@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpmi.checks import shown
-from gpmi.space import Candidates, Parameters, Space
+from gpmi.space import Space
 from gpmi.text import Line, aligned, coordinate, html_lines, html_table, rounded, shortened
 from gpmi.trials import Trial
 from gpmi.types import Point
@@ -103,7 +103,7 @@ def notebook(lines: Sequence[Line], trials: Iterable[Trial], space: Space, goal:
     sign = 1.0 if goal == "max" else -1.0
     told = [(sign * trial.y, trial) for trial in trials if trial.y is not None and trial.feasible]
     best = [trial for _, trial in sorted(told, key=lambda pair: -pair[0])[:BEST]]
-    names = _names(space)
+    names = names_of(space)
     more = [f"{len(names) - WIDE} more"] if len(names) > WIDE else []
     head = ["trial", *(shortened(name, 30) for name in names[:WIDE]), *more, "y", "mu", "sd", "origin"]
     rows = [
@@ -122,7 +122,7 @@ def notebook(lines: Sequence[Line], trials: Iterable[Trial], space: Space, goal:
 
 def listing(trials: Iterable[Trial], space: Space) -> str:
     """A line of text for each trial below a line of titles, in columns: every parameter, y, and how it ended."""
-    rows = [["trial", "status", "y", *_names(space), "why"]]
+    rows = [["trial", "status", "y", *names_of(space), "why"]]
     for trial in trials:
         status = trial.status if trial.feasible or trial.y is None else "infeasible"
         values = ["" if value is None else coordinate(value) for value in _values(trial.x, space)]
@@ -133,16 +133,14 @@ def listing(trials: Iterable[Trial], space: Space) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _names(space: Space) -> list[str]:
+def names_of(space: Space) -> list[str]:
     """The names of the parameters: x0, x1, ... where points are arrays."""
-    assert isinstance(space, Parameters | Candidates)
-    count = len(space.parameters if isinstance(space, Parameters) else space.choices)
-    return [f"x{j}" for j in range(count)] if space.names is None else list(space.names)
+    return [f"x{j}" for j in range(space.dim)] if space.names is None else list(space.names)
 
 
 def _titles(space: Space, others: Sequence[str]) -> list[str]:
     """The names of the parameters' columns, different from each other and from the others."""
-    names = _names(space)
+    names = names_of(space)
     taken = {*others, *names}
     for j, name in enumerate(names):
         if name in others:
@@ -154,8 +152,7 @@ def _titles(space: Space, others: Sequence[str]) -> list[str]:
 
 
 def _values(x: Point, space: Space) -> list[Any]:
-    """The coordinates of a point, in the order of `_names`; None for a parameter that is inactive."""
-    assert isinstance(space, Parameters | Candidates)
+    """The coordinates of a point, in the order of `names_of`; None for a parameter that is inactive."""
     return list(x.tolist()) if space.names is None else [x.get(name) for name in space.names]
 
 

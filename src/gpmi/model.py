@@ -18,8 +18,8 @@ from gpmi.gp.student import normal_score
 from gpmi.gp.trend import Trend
 from gpmi.outcomes import Outcomes
 from gpmi.policies import Policy, State
-from gpmi.policies.policy import LOG_SAFE
 from gpmi.policies.promises import Promises, account
+from gpmi.policies.risk import LATELY, Risk, risk_of
 from gpmi.prior.data import MERGE_FROM, merges, warped
 from gpmi.prior.fit import Prior
 from gpmi.prior.heavy import sites_of
@@ -36,15 +36,6 @@ from gpmi.types import Array, Event, Mask, Observations
 # Where values are merged, the rows that have come since are merged as well when there are this many of them, or a
 # quarter of the others if that is more: then merging costs O(m^2) a value. Our choice, not tuned.
 LOOSE, LOOSE_SHARE = 16, 0.25
-
-# The caution of a policy is DEARER times the failures among its last LATELY queries that have an outcome. Without it a
-# run whose best point lies at the edge of where nothing works goes on failing: a point beyond the edge with p = 0.03
-# promises more than what is left inside. Caution begins where a query fails with a probability above RISK, less a share
-# of it for each of those failures: nothing of it is left after TOO_MANY, and then the limit is 1 - SAFE. So a run comes
-# quickly to the edge, by queries that fail now and then, as long as few have failed. With the limit 1 - SAFE at once it
-# creeps there, each time by a twentieth of the way. Tuned on the problems of benchmarks/failures.py --tuning and edges
-# through the maximisers of five functions, other seeds than those of its page.
-LATELY, DEARER, RISK, TOO_MANY = 30, 10.0, 0.25, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,8 +310,9 @@ def objective(
         posterior = extensions.extend(member, told, log)
         return Objective(posterior, policy, _state(model, told, posterior, log, horizon), chance=model.chance)
 
+    whole = of(0, model.posterior)
     members = tuple(of(i, member) for i, member in enumerate(model.members, 1))
-    return replace(of(0, model.posterior), members=members)
+    return replace(whole, members=members) if members else whole
 
 
 def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizon: int | None) -> State:
@@ -336,7 +328,7 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
         feasible, proven = model.outcomes.feasible, model.proven
         observed = observed[feasible] if feasible.any() else observed.min(keepdims=True)
         means = means[proven] if proven.any() else means.min(keepdims=True)
-    failures = 0 if model.outcomes is None else log.failed_lately(LATELY)[0]
+    risk = Risk() if model.outcomes is None else risk_now(log, horizon)
     if model.setting.priors.heavy:  # the largest of these values may be an outlier
         observed = means
     return State(
@@ -349,14 +341,15 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
         dim=dim,
         horizon=horizon,
         promises=promises(told, chosen[: told.count]),
-        caution=DEARER * failures,
-        log_enough=_log_enough(failures),
+        caution=risk.caution,
+        log_enough=risk.log_enough,
     )
 
 
-def _log_enough(failures: int) -> float:
-    """The logarithm of the probability of success above which a policy needs no caution, after so many failures."""
-    return min(LOG_SAFE, math.log1p(-RISK * max(0.0, 1.0 - failures / TOO_MANY)))
+def risk_now(log: Log, horizon: int | None) -> Risk:
+    """The risk of a failure that the policy's next query may take; `horizon` is the number of its queries in all."""
+    failed, ended = log.failed_lately(LATELY)
+    return risk_of(failed, ended, None if horizon is None else max(1, horizon - (len(log) - log.unchosen)))
 
 
 def promises(posterior: Posterior, counted: Mask) -> Promises:

@@ -43,7 +43,7 @@ from gpmi.suggestion import (
     known_mean,
     starting_points,
 )
-from gpmi.text import Line, best_lines, tally
+from gpmi.text import Line, best_lines, remarks
 from gpmi.trials import Trial, names_a_trial
 from gpmi.types import Event, Point
 from gpmi.words import Words
@@ -91,6 +91,7 @@ class Optimizer(Words, Shown):
     True
     """
 
+    @checks.hinting
     def __init__(
         self,
         space: Any,
@@ -132,7 +133,7 @@ class Optimizer(Words, Shown):
         super().__init__(Setting(self.space, priors, self.seed, orientation.trend(trend)), orientation)
         self._start = starting_points(x0, self.space)
         self._places = Places(self.space, self.seed, repeats=self.repeats, cover=policy is None and aim == "find")
-        self._events.update(dict.fromkeys(self.space.events, 0))
+        self._note(*self.space.events)
 
     # What the user does
 
@@ -349,7 +350,7 @@ class Optimizer(Words, Shown):
             ("trials", outcomes if self.budget is None else f"{outcomes}; budget {self.budget}"),
             ("policy", repr(self.policy)),
             ("seed", str(self.seed)),
-            ("events", tally(event.kind for event in self._events)),
+            ("events", remarks([(event.kind, event.message) for event in self._events])),
         ]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from gpmi.ledger import Ledger, alarms
 from gpmi.optimizer import Optimizer
 from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.space import Space
-from gpmi.text import Line, best_lines, point, tally
+from gpmi.text import Line, best_lines, point, remarks
 from gpmi.trials import Trial
 from gpmi.types import Event, Point
 
@@ -87,7 +87,7 @@ class Result(Shown):
             ("evaluations", evaluations + (f", of which {', '.join(others)}" if others else "")),
             ("stopped", self.reason),
             ("seed", str(self.seed)),
-            ("events", tally(event.kind for event in self.events)),
+            ("events", remarks([(event.kind, event.message) for event in self.events])),
         ]
 
 

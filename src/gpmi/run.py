@@ -10,7 +10,7 @@ from functools import partial
 from os import PathLike
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gpmi.checks import one_of, positive, shown, whole
+from gpmi.checks import hinting, of_one_point, one_of, one_point, positive, shown, whole
 from gpmi.evaluation import SWITCH, Measured, guarded, tell
 from gpmi.frame import trials_given
 from gpmi.gp.kernels import Kernel
@@ -20,12 +20,15 @@ from gpmi.parallel import LATER, Flight, Staff, fly, next_of, pauses, staff_of
 from gpmi.policies import Aim, Policy
 from gpmi.result import Result, words_of
 from gpmi.stopping import Rule, Stop, checked_rule, checked_stop
+from gpmi.text import rounded
 from gpmi.trials import Trial
+from gpmi.types import Event
 
 OnFailure: TypeAlias = Literal["raise", "learn"]
 Show: TypeAlias = Callable[[Trial], None]
 
 
+@hinting
 def maximize(
     f: Callable[[Any], float | Measured],
     space: Any,
@@ -101,6 +104,7 @@ def maximize(
     return holding(job.safe(partial(_run, job, make, earlier, study)))
 
 
+@hinting
 def minimize(
     f: Callable[[Any], float | Measured],
     space: Any,
@@ -199,8 +203,7 @@ def _run(job: Job, make: partial[Optimizer], earlier: Any, study: Any, interrupt
 
 
 def _begun(job: Job, optimizer: Optimizer, known: list[Any], interrupts: Interrupts) -> Result:
-    if not callable(job.f):
-        raise TypeError(f"f is {job.f!r}; give a function of one point")
+    of_one_point(job.f, optimizer.space.names, optimizer.space.dim)
     if job.on_trial is not None and not callable(job.on_trial):
         raise TypeError(f"on_trial is {shown(job.on_trial)}; give a function of a trial and the optimizer")
     if known:
@@ -236,10 +239,13 @@ def _guarded(job: Job, optimizer: Optimizer, interrupts: Interrupts) -> Result:
 
     Ctrl-C acts in f, elsewhere if it is pressed twice, and never between f and the log.
     """
+    before = optimizer.evaluated
     try:
         try:
             interrupts.patience = 2
             end = _shown(job, optimizer, interrupts)
+            if end.reason == "budget" and optimizer.evaluated == before:
+                end = Stop(end.reason, (_used_up(before, optimizer.best),))
         finally:
             interrupts.patience = None
     except KeyboardInterrupt:
@@ -330,6 +336,12 @@ def _closed(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
     return replace(result, events=result.events + end.events)
 
 
+def _used_up(evaluated: int, best: Trial | None) -> Event:
+    """That nothing was left to do, so that f was not called: the study has all evaluations of its budget."""
+    found = "" if best is None else f"; the best is {rounded(best.y)}"
+    return Event("budget used up", f"the study has its {evaluated} evaluations, a larger budget goes on{found}")
+
+
 def _attach(error: BaseException, result: Result, learns: bool = True) -> None:
     """Let the exception carry the result, past any rule of its class about attributes."""
     own: dict[str, Any] = vars(BaseException)["__dict__"].__get__(error)  # the class may hide its instances' dict
@@ -339,7 +351,10 @@ def _attach(error: BaseException, result: Result, learns: bool = True) -> None:
     notes = own.get("__notes__")
     if notes is None or type(notes) is list:  # what else somebody has put there is left alone
         note = f"gpmi: {len(result.trials)} evaluations are kept in the exception's attribute `result`"
-        note += "" if learns else f"; {SWITCH}"
+        if not result.trials:
+            what = one_point(result.space.names, result.space.dim)
+            note = f"gpmi: nothing was evaluated before; f is called with {what}"
+        note += "" if learns or "on_failure" in words_of(error) else f"; {SWITCH}"
         own["__notes__"] = [*(notes or ()), note]
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from gpmi.checks import hinting
 from gpmi.durable.opening import LEASE, PATIENCE, opened
 from gpmi.durable.record import Fixed, Record
 from gpmi.durable.verify import Verification, verified
@@ -94,6 +95,7 @@ class Study(Record, Shown):
 
     # What is done
 
+    @hinting
     def optimize(
         self,
         f: Callable[[Any], float | Measured],

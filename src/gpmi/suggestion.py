@@ -10,35 +10,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi import checks
+from gpmi.chooser import Choice, Chooser
 from gpmi.cube import far_apart
-from gpmi.elsewhere import has_options, is_small, nothing_learned
+from gpmi.elsewhere import where_else
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
-from gpmi.known import SAME, is_known, is_near, is_noisy, is_repetition
-from gpmi.model import LATELY, TOO_MANY, Extensions, Model, Setting, objective
+from gpmi.known import SAME
+from gpmi.model import Extensions, Model, Setting, objective, risk_now
 from gpmi.orientation import Orientation
-from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, State, guard
-from gpmi.policies.policy import LOG_SAFE
+from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, guard
+from gpmi.policies.improvement import log_h
+from gpmi.policies.policy import LOG_SAFE, TINY
 from gpmi.prior.schedule import Priors
 from gpmi.search.finite import drawn_maximum
-from gpmi.search.objective import Found, Objective
+from gpmi.search.objective import Objective
 from gpmi.search.places import Place
-from gpmi.search.relevant import Relevant
 from gpmi.search.screens import Barriers, farthest
-from gpmi.space import Space, SpaceExhausted
+from gpmi.space import Space
 from gpmi.trials import Log, Origin
 from gpmi.types import Array, Event, Point
 
-GUARD, REGION = 1, 2  # tell the random numbers of the guard, and of the relevant region, from those of the search
+GUARD = 1  # tells the random numbers of the guard from those of the search
 # Around a rejected point none is asked within NEAR of the width in every coordinate until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is asked ever. Our choices, not tuned.
 NEAR, SOON = 0.05, 5
-# While TOO_MANY of the policy's last LATELY queries have failed, of at least ENOUGH, no point is asked that succeeds
-# with a lower probability than SAFE as long as there are others: so about one query of ten fails in the long run. To
-# weigh by the probability is not enough where the best point lies at the edge of what works: all that is left to gain
-# is there. Tuned on the problems of benchmarks/failures.py --tuning, with other seeds than those of its page.
-ENOUGH = 10
-BESIDE = GPUCBPE(scale=0.2)  # its region is where aim="find" explores while points are pending: the scale of Find.last
+AWAY = 2.0  # sd from the best mean to a point that is worth exploring under given coordinates: our choice, not tuned
 APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
 
 
@@ -49,14 +45,6 @@ class Suggestion(NamedTuple):
     origin: Origin
     said: dict[str, Any]  # fields of a Trial
     events: tuple[Event, ...]
-
-
-class Choice(NamedTuple):
-    """The point that a policy chose, with the objective it is best for."""
-
-    policy: Policy
-    scored: Objective
-    found: Found
 
 
 def default_n_init(space: Space, priors: Priors, budget: int | None) -> int:
@@ -157,11 +145,10 @@ def barriers(space: Space, log: Log) -> Barriers | None:
     return Barriers(at, np.where(soon[:, None], NEAR * space.span, core), core)
 
 
-def _with_unsafe(model: Model, log: Log, barred: Barriers | None, *, always: bool = False) -> Barriers | None:
-    """The barriers, and where a query is not SAFE if too many have failed lately, or always."""
+def _with_unsafe(model: Model, barred: Barriers | None, needed: bool) -> Barriers | None:
+    """The barriers, and where a query is not SAFE if that is `needed`."""
     chance = model.chance
-    failed, ended = log.failed_lately(LATELY)
-    if chance is None or (not always and (ended < ENOUGH or failed < TOO_MANY)):
+    if chance is None or not needed:
         return barred
     none = np.empty((0, model.setting.space.dim))
     return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < LOG_SAFE)
@@ -187,67 +174,40 @@ def by_policy(
     repeats: bool,
 ) -> Suggestion:
     """The policy's choice, given the model after everything told and the pending trials of the log."""
-    setting, space, search = model.setting, place.space, place.search
+    setting, space = model.setting, place.space
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
-    failed = {number: log.rows[number] for number in log.failed} if space.rows is not None else {}
-    rejected = {number: log.row(number) for number in log.rejected} if space.rows is not None else {}
-    barred = _with_unsafe(model, log, barriers(space, log) if space.rows is None else None)
-    seen = among(objective(model, policy, log, horizon, extensions), model, space)
-
-    def best(policy: Policy, taken: Mapping[int, Array], region: Relevant | None = None) -> Choice:
-        scored = seen.under(policy)
-        taken = {**taken, **rejected} if rejected else taken
-        found = search.best(scored, model.posterior, model.anchor, taken, rng, orientation.normals(rng), barred, region)
-        return Choice(policy, scored, found)
-
-    def unknown(policy: Policy, region: Relevant | None = None) -> Choice:
-        """The best point; without noise, the best of those without a trial as long as there are any."""
-        try:
-            return best(policy, failed if repeats and is_noisy(setting.priors.noise_var, log) else log.rows, region)
-        except SpaceExhausted:
-            if not repeats:
-                raise
-            return best(policy, failed, region)
-
-    def explored(policy: GPUCBPE) -> Choice:
-        """The point of the relevant region that is known least."""
-        return unknown(Explore(), relevant(policy, model, log, place))
-
-    allowed, charged = failed if repeats else log.rows, dict[str, Any]()
-    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation)) is not None:
+    careful = risk_now(log, horizon).used_up
+    barred = _with_unsafe(model, barriers(space, log) if space.rows is None else None, careful)
+    alike = likeness(model, space, log) if space.pins and isinstance(policy, Reinvest) else 1.0
+    seen = among(objective(model, policy, log, horizon, extensions), model, space, alike)
+    chooser = Chooser(model, log, place, orientation, seen, rng, barred, repeats)
+    charged = dict[str, Any]()
+    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation, careful)) is not None:
         choice = Choice(Explore(), scored := seen.under(Explore()), scored.found(space.encode(x)))
         return _suggested(choice, model, log, space, orientation, charged)._replace(x=x)  # to the last bit
     if isinstance(policy, Find):
-        choice = _unknown_point(policy, space, log, best, unknown, allowed, explored)
+        choice = chooser.found(policy)
     elif isinstance(policy, GPUCBPE) and _follows(space, log):
-        choice = explored(policy)
+        choice = chooser.explored(policy)
     else:
-        choice = best(policy, allowed)
+        choice = chooser.best(policy)
         if isinstance(policy, Reinvest) and repeats:
-            choice, charged = _guarded(choice, model, log, place, best, allowed)
+            choice, charged = _guarded(choice, model, log, place, chooser)
     return _suggested(choice, model, log, space, orientation, charged)
 
 
-def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation) -> Point | None:
-    """A point apart from the policy, if there is nothing to learn where it looks: the next one of the design.
-
-    On a box of a few numbers it is the point farthest from all trials, if the prior is learned and y is not
-    transformed: where values have long tails, as penalties have, their spread does not say what is little. On other
-    boxes there is none.
-    """
-    space, setting = place.space, model.setting
-    numbers = not has_options(space)
-    if numbers and (setting.priors.given or model.warp.bends or not is_small(space)):
-        return None
-    noise_sd = math.sqrt(model.posterior.noise_var) if numbers else 0.0
-    if not nothing_learned(log, space, orientation, noise_sd):
+def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation, careful: bool) -> Point | None:
+    """A point apart from the policy, if there is nothing to learn where it looks; None also if there is no new one."""
+    space = place.space
+    where = where_else(model, log, space, orientation)
+    if where is None:
         return None
     # No policy weighs the point that is farthest by its chance, and where f cannot be had there is no hill to find.
-    barred = _with_unsafe(model, log, barriers(space, log), always=numbers)
-    if not numbers:
+    barred = _with_unsafe(model, barriers(space, log), careful or where == "farthest")
+    if where == "design":
         return place.design.first_outside(log.places, barred)
-    row = farthest(space, setting.seed, np.array(list(log.rows.values())), barred)
+    row = farthest(space, model.setting.seed, np.array(list(log.rows.values())), barred)
     return None if row is None else space.decode(row)
 
 
@@ -270,46 +230,16 @@ def _suggested(
     return Suggestion(space.decode(found.row), "policy", said, events)
 
 
-def _unknown_point(
-    policy: Find,
-    space: Space,
-    log: Log,
-    best: Callable[[Policy, Mapping[int, Array]], Choice],
-    unknown: Callable[[Policy], Choice],
-    allowed: Mapping[int, Array],
-    explored: Callable[[GPUCBPE], Choice],
-) -> Choice:
-    """The choice of `Find`."""
-    choice = best(policy.first, allowed)
-    if not is_known(choice.found.row, space, log):
-        return choice
-    pending = [log.rows[number] for number in log.pending]
-    if not is_near(choice.found.row, space, pending):
-        choice = unknown(policy.then)
-    repeated = is_known(choice.found.row, space, log) and is_repetition(space, log)
-    if repeated or is_near(choice.found.row, space, pending):
-        choice = unknown(policy.last)
-    return explored(BESIDE) if is_near(choice.found.row, space, pending) else choice
-
-
-def relevant(policy: GPUCBPE, model: Model, log: Log, place: Place) -> Relevant:
-    """The region in which the points of a batch after the first explore, the same for all of them."""
-    size, dim = model.setting.space.extent
-    state = State(t=int(log.chosen([*log.told, *log.failed]).sum()) + 1, size=size, dim=dim)
-    rng = np.random.default_rng([model.setting.seed, model.n, REGION])
-    return place.search.relevant(model.posterior, model.anchor, policy.weight(state), rng, model.chance)
-
-
 def _follows(space: Space, log: Log) -> bool:
     """Whether a point is pending that the policy chose for its score; where coordinates are given, one with these."""
     pending = (number for number in log.pending if log[number].phi is not None)
     return any(space.has(log.rows[number]) for number in pending)
 
 
-def among(scored: Objective, model: Model, space: Space) -> Objective:
+def among(scored: Objective, model: Model, space: Space, alike: float = 1.0) -> Objective:
     """The objective where coordinates are given: the best value so far is the best posterior mean with these.
 
-    A value that was told under other coordinates is not to be had now.
+    A value that was told under other coordinates is not to be had now. `alike`: see `likeness`.
     """
     if not space.pins:
         return scored
@@ -317,10 +247,27 @@ def among(scored: Objective, model: Model, space: Space) -> Objective:
 
     def seen(part: Objective, told: Posterior) -> Objective:
         best = float(told.mu(row)[0])
-        return replace(part, state=replace(part.state, best_mean=best, best_observed=best))
+        return replace(part, state=replace(part.state, best_mean=best, best_observed=best, alike=alike))
 
     members = tuple(seen(part, told) for part, told in zip(scored.members, model.members, strict=True))
     return replace(seen(scored, model.posterior), members=members)
+
+
+def likeness(model: Model, space: Space, log: Log) -> float:
+    """How much of a gain under the given coordinates is one under those of the other trials, too; the mean. O(n d).
+
+    r is the prior's correlation of f at the best point here and at the same point with the coordinates of a trial: what
+    is learned here moves f there by r as much. Of the expected improvement of a point that is AWAY sd below the best,
+    h(AWAY) sd with h(z) = pdf(z) - z (1 - cdf(z)), that leaves r h(AWAY / r) / h(AWAY).
+    """
+    if not log.rows:
+        return 1.0
+    here, kernel = model.best_in(space)[None], model.posterior.kernel
+    given = np.isin(space.groups, [j for j, _ in space.pins])
+    there = np.where(given, np.array(list(log.rows.values())), here)
+    size = np.sqrt(kernel.diagonal(here) * kernel.diagonal(there))
+    r = np.divide(kernel(here, there)[0], size, out=np.ones_like(size), where=size > 0.0).clip(TINY, 1.0)
+    return float(np.mean(r * np.exp(log_h(-AWAY / r) - log_h(np.full_like(r, -AWAY)))))
 
 
 def _guarded(
@@ -328,8 +275,7 @@ def _guarded(
     model: Model,
     log: Log,
     place: Place,
-    best: Callable[[Policy, Mapping[int, Array]], Choice],
-    allowed: Mapping[int, Array],
+    chooser: Chooser,
 ) -> tuple[Choice, dict[str, Any]]:
     """Reinvest's choice, or that of the guard if its account does not allow it; and what the trial says of it.
 
@@ -371,7 +317,7 @@ def _guarded(
     if may_cost(charge):
         return choice, {"charge": charge}
     zeta = guard.draw_zeta(size, rng)
-    choice = best(guard.RandomUCB(zeta), allowed)
+    choice = chooser.best(guard.RandomUCB(zeta))
     event = Event("guard", "Reinvest had used up what its bound allows; the guard chose a query")
     found = replace(choice.found, events=(*choice.found.events, event))
     return choice._replace(found=found), {"charge": found.score - found.mu, "zeta": zeta}

@@ -139,6 +139,11 @@ def tally(words: Iterable[str]) -> str:
     return ", ".join(word if count == 1 else f"{word} ({count})" for word, count in counts.items()) or "none"
 
 
+def remarks(events: Sequence[Line]) -> str:
+    """Events, each a kind and a message, in one line: all of one alone, otherwise how many there are of each."""
+    return ": ".join(events[0]) if len(events) == 1 else tally(kind for kind, _ in events)
+
+
 def interval(low: float, high: float, median: float) -> str:
     """A credible interval of level 95 % and the median, in words."""
     return f"{rough(low)} to {rough(high)} with probability 95 %, median {rough(median)}"

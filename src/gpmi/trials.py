@@ -255,7 +255,7 @@ class Log:
 
     def chosen(self, numbers: Iterable[int]) -> Mask:
         """Which of these trials, all of which stand, the policy chose. (k,)"""
-        return np.array([number in self._chosen for number in numbers], dtype=bool)
+        return np.fromiter(map(self._chosen.__contains__, numbers), dtype=bool)
 
     @property
     def unchosen(self) -> int:

@@ -96,7 +96,8 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
     with open_study(file) as study:
         before = sum(trial.status != "pending" for trial in study.trials)
         if before:
-            remark(f"the study {file.name!r} in {address(file.database)} has {before} outcomes already and goes on")
+            goes_on = " and goes on" if study.budget is None or study.optimizer.evaluated < study.budget else ""
+            remark(f"the study {file.name!r} in {address(file.database)} has {before} outcomes already{goes_on}")
         result = run_study(file, study, progress=True)
     kept = address(file.database)
     lines = f"{words(result)}\nkept in {kept}: gpmi report {kept} shows all of it"

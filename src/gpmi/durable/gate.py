@@ -29,7 +29,7 @@ def queued(path: Path | None, seconds: float) -> Iterator[None]:
     if path is None or fcntl is None:
         yield
         return
-    following, turn = (_Turn.at(path.with_name(f"{path.name}-{what}"), seconds) for what in ("next", "turn"))
+    following, turn = (_Turn.at(file, seconds) for file in _files(path))
     try:
         following.wait()
         turn.wait()
@@ -38,6 +38,28 @@ def queued(path: Path | None, seconds: float) -> Iterator[None]:
     finally:
         following.end()
         turn.end()
+
+
+def cleared(path: Path | None) -> None:
+    """Remove the files of the queue if nobody is in it.
+
+    Who comes just now may get a turn together with another one; the lock of `path` itself then decides.
+    """
+    if path is None or fcntl is None:
+        return
+    held: list[int] = []
+    with suppress(OSError):  # there is no such file, it cannot be written to, or somebody has its lock
+        for file in _files(path):
+            held.append(os.open(file, os.O_RDWR | os.O_CLOEXEC))
+            fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        for file in _files(path):
+            file.unlink()
+    for one in held:
+        os.close(one)
+
+
+def _files(path: Path) -> tuple[Path, Path]:
+    return path.with_name(f"{path.name}-next"), path.with_name(f"{path.name}-turn")
 
 
 class _Turn:

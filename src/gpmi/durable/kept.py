@@ -10,7 +10,7 @@ from gpmi.durable.record import Fixed, Record
 from gpmi.frame import Shown
 from gpmi.interrupts import uninterrupted
 from gpmi.trials import Trial, names_a_trial
-from gpmi.types import Point
+from gpmi.types import Event, Point
 
 
 class Kept(Mirror):
@@ -20,6 +20,10 @@ class Kept(Mirror):
 
     def __init__(self, description: Mapping[str, Any]) -> None:
         super().__init__(description)
+
+    def remark(self, *events: Event) -> None:
+        """Keep what happened when the study was opened, for whoever reads the events."""
+        self._note(*events)
 
     @overload
     def ask(self, n: None = None, *, fixed: Fixed = None) -> Point: ...

@@ -17,6 +17,7 @@ from gpmi.durable.mirror import own_version
 from gpmi.durable.record import Record, checked_lease
 from gpmi.durable.transaction import Known
 from gpmi.durable.worker import own_name
+from gpmi.space import Space
 
 LEASE = 60.0  # seconds after which the trial of a worker that fell silent is offered again; our choice
 PATIENCE = 60.0  # seconds for which a database that does not answer is asked again; a restart takes less
@@ -54,6 +55,8 @@ def opened(
         database.close()
         raise ValueError(f"{wrong}; leave it out to go on with the study {name!r}, or give another name or file")
     optimizer = Kept(description)
+    if isinstance(space, Mapping):
+        optimizer.remark(*Space.of(space).events)  # on how it was read: the study has it as it was understood
     record = optimizer.record = kind(database, found, name, optimizer, lease=seconds, patience=wait)
     record.refresh()
     if given.get("budget") is not None:

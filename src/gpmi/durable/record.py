@@ -21,6 +21,7 @@ from gpmi.durable.database import Database
 from gpmi.durable.description import text_of
 from gpmi.durable.errors import StudyError
 from gpmi.durable.events import Entry, Kind
+from gpmi.durable.gate import cleared
 from gpmi.durable.heartbeat import Heartbeat
 from gpmi.durable.journal import Journal
 from gpmi.durable.mirror import Mirror
@@ -365,6 +366,7 @@ class Record(Journal):
         self._end_leases(self._heartbeat.stop())
         with self._lock:  # another thread may be reading, and SQLite does not survive a connection that is closed then
             self._database.close()
+        cleared(self._database.path)
 
     def give_back(self, numbers: Collection[int]) -> None:
         """Let others have at once what was handed to a loop here that has ended, and has no outcome."""

@@ -69,7 +69,8 @@ class Chance:
 
     def __call__(self, z: Array) -> Array:
         """p at z (m, d)."""
-        return np.exp(self.log(z))
+        p: Array = np.exp(self.log(z))
+        return p
 
     def likely(self, z: Array, least: float = LIKELY) -> Mask:
         """Which of the points z (m, d) succeed with a probability of at least `least`."""

@@ -27,7 +27,9 @@ ROUNDS = 200  # at most. The data sets of the tests take 7 to 60
 CLOSE = 1e-6  # it has converged when no mean moves by more than this in units of its prior sd, and no site by more
 LEAST = 1e-6  # of 1 / k(x, x): the smallest precision of a site. Its value is then no better known than to 1,000 sd
 KNOWN = 1e-12  # of the largest k(x, x): the variance of f where it has none, as under a linear kernel at the origin
-_STEP, _SMALLEST_STEP = 1.0, 0.05  # the share of the way to new sites that is gone; halved when changes grow
+# The share of the way to new sites that is gone. It is halved when changes do not shrink, by a twentieth of it or more:
+# small steps make small changes, and a step that was too long once must be able to grow again.
+_STEP, _SMALLEST_STEP = 1.0, 0.05
 
 
 class Tilted(NamedTuple):
@@ -126,7 +128,7 @@ def expectation_propagation(
         change = float(np.maximum(moved, np.abs(to_tau) * joint.var).max())
         tau, nu, joint = tau + step * to_tau, nu + step * to_nu, after
         converged = change <= CLOSE and bool(whole.all())
-        step = max(_SMALLEST_STEP, 0.5 * step) if change > 0.95 * before else min(_STEP, 1.05 * step)
+        step = max(_SMALLEST_STEP, 0.5 * step) if change > (1.0 - 0.05 * step) * before else min(_STEP, 1.05 * step)
         before = change
     return _finished(root, m, tau, nu, joint, likelihood, least, rounds, converged)
 

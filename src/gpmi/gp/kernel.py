@@ -33,6 +33,11 @@ class Kernel(ABC):
     def diagonal(self, x: Array) -> Array:
         """k(x_i, x_i) for x (m, d): (m,). O(m d)."""
 
+    @property
+    def constant_variance(self) -> float | None:
+        """k(x, x) where it is the same at every x; None where it may depend on x."""
+        return None
+
     @abstractmethod
     def diagonal_gradient(self, x: Array) -> Array:
         """d k(x_i, x_i) / d x_i for x (m, d): (m, d)."""

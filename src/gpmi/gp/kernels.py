@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -134,6 +134,10 @@ class Stationary(Kernel):
         self._check(x)
         return np.full(len(x), self.known_variance)
 
+    @property
+    def constant_variance(self) -> float:
+        return self.known_variance
+
     def diagonal_gradient(self, x: Array) -> Array:
         return np.zeros_like(x)
 
@@ -198,11 +202,15 @@ class Matern(Stationary):
         super().__post_init__()
         object.__setattr__(self, "nu", checks.positive("nu", self.nu))
 
+    def _s(self, r2: Array) -> Array:
+        s: Array = 2.0 * self.nu * r2
+        return np.sqrt(s, out=s)
+
     def kappa(self, r2: Array) -> Array:
-        return unit_matern(np.sqrt(2.0 * self.nu * r2), self.nu)[1]
+        return unit_matern(self._s(r2), self.nu)[1]
 
     def kappa_and_slope(self, r2: Array) -> tuple[Array, Array]:
-        s = np.sqrt(2.0 * self.nu * r2)
+        s = self._s(r2)
         below, kappa = unit_matern(s, self.nu)
         if self.nu <= 1.0:
             return kappa, slope_below_one(s, self.nu)
@@ -262,10 +270,15 @@ class Linear(Kernel):
 
 def _squared_distances(x: Array, z: Array) -> Array:
     """|x_i - z_j|^2, (m, n), exactly 0 for equal points: |x|^2 + |z|^2 - 2 x.z would leave an r of about 1e-8."""
-    from scipy.spatial.distance import cdist
-
-    r2: Array = cdist(x, z, "sqeuclidean")
+    r2: Array = _cdist()(x, z, "sqeuclidean")
     return r2
+
+
+@cache
+def _cdist() -> Callable[..., Array]:
+    from scipy.spatial.distance import cdist  # slow to import: not before it is needed
+
+    return cdist  # type: ignore[no-any-return]
 
 
 def _positive_or_none(name: str, value: object) -> float | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ContextDecorator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import wraps
 from threading import Lock, local
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from scipy.linalg import lapack
@@ -19,6 +20,9 @@ FLOOR = 1e-12
 # A pivot below -REFUSE * C_ss is not a rounding error: the kernel is not a covariance function. Our choice, far above
 # any rounding error.
 REFUSE = 1e-6
+
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
 _SEGMENT = 256  # rows of a factor allocated together; our choice, not tuned
 
@@ -68,7 +72,9 @@ class Factor:
     @property
     def diagonal(self) -> Array:
         """L_ss for s = 1..n. A copy of n numbers."""
-        parts = [np.diagonal(segment.corner)[:rows] for _, rows, segment in self._parts()]
+        if len(self._segments) == 1:
+            return self._segments[0].corner.diagonal()[: self.n].copy()
+        parts = [segment.corner.diagonal()[:rows] for _, rows, segment in self._parts()]
         return np.concatenate(parts) if parts else np.empty(0)
 
     def rows(self, begin: int = 0) -> Array:
@@ -84,6 +90,8 @@ class Factor:
 
     def row(self, s: int) -> Array:
         """L_{s, 1..s+1}, the row that observation s added. It may be a view: do not write to it."""
+        if len(self._segments) == 1:
+            return self._segments[0].corner[s, : s + 1]
         start, _, segment = next(part for part in self._parts() if s < part[0] + part[1])
         i = s - start
         tail = segment.corner[i, : i + 1]
@@ -93,10 +101,10 @@ class Factor:
         """L^-1 b for b (n,) or (n, m). O(n^2 m)."""
         if len(self._segments) == 1:
             return _triangular(self._segments[0], self.n, b, transposed=False)
-        x = np.array(b, dtype=float)
+        x = np.empty_like(b)
         for start, rows, segment in self._parts():
             at = slice(start, start + rows)
-            right = x[at] - segment.left[:rows] @ x[:start] if start else x[at]
+            right = b[at] - segment.left[:rows] @ x[:start] if start else b[at]
             x[at] = _triangular(segment, rows, right, transposed=False)
         return x
 
@@ -116,10 +124,13 @@ class Factor:
 
         `unit` is the size of the numbers that the diagonal was computed from, if that is not the diagonal's own.
         """
-        row = self.solve(column)
+        return self.append_solved(self.solve(column), diagonal, unit)
+
+    def append_solved(self, row: Array, diagonal: float, unit: float | None = None) -> tuple[Factor, float]:
+        """The same where row = L^-1 column is known. O(n)."""
         pivot = diagonal - float(row @ row)
         jitter = _repair(pivot, diagonal if unit is None else unit)
-        row = np.append(row, np.sqrt(pivot + jitter))
+        row = np.concatenate([row, [math.sqrt(pivot + jitter)]])
         return Factor(self._with_row(row), self.n + 1), jitter
 
     def append_block(self, columns: Array, block: Array, units: Array | None = None) -> tuple[Factor, Array]:
@@ -288,7 +299,7 @@ class _Here(local):
     errors: Any = None
 
 
-class _OneBlasThread(ContextDecorator):
+class _OneBlasThread:
     """The library's own arithmetic: BLAS on one thread and NumPy's default error state, whatever the user has set.
 
     At our sizes more threads of BLAS make it slower. That setting belongs to the process: it is changed by the first
@@ -299,8 +310,20 @@ class _OneBlasThread(ContextDecorator):
 
     def __init__(self) -> None:
         self._lock, self._threads, self._here = Lock(), 0, _Here()
-        self._controller: Any = None
-        self._limit: Any = None
+        self._libraries: list[Any] | None = None  # those with BLAS, as threadpoolctl finds them
+        self._before: list[int] = []  # their numbers of threads outside
+
+    def __call__(self, function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+        """The function, run inside. Most are called from inside, and cost nothing more there."""
+
+        @wraps(function)
+        def inside(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+            if self._here.depth:
+                return function(*args, **kwargs)
+            with self:
+                return function(*args, **kwargs)
+
+        return inside
 
     # Ctrl-C may come between any two lines. Each change is counted only after it was made, and undone only after it is
     # no longer counted: at worst the user's setting is not given back, but never is the library without its own.
@@ -323,18 +346,23 @@ class _OneBlasThread(ContextDecorator):
     def _limit_blas(self) -> None:
         with self._lock:
             if self._threads == 0:
-                if self._controller is None:  # it searches the loaded libraries, which is slow: once is enough
+                if self._libraries is None:  # it searches the loaded libraries, which is slow: once is enough
                     from threadpoolctl import ThreadpoolController
 
-                    self._controller = ThreadpoolController()
-                self._limit = self._controller.limit(limits=1, user_api="blas")
+                    self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+                self._before = [library.num_threads for library in self._libraries]
+                for library, before in zip(self._libraries, self._before, strict=True):
+                    if before != 1:
+                        library.set_num_threads(1)
             self._threads += 1
 
     def _restore_blas(self) -> None:
         with self._lock:
             self._threads -= 1
             if self._threads == 0:
-                self._limit.restore_original_limits()
+                for library, before in zip(self._libraries or [], self._before, strict=True):
+                    if before != 1:
+                        library.set_num_threads(before)
 
 
 one_blas_thread = _OneBlasThread()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from gpmi.types import Array
@@ -14,11 +16,19 @@ def unit_matern(s: Array, nu: float) -> tuple[Array, Array]:
     nothing cancels or overflows for large nu. It starts from the orders 1/2 and 3/2, which are elementary, or from the
     Bessel functions of order a and a + 1 with 0 < a <= 1.
     """
-    a = nu if nu <= 1.0 else nu - np.ceil(nu) + 1.0  # in (0, 1], a whole number of steps below nu
-    low = np.exp(-s) if a == 0.5 else _by_bessel(s, a)
+    a = nu if nu <= 1.0 else nu - math.ceil(nu) + 1.0  # in (0, 1], a whole number of steps below nu
+    if a == 0.5:
+        low = -s
+        np.exp(low, out=low)
+    else:
+        low = _by_bessel(s, a)
     if nu == a:
         return low, low
-    high = (1.0 + s) * low if a == 0.5 else _by_bessel(s, a + 1.0)
+    if a == 0.5:
+        high = 1.0 + s
+        high *= low
+    else:
+        high = _by_bessel(s, a + 1.0)
     order = a + 1.0
     while order < nu - 0.5:
         term = s * s

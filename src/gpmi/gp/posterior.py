@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,7 +25,7 @@ from gpmi import checks
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import Factor, NotPositiveDefinite, one_blas_thread, semidefinite_root
 from gpmi.gp.replicates import Ahead, Replicates, Sequence, merge
-from gpmi.gp.trend import Trend
+from gpmi.gp.trend import Trend, with_prior_gradient
 from gpmi.text import shortened
 from gpmi.types import Array, Event
 
@@ -171,12 +171,12 @@ class Posterior:
         if k > _BLOCK:
             first = self._extend(x[:_BLOCK], None if y is None else y[:_BLOCK], noise[:_BLOCK])
             return first._extend(x[_BLOCK:], None if y is None else y[_BLOCK:], noise[_BLOCK:])
-        jitter = self._jitter(x, noise)
+        variance = self.kernel.diagonal(x)
+        jitter = np.where(variance + noise == 0.0, 1.0, self.nugget * variance)  # where f is known 1 will do
         try:
-            factor, added = self._factor_with(x, noise, jitter)
-            variance = self.kernel.diagonal(x)
+            factor, added = self._factor_with(x, variance, noise, jitter)
             least = SINGULAR * (variance + noise) if self.nugget == 0.0 else 0.1 * self.nugget * variance
-            singular = added or bool(np.any(factor.diagonal[old:] ** 2 < least))
+            singular = added or bool((factor.diagonal[old:] ** 2 < least).any())
         except NotPositiveDefinite:
             if self.nugget >= LARGEST_NUGGET:
                 raise
@@ -184,32 +184,26 @@ class Posterior:
         if singular and self.nugget < LARGEST_NUGGET:
             more = NUGGET if self.nugget == 0.0 else min(10.0 * self.nugget, LARGEST_NUGGET)
             return self._with_nugget(more)._extend(x, y, noise)
-        whitened = np.append(self.whitened, np.zeros(k))
-        values = np.append(self.y, np.zeros(k))
-        means = self.prior_mean(x)
+        whitened, values = np.concatenate([self.whitened, np.zeros(k)]), np.concatenate([self.y, np.zeros(k)])
+        means = self.prior_mean(x).tolist()
         for s in range(old, old + k):  # whitened_s = (y_s - mean - L_s,<s . whitened_<s) / L_ss
             row = factor.row(s)
-            predicted = float(means[s - old]) + float(row[:-1] @ whitened[:s])
+            predicted = means[s - old] + float(row[:s] @ whitened[:s])
             values[s] = predicted if y is None else y[s - old]
-            whitened[s] = 0.0 if y is None else (values[s] - predicted) / row[-1]
+            whitened[s] = 0.0 if y is None else (values[s] - predicted) / row[s]
         points = np.concatenate([self.x.reshape(old, x.shape[1]), x])
         for array in (points, values, whitened):
             array.flags.writeable = False
-        noise, jitter = np.append(self.noise, noise), np.append(self.jitter, jitter)
+        noise, jitter = np.concatenate([self.noise, noise]), np.concatenate([self.jitter, jitter])
         return replace(self, x=points, y=values, whitened=whitened, noise=noise, jitter=jitter, factor=factor)
 
-    def _jitter(self, x: Array, noise: Array) -> Array:
-        """What is added to the noise at x (k, d). Where k(x, x) + noise is 0, f is known there, and 1 will do."""
-        variance = self.kernel.diagonal(x)
-        return np.where(variance + noise == 0.0, 1.0, self.nugget * variance)
-
-    def _factor_with(self, x: Array, noise: Array, jitter: Array) -> tuple[Factor, bool]:
-        """The factor with rows for x (k, d), and whether a pivot of it had to be lifted."""
-        cross = self.kernel(x, self.x).T if self.n else np.empty((0, len(x)))
+    def _factor_with(self, x: Array, variance: Array, noise: Array, jitter: Array) -> tuple[Factor, bool]:
+        """The factor with rows for x (k, d), where f has the variance (k,), and whether a pivot had to be lifted."""
         if len(x) == 1:
-            own = float(self.kernel.diagonal(x)[0]) + float(noise[0]) + float(jitter[0])
-            factor, added = self.factor.append(cross[:, 0], own)
+            own = float(variance[0]) + float(noise[0]) + float(jitter[0])
+            factor, added = self.factor.append_solved(self.whiten(x)[:, 0] if self.n else np.empty(0), own)
             return factor, added > 0.0
+        cross = self.kernel(x, self.x).T if self.n else np.empty((0, len(x)))
         block = np.array(self.kernel(x, x))
         block[np.diag_indices(len(x))] += noise
         block[np.diag_indices(len(x))] += jitter
@@ -253,17 +247,21 @@ class Posterior:
     @one_blas_thread
     def whiten(self, z: Array) -> Array:
         """V = L^-1 k(x, z), (n, m): a column v has mu = mean + v . whitened and var = k(z, z) - v . v. O(n^2 m)."""
-        return self.factor.solve(self.kernel(z, self.x).T)
+        if len(z) != 1:
+            return self.factor.solve(self.kernel(z, self.x).T)
+        place, kept = z.tobytes(), vars(self).get("_looked_at")  # one point is looked at, and then often observed
+        if kept is None or kept[0] != place:
+            vars(self)["_looked_at"] = kept = place, self.factor.solve(self.kernel(z, self.x).T)
+        v: Array = kept[1]
+        return v
 
     @one_blas_thread
     def __call__(self, z: Array) -> tuple[Array, Array]:
         """mu and var at z (m, d): Equations 1 and 2 for the latent f. O(n^2 m)."""
         z = self._points("z", z)
-        var = self.kernel.diagonal(z)
         if self.n == 0:
-            return self.prior_mean(z), var
-        v = self.whiten(z)
-        return self._base(z) + self.whitened @ v, np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
+            return self.prior_mean(z), self.kernel.diagonal(z)
+        return self.moments_from(z, self.whiten(z))
 
     @one_blas_thread
     def mu(self, z: Array) -> Array:
@@ -280,34 +278,33 @@ class Posterior:
         """mu and var at z (m, d), and the map (a, b) -> a_i d mu(z_i)/dz_i + b_i d var(z_i)/dz_i, (m, d).
 
         O(n^2 m): a triangular solve for all points together. The map takes another one and a contraction with the
-        kernel, O(n^2 m + n m d).
+        kernel, O(n^2 m + n m d). The points are not checked.
         """
-        z = self._points("z", z)
-        var, var_gradient = self.kernel.diagonal(z), self.kernel.diagonal_gradient(z)
+        steeper = partial(with_prior_gradient, self.kernel, self.trend, z)
         if self.n == 0:
-            steeper = self._steeper
-            return self.prior_mean(z), var, lambda by_mu, by_var: steeper(by_var[:, None] * var_gradient, by_mu, z)
+            return self.prior_mean(z), self.kernel.diagonal(z), partial(steeper, np.zeros_like(z))
         k, pull = self.kernel.with_input_pullback(z, self.x)  # (m, n)
         v = self.factor.solve(k.T)
-        mu = self._base(z) + self.whitened @ v
-        var = np.maximum(var - np.einsum("ij,ij->j", v, v), 0.0)
 
         def gradient(by_mu: Array, by_var: Array) -> Array:
             # Row i of the smoother is C^-1 k(x, z_i), so d var = d k(z, z) - 2 smoother . d k.
             smoother = self.factor.solve_transposed(v).T
-            inner: Array = pull(by_mu[:, None] * self.weights - (2.0 * by_var)[:, None] * smoother)
-            return self._steeper(inner + by_var[:, None] * var_gradient, by_mu, z)
+            weights = by_mu[:, None] * self.weights
+            weights -= (2.0 * by_var)[:, None] * smoother
+            return steeper(pull(weights), by_mu, by_var)
 
-        return mu, var, gradient
+        return *self.moments_from(z, v), gradient
 
-    def _steeper(self, gradient: Array, by_mu: Array, z: Array) -> Array:
-        """A gradient at z (m, d) with what the trend adds to it."""
-        return gradient if self.trend is None else gradient + by_mu[:, None] * self.trend.gradient(z)
+    def moments_from(self, z: Array, v: Array) -> tuple[Array, Array]:
+        """mu and var at z (m, d) from V = `whiten(z)`. O(n m)."""
+        constant, told = self.kernel.constant_variance, np.einsum("ij,ij->j", v, v)
+        var: Array = (self.kernel.diagonal(z) if constant is None else constant) - told
+        return self._base(z) + self.whitened @ v, np.maximum(var, 0.0, out=var)
 
     @one_blas_thread
     def moments(self, z: Array) -> Moments:
         """mu and var at z (m, d) with their gradients by z. O(n^2 m + n m d)."""
-        mu, var, gradient = self.with_pullback(z)
+        mu, var, gradient = self.with_pullback(self._points("z", z))
         one, zero = np.ones(len(mu)), np.zeros(len(mu))
         return Moments(mu, var, gradient(one, zero), gradient(zero, one))
 
@@ -338,11 +335,12 @@ class Posterior:
         O(n) where they are read off the factor; for observations that were merged see `condition_merged`.
         """
         pivot, surprise = self.factor.diagonal, self.whitened
-        own = Ahead(self.y - pivot * surprise, self._var_of_rows(), pivot, surprise)
+        own = Ahead(self.y - pivot * surprise, self._var_of_rows, pivot, surprise)
         if self.replicates is None:
             return own
         return self.replicates.ahead.then(Ahead(*(part[self.replicates.rows :] for part in own)))
 
+    @cached_property
     def _var_of_rows(self) -> Array:
         """sigma_s^2(x_s) for every row. (n,)"""
         var = np.maximum(self.factor.diagonal**2 - self.noise - self.jitter, 0.0)
@@ -351,7 +349,7 @@ class Posterior:
     @property
     def predictive_var(self) -> Array:
         """sigma_s^2(x_s) for every observation: the variance of f there just before it was observed. (count,)."""
-        return self._var_of_rows() if self.replicates is None else self.ahead.var
+        return self._var_of_rows if self.replicates is None else self.ahead.var
 
     @property
     def noise_of_observed(self) -> Array:
@@ -378,13 +376,13 @@ class Posterior:
             return 0.0
         if np.any(self.noise == 0.0):
             return float("inf")
-        return 0.5 * float(np.log1p(self._var_of_rows() / self.noise).sum())
+        return 0.5 * float(np.log1p(self._var_of_rows / self.noise).sum())
 
     @property
     def log_evidence(self) -> float:
         """log p(y) = -1/2 |whitened|^2 - sum log L_ss - n/2 log 2 pi, plus log W of merged rows. O(n)."""
-        pivots = self.factor.diagonal
-        rows = -0.5 * float(self.whitened @ self.whitened + 2.0 * np.log(pivots).sum() + self.n * np.log(2.0 * np.pi))
+        logdet = 2.0 * np.log(self.factor.diagonal).sum()
+        rows = -0.5 * float(self.whitened @ self.whitened + logdet + self.n * np.log(2.0 * np.pi))
         return rows if self.replicates is None else rows + self.replicates.log_within
 
     @property

@@ -25,13 +25,14 @@ class Find(Policy):
 
     While points are pending none is asked beside them: where the point of `first`, or else that of `then`, is as close
     to a pending one as to be known, it is that of `last`; where that is, too, the point with the largest variance of
-    those where the maximum may be (`GPUCBPE`).
+    those where the maximum may be (`GPUCBPE`), or else of those that are not beside a pending one. In the last fifth of
+    a budget one of the pending points is that with the best posterior mean.
 
     A point is known if there is a trial at it: within a thousandth of the box in each coordinate; on a finite set in
     the same row. Without noise no point with a trial is chosen by `then` or `last` as long as there is another.
     Two queries in a row that taught nothing are followed by a point elsewhere, chosen without the model: on a box of a
-    few numbers and where parameters are choices (`gpmi.elsewhere`). `gpmi.suggestion` applies the rules, because a
-    policy does not see points. The score, phi and derivatives are those of `first`. docs/policy.md has the experiments.
+    few numbers and where parameters are choices (`gpmi.elsewhere`). `gpmi.chooser` applies the rules, because a policy
+    does not see points. The score, phi and derivatives are those of `first`. docs/policy.md has the experiments.
     """
 
     first: Policy = field(default_factory=Reinvest)

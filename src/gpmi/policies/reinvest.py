@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from gpmi import checks
 from gpmi.policies.improvement import FAR, pdf
 from gpmi.policies.policy import OF_FAILURE, TINY, Guarantee, Policy, State
-from gpmi.types import Array
+from gpmi.types import Array, Mask
+
+
+class _Priced(NamedTuple):
+    """phi at m points, and what it is made of."""
+
+    phi: Array  # (m,)
+    limited: Mask  # (m,), whether the price is limited by what comes back
+    weight: float  # k_t c H_t
+    optimism: float  # k_t sqrt(alpha_t)
+    sd: Array  # (m,)
+    cdf: Array  # (m,), of the normal law at (mu - best mean) / sd
+    density: Array  # (m,)
+
 
 TRUST = 0.25  # the account starts with this much made and kept, so that k_1 = 1; our choice, there is no ablation of it
 
@@ -25,7 +38,8 @@ class Reinvest(Policy):
     - sqrt(alpha_t) sd is GP-MI's phi while gamma_hat = 0. It grows slowly with t, so no point is given up for ever.
     - c H_t EI limits the price to what exploring can bring back: the expected improvement, enjoyed in each of the H_t
       queries that are left. H_t = T - t + 1 with a horizon T. Without one, or beyond it, H_t = t: the run is expected
-      to last as long again as it has lasted.
+      to last as long again as it has lasted. Where coordinates are given, H_t - 1 is multiplied by what is left of a
+      gain under those of other queries (`gpmi.suggestion.likeness`).
     - k_t = (1/4 + kept) / (1/4 + made), between `floor` and 1, is the share of the model's promises that were kept so
       far (`gpmi.policies.promises`). If exploring did not bring what the model promised, the policy explores less. As
       those queries fade from the account, it explores again.
@@ -67,30 +81,33 @@ class Reinvest(Policy):
         promises = state.promises
         return min(1.0, max(self.floor, (TRUST + promises.kept) / (TRUST + promises.made)))
 
-    def queries_left(self, state: State) -> int:
+    def queries_left(self, state: State) -> float:
         """H_t, the number of queries that a gain found now could serve."""
         t, horizon = state.t, state.horizon
-        return t if horizon is None or t > horizon else horizon - t + 1
+        left = t if horizon is None or t > horizon else horizon - t + 1
+        return 1.0 + state.alike * (left - 1)
 
     def phi(self, var: Array, state: State, mu: Array | None = None) -> Array:
         """phi_t where the posterior has variance var and mean mu. Without mu, at the best posterior mean so far."""
         at = np.full_like(var, state.best_mean) if mu is None else mu
-        return self._parts(at, var, state)[0]
+        return self._priced(at, var, state).phi
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
         return mu + self.phi(var, state, mu)
 
     def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
-        phi, by_mu, by_var = self._parts(mu, var, state)
+        phi, limited, weight, optimism, sd, cdf, density = self._priced(mu, var, state)
+        by_mu = np.where(limited, weight * cdf, 0.0)
+        by_var = np.where(limited, weight * density, optimism) / (2.0 * sd)
         return mu + phi, 1.0 + by_mu, by_var
 
-    def _parts(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
-        """phi and its derivatives by mu and by var."""
+    def _priced(self, mu: Array, var: Array, state: State) -> _Priced:
+        """phi, and what its derivatives are made of."""
         from scipy.special import ndtr
 
         k, sd = self.share(state), np.sqrt(np.maximum(var, TINY))
         weight = k * self.c * self.queries_left(state)
-        z = ((mu - state.best_mean) / sd).clip(-FAR, FAR)
+        z = np.minimum(np.maximum((mu - state.best_mean) / sd, -FAR), FAR)
         cdf, density = ndtr(z), pdf(z)
         # EI directly, not by its logarithm: where its digits cancel it is far below the rounding of mu, to which it is
         # added.
@@ -98,5 +115,4 @@ class Reinvest(Policy):
         optimism = k * math.sqrt(math.log(2.0 * state.t**2 / self.delta))
         paid = optimism * sd
         limited = returned < paid
-        by_mu = np.where(limited, weight * cdf, 0.0)
-        return np.where(limited, returned, paid), by_mu, np.where(limited, weight * density, optimism) / (2.0 * sd)
+        return _Priced(np.where(limited, returned, paid), limited, weight, optimism, sd, cdf, density)

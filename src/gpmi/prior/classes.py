@@ -18,11 +18,15 @@ from gpmi.types import Array, Mask, Numbers
 FIT_OUTCOMES = 128  # outcomes that a fit uses, at most: expectation propagation costs 20 times as much as a regression
 _ROUNDS = 12  # steps of its descent, at most
 # The normal prior of the logarithm of the variance of the latent g, and the largest that is tried. g and its noise, of
-# variance 1, decide what fails: a variance of 1e6 says that chance has no part in it, and that the edge is known to a
-# thousandth of a lengthscale where a success and a failure are so close. Failures by chance, at points that worked
-# before, are evidence for a small one. With a variance of 10, where even a point that has worked fails again with
-# p = 0.14, no query came near an edge (benchmarks/failures.py --tuning).
-_LOG_VARIANCE, _LARGEST = (math.log(1e6), 4.0), math.log(1e8)
+# variance 1, decide what fails: a variance of 1e8 says that chance has no part in it, and that the edge is known to a
+# ten-thousandth of a lengthscale where a success and a failure are so close. Failures by chance, at points that worked
+# before, are evidence for a small one. With 1e6 runs stopped short of an edge by a thousandth of the box, with 10,
+# where even a point that has worked fails again with p = 0.14, no query came near (benchmarks/failures.py --tuning).
+_LOG_VARIANCE, _LARGEST = (math.log(1e8), 5.3), math.log(1e10)
+# The lengthscales are expected to be so many times those of a regression: the edge of what works has fewer bends than
+# f. Chosen by how well the outcomes of queries were foreseen in runs with plane and with curved edges; 4 and 6 did
+# better on planes and worse on balls.
+_SMOOTHER = 2.0
 
 
 class Classes(NamedTuple):
@@ -39,7 +43,7 @@ class Classes(NamedTuple):
 def fit_classes(x: Array, success: Mask, span: Array, groups: tuple[int, ...]) -> Classes:
     """The most probable kernel given which of the points x (n, d) succeeded, by the evidence.
 
-    The kernel is Matern-5/2 with a lengthscale for each parameter and the same hyper-prior as in the regression. The
+    The kernel is Matern-5/2 with a lengthscale for each parameter, a priori _SMOOTHER times that of a regression. The
     mean of g is such that, far from all points, the probability of success is (successes + 1) / (n + 2).
     """
     rows = _spread(len(x), FIT_OUTCOMES)
@@ -49,6 +53,7 @@ def fit_classes(x: Array, success: Mask, span: Array, groups: tuple[int, ...]) -
     known = covariance.unknowns
     unknowns = replace(known, centre=known.centre.copy(), width=known.width.copy(), hi=known.hi.copy())
     unknowns.centre[0], unknowns.width[0], unknowns.hi[0] = *_LOG_VARIANCE, _LARGEST
+    unknowns.centre[1:-1] += math.log(_SMOOTHER)
     last: list[tuple[Array, Array]] = []  # the sites at the q before, from which the next are found sooner
 
     def loss(q: Array) -> tuple[float, Array]:

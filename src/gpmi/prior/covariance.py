@@ -95,7 +95,7 @@ class PairwiseMatern:
         self._x, self._span, self._groups, self._scale = x, span, np.asarray(groups), scale
         parameters = max(groups) + 1
         self._firsts = [groups.index(group) for group in range(parameters)]
-        self.unknowns = Unknowns.of([1.0, *[None] * parameters], parameters)
+        self.unknowns = _unknowns_of_matern(parameters)
         self.pairs = pairs = Pairs(len(x))
         unit = x / span
         self._squares = np.zeros((parameters, len(pairs.at)))
@@ -142,6 +142,11 @@ class PairwiseMatern:
     def restricted(self, rows: Numbers) -> PairwiseMatern:
         """The same function of q at some of the points."""
         return PairwiseMatern(self._x[rows], self._span, tuple(self._groups), self._scale)
+
+
+@lru_cache(maxsize=4)
+def _unknowns_of_matern(parameters: int) -> Unknowns:
+    return Unknowns.of([1.0, *[None] * parameters], parameters)
 
 
 class Filled:

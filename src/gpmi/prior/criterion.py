@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -92,6 +93,7 @@ class Criterion:
         n = len(y)
         self._b = np.stack([y, np.ones(n)], axis=1)
         self._c = np.empty((n, n))  # overwritten by every evaluation, as in PairwiseMatern
+        self._entries, self._diagonal = self._c.reshape(-1), self._c.reshape(-1)[:: n + 1]  # views of it
         self._last: tuple[bytes, _Solved | None] | None = None  # the last q and what it has left there
 
     def on_at_most(self, size: int) -> Criterion:
@@ -163,22 +165,22 @@ class Criterion:
     def _fill(self, q: Array) -> tuple[float, PairPullback]:
         """Write C at q into its place; returns the noise and the pullback."""
         self._last = None
-        values, n = self.covariance(q), len(self.y)
+        values = self.covariance(q)
         noise = math.exp(q[-1]) if self._noise is None else self._noise
-        flat = self._c.reshape(-1)
-        flat[self.covariance.pairs.at] = values.by_pair
-        flat[:: n + 1] = values.diagonal + (noise if self._noises is None else self._noises.of_rows(noise))
+        self._entries[self.covariance.pairs.at] = values.by_pair
+        self._diagonal[:] = values.diagonal + (noise if self._noises is None else self._noises.of_rows(noise))
         return noise, values.pull
 
     def _solve(self, q: Array) -> _Solved | None:
         """C at q, inverted; None where it is not positive definite. The mean is asked for where a descent has ended."""
-        if self._last is None or self._last[0] != q.tobytes():
+        place = q.tobytes()
+        if self._last is None or self._last[0] != place:
             noise, pull = self._fill(q)
             inverted, solved = invert(self._c, self._b), None
             if inverted is not None:
-                by_y, by_one = inverted.solution.sum(axis=0)  # 1^T C^-1 y and 1^T C^-1 1
-                solved = _Solved(inverted, float(by_y / (by_one + _MEAN_SD**-2)), noise, pull)
-            self._last = q.tobytes(), solved
+                by_y, by_one = inverted.solution.sum(axis=0).tolist()  # 1^T C^-1 y and 1^T C^-1 1
+                solved = _Solved(inverted, by_y / (by_one + _MEAN_SD**-2), noise, pull)
+            self._last = place, solved
         return self._last[1]
 
     def _minus_evidence(self, solved: _Solved) -> tuple[float, Array, Array, float]:
@@ -239,13 +241,17 @@ class Setting:
         """Whether nothing of the prior is given. Only then may y be transformed."""
         return self.noise_var is None and bool(np.isnan(self.template.theta).all())
 
+    @cached_property
+    def _is_default(self) -> bool:
+        d = len(self.span)
+        return self.template.for_dim(d) == DEFAULT.for_dim(d)
+
     def criterion(self, x: Array, y: Array, scale: float, noises: Noises | None = None) -> Criterion:
         """The criterion at x (n, d), in the user's coordinates, for standardised y (n,), whose sd was `scale`."""
-        template = self.template.for_dim(x.shape[1])
         covariance: Covariance
-        if template == DEFAULT.for_dim(x.shape[1]):
+        if self._is_default:
             covariance = PairwiseMatern(x, self.span, self.groups, scale)
         else:
-            covariance = filled(template, x, self.span, self.groups, scale)
+            covariance = filled(self.template.for_dim(x.shape[1]), x, self.span, self.groups, scale)
         noise = None if self.noise_var is None else max(self.noise_var / scale**2, EXACT)
         return Criterion(covariance, y, noise, self.loo, noises)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -65,7 +65,7 @@ class Priors:
         fresh._learned = {}
         return fresh
 
-    @property
+    @cached_property
     def given(self) -> bool:
         """Whether nothing is learned."""
         return self._setting.noise_var is not None and not self._setting.template.unknown
@@ -97,7 +97,8 @@ class Priors:
         needed: the first fit has no warm start, a bulk load costs one fit, and later ones start from it.
         """
         kernel, noise_var = self._setting.template, self._setting.noise_var
-        if not kernel.unknown and noise_var is not None:
+        if self.given:
+            assert noise_var is not None
             return Prior(kernel, noise_var)
         if p not in self._learned:
             first = observed.first(p)

@@ -54,18 +54,21 @@ def minimum_in_box(f: Callable[[Array], tuple[float, Array]], begin: Peak, lo: A
     """
     q, _, hessian = begin
     value, gradient = f(q)
+    inner = lo + _AT_BOUND, hi - _AT_BOUND
     for _ in range(rounds):
-        direction, held = _direction(q, gradient, hessian, lo, hi)
+        direction, held = _direction(q, gradient, hessian, *inner)
         if direction is None:  # the Hessian is not positive definite, by rounding
             break
         slope = float(gradient @ direction)
         if slope > -_ENOUGH:
             break
-        room = float((np.where(direction < 0.0, q - lo, hi - q) / np.maximum(np.abs(direction), 1e-300))[~held].min())
-        length = min(1.0, room, _LONGEST / float(np.abs(direction).max()))
+        size = np.abs(direction)
+        room = np.where(direction < 0.0, q - lo, hi - q) / np.maximum(size, 1e-300)
+        length = min(1.0, float(np.where(held, np.inf, room).min()), _LONGEST / float(size.max()))
         for _ in range(8):
-            step = (q + length * direction).clip(lo, hi) - q
-            new_value, new_gradient = f(q + step)
+            step = np.minimum(np.maximum(q + length * direction, lo), hi) - q
+            new_q = q + step
+            new_value, new_gradient = f(new_q)
             excess = new_value - value - length * slope
             if excess <= -0.9999 * length * slope:  # Armijo's condition with 1e-4
                 break
@@ -75,7 +78,7 @@ def minimum_in_box(f: Callable[[Array], tuple[float, Array]], begin: Peak, lo: A
             break
         rise = new_gradient - gradient
         curvature = float(step @ rise)
-        q, value, gradient = q + step, new_value, new_gradient
+        q, value, gradient = new_q, new_value, new_gradient
         if curvature > 1e-10:
             along = hessian @ step
             hessian = hessian + np.multiply.outer(rise / curvature, rise)
@@ -86,9 +89,12 @@ def minimum_in_box(f: Callable[[Array], tuple[float, Array]], begin: Peak, lo: A
 def _direction(q: Array, gradient: Array, hessian: Array, lo: Array, hi: Array) -> tuple[Array | None, Mask]:
     """The step to the minimum of the local parabola within the bounds, and a mask of the coordinates that are held.
 
-    A coordinate is held if it is at a bound and would move outwards. The step is None if there is no minimum.
+    A coordinate is held if it is at a bound, beyond lo or hi, and would move outwards. The step is None if there is no
+    minimum.
     """
-    low, high = q <= lo + _AT_BOUND, q >= hi - _AT_BOUND
+    low, high = q <= lo, q >= hi
+    if not (low.any() or high.any()):
+        return solve_definite(hessian, -gradient), low
     held = np.where(gradient > 0.0, low, high)
     while (direction := _parabola_step(hessian, gradient, held)) is not None:
         blocked = np.where(direction < 0.0, low, high) > held

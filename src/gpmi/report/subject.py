@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gpmi.axes import Axis, axes_of
-from gpmi.exchange import names_of
+from gpmi.frame import names_of
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import mean_in_chunks, moments_in_chunks
 from gpmi.importance import Importances, importances

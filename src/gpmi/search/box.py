@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -51,7 +52,7 @@ def best_point(
     if barred is not None and barred.unsafe is not None and held.all():
         held = barred.holds(z, core=True)
     worth = np.where(held, -np.inf, score) if held.any() else score
-    order = np.argsort(-worth, kind="stable")[: 20 * STARTS]
+    order = _best_first(worth, 20 * STARTS)
     chosen = far_apart((z - space.lo) / space.span, order, APART, STARTS)
     starts = z[chosen]
     tolerance = _tolerance(score, score[chosen])
@@ -161,14 +162,31 @@ def _some_levels(levels: Array, here: Array) -> Array:
     return result
 
 
+def _best_first(worth: Array, count: int) -> Numbers:
+    """The numbers of the `count` largest, the largest first and equals in their order."""
+    if len(worth) > count:
+        among = np.flatnonzero(worth >= np.partition(worth, -count)[-count])
+        return among[np.argsort(-worth[among], kind="stable")[:count]]
+    return np.argsort(-worth, kind="stable")
+
+
 def _tolerance(screened: Array, starts: Array) -> float:
     """The smallest gain worth a step: TOLERANCE of the range of the scores of the screen.
 
     Where that range is more than RANGE times that of the starts, it is made by points that do not matter: log EI is
     -1e299 at a point that is known exactly.
     """
-    ranges = [float(np.ptp(scores[np.isfinite(scores)])) for scores in (screened, starts) if np.isfinite(scores).any()]
-    return TOLERANCE * min(ranges[0], RANGE * ranges[1]) if len(ranges) == 2 else 0.0
+    all_of_it, best_of_it = _range(screened), _range(starts)
+    return 0.0 if all_of_it is None or best_of_it is None else TOLERANCE * min(all_of_it, RANGE * best_of_it)
+
+
+def _range(scores: Array) -> float | None:
+    """The range of those that are finite; None if there are none."""
+    low, high = float(scores.min()), float(scores.max())
+    if math.isfinite(low) and math.isfinite(high):
+        return high - low
+    finite = scores[np.isfinite(scores)]
+    return _range(finite) if len(finite) else None
 
 
 def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
@@ -178,14 +196,17 @@ def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: f
     is_free = space.free
     if not is_free.any():
         return starts.copy(), objective(starts)
-    free = slice(None) if is_free.all() else is_free  # a view is cheaper than a copy
+    some_fixed = not is_free.all()
+    free = is_free if some_fixed else slice(None)  # a view is cheaper than a copy
     lo, width = space.lo[free], space.span[free]
     reach = objective.posterior.kernel.reach(space.dim)[free] / width
     size = 1 + len(lo) if objective.posterior.n > MANY else 1  # a climb asks for points in groups of d + 1
 
     def unit_objective(u: Array, which: Numbers) -> tuple[Array, Array]:
-        z = starts[which]
-        z[:, free] = lo + u * width
+        z = lo + u * width
+        if some_fixed:
+            climbed, z = z, starts[which.repeat(len(z) // len(which))]
+            z[:, free] = climbed
         value, gradient = objective.with_gradient(z, size)
         return value, gradient[:, free] * width
 
@@ -204,6 +225,8 @@ def _best_of(
     barred: Barriers | None,
 ) -> Found:
     """The best of the points that were scored; one that was visited before or is barred only if there are no others."""
+    if visited is None and barred is None:
+        return objective.found(points[first_best(scores)])
     seen = np.zeros(len(points), dtype=bool) if visited is None else are_among(points, visited, space.rounding)
     gone = seen if barred is None else seen | barred.holds(points)
     if barred is not None and gone.all():

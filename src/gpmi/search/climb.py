@@ -13,6 +13,7 @@ The library has three local optimisers, because three problems differ in what is
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from gpmi.gp.linalg import eigen
 from gpmi.types import Array, Numbers
 
-# Points (k, d) and the numbers (k,) of the starts they belong to -> values (k,) and gradients (k, d)
+# Points (s k, d), k of them for each of the starts with the numbers (s,) -> values (s k,) and gradients (s k, d)
 Differentiable: TypeAlias = Callable[[Array, Numbers], tuple[Array, Array]]
 
 # Where it says "measured": 18 runs of 40 evaluations on six problems of benchmarks/problems.py, three seeds each; there
@@ -53,14 +54,17 @@ def climb(
     for _ in range(ROUNDS):
         step = _newton_step(u, gradient, hessian, reach, radius)
         promise = (step * gradient).sum(axis=1)  # the gain to first order; near a maximum about twice the real gain
+        moving = (promise > tolerance) & (np.abs(step).max(axis=1) > GIVE_UP)
         leader = best_value.argmax()
-        rival = (value + promise > best_value[leader]) & (np.abs(u - best_u[leader]).max(axis=1) > SAME_PEAK)
-        moving = (promise > tolerance) & (np.abs(step).max(axis=1) > GIVE_UP) & (rival | (at == leader))
-        if not moving.all():
-            at, u, value, gradient, hessian = at[moving], u[moving], value[moving], gradient[moving], hessian[moving]
-            radius, step, promise = radius[moving], step[moving], promise[moving]
-        if len(at) == 0:
+        if len(at) > 1 or at[0] != leader:
+            rival = (value + promise > best_value[leader]) & (np.abs(u - best_u[leader]).max(axis=1) > SAME_PEAK)
+            moving &= rival | (at == leader)
+        left = np.flatnonzero(moving)
+        if len(left) == 0:
             break
+        if len(left) < len(at):
+            at, u, value, gradient, hessian = at[left], u[left], value[left], gradient[left], hessian[left]
+            radius, step, promise = radius[left], step[left], promise[left]
         end = u + step
         new_value, new_gradient, new_hessian = _expansion(f, end, at)
         gained = new_value >= value + 1e-4 * promise  # Armijo's condition; never true where the value is nan
@@ -80,12 +84,19 @@ def _expansion(f: Differentiable, u: Array, which: Numbers) -> tuple[Array, Arra
     """The values (s,), gradients (s, d) and Hessians (s, d, d) of f at u; the Hessians are differences of gradients."""
     s, d = u.shape
     difference = np.where(u < 0.5, DIFFERENCE, -DIFFERENCE)  # towards the middle, so that no point leaves the cube
-    points = u[:, None] + difference[:, None] * np.eye(d + 1, d, -1)  # (s, d + 1, d): u, then a coordinate moved
-    value, gradient = f(points.reshape(-1, d), which.repeat(d + 1))
+    points = u[:, None] + difference[:, None] * _moves(d)  # (s, d + 1, d): u, then a coordinate moved
+    value, gradient = f(points.reshape(-1, d), which)
     # A gradient that is not finite, such as that of sd where sd is 0, counts as 0.
     gradient = np.where(np.isfinite(gradient), gradient, 0.0).reshape(s, d + 1, d)
-    hessian = (gradient[:, 1:] - gradient[:, :1]) / difference[:, :, None]
+    hessian = gradient[:, 1:] - gradient[:, :1]
+    hessian /= difference[:, :, None]
     return value[:: d + 1], gradient[:, 0], 0.5 * (hessian + hessian.transpose(0, 2, 1))
+
+
+@lru_cache(maxsize=16)
+def _moves(d: int) -> Array:
+    """A row of 0 for the point itself, then one for each coordinate that moves, (d + 1, d)."""
+    return np.eye(d + 1, d, -1)
 
 
 def _newton_step(u: Array, gradient: Array, hessian: Array, reach: Array, radius: Array) -> Array:

@@ -21,6 +21,7 @@ OPTIONS = 5  # a choice with no more options than this is small: a design of a f
 PORTION = 64  # points of a design inside constraints that are made together
 PROGRAMS = 16  # neighbours, at most, whose discrete parameters are set by a program so that constraints can hold
 TRIES = 10  # times that a design is made twice as long, to find a point that is not barred
+TAKEN = 1e-6  # a point as close as this to another, in widths of the space, is that point: far above rounding
 AMONG = 1000  # rows among which those are looked for that show new options
 
 
@@ -159,7 +160,9 @@ def screen_of(space: Space, seed: int) -> Array:
 
 
 def farthest(space: Space, seed: int, taken: Array, barred: Barriers | None = None) -> Array | None:
-    """The point (d,) of the screen farthest from the points taken (n, d) and from the walls; None if all are barred.
+    """The point (d,) of the screen farthest from the points taken (n, d) and from the walls.
+
+    None if all that are not barred are taken, up to rounding.
 
     Distances are in widths of the space. A wall of a Real counts as a point at twice its distance, as if there were
     points on its other side: otherwise it would be one corner after the other. O(n d) for each point of the screen.
@@ -175,8 +178,10 @@ def farthest(space: Space, seed: int, taken: Array, barred: Barriers | None = No
     squares = (unit**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2.0 * unit @ others.T
     inside = unit[:, space.free & (np.ptp(rows, axis=0) > 0.0)]  # not where coordinates are given
     walls = np.minimum(inside, 1.0 - inside).min(axis=1, initial=np.inf)
-    best: Array = rows[int(np.argmax(np.minimum(squares.min(axis=1), 4.0 * walls**2)))]
-    return best
+    apart = squares.min(axis=1)
+    apart = np.where(apart > TAKEN**2, np.minimum(apart, 4.0 * walls**2), -1.0)  # what is on a wall is at least new
+    best = int(np.argmax(apart))
+    return None if apart[best] < 0.0 else rows[best]
 
 
 def spread_over(space: Space, log2: int, seed: tuple[int, ...]) -> Array:

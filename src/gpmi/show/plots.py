@@ -13,7 +13,7 @@ import numpy as np
 
 from gpmi.axes import Axis, contains_slices
 from gpmi.axes import axes_of as plain_axes
-from gpmi.exchange import names_of
+from gpmi.frame import names_of
 from gpmi.gp.posterior import Posterior
 from gpmi.report.subject import Subject
 from gpmi.result import Result

@@ -46,6 +46,7 @@ class Account:
         self.last: deque[str] = deque(maxlen=LAST)
         self.best, self.regret = "", ""
         self.warnings: tuple[str, ...] = ()
+        self._look_at(optimizer.best)
 
     def begin(self, trial: Trial) -> None:
         """The evaluation of a trial begins."""
@@ -59,8 +60,7 @@ class Account:
         self._look_around()
         self.done = self._optimizer.evaluated
         self.last.appendleft(trial.status if trial.y is None else f"{trial.y:.5g}")
-        if best is not None:
-            self.best = f"{best.y:.6g} at {point(best.x, POINT)}"
+        self._look_at(best)
         if budget is not None and self.done > self._earlier:
             each = (now - self._begin) / (self.done - self._earlier)
             self._end = now + each * max(0, budget - self.done)
@@ -73,6 +73,10 @@ class Account:
         self._end = None
         with suppress(Exception):
             self._warn()
+
+    def _look_at(self, best: Trial | None) -> None:
+        if best is not None:
+            self.best = f"{best.y:.6g} at {point(best.x, POINT)}"
 
     def _look_around(self) -> None:
         """Note what other processes evaluate of a study. Here, not while it is drawn: asking holds the optimizer."""

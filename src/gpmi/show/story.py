@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from gpmi.show.axes import axes_of
 from gpmi.show.curves import draw_slices
 from gpmi.show.maps import Sheet, draw_queries, levels_of
 from gpmi.show.source import band, model_of, told, values_of
-from gpmi.show.style import BLACK, BLUE, GREY, LIGHT, VERMILION, add_panels, new_figure, star, style
+from gpmi.show.style import BLACK, BLUE, GREY, LIGHT, VERMILION, add_panels, legend_above, new_figure, star, style
 from gpmi.tasks import Function
 from gpmi.types import Array
 
@@ -45,7 +45,7 @@ def story(result: Result, function: Function | None) -> Figure:
         _draw_best(best, result, f"4. The best value so far: {ending}")
         best.axhline(function.maximum, color=VERMILION, linewidth=1.0, linestyle=(0, (4, 2)), label="the maximum")
         best.set_ylim(top=function.maximum + 0.06 * (function.maximum - best.get_ylim()[0]))
-        _explain(best)
+        legend_above(best)
     return figure
 
 
@@ -59,7 +59,7 @@ def _unknown(result: Result) -> Figure:
     draw_slices(add_panels(figure, grid[0].subgridspec(rows, columns), count), result, None)
     best = figure.add_subplot(grid[1])
     _draw_best(best, result, "The best value so far")
-    _explain(best)
+    legend_above(best)
     return figure
 
 
@@ -126,10 +126,3 @@ def _draw_best(ax: Axes, result: Result, title: str) -> None:
     ax.set_ylim(bottom=floor)
     ax.xaxis.set_major_locator(MaxNLocator(10, integer=True))
     ax.grid(True)
-
-
-def _explain(ax: Axes) -> None:
-    """The legend, in one line between title and axes, where it hides no value."""
-    where: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.3}
-    legend = ax.legend(ncols=5, handlelength=1.4, handletextpad=0.5, columnspacing=1.2, **where)
-    legend.set_in_layout(False)  # it must not make room for itself at the cost of the panels

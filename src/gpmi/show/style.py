@@ -76,6 +76,13 @@ def star() -> dict[str, Any]:
     }
 
 
+def legend_above(ax: Axes) -> None:
+    """The legend, in one line on top of the axes, where it hides no value."""
+    where: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.3}
+    legend = ax.legend(ncols=5, handlelength=1.4, handletextpad=0.5, columnspacing=1.2, **where)
+    legend.set_in_layout(False)  # it must not make room for itself at the cost of the panels
+
+
 def colour_bar(ax: Axes, drawn: Any, **how: Any) -> None:
     """Draw the colour bar of `drawn` beside the axes."""
     figure = ax.get_figure()

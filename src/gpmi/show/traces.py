@@ -10,7 +10,7 @@ from gpmi.ledger.account import Ledger
 from gpmi.ledger.course import course
 from gpmi.result import Result
 from gpmi.show.source import told
-from gpmi.show.style import BLUE, GREY, LIGHT
+from gpmi.show.style import BLUE, GREY, LIGHT, legend_above
 from gpmi.trials import Trial
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def _draw_best(ax: Axes, result: Result, trials: list[tuple[int, Trial]]) -> Non
     best = (np.maximum if result.goal == "max" else np.minimum).accumulate(y)
     ax.plot(t, y, ".", color=GREY, markersize=4.0, label="observed")
     ax.step(t, best, where="post", color=BLUE, linewidth=1.6, label="best so far")
-    ax.set_title("Best value so far")
-    ax.legend(loc="lower right" if result.goal == "max" else "upper right")
+    ax.set_ylabel("$y$")
+    legend_above(ax)
 
 
 # Of a ledger

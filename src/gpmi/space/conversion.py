@@ -15,7 +15,7 @@ from gpmi import checks
 from gpmi.space.conditions import Constant
 from gpmi.space.options import equal, key
 from gpmi.space.parameters import LARGEST, MOST_OPTIONS, Choice, Int, Parameter, Real
-from gpmi.types import Array, Numbers, Point
+from gpmi.types import Array, Event, Numbers, Point
 
 # Parameters
 
@@ -38,6 +38,21 @@ def named_parameters(spec: Mapping[Any, Any]) -> dict[str, Parameter | Constant]
     if all(isinstance(parameter, Constant) for parameter in parameters.values()):
         raise ValueError(f"space is {checks.shown(dict(spec))}, constants only; give a parameter that varies")
     return parameters
+
+
+def read_as_choices(spec: Mapping[Any, Any]) -> tuple[Event, ...]:
+    """An event for each list of two numbers: options, where an interval may have been meant."""
+    found = []
+    for name, value in spec.items():
+        if isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
+            lo, hi = sorted(value)
+            words = f"{name!r} is {lo} or {hi}, nothing between; ({lo}, {hi}) is the interval"
+            found.append(Event("two options", f"{words}, Choice([{lo}, {hi}]) a clear choice"))
+    return tuple(found)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, RealNumber) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
 
 def _parameter(name: str, value: Any) -> Parameter | Constant:
@@ -205,7 +220,7 @@ def values_of(point: Point, names: tuple[str, ...] | None, count: int) -> list[A
     if names is None:
         if checks.shape(point) != (count,):
             raise ValueError(f"x is {checks.shown(point)}; a point of this space is an array of shape ({count},)")
-        return list(point)
+        return point.tolist() if type(point) is np.ndarray and point.dtype == float else list(point)
     if not isinstance(point, Mapping):
         raise TypeError(f"x is {checks.shown(point)}; a point of this space is a dict with the keys {list(names)}")
     missing, extra = [k for k in names if k not in point], [k for k in point if k not in names]

@@ -45,6 +45,11 @@ class Layout:
         return tuple(slice(int(end) - part.width, int(end)) for end, part in zip(ends, self.parts, strict=True))
 
     @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """What messages call the parameters: their names, or x[0], x[1], ..."""
+        return tuple(labels_of(self.names, len(self.parts)))
+
+    @cached_property
     def groups(self) -> tuple[int, ...]:
         """The number of the parameter that each coordinate belongs to, constants not counted, (d,)."""
         varying = [part for part in self.parts if part.width > 0]
@@ -82,6 +87,8 @@ class Layout:
     def normal(self, z: Array) -> Array:
         """Points (m, d) with inactive parameters at coordinates 0, and those that have become active in the middle."""
         z = z.copy()
+        if not self.conditional:
+            return z
         active = self.active(self.numbers(z))
         for j, (part, column) in enumerate(zip(self.parts, self.columns, strict=True)):
             if self.conditions[j]:
@@ -116,10 +123,10 @@ class Layout:
 
     def _encoded(self, point: Point) -> list[tuple[float, ...]]:
         """The coordinates of each parameter; inactive ones must be absent, and are 0."""
-        labels = labels_of(self.names, len(self.parts))
         if not self.conditional:
             values = values_of(point, self.names, len(self.parts))
-            return [part.encode(*pair) for part, *pair in zip(self.parts, labels, values, strict=True)]
+            labelled = zip(self.parts, self.labels, values, strict=True)
+            return [part.encode(label, value) for part, label, value in labelled]
         assert self.names is not None
         given, names = as_point(point), self.names
         if not isinstance(given, Mapping):

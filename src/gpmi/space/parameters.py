@@ -88,10 +88,13 @@ class Real(_Stored):
     count = None
     levels = None
 
+    @cached_property
+    def _ends(self) -> tuple[float, float]:
+        return (math.log(self.lo), math.log(self.hi)) if self.log else (self.lo, self.hi)
+
     @property
     def ends(self) -> Array:
-        ends = (self.lo, self.hi)
-        return np.array([[math.log(end) if self.log else end] for end in ends])
+        return np.array(self._ends)[:, None]
 
     def at(self, u: Array) -> Array:
         lo, hi = self.ends
@@ -115,10 +118,10 @@ class Real(_Stored):
         return (math.log(number) if self.log else number + 0.0,)
 
     def decode(self, row: Array) -> float:
-        lo, hi = self.ends[:, 0]
-        if row[0] <= lo or row[0] >= hi:  # exp(log(hi)) may round to another number than hi
-            return self.lo if row[0] <= lo else self.hi
-        value = float(np.exp(row[0])) if self.log else float(row[0])
+        at, (lo, hi) = float(row[0]), self._ends
+        if at <= lo or at >= hi:  # exp(log(hi)) may round to another number than hi
+            return self.lo if at <= lo else self.hi
+        value = float(np.exp(row[0])) if self.log else at
         return min(max(value, self.lo), self.hi)
 
     def canonical(self, value: Any) -> float:

@@ -14,14 +14,14 @@ from gpmi import checks
 from gpmi.cube import sobol
 from gpmi.space.conditions import Constant, OnArc, Part, Pinned, level_numbers
 from gpmi.space.constraints import EXACT, Codes, Field, Rules, minimal, name_of, nothing_left, rules_of
-from gpmi.space.conversion import box_parameters, named_parameters
+from gpmi.space.conversion import box_parameters, named_parameters, read_as_choices
 from gpmi.space.given import moved_to, numbers_given, pinned, rules_left
 from gpmi.space.layout import Layout, numeric
 from gpmi.space.parameters import Parameter
 from gpmi.space.region import Region, copied
 from gpmi.space.space import Space
 from gpmi.text import shortened
-from gpmi.types import Array, Mask, Point
+from gpmi.types import Array, Event, Mask, Point
 
 ENUMERATED = 20_000  # a discrete space with no more points than this is searched point by point: our choice, not tuned
 _MOVED = 32  # points outside of which one is made that is inside, of all that are tried together; our limit
@@ -36,6 +36,7 @@ class Parameters(Space):
     parameters: tuple[Parameter | Constant | Pinned, ...]
     names: tuple[str, ...] | None
     rules: Rules = _NO_RULES
+    events: tuple[Event, ...] = ()  # how what was written was read, where it may have meant something else
 
     @staticmethod
     def meant_by(spec: Any) -> Parameters | None:
@@ -54,7 +55,7 @@ class Parameters(Space):
     def named(spec: Mapping[Any, Any]) -> Parameters:
         """The product of the parameters of a dict."""
         parameters = named_parameters(spec)
-        return Parameters(tuple(parameters.values()), tuple(parameters))
+        return Parameters(tuple(parameters.values()), tuple(parameters), events=read_as_choices(spec))
 
     def __post_init__(self) -> None:
         _ = self.layout.conditions  # refuses wrong ones
@@ -96,9 +97,11 @@ class Parameters(Space):
     def span(self) -> Array:
         """hi - lo, (d,); where constraints leave less than half of that, the width of what they leave, about."""
         full = np.where(self.hi > self.lo, self.hi - self.lo, 1.0)
-        if not self.rules.texts or self.rows is not None:
+        if not self.rules.texts:
             return full
-        found = self.region.spread(self._targets, _EXTENT, np.random.default_rng(0))
+        found = self.rows
+        if found is None:
+            found = self.region.spread(self._targets, _EXTENT, np.random.default_rng(0))
         width = np.ptp(found, axis=0)
         alone = np.concatenate([np.full(part.width, part.width == 1) for part in self.parts])
         result: Array = np.where(alone & (width > 0.0) & (width < 0.5 * full), width, full)
@@ -137,15 +140,20 @@ class Parameters(Space):
 
     @cached_property
     def rows(self) -> Array | None:
-        if any(part.count is None for part in self.parts) or self.combinations > ENUMERATED:
+        if any(part.count is None for part in self.parts) or math.prod(self._sizes) > ENUMERATED:
             return None
         return self._all_rows[self.region.inside(self._all_rows)] if self.rules.texts else self._all_rows
 
+    @property
+    def _sizes(self) -> list[int]:
+        """The number of levels of each parameter within `Region.ranges`."""
+        first, last = self.region.ranges.T
+        return [int(count) for count in last - first + 1.0]
+
     @cached_property
     def _all_rows(self) -> Array:
-        """All points of a discrete space, those that break a constraint included."""
-        sizes = [part.count for part in self.parts if part.count is not None]
-        picks = np.indices(sizes).reshape(len(sizes), -1)
+        """All points of a discrete space within `Region.ranges`, those that break a constraint included."""
+        picks = np.indices(self._sizes).reshape(len(self._sizes), -1) + self.region.ranges[:, :1].astype(np.intp)
         rows = np.concatenate([part.level(i) for part, i in zip(self.parts, picks, strict=True)], axis=1)
         if not self.layout.conditional:
             return rows

@@ -20,6 +20,7 @@ from gpmi.space.layout import Layout
 from gpmi.space.parameters import Real
 from gpmi.space.polytope import LogDensity, Polytope
 from gpmi.space.program import Program
+from gpmi.space.ranges import level_ranges
 from gpmi.types import Array, Mask, Numbers, Point
 
 # Our limits of the cost, not tuned.
@@ -40,6 +41,7 @@ class Region:
     layout: Layout
     rules: Rules
     _polytopes: dict[bytes, Polytope | None] = field(default_factory=dict)
+    _by_setting: dict[bytes, Polytope | None] = field(default_factory=dict)  # the same, found without a look at rules
 
     # The reals, in units of s
 
@@ -85,10 +87,19 @@ class Region:
         """The level numbers (m, p) with the reals at s (m, q)."""
         t = np.clip(self.low + s * self.width, self.low, self.low + self.width)
         c = np.where(self.by_value, np.log(np.where(self.by_value, t, 1.0)), t)
-        ends = np.array([self.layout.parameters[j].ends[:, 0] for j in self.reals]).reshape(-1, 2)
         numbers = numbers.copy()
-        numbers[:, self.reals] = np.clip(c, ends[:, 0], ends[:, 1])
+        numbers[:, self.reals] = np.clip(c, self._ends[:, 0], self._ends[:, 1])
         return numbers
+
+    @cached_property
+    def _discrete(self) -> Numbers:
+        """The numbers of the other parameters."""
+        return np.setdiff1d(np.arange(len(self.layout.parts)), self.reals)
+
+    @cached_property
+    def _ends(self) -> Array:
+        """The smallest and the largest coordinate of each real, (q, 2)."""
+        return np.array([self.layout.parameters[j].ends[:, 0] for j in self.reals]).reshape(-1, 2)
 
     def slopes(self, z: Array) -> Array:
         """How far the coordinates (m, d) of the reals move on their line or arc when their s moves by 1, (m, d)."""
@@ -124,6 +135,15 @@ class Region:
 
     def polytope(self, numbers: Array) -> Polytope | None:
         """The reals that the linear constraints leave where the discrete parameters have the level numbers (p,)."""
+        setting = numbers[list(self.program.discrete)].tobytes()
+        if setting not in self._by_setting:
+            if len(self._by_setting) >= _REMEMBERED:
+                self._by_setting.clear()
+            self._by_setting[setting] = self._polytope(numbers)
+        return self._by_setting[setting]
+
+    def _polytope(self, numbers: Array) -> Polytope | None:
+        """The same; settings with the same constraints on the reals share one."""
         active = self.layout.active(numbers[None])[0]
         at_zero = self.with_s(numbers[None], np.zeros((1, len(self.reals))))
         # The part of each row that the discrete parameters contribute; a row without its parameters says nothing.
@@ -158,15 +178,17 @@ class Region:
         """
         old, numbers = self.layout.numbers(z), self.layout.numbers(self.layout.normal(new))
         start, s = self.s_of(old), self.s_of(numbers)
-        discrete = np.setdiff1d(np.arange(len(self.layout.parts)), self.reals)
-        moved = np.any(numbers[:, discrete] != old[:, discrete], axis=1)
+        moved = np.any(numbers[:, self._discrete] != old[:, self._discrete], axis=1)
         back = moved & self.rules.combined(numbers, self.layout.active(numbers)).any(axis=1)
-        for polytope, members in self._by_polytope(numbers):
+        groups = self._by_polytope(numbers)
+        for polytope, members in groups:
             if polytope is None:
                 back[members] = True
-        numbers[back] = np.where(np.isin(np.arange(numbers.shape[1]), discrete), old[back], numbers[back])
+        if back.any():
+            numbers[np.ix_(back, self._discrete)] = old[np.ix_(back, self._discrete)]
+            groups = self._by_polytope(numbers)
         start[moved & ~back] = s[moved & ~back]
-        for polytope, members in self._by_polytope(numbers):
+        for polytope, members in groups:
             if polytope is not None:
                 start[members] = polytope.pulled(start[members])  # what a user told may be outside by rounding
                 s[members] = polytope.shot(start[members], s[members])
@@ -240,7 +262,7 @@ class Region:
 
         At most `most` settings are found by programs; where more are needed, those are taken that are possible.
         """
-        numbers = numbers.copy()
+        numbers = self._squeezed(numbers)
         if not self.program.discrete:
             return numbers
         columns = np.array(self.program.discrete)
@@ -262,6 +284,20 @@ class Region:
             if chosen is not None:
                 numbers[i, columns] = chosen[columns]
         return numbers
+
+    def _squeezed(self, numbers: Array) -> Array:
+        """Level numbers (m, p), those outside of `ranges` moved inside: in proportion, or all would be at an end."""
+        first, last = self.ranges.T
+        counts = np.array([part.count or 1 for part in self.layout.parts])
+        moved = first + np.floor((numbers + 0.5) / counts * (last - first + 1.0))
+        outside = (numbers < first) | (numbers > last)
+        result: Array = np.where(outside & (last - first + 1.0 < counts), np.clip(moved, first, last), numbers)
+        return result
+
+    @cached_property
+    def ranges(self) -> Array:
+        """The first and the last level number of each discrete parameter that the constraints leave, (p, 2)."""
+        return level_ranges(self.layout, self.rules)
 
     @cached_property
     def program(self) -> Program:

@@ -28,6 +28,8 @@ class SpaceExhausted(Exception):
 class Space(ABC):
     """A set of points. `Space.of` makes one from what a user writes."""
 
+    names: tuple[str, ...] | None  # of the parameters, where a point is a dict; None where it is an array
+
     @staticmethod
     def of(spec: Any) -> Space:
         """A box from a list of (lo, hi), a named space from a dict, a finite set from an array or DataFrame."""
@@ -90,7 +92,7 @@ class Space(ABC):
     def hi(self) -> Array:
         """The largest value of each coordinate, (d,)."""
 
-    @property
+    @cached_property
     def dim(self) -> int:
         """d, the number of the kernel's coordinates."""
         return len(self.lo)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import optuna
 
-from gpmi.exchange import names_of, row_of, titles_of, trial_of
-from gpmi.frame import Shown
+from gpmi.exchange import row_of, titles_of, trial_of
+from gpmi.frame import Shown, names_of
 from gpmi.integrations.optuna.domain import distribution_of, parameter_of
 from gpmi.integrations.optuna.inferred import described
 from gpmi.space import Candidates, Parameters, Space
