@@ -24,6 +24,7 @@ from gpmi.gp.chance import Chance, Condition
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
 from gpmi.gp.paths import Draw, Frame
 from gpmi.gp.tracking import Blur, Tracked, chunks, contenders, first_best
+from gpmi.ledger import alarms
 from gpmi.ledger.calibration import judge
 from gpmi.ledger.maxima import draw_maxima
 from gpmi.model import objective
@@ -287,6 +288,23 @@ def test_a_run_is_locked_in_when_it_asks_for_the_tenth_time_at_one_place() -> No
     assert lock_in_at(0.1, 9) is None
     alarm = lock_in_at(0.1, 10)
     assert alarm is not None and alarm.since == 1
+
+
+@guards("gpmi.ledger.alarm.DOUBTED", 10, 30)
+@guards("gpmi.ledger.alarm.NATS", -8.0, 20.0)
+@guards("gpmi.prior.doubt.LITTLE", 1e-9)
+@guards("gpmi.prior.doubt.MUCH", 1.9)
+def test_noise_is_in_doubt_where_it_explains_as_much_and_not_before_twenty_values() -> None:
+    x, rng = np.random.default_rng(0).random((24, 2)), np.random.default_rng(1)
+    smooth = np.sin(4.0 * x[:, 0]) + x[:, 1]
+    noisy = smooth + 0.6 * rng.standard_normal(24)
+
+    def warned(y: Array) -> bool:
+        opt = Optimizer([(0.0, 1.0)] * 2, seed=0)
+        opt.tell_all(list(zip(x, y, strict=False)))
+        return bool(alarms(opt.ledger))
+
+    assert warned(noisy) and not warned(noisy[:18]) and not warned(np.sin(8.0 * x[:, 0]) + np.cos(8.0 * x[:, 1]))
 
 
 @guards("gpmi.ledger.account.SAME", 0.0, 1e-4, 1e-2)
