@@ -109,3 +109,10 @@ def test_a_run_under_strong_noise_says_that_it_has_not_seen_it() -> None:
     rng = np.random.default_rng(1000)
     r = gpmi.maximize(lambda x: branin(x) + 50.0 * rng.standard_normal(), [(-5, 10), (0, 15)], budget=20, seed=0)
     assert [event.kind for event in r.events] == ["noise uncertain"]
+
+
+def test_there_is_no_word_where_noise_is_told_with_the_values() -> None:
+    opt = Optimizer([(0.0, 1.0)] * 2, seed=0)
+    for x, y in zip(POINTS, noisy(UNSEEN), strict=True):
+        opt.tell(x, y, noise_var=0.36)
+    assert kinds(opt) == []

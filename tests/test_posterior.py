@@ -37,6 +37,13 @@ def test_mean_and_variance_are_the_direct_solve(kernel: kernels.Kernel, n: int, 
     np.testing.assert_allclose(var, var_direct, rtol=1e-8)
 
 
+def test_what_is_kept_cannot_be_written_to() -> None:
+    posterior = Posterior.prior(kernels.Matern(nu=2.5, lengthscale=0.7), 1e-2).condition(*data(5))
+    for kept in (posterior.predictive_var, posterior.whiten(Z[:1])):
+        with pytest.raises(ValueError, match="read-only"):
+            kept[:] = 0.0
+
+
 @pytest.mark.parametrize("n", [1, 20, 300])
 def test_a_point_that_was_looked_at_is_observed_to_the_last_bit_as_one_that_was_not(n: int) -> None:
     x, y = data(n + 1)

@@ -103,7 +103,8 @@ class Chooser:
     def _surest(self) -> Choice | None:
         """The best posterior mean, near the end of a budget, while points of the policy are pending, but none like it.
 
-        None where it is no better than at a told point, where a point is pending, or where none may be asked.
+        None where it is no better than at a told point with these coordinates, where a point is pending, where none may
+        be asked, or where it is less likely to succeed than the policy's queries have to be now.
         """
         space, log, state = self.place.space, self.log, self.seen.state
         if state.horizon is None or not 0 <= state.horizon - state.t < LATE * (state.horizon + log.unchosen):
@@ -115,9 +116,23 @@ class Chooser:
         rejected = any(np.array_equal(row, log.row(number)) for number in log.rejected)
         if rejected or (self.barred is not None and self.barred.holds(row[None])[0]) or row.tobytes() in log.places:
             return None
+        chance = self.model.chance  # the best mean is often at the edge of what works, where half of the queries fail
+        if chance is not None and chance.log(row[None])[0] < state.log_enough:
+            return None
         scored = self.seen.under(Mean())
         choice = Choice(scored.policy, scored, scored.found(row))
-        return None if self._is_beside(choice) or choice.found.mu <= state.best_mean else choice
+        return None if self._is_beside(choice) or choice.found.mu <= self._best_told() else choice
+
+    def _best_told(self) -> float:
+        """The best mean at a told point of the space that works, -inf without one. O(n)."""
+        model, space = self.model, self.place.space
+        if not model.posterior.n:
+            return -np.inf
+        means = np.mean([told.mu_at_observed for told in model.members or (model.posterior,)], axis=0)
+        here = np.array([space.has(row) for row in model.posterior.x])
+        if model.outcomes is not None:
+            here &= model.proven
+        return float(np.max(means, initial=-np.inf, where=here))
 
     @property
     def _failed(self) -> dict[int, Array]:

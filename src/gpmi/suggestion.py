@@ -266,7 +266,9 @@ def likeness(model: Model, space: Space, log: Log) -> float:
     if not log.rows:
         return 1.0
     here, kernel = model.best_in(space)[None], model.posterior.kernel
-    given = np.isin(space.groups, [j for j, _ in space.pins])
+    given = np.zeros(here.shape[1], dtype=bool)
+    for j, _ in space.pins:
+        given[space.columns[j]] = True
     there = np.where(given, np.array(list(log.rows.values())), here)
     size = np.sqrt(kernel.diagonal(here) * kernel.diagonal(there))
     r = np.divide(kernel(here, there)[0], size, out=np.ones_like(size), where=size > 0.0).clip(TINY, 1.0)

@@ -253,6 +253,7 @@ class Posterior:
         place, kept = z.tobytes(), vars(self).get("_looked_at")  # one point is looked at, and then often observed
         if kept is None or kept[0] != place:
             vars(self)["_looked_at"] = kept = place, self.factor.solve(self.kernel(z, self.x).T)
+            kept[1].flags.writeable = False
         v: Array = kept[1]
         return v
 
@@ -345,7 +346,10 @@ class Posterior:
     def _var_of_rows(self) -> Array:
         """sigma_s^2(x_s) for every row. (n,)"""
         var = np.maximum(self.factor.diagonal**2 - self.noise - self.jitter, 0.0)
-        return var if self.nugget == 0.0 else np.where(var <= 2.0 * self.jitter, 0.0, var)  # what the jitter left open
+        if self.nugget != 0.0:
+            var = np.where(var <= 2.0 * self.jitter, 0.0, var)  # what the jitter left open
+        var.flags.writeable = False
+        return var
 
     @property
     def predictive_var(self) -> Array:

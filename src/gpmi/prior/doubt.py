@@ -27,7 +27,7 @@ class Unseen(NamedTuple):
 
 
 def unseen_noise(setting: Setting, observed: Observations, near: Prior) -> Unseen | None:
-    """The noise that there may be although the fit `near` has next to none; None if that has some, or it is given.
+    """The noise that there may be although the fit `near` has next to none; None if that has some, or some is given.
 
     The largest evidence with noise of at least MUCH is compared with that of LITTLE noise or less, the prior of the
     noise apart, which holds exact values for the more likely by up to 6 nats: so a fit takes noisy values for exact
@@ -35,7 +35,7 @@ def unseen_noise(setting: Setting, observed: Observations, near: Prior) -> Unsee
     """
     posed = Posed.of(setting, observed, near.warp)
     criterion, unknowns, q = posed.criterion, posed.criterion.unknowns, posed.q_of(near)
-    if setting.noise_var is not None or q[-1] > math.log(LITTLE):
+    if setting.noise_var is not None or observed.noise_var.any() or q[-1] > math.log(LITTLE):
         return None
     exact = _peak(criterion, [q], float(unknowns.lo[-1]), math.log(LITTLE))
     noisy = _peak(criterion, [unknowns.noisy, q], math.log(MUCH), float(unknowns.hi[-1]))
