@@ -197,6 +197,17 @@ def test_near_the_end_one_point_of_a_batch_has_the_best_mean() -> None:
     assert all(trial.phi != 0.0 for trial in (open_end.ask(4), open_end.pending)[1])
 
 
+def test_the_point_with_the_best_mean_may_be_close_to_a_told_one() -> None:
+    """The last digits are found beside a point that is known; where all is known, the mean has no better point."""
+    opt = late(budget=42)
+    for _ in range(7):
+        x = opt.recommend() + 3e-4
+        opt.tell(x, bumps(x))
+    x = opt.ask(2)[1]
+    told = np.array([trial.x for trial in opt.trials if trial.status == "told"])
+    assert opt.pending[1].phi == 0.0 and 0.0 < np.abs(told - x).max(axis=1).min() < SAME
+
+
 def test_the_point_with_the_best_mean_is_not_asked_again_nor_where_it_was_rejected() -> None:
     opt = late()
     best = opt.ask(2)[1]

@@ -103,7 +103,7 @@ class Chooser:
     def _surest(self) -> Choice | None:
         """The best posterior mean, near the end of a budget, while points of the policy are pending, but none like it.
 
-        None where there is a trial already, or none may be.
+        None where it is no better than at a told point, where a point is pending, or where none may be asked.
         """
         space, log, state = self.place.space, self.log, self.seen.state
         if state.horizon is None or not 0 <= state.horizon - state.t < LATE * (state.horizon + log.unchosen):
@@ -113,10 +113,11 @@ class Chooser:
             return None
         row = self.model.best_in(space)  # once for all points of a batch
         rejected = any(np.array_equal(row, log.row(number)) for number in log.rejected)
-        if rejected or (self.barred is not None and self.barred.holds(row[None])[0]) or is_known(row, space, log):
+        if rejected or (self.barred is not None and self.barred.holds(row[None])[0]) or row.tobytes() in log.places:
             return None
         scored = self.seen.under(Mean())
-        return Choice(scored.policy, scored, scored.found(row))
+        choice = Choice(scored.policy, scored, scored.found(row))
+        return None if self._is_beside(choice) or choice.found.mu <= state.best_mean else choice
 
     @property
     def _failed(self) -> dict[int, Array]:

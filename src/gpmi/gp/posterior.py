@@ -146,10 +146,11 @@ class Posterior:
     def _observations(self, x: Array, y: Array) -> tuple[Array, Array]:
         """x (k, d) and finite y (k,)."""
         x = self._points("x", x)
-        y = np.atleast_1d(np.asarray(y, dtype=float))
+        y = np.asarray(y, dtype=float)
+        y = y[None] if y.ndim == 0 else y
         if y.shape != (len(x),):
             raise ValueError(f"y has shape {y.shape} but x has {len(x)} points; give one value per point")
-        if not np.all(np.isfinite(y)):
+        if not np.isfinite(y).all():
             bad = int(np.flatnonzero(~np.isfinite(y))[0])
             raise ValueError(f"y[{bad}] is {y[bad]}; leave out observations that are not finite")
         return x, y

@@ -17,6 +17,7 @@ from gpmi.gp.kernels import Kernel
 from gpmi.prior.choice import WARP_FROM, choose_warp, softened
 from gpmi.prior.criterion import Setting
 from gpmi.prior.data import FIT_POINTS, Data, merges
+from gpmi.prior.doubt import Unseen, unseen_noise
 from gpmi.prior.draws import draws, draws_of_noise, moved
 from gpmi.prior.fit import Prior, fit, fit_noise
 from gpmi.prior.heavy import fit_student
@@ -148,6 +149,11 @@ class Priors:
         near = self(fit_point(p), observed, known_mean=known_mean, given=given)
         hessian = near.hessian if near.warp == before[0].warp and not self._setting.loo else None
         return moved(self._setting, first, before, hessian, self._stream(p, 4))
+
+    def unseen_noise(self, observed: Observations, near: Prior) -> Unseen | None:
+        """The noise that there may be although `near`, learned from these values, has next to none; or None."""
+        learned = self._setting.template.unknown and not self.heavy
+        return unseen_noise(self._setting, observed, near) if learned else None
 
     def _stream(self, p: int, use: int) -> np.random.Generator:
         """Random numbers that no suggestion draws from; 1 and 2 in the last place are those of the ledger."""

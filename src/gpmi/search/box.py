@@ -53,7 +53,7 @@ def best_point(
         held = barred.holds(z, core=True)
     worth = np.where(held, -np.inf, score) if held.any() else score
     order = _best_first(worth, 20 * STARTS)
-    chosen = far_apart((z - space.lo) / space.span, order, APART, STARTS)
+    chosen = order[far_apart((z[order] - space.lo) / space.span, np.arange(len(order)), APART, STARTS)]
     starts = z[chosen]
     tolerance = _tolerance(score, score[chosen])
     points, scores = _polish(objective, space, starts, tolerance)

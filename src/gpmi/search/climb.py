@@ -107,8 +107,10 @@ def _newton_step(u: Array, gradient: Array, hessian: Array, reach: Array, radius
     points outwards does not move.
     """
     unit = np.where(np.where(gradient < 0.0, u <= 0.0, u >= 1.0), 0.0, reach)
-    curvature, vectors = eigen(hessian * unit[:, :, None] * unit[:, None])
+    scaled = hessian * unit[:, :, None]
+    scaled *= unit[:, None]
+    curvature, vectors = eigen(scaled)
     slope = ((unit * gradient)[:, None] @ vectors)[:, 0]
     along = slope / np.maximum(np.abs(curvature), np.abs(slope) / radius[:, None] + _TINY)
-    end: Array = (u + unit * (vectors @ along[:, :, None])[:, :, 0]).clip(0.0, 1.0)
-    return end - u
+    end = u + unit * (vectors @ along[:, :, None])[:, :, 0]
+    return np.minimum(np.maximum(end, 0.0), 1.0) - u
