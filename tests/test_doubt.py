@@ -98,6 +98,13 @@ def test_there_is_no_word_where_there_is_no_doubt(opt: Optimizer) -> None:
     assert opt.trials == () or kinds(opt) == []
 
 
+def test_a_table_is_never_in_doubt() -> None:
+    """Its values are too far apart to say anything either way."""
+    opt = Optimizer(POINTS, seed=0)
+    opt.tell_all(list(zip(POINTS, noisy(UNSEEN), strict=True)))
+    assert kinds(opt) == []
+
+
 def test_a_run_under_strong_noise_says_that_it_has_not_seen_it() -> None:
     rng = np.random.default_rng(1000)
     r = gpmi.maximize(lambda x: branin(x) + 50.0 * rng.standard_normal(), [(-5, 10), (0, 15)], budget=20, seed=0)
