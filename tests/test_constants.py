@@ -817,6 +817,14 @@ def test_a_risk_is_taken_while_few_queries_have_failed_and_none_after_five_failu
     assert weight(1, 20, 0.78, left=3) == pytest.approx(np.log(0.78)) and weight(1, 20, 0.6, left=3) < 3.0 * np.log(0.6)
 
 
+@guards("gpmi.policies.risk.FAR", 0.05, 0.9)
+@guards("gpmi.policies.risk.PLENTY", 0.01, 1.0)
+def test_a_point_far_from_all_others_may_well_fail_while_few_have() -> None:
+    assert 0.3 < np.exp(risk_of(0, 20, None).log_far) < 0.7
+    for failed, ended in ((3, 20), (9, 14), (0, 0)):
+        assert np.exp(risk_of(failed, ended, None).log_far) == pytest.approx(0.95)
+
+
 @guards("gpmi.policies.risk.ENOUGH", 1, 100)
 def test_points_that_may_fail_are_left_alone_after_many_failures_of_many_queries() -> None:
     assert risk_of(9, 14, None).used_up and risk_of(5, 30, 10).used_up
