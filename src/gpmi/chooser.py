@@ -24,7 +24,8 @@ REGION = 2  # tells the random numbers of the relevant region from those of the 
 BESIDE = GPUCBPE(scale=0.2)  # its region is where aim="find" explores while points are pending: the scale of Find.last
 
 # In this share of the budget, the last, one point of a batch is the one with the best mean. Chosen among 0.1, 0.2, 0.35
-# and 1 by `benchmarks/batches.py --part late`, on functions that are not on its page; the first three differ little.
+# and 1 by a probe that `benchmarks/batches.py --part late` repeats, on functions that are not on its page; the first
+# three differ little.
 LATE = 0.2
 
 

@@ -101,7 +101,7 @@ class Factor:
         """L^-1 b for b (n,) or (n, m). O(n^2 m)."""
         if len(self._segments) == 1:
             return _triangular(self._segments[0], self.n, b, transposed=False)
-        x = np.empty_like(b)
+        x = np.empty_like(b, dtype=float)
         for start, rows, segment in self._parts():
             at = slice(start, start + rows)
             right = b[at] - segment.left[:rows] @ x[:start] if start else b[at]
