@@ -27,7 +27,7 @@ from gpmi.gp.linalg import Factor, NotPositiveDefinite, one_blas_thread, semidef
 from gpmi.gp.replicates import Ahead, Replicates, Sequence, merge
 from gpmi.gp.trend import Trend, with_prior_gradient
 from gpmi.text import shortened
-from gpmi.types import Array, Event
+from gpmi.types import Array, Event, read_only
 
 MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
@@ -192,9 +192,8 @@ class Posterior:
             predicted = means[s - old] + float(row[:s] @ whitened[:s])
             values[s] = predicted if y is None else y[s - old]
             whitened[s] = 0.0 if y is None else (values[s] - predicted) / row[s]
-        points = np.concatenate([self.x.reshape(old, x.shape[1]), x])
-        for array in (points, values, whitened):
-            array.flags.writeable = False
+        points = read_only(np.concatenate([self.x.reshape(old, x.shape[1]), x]))
+        values, whitened = read_only(values), read_only(whitened)
         noise, jitter = np.concatenate([self.noise, noise]), np.concatenate([self.jitter, jitter])
         return replace(self, x=points, y=values, whitened=whitened, noise=noise, jitter=jitter, factor=factor)
 
@@ -252,8 +251,7 @@ class Posterior:
             return self.factor.solve(self.kernel(z, self.x).T)
         place, kept = z.tobytes(), vars(self).get("_looked_at")  # one point is looked at, and then often observed
         if kept is None or kept[0] != place:
-            vars(self)["_looked_at"] = kept = place, self.factor.solve(self.kernel(z, self.x).T)
-            kept[1].flags.writeable = False
+            vars(self)["_looked_at"] = kept = place, read_only(self.factor.solve(self.kernel(z, self.x).T))
         v: Array = kept[1]
         return v
 
@@ -347,9 +345,8 @@ class Posterior:
         """sigma_s^2(x_s) for every row. (n,)"""
         var = np.maximum(self.factor.diagonal**2 - self.noise - self.jitter, 0.0)
         if self.nugget != 0.0:
-            var = np.where(var <= 2.0 * self.jitter, 0.0, var)  # what the jitter left open
-        var.flags.writeable = False
-        return var
+            var[var <= 2.0 * self.jitter] = 0.0  # what the jitter left open
+        return read_only(var)
 
     @property
     def predictive_var(self) -> Array:
