@@ -10,7 +10,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check  # errors alone are pr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-constraints bench-failures bench-optuna bench-search-cv bench-parallel bench-serve bench-paper bench-tsunami tsunamis bench-report-cost clean
+.PHONY: help demo paper check test examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-noise bench-constraints bench-failures bench-optuna bench-search-cv bench-parallel bench-serve bench-paper bench-tsunami tsunamis bench-report-cost clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -122,6 +122,9 @@ bench-tables: .venv-bench/.ready  ## measure the better rows left on sixteen rea
 bench-batches: .venv-bench/.ready  ## compare batches with one point at a time and with BoTorch (an hour; goes on where it stopped)
 	.venv-bench/bin/python benchmarks/batches.py
 	.venv-bench/bin/python benchmarks/batches.py --peers
+
+bench-noise: .venv/.dev  ## how often strong noise is taken for none, and how often an event says so (ten minutes)
+	.venv/bin/python benchmarks/noise.py
 
 bench-contexts: .venv/.dev  ## measure what a given context is worth (five minutes)
 	.venv/bin/python benchmarks/contexts.py

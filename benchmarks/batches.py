@@ -303,7 +303,8 @@ def report(rows: list[dict[str, str]], costs: dict[str, tuple[float, float]]) ->
         f"seed, and makes its own initial design. Batches have {SIZE} points, asked by `ask({SIZE})`, told together; "
         f'"asynchronous" has {SIZE} workers whose evaluations take random times. Gaps and regrets are in spreads of f: '
         'the maximum minus the mean of f over its box. What `aim="find"` does while points are pending was chosen on '
-        f"{', '.join(DEVELOPMENT)}, which are not shown. {PEER} is `qLogExpectedImprovement` with q = {SIZE} on a "
+        f"{', '.join(DEVELOPMENT)}, which are not shown, and for the last fifth of a budget on those of "
+        f"`--part late`. {PEER} is `qLogExpectedImprovement` with q = {SIZE} on a "
         "`SingleTaskGP`, 10 restarts, after 2 (d + 1) Sobol points; it is slow, and has few seeds. "
         f"{SEQUENTIAL} is from [the comparison](compare.md), seeds 0 to {len(PEER_SEEDS) - 1}, with sixty rounds "
         "instead of fifteen."

@@ -197,6 +197,17 @@ def test_near_the_end_one_point_of_a_batch_has_the_best_mean() -> None:
     assert all(trial.phi != 0.0 for trial in (open_end.ask(4), open_end.pending)[1])
 
 
+def test_the_point_with_the_best_mean_may_be_close_to_a_told_one() -> None:
+    """The last digits are found beside a point that is known; where all is known, the mean has no better point."""
+    opt = late(budget=42)
+    for _ in range(7):
+        x = opt.recommend() + 3e-4
+        opt.tell(x, bumps(x))
+    x = opt.ask(2)[1]
+    told = np.array([trial.x for trial in opt.trials if trial.status == "told"])
+    assert opt.pending[1].phi == 0.0 and 0.0 < np.abs(told - x).max(axis=1).min() < SAME
+
+
 def test_the_point_with_the_best_mean_is_not_asked_again_nor_where_it_was_rejected() -> None:
     opt = late()
     best = opt.ask(2)[1]
@@ -212,6 +223,29 @@ def test_the_point_with_the_best_mean_is_not_asked_again_nor_where_it_was_reject
         running.append(workers.ask())
         assert sum(trial.phi == 0.0 for trial in workers.pending) <= 1
     assert any(trial.phi == 0.0 for trial in workers.trials)
+
+
+def test_the_point_with_the_best_mean_is_as_safe_as_other_queries() -> None:
+    """At an edge the best mean is where a query succeeds with p = 1/2: that is no point for the end of a budget."""
+    opt = Optimizer(BOX, kernel=KERNEL, noise_var=1e-6, seed=0, budget=40)
+    for x in np.random.default_rng(0).random((36, 2)):
+        opt.tell(x, float(x[0]), constraints=[x[0] - 0.6 + 0.1 * np.sin(9.0 * x[1])])
+    opt.ask(4)
+    assert opt.model is not None and opt.model.chance is not None
+    best = opt.model.best_in(opt.space)
+    assert opt.model.chance.log(best[None])[0] < np.log(0.75)
+    assert all(trial.phi != 0.0 for trial in opt.pending)
+
+
+def test_where_coordinates_are_given_the_best_mean_is_compared_with_points_that_have_them() -> None:
+    opt = late(budget=60)
+    for _ in range(22):
+        opt.tell(x := opt.ask(fixed={1: 0.25}), bumps(x))
+    batch, model = opt.ask(4, fixed={1: 0.75}), opt.model
+    assert model is not None  # nothing was told with 0.75, so the point with the best mean is asked
+    best = model.best_in(opt.space.given({1: 0.75}))
+    assert sum(trial.phi == 0.0 for trial in opt.pending) == 1
+    assert min(np.abs(best - x).max() for x in batch) == 0.0
 
 
 @pytest.mark.parametrize("policy", [None, PE], ids=repr)

@@ -24,6 +24,7 @@ from gpmi.gp.chance import Chance, Condition
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
 from gpmi.gp.paths import Draw, Frame
 from gpmi.gp.tracking import Blur, Tracked, chunks, contenders, first_best
+from gpmi.ledger import alarms
 from gpmi.ledger.calibration import judge
 from gpmi.ledger.maxima import draw_maxima
 from gpmi.model import objective
@@ -287,6 +288,23 @@ def test_a_run_is_locked_in_when_it_asks_for_the_tenth_time_at_one_place() -> No
     assert lock_in_at(0.1, 9) is None
     alarm = lock_in_at(0.1, 10)
     assert alarm is not None and alarm.since == 1
+
+
+@guards("gpmi.ledger.alarm.DOUBTED", 10, 30)
+@guards("gpmi.ledger.alarm.NATS", -8.0, 20.0)
+@guards("gpmi.prior.doubt.LITTLE", 1e-9)
+@guards("gpmi.prior.doubt.MUCH", 1.9)
+def test_noise_is_in_doubt_where_it_explains_as_much_and_not_before_twenty_values() -> None:
+    x, rng = np.random.default_rng(0).random((24, 2)), np.random.default_rng(1)
+    smooth = np.sin(4.0 * x[:, 0]) + x[:, 1]
+    noisy = smooth + 0.6 * rng.standard_normal(24)
+
+    def warned(y: Array) -> bool:
+        opt = Optimizer([(0.0, 1.0)] * 2, seed=0)
+        opt.tell_all(list(zip(x, y, strict=False)))
+        return bool(alarms(opt.ledger))
+
+    assert warned(noisy) and not warned(noisy[:18]) and not warned(np.sin(8.0 * x[:, 0]) + np.cos(8.0 * x[:, 1]))
 
 
 @guards("gpmi.ledger.account.SAME", 0.0, 1e-4, 1e-2)
@@ -797,6 +815,14 @@ def test_a_risk_is_taken_while_few_queries_have_failed_and_none_after_five_failu
     assert weight(5, 40, 0.9) == pytest.approx(np.log(0.9))
     # What is left is spent on the last queries, within limits.
     assert weight(1, 20, 0.78, left=3) == pytest.approx(np.log(0.78)) and weight(1, 20, 0.6, left=3) < 3.0 * np.log(0.6)
+
+
+@guards("gpmi.policies.risk.FAR", 0.05, 0.9)
+@guards("gpmi.policies.risk.PLENTY", 0.01, 1.0)
+def test_a_point_far_from_all_others_may_well_fail_while_few_have() -> None:
+    assert 0.3 < np.exp(risk_of(0, 20, None).log_far) < 0.7
+    for failed, ended in ((3, 20), (9, 14), (0, 0)):
+        assert np.exp(risk_of(failed, ended, None).log_far) == pytest.approx(0.95)
 
 
 @guards("gpmi.policies.risk.ENOUGH", 1, 100)

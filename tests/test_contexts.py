@@ -417,3 +417,18 @@ def test_all_of_a_gain_is_left_where_the_coordinates_are_always_the_same() -> No
         opt.tell([x, 1.0], wave([x, 1.0]))
     assert opt.model is not None
     assert likeness(opt.model, opt.space.given({1: 1.0}), opt._log) == 1.0
+
+
+@pytest.mark.parametrize("names", [("k", "x", "c"), ("k", "c", "x"), ("x", "c", "k")])
+def test_a_constant_does_not_shift_what_is_given(names: tuple[str, ...]) -> None:
+    """The share of a gain that serves elsewhere is that of the space without the constant."""
+    sides: dict[str, Any] = {"k": 7, "x": (0.0, 1.0), "c": (0.0, 1.0)}
+    shares = []
+    for kept in (names, tuple(name for name in names if name != "k")):
+        opt = Optimizer({name: sides[name] for name in kept}, seed=0, aim="earn", budget=20)
+        for x, c in np.random.default_rng(5).random((8, 2)):
+            point = {"k": 7, "x": x, "c": c}
+            opt.tell({name: point[name] for name in kept}, wave([x, 3.0 * c]))
+        assert opt.model is not None
+        shares.append(likeness(opt.model, opt.space.given({"c": 0.5}), opt._log))
+    assert shares[0] == pytest.approx(shares[1], rel=1e-9) and shares[0] < 0.999

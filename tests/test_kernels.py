@@ -92,6 +92,13 @@ def test_the_diagonal_is_the_diagonal(kernel: kernels.Kernel) -> None:
     np.testing.assert_allclose(kernel.diagonal(x), np.diagonal(kernel(x, x)), rtol=1e-12)
 
 
+def test_a_constant_variance_is_the_diagonal_and_its_gradient_is_zero(kernel: kernels.Kernel) -> None:
+    if (constant := kernel.constant_variance) is not None:
+        assert np.all(kernel.diagonal(points(7)) == constant)
+        assert not kernel.diagonal_gradient(points(7)).any()
+    assert (constant is not None) == isinstance(kernel, kernels.Stationary)
+
+
 def test_the_matrix_is_a_covariance(kernel: kernels.Kernel) -> None:
     x = points(40)
     k = kernel(x, x)

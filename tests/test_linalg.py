@@ -70,6 +70,15 @@ def test_a_root_of_a_singular_covariance_has_its_rank() -> None:
     np.testing.assert_allclose(root @ root.T, a @ a.T, atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [20, 600])
+def test_whole_numbers_on_the_right_are_numbers(n: int) -> None:
+    factor, _ = Factor.empty().append_block(np.empty((0, n // 2)), covariance(n)[: n // 2, : n // 2])
+    factor, _ = factor.append_block(covariance(n)[: n // 2, n // 2 :], covariance(n)[n // 2 :, n // 2 :])
+    b = np.arange(n)
+    np.testing.assert_array_equal(factor.solve(b), factor.solve(b.astype(float)))
+    np.testing.assert_array_equal(factor.solve_transposed(b), factor.solve_transposed(b.astype(float)))
+
+
 def blas_threads() -> list[int]:
     return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 

@@ -37,6 +37,26 @@ def test_mean_and_variance_are_the_direct_solve(kernel: kernels.Kernel, n: int, 
     np.testing.assert_allclose(var, var_direct, rtol=1e-8)
 
 
+def test_what_is_kept_cannot_be_written_to() -> None:
+    posterior = Posterior.prior(kernels.Matern(nu=2.5, lengthscale=0.7), 1e-2).condition(*data(5))
+    for kept in (posterior.predictive_var, posterior.whiten(Z[:1])):
+        with pytest.raises(ValueError, match="read-only"):
+            kept[:] = 0.0
+
+
+@pytest.mark.parametrize("n", [1, 20, 300])
+def test_a_point_that_was_looked_at_is_observed_to_the_last_bit_as_one_that_was_not(n: int) -> None:
+    x, y = data(n + 1)
+    start = Posterior.prior(kernels.Matern(nu=2.5, lengthscale=0.7), 1e-2)
+    looked, blind = start.condition(x[:n], y[:n]), start.condition(x[:n], y[:n])
+    moments = looked(x[n:])
+    after, expected = looked.condition(x[n], y[n:]), blind.condition(x[n], y[n:])
+    assert np.array_equal(after.factor.rows(), expected.factor.rows())
+    assert np.array_equal(after.whitened, expected.whitened)
+    looked(Z[:1])  # another point since then
+    assert np.array_equal(looked(x[n:]), moments) and np.array_equal(blind(x[n:]), moments)
+
+
 @pytest.mark.parametrize("nu", [0.5, 1.5, 2.5, 3.0, np.inf])
 @pytest.mark.parametrize("duplicates", [0, 60])
 def test_mean_and_variance_are_scikit_learns(nu: float, duplicates: int) -> None:

@@ -265,6 +265,17 @@ def test_what_the_ledger_advises():
     assert advise(wrong.ledger).what == "distrust"
 
 
+@pytest.mark.parametrize("noise_sd", [0.2, 1e-6])
+def test_where_noise_makes_the_interval_wide_the_advice_says_what_narrows_it(noise_sd):
+    rng, prior = np.random.default_rng(0), {"kernel": kernels.Matern(nu=2.5, lengthscale=0.3), "noise_var": noise_sd**2}
+    opt = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=0, **prior)
+    for x in rng.random((30, 2)):
+        opt.tell(x, np.sin(4.0 * x[0]) + x[1] + noise_sd * rng.standard_normal())
+    given, upper = advise(opt.ledger), opt.ledger.regret().interval()[1]
+    assert given.what == "go on" and upper > 2.0 * opt.ledger.floor
+    assert ("30 evaluations more usually halve it" in given.why) == (noise_sd == 0.2)
+
+
 def test_the_course_of_the_regret_ends_with_that_of_now(run):
     looks = course(run.ledger)
     assert looks[-1] is run.ledger.regret() and [one.t for one in looks] == sorted({one.t for one in looks})

@@ -418,6 +418,17 @@ def test_the_names_of_other_libraries_are_refused_with_ours(run, name, ours):
         run(**{name: 3})
 
 
+def test_the_run_of_a_study_does_not_promise_what_it_has_not():
+    for name, ours in (("bounds", "space="), ("random_state", "seed="), ("n_initial_points", "n_init=")):
+        with pytest.raises(TypeError, match=f"did you mean {ours} of gpmi.study"):
+            gpmi.studies.Study.optimize(**{name: 3})
+
+
+def test_a_parameter_may_have_any_name():
+    with pytest.raises(TypeError, match="give lambda p: f"):
+        maximize(lambda signature, b: b, {"signature": (0.0, 1.0), "b": (0.0, 1.0)}, budget=3, seed=0)
+
+
 @pytest.mark.parametrize("run", [maximize, minimize, gpmi.Optimizer, gpmi.studies.Study.optimize, gpmi.study], ids=NAME)
 def test_a_name_of_other_libraries_is_none_of_ours(run):
     """And the signature says what may be given, no more."""

@@ -39,6 +39,14 @@ def found_by(o: Objective, space: Parameters, seed: int = 0) -> tuple[np.ndarray
     return found.row, found.score
 
 
+@given(
+    st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0]) | st.floats(-3.0, 3.0), max_size=60), st.integers(1, 70)
+)
+def test_the_best_first_are_the_first_of_a_stable_sort(worth: list[float], count: int) -> None:
+    values = np.array(worth, dtype=float)
+    assert box._best_first(values, count).tolist() == np.argsort(-values, kind="stable")[:count].tolist()
+
+
 @pytest.mark.parametrize("policy", [GPMI(), LogEI(), Reinvest()], ids=repr)
 @pytest.mark.parametrize("seed", range(8))
 def test_on_a_box_no_grid_point_beats_it(policy: Policy, seed: int) -> None:

@@ -29,7 +29,7 @@ ELSEWHERE = {
     **dict.fromkeys(("random_state", "rng", "rstate"), "seed="),
     **dict.fromkeys(("n_jobs", "n_workers", "num_workers"), "workers= of gpmi.maximize and gpmi.minimize"),
     **dict.fromkeys(("n_initial_points", "n_random_starts", "init_points", "n_startup_trials"), "n_init="),
-    **dict.fromkeys(("acq_func", "acquisition_function", "sampler"), "policy=; the default needs none"),
+    **dict.fromkeys(("acq_func", "acquisition_function", "sampler"), "policy="),
     **dict.fromkeys(("callback", "callbacks"), "on_trial= of gpmi.maximize and gpmi.minimize"),
     **dict.fromkeys(("verbose", "show_progress_bar"), "progress=True of gpmi.maximize and gpmi.minimize"),
     "storage": "study= of gpmi.maximize and gpmi.minimize",
@@ -45,8 +45,10 @@ def hinting(function: Callable[Arguments, Returned]) -> Callable[Arguments, Retu
     @wraps(function)
     def hinted(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
         for name in ELSEWHERE.keys() & kwargs.keys():
-            what = function.__qualname__.removesuffix(".__init__")
-            raise TypeError(f"{name} is no argument of {what}; did you mean {ELSEWHERE[name]}?")
+            what, ours = function.__qualname__.removesuffix(".__init__"), ELSEWHERE[name]
+            if ours.endswith("=") and ours[:-1] not in inspect.signature(function).parameters:
+                ours += " of gpmi.study"  # a study has the arguments of an optimizer, its run those of an evaluation
+            raise TypeError(f"{name} is no argument of {what}; did you mean {ours}?")
         return function(*args, **kwargs)
 
     return hinted
@@ -77,7 +79,7 @@ def one_point(names: Sequence[str] | None, count: int) -> str:
     return f"one point, an array of shape ({count},)" if names is None else f"one point, a dict of {', '.join(names)}"
 
 
-def _takes(signature: inspect.Signature, *args: Any, **kwargs: Any) -> bool:
+def _takes(signature: inspect.Signature, /, *args: Any, **kwargs: Any) -> bool:
     try:
         signature.bind(*args, **kwargs)
     except TypeError:

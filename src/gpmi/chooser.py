@@ -24,7 +24,8 @@ REGION = 2  # tells the random numbers of the relevant region from those of the 
 BESIDE = GPUCBPE(scale=0.2)  # its region is where aim="find" explores while points are pending: the scale of Find.last
 
 # In this share of the budget, the last, one point of a batch is the one with the best mean. Chosen among 0.1, 0.2, 0.35
-# and 1 by `benchmarks/batches.py --part late`, on functions that are not on its page; the first three differ little.
+# and 1 by a probe that `benchmarks/batches.py --part late` repeats, on functions that are not on its page; the first
+# three differ little.
 LATE = 0.2
 
 
@@ -103,7 +104,8 @@ class Chooser:
     def _surest(self) -> Choice | None:
         """The best posterior mean, near the end of a budget, while points of the policy are pending, but none like it.
 
-        None where there is a trial already, or none may be.
+        None where it is no better than at a told point with these coordinates, where a point is pending, where none may
+        be asked, or where it is less likely to succeed than the policy's queries have to be now.
         """
         space, log, state = self.place.space, self.log, self.seen.state
         if state.horizon is None or not 0 <= state.horizon - state.t < LATE * (state.horizon + log.unchosen):
@@ -113,10 +115,25 @@ class Chooser:
             return None
         row = self.model.best_in(space)  # once for all points of a batch
         rejected = any(np.array_equal(row, log.row(number)) for number in log.rejected)
-        if rejected or (self.barred is not None and self.barred.holds(row[None])[0]) or is_known(row, space, log):
+        if rejected or (self.barred is not None and self.barred.holds(row[None])[0]) or row.tobytes() in log.places:
+            return None
+        chance = self.model.chance  # the best mean is often at the edge of what works, where half of the queries fail
+        if chance is not None and chance.log(row[None])[0] < state.log_enough:
             return None
         scored = self.seen.under(Mean())
-        return Choice(scored.policy, scored, scored.found(row))
+        choice = Choice(scored.policy, scored, scored.found(row))
+        return None if self._is_beside(choice) or choice.found.mu <= self._best_told() else choice
+
+    def _best_told(self) -> float:
+        """The best mean at a told point of the space that works, -inf without one. O(n)."""
+        model, space = self.model, self.place.space
+        if not model.posterior.n:
+            return -np.inf
+        means = np.mean([told.mu_at_observed for told in model.members or (model.posterior,)], axis=0)
+        here = np.array([space.has(row) for row in model.posterior.x])
+        if model.outcomes is not None:
+            here &= model.proven
+        return float(np.max(means, initial=-np.inf, where=here))
 
     @property
     def _failed(self) -> dict[int, Array]:

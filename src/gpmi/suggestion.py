@@ -21,6 +21,7 @@ from gpmi.orientation import Orientation
 from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, guard
 from gpmi.policies.improvement import log_h
 from gpmi.policies.policy import LOG_SAFE, TINY
+from gpmi.policies.risk import Risk
 from gpmi.prior.schedule import Priors
 from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Objective
@@ -145,13 +146,13 @@ def barriers(space: Space, log: Log) -> Barriers | None:
     return Barriers(at, np.where(soon[:, None], NEAR * space.span, core), core)
 
 
-def _with_unsafe(model: Model, barred: Barriers | None, needed: bool) -> Barriers | None:
-    """The barriers, and where a query is not SAFE if that is `needed`."""
+def _with_unsafe(model: Model, barred: Barriers | None, log_least: float | None) -> Barriers | None:
+    """The barriers, and where a query succeeds with a lower probability than exp(log_least), if it is not None."""
     chance = model.chance
-    if chance is None or not needed:
+    if chance is None or log_least is None:
         return barred
     none = np.empty((0, model.setting.space.dim))
-    return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < LOG_SAFE)
+    return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < log_least)
 
 
 def _places(space: Space, log: Log, most: int) -> int:
@@ -177,13 +178,14 @@ def by_policy(
     setting, space = model.setting, place.space
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
-    careful = risk_now(log, horizon).used_up
-    barred = _with_unsafe(model, barriers(space, log) if space.rows is None else None, careful)
+    risk = risk_now(log, horizon)
+    barred = barriers(space, log) if space.rows is None else None
+    barred = _with_unsafe(model, barred, LOG_SAFE if risk.used_up else None)
     alike = likeness(model, space, log) if space.pins and isinstance(policy, Reinvest) else 1.0
     seen = among(objective(model, policy, log, horizon, extensions), model, space, alike)
     chooser = Chooser(model, log, place, orientation, seen, rng, barred, repeats)
     charged = dict[str, Any]()
-    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation, careful)) is not None:
+    if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation, risk)) is not None:
         choice = Choice(Explore(), scored := seen.under(Explore()), scored.found(space.encode(x)))
         return _suggested(choice, model, log, space, orientation, charged)._replace(x=x)  # to the last bit
     if isinstance(policy, Find):
@@ -197,14 +199,15 @@ def by_policy(
     return _suggested(choice, model, log, space, orientation, charged)
 
 
-def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation, careful: bool) -> Point | None:
+def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation, risk: Risk) -> Point | None:
     """A point apart from the policy, if there is nothing to learn where it looks; None also if there is no new one."""
     space = place.space
     where = where_else(model, log, space, orientation)
     if where is None:
         return None
     # No policy weighs the point that is farthest by its chance, and where f cannot be had there is no hill to find.
-    barred = _with_unsafe(model, barriers(space, log), careful or where == "farthest")
+    unsafe = LOG_SAFE if risk.used_up else None
+    barred = _with_unsafe(model, barriers(space, log), risk.log_far if where == "farthest" else unsafe)
     if where == "design":
         return place.design.first_outside(log.places, barred)
     row = farthest(space, model.setting.seed, np.array(list(log.rows.values())), barred)
@@ -263,7 +266,9 @@ def likeness(model: Model, space: Space, log: Log) -> float:
     if not log.rows:
         return 1.0
     here, kernel = model.best_in(space)[None], model.posterior.kernel
-    given = np.isin(space.groups, [j for j, _ in space.pins])
+    given = np.zeros(here.shape[1], dtype=bool)
+    for j, _ in space.pins:
+        given[space.columns[j]] = True
     there = np.where(given, np.array(list(log.rows.values())), here)
     size = np.sqrt(kernel.diagonal(here) * kernel.diagonal(there))
     r = np.divide(kernel(here, there)[0], size, out=np.ones_like(size), where=size > 0.0).clip(TINY, 1.0)

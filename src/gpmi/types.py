@@ -14,6 +14,12 @@ Numbers: TypeAlias = NDArray[np.intp]
 Point: TypeAlias = Any  # a point as the user writes it: an array (d,), or a dict; see gpmi.space
 
 
+def read_only(array: Array) -> Array:
+    """The array itself, which nobody can write to any more."""
+    array.flags.writeable = False
+    return array
+
+
 class LabelledPoint(dict[str, Any]):
     """A row of a DataFrame: a dict of its values, with the row's label in the attribute `label`."""
 

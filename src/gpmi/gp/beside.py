@@ -6,6 +6,7 @@ import numpy as np
 
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import MomentPullback, Posterior
+from gpmi.gp.trend import with_prior_gradient
 from gpmi.types import Array
 
 
@@ -20,17 +21,16 @@ def with_pullback_beside(posterior: Posterior, z: Array, size: int) -> tuple[Arr
     With v = L^-1 k(x, z) and u = C^-1 k(x, z) = L^-T v, that of d var / d z_i at a point j beside the centre 0 is
     u_j . dk_i = u_0 . dk_i + (v_j - v_0) . L^-1 dk_i, and L^-1 dk_i = (v_i - v_0) / h_i + O(h).
     """
-    kernel, n = posterior.kernel, posterior.n
-    k, pull = kernel.with_input_pullback(z, posterior.x)  # (m, n)
+    n = posterior.n
+    k, pull = posterior.kernel.with_input_pullback(z, posterior.x)  # (m, n)
     v = posterior.factor.solve(k.T)
-    mu = posterior.prior_mean(z) + posterior.whitened @ v
-    var = np.maximum(kernel.diagonal(z) - np.einsum("ij,ij->j", v, v), 0.0)
+    mu, var = posterior.moments_from(z, v)
 
     def gradient(by_mu: Array, by_var: Array) -> Array:
         smoother = posterior.factor.solve_transposed(v[:, ::size]).T[:, None]  # (s, 1, n)
         weights = by_mu[:, None] * posterior.weights
-        weights.reshape(-1, size, n)[:] -= 2.0 * by_var.reshape(-1, size, 1) * smoother
-        inner = posterior.with_prior_gradient(pull(weights), by_mu, by_var, z)
+        weights.reshape(-1, size, n)[:] -= (2.0 * by_var).reshape(-1, size, 1) * smoother
+        inner = with_prior_gradient(posterior.kernel, posterior.trend, z, pull(weights), by_mu, by_var)
         groups = v.T.reshape(-1, size, n)
         moved = groups[:, 1:] - groups[:, :1]
         steps = z.reshape(-1, size, z.shape[1])

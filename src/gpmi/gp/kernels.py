@@ -202,11 +202,15 @@ class Matern(Stationary):
         super().__post_init__()
         object.__setattr__(self, "nu", checks.positive("nu", self.nu))
 
+    def _s(self, r2: Array) -> Array:
+        s: Array = 2.0 * self.nu * r2
+        return np.sqrt(s, out=s)
+
     def kappa(self, r2: Array) -> Array:
-        return unit_matern(np.sqrt(2.0 * self.nu * r2), self.nu)[1]
+        return unit_matern(self._s(r2), self.nu)[1]
 
     def kappa_and_slope(self, r2: Array) -> tuple[Array, Array]:
-        s = np.sqrt(2.0 * self.nu * r2)
+        s = self._s(r2)
         below, kappa = unit_matern(s, self.nu)
         if self.nu <= 1.0:
             return kappa, slope_below_one(s, self.nu)

@@ -101,10 +101,10 @@ class Factor:
         """L^-1 b for b (n,) or (n, m). O(n^2 m)."""
         if len(self._segments) == 1:
             return _triangular(self._segments[0], self.n, b, transposed=False)
-        x = np.array(b, dtype=float)
+        x = np.empty_like(b, dtype=float)
         for start, rows, segment in self._parts():
             at = slice(start, start + rows)
-            right = x[at] - segment.left[:rows] @ x[:start] if start else x[at]
+            right = b[at] - segment.left[:rows] @ x[:start] if start else b[at]
             x[at] = _triangular(segment, rows, right, transposed=False)
         return x
 
@@ -124,7 +124,10 @@ class Factor:
 
         `unit` is the size of the numbers that the diagonal was computed from, if that is not the diagonal's own.
         """
-        row = self.solve(column)
+        return self.append_solved(self.solve(column), diagonal, unit)
+
+    def append_solved(self, row: Array, diagonal: float, unit: float | None = None) -> tuple[Factor, float]:
+        """The same where row = L^-1 column is known. O(n)."""
         pivot = diagonal - float(row @ row)
         jitter = _repair(pivot, diagonal if unit is None else unit)
         row = np.concatenate([row, [math.sqrt(pivot + jitter)]])

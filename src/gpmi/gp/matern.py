@@ -17,10 +17,18 @@ def unit_matern(s: Array, nu: float) -> tuple[Array, Array]:
     Bessel functions of order a and a + 1 with 0 < a <= 1.
     """
     a = nu if nu <= 1.0 else nu - math.ceil(nu) + 1.0  # in (0, 1], a whole number of steps below nu
-    low = np.exp(-s) if a == 0.5 else _by_bessel(s, a)
+    if a == 0.5:
+        low = -s
+        np.exp(low, out=low)
+    else:
+        low = _by_bessel(s, a)
     if nu == a:
         return low, low
-    high = (1.0 + s) * low if a == 0.5 else _by_bessel(s, a + 1.0)
+    if a == 0.5:
+        high = 1.0 + s
+        high *= low
+    else:
+        high = _by_bessel(s, a + 1.0)
     order = a + 1.0
     while order < nu - 0.5:
         term = s * s

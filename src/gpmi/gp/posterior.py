@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -25,9 +25,9 @@ from gpmi import checks
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import Factor, NotPositiveDefinite, one_blas_thread, semidefinite_root
 from gpmi.gp.replicates import Ahead, Replicates, Sequence, merge
-from gpmi.gp.trend import Trend
+from gpmi.gp.trend import Trend, with_prior_gradient
 from gpmi.text import shortened
-from gpmi.types import Array, Event
+from gpmi.types import Array, Event, read_only
 
 MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
@@ -146,10 +146,11 @@ class Posterior:
     def _observations(self, x: Array, y: Array) -> tuple[Array, Array]:
         """x (k, d) and finite y (k,)."""
         x = self._points("x", x)
-        y = np.atleast_1d(np.asarray(y, dtype=float))
+        y = np.asarray(y, dtype=float)
+        y = y[None] if y.ndim == 0 else y
         if y.shape != (len(x),):
             raise ValueError(f"y has shape {y.shape} but x has {len(x)} points; give one value per point")
-        if not np.all(np.isfinite(y)):
+        if not np.isfinite(y).all():
             bad = int(np.flatnonzero(~np.isfinite(y))[0])
             raise ValueError(f"y[{bad}] is {y[bad]}; leave out observations that are not finite")
         return x, y
@@ -191,19 +192,18 @@ class Posterior:
             predicted = means[s - old] + float(row[:s] @ whitened[:s])
             values[s] = predicted if y is None else y[s - old]
             whitened[s] = 0.0 if y is None else (values[s] - predicted) / row[s]
-        points = np.concatenate([self.x.reshape(old, x.shape[1]), x])
-        for array in (points, values, whitened):
-            array.flags.writeable = False
+        points = read_only(np.concatenate([self.x.reshape(old, x.shape[1]), x]))
+        values, whitened = read_only(values), read_only(whitened)
         noise, jitter = np.concatenate([self.noise, noise]), np.concatenate([self.jitter, jitter])
         return replace(self, x=points, y=values, whitened=whitened, noise=noise, jitter=jitter, factor=factor)
 
     def _factor_with(self, x: Array, variance: Array, noise: Array, jitter: Array) -> tuple[Factor, bool]:
         """The factor with rows for x (k, d), where f has the variance (k,), and whether a pivot had to be lifted."""
-        cross = self.kernel(x, self.x).T if self.n else np.empty((0, len(x)))
         if len(x) == 1:
             own = float(variance[0]) + float(noise[0]) + float(jitter[0])
-            factor, added = self.factor.append(cross[:, 0], own)
+            factor, added = self.factor.append_solved(self.whiten(x)[:, 0] if self.n else np.empty(0), own)
             return factor, added > 0.0
+        cross = self.kernel(x, self.x).T if self.n else np.empty((0, len(x)))
         block = np.array(self.kernel(x, x))
         block[np.diag_indices(len(x))] += noise
         block[np.diag_indices(len(x))] += jitter
@@ -247,7 +247,13 @@ class Posterior:
     @one_blas_thread
     def whiten(self, z: Array) -> Array:
         """V = L^-1 k(x, z), (n, m): a column v has mu = mean + v . whitened and var = k(z, z) - v . v. O(n^2 m)."""
-        return self.factor.solve(self.kernel(z, self.x).T)
+        if len(z) != 1:
+            return self.factor.solve(self.kernel(z, self.x).T)
+        place, kept = z.tobytes(), vars(self).get("_looked_at")  # one point is looked at, and then often observed
+        if kept is None or kept[0] != place:
+            vars(self)["_looked_at"] = kept = place, read_only(self.factor.solve(self.kernel(z, self.x).T))
+        v: Array = kept[1]
+        return v
 
     @one_blas_thread
     def __call__(self, z: Array) -> tuple[Array, Array]:
@@ -255,8 +261,7 @@ class Posterior:
         z = self._points("z", z)
         if self.n == 0:
             return self.prior_mean(z), self.kernel.diagonal(z)
-        v = self.whiten(z)
-        return self._base(z) + self.whitened @ v, self._var_left(z, v)
+        return self.moments_from(z, self.whiten(z))
 
     @one_blas_thread
     def mu(self, z: Array) -> Array:
@@ -273,12 +278,11 @@ class Posterior:
         """mu and var at z (m, d), and the map (a, b) -> a_i d mu(z_i)/dz_i + b_i d var(z_i)/dz_i, (m, d).
 
         O(n^2 m): a triangular solve for all points together. The map takes another one and a contraction with the
-        kernel, O(n^2 m + n m d).
+        kernel, O(n^2 m + n m d). The points are not checked.
         """
-        z = self._points("z", z)
+        steeper = partial(with_prior_gradient, self.kernel, self.trend, z)
         if self.n == 0:
-            steeper, none = self.with_prior_gradient, np.zeros_like(z)
-            return self.prior_mean(z), self.kernel.diagonal(z), lambda *by: steeper(none, by[0], by[1], z)
+            return self.prior_mean(z), self.kernel.diagonal(z), partial(steeper, np.zeros_like(z))
         k, pull = self.kernel.with_input_pullback(z, self.x)  # (m, n)
         v = self.factor.solve(k.T)
 
@@ -287,26 +291,20 @@ class Posterior:
             smoother = self.factor.solve_transposed(v).T
             weights = by_mu[:, None] * self.weights
             weights -= (2.0 * by_var)[:, None] * smoother
-            return self.with_prior_gradient(pull(weights), by_mu, by_var, z)
+            return steeper(pull(weights), by_mu, by_var)
 
-        return self._base(z) + self.whitened @ v, self._var_left(z, v), gradient
+        return *self.moments_from(z, v), gradient
 
-    def _var_left(self, z: Array, v: Array) -> Array:
-        """var at z (m, d), from V (n, m)."""
+    def moments_from(self, z: Array, v: Array) -> tuple[Array, Array]:
+        """mu and var at z (m, d) from V = `whiten(z)`. O(n m)."""
         constant, told = self.kernel.constant_variance, np.einsum("ij,ij->j", v, v)
         var: Array = (self.kernel.diagonal(z) if constant is None else constant) - told
-        return np.maximum(var, 0.0, out=var)
-
-    def with_prior_gradient(self, gradient: Array, by_mu: Array, by_var: Array, z: Array) -> Array:
-        """A gradient at z (m, d) with what the prior mean and variance add to it, where they are not constant."""
-        if self.kernel.constant_variance is None:
-            gradient = gradient + by_var[:, None] * self.kernel.diagonal_gradient(z)
-        return gradient if self.trend is None else gradient + by_mu[:, None] * self.trend.gradient(z)
+        return self._base(z) + self.whitened @ v, np.maximum(var, 0.0, out=var)
 
     @one_blas_thread
     def moments(self, z: Array) -> Moments:
         """mu and var at z (m, d) with their gradients by z. O(n^2 m + n m d)."""
-        mu, var, gradient = self.with_pullback(z)
+        mu, var, gradient = self.with_pullback(self._points("z", z))
         one, zero = np.ones(len(mu)), np.zeros(len(mu))
         return Moments(mu, var, gradient(one, zero), gradient(zero, one))
 
@@ -346,7 +344,9 @@ class Posterior:
     def _var_of_rows(self) -> Array:
         """sigma_s^2(x_s) for every row. (n,)"""
         var = np.maximum(self.factor.diagonal**2 - self.noise - self.jitter, 0.0)
-        return var if self.nugget == 0.0 else np.where(var <= 2.0 * self.jitter, 0.0, var)  # what the jitter left open
+        if self.nugget != 0.0:
+            var[var <= 2.0 * self.jitter] = 0.0  # what the jitter left open
+        return read_only(var)
 
     @property
     def predictive_var(self) -> Array:

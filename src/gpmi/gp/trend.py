@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from gpmi.gp.kernel import Kernel
 from gpmi.types import Array
 
 STEP = 1e-5  # of the width of a coordinate: near the cube root of 1e-16, where central differences are most exact
@@ -51,3 +52,12 @@ class Trend:
             below[:, j] = np.maximum(z[:, j] - step[j], self.lo[j])
             gradient[:, j] = (self(above) - self(below)) / (above[:, j] - below[:, j])
         return gradient
+
+
+def with_prior_gradient(
+    kernel: Kernel, trend: Trend | None, z: Array, gradient: Array, by_mu: Array, by_var: Array
+) -> Array:
+    """A gradient at z (m, d) with what the prior mean and variance add to it, where these are not constant."""
+    if kernel.constant_variance is None:
+        gradient = gradient + by_var[:, None] * kernel.diagonal_gradient(z)
+    return gradient if trend is None else gradient + by_mu[:, None] * trend.gradient(z)

@@ -57,12 +57,6 @@ class LockIn(NamedTuple):
     reason: str
 
 
-def alarms(ledger: Ledger) -> tuple[Event, ...]:
-    """The lock-in of a run as an event; none where all is well."""
-    lock_in = ledger.lock_in
-    return () if lock_in is None else (Event("lock-in", lock_in.reason),)
-
-
 @dataclass(frozen=True, eq=False)
 class Memory:
     """Results that the ledgers of one run share, so that the next ledger does not compute them again."""

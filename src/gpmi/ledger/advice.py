@@ -49,6 +49,9 @@ def advise(ledger: Ledger) -> Advice:
             "the noise or what can be resolved",
         )
     gain = f"one more evaluation is expected to bring at most {rough(ledger.improvement)}"
+    if floor == ledger.noise_sd and regret.interval()[1] > 2.0 * floor:
+        # By how much is measured in docs/benchmarks/noise.md.
+        gain += f"; the noise keeps the interval wide: {ledger.n} evaluations more usually halve it"
     return Advice(
         "go on", f"a gain of more than {rough(floor)} is to be had with probability {1.0 - below:.0%}; {gain}"
     )

@@ -30,9 +30,10 @@ class Find(Policy):
 
     A point is known if there is a trial at it: within a thousandth of the box in each coordinate; on a finite set in
     the same row. Without noise no point with a trial is chosen by `then` or `last` as long as there is another.
-    Two queries in a row that taught nothing are followed by a point elsewhere, chosen without the model: on a box of a
-    few numbers and where parameters are choices (`gpmi.elsewhere`). `gpmi.chooser` applies the rules, because a policy
-    does not see points. The score, phi and derivatives are those of `first`. docs/policy.md has the experiments.
+    Two queries in a row that taught nothing are followed by a point elsewhere, chosen without the model: where
+    parameters are choices, and on a box of a few numbers, there later after more of them (`gpmi.elsewhere`).
+    `gpmi.chooser` applies the rules, because a policy does not see points. The score, phi and derivatives are those of
+    `first`. docs/policy.md has the experiments.
     """
 
     first: Policy = field(default_factory=Reinvest)

@@ -7,6 +7,7 @@ the account is what it would have been under the new prior.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,8 @@ from gpmi.types import Array, Mask
 # Limits that keep E_s / V_s away from 0 / 0, in sd of m_s; our choices, not tuned.
 HOPELESS = -5.0  # a query whose mu_s is 5 sd below b_s promises 5e-8 sd; neither its promise nor its gain is counted
 SURE = 5.0  # b_s counts as at least mu_s - 5 sd: V_s of a gain that is certain is 0, and its weight would be infinite
+
+_ROOT_2PI = math.sqrt(2.0 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ def account(mu: Array, var: Array, pivot: Array, surprise: Array, counted: Mask)
     signal = var[s] / pivot[s] ** 2  # the share of f, not noise, in the variance of y_s: near 0 for a known point
     weight = np.cumsum(counted)[s] / np.count_nonzero(counted) * signal
     z, sd, gain, weight = z[use], sd[use], np.maximum(after - best, 0.0)[use], weight[use]
-    pdf, cdf = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi), ndtr(z)
+    pdf, cdf = np.exp(-0.5 * z * z) / _ROOT_2PI, ndtr(z)
     mean = pdf + z * cdf  # E_s / sd_s
     ratio = weight * mean / ((1.0 + z * z) * cdf + z * pdf - mean**2)  # a_s E_s sd_s / V_s
     return Promises(made=float(ratio @ mean), kept=float(ratio @ (gain / sd)))

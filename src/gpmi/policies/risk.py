@@ -24,6 +24,9 @@ ALLOWED, LATELY = 0.1, 30
 SAFE_ONES, RISK, DEARER = 1.5, 0.25, 10.0
 # While the allowance is used up, of ENOUGH queries or more, points that are not SAFE are left alone if others are left.
 ENOUGH = 10
+# A point from elsewhere succeeds with probability FAR at least while a query may take the risk PLENTY, and is SAFE
+# otherwise: all that is far from what worked may fail, and a hill that is only seen from there would not be found.
+FAR, PLENTY = 0.5, 0.17
 
 
 class Risk(NamedTuple):
@@ -32,6 +35,7 @@ class Risk(NamedTuple):
     caution: float = 0.0  # see `State`
     log_enough: float = LOG_SAFE
     used_up: bool = False  # whether points that are not SAFE are to be left alone
+    log_far: float = LOG_SAFE  # the logarithm of the p that a point from elsewhere has at least
 
 
 def risk_of(failed: int, ended: int, left: int | None) -> Risk:
@@ -43,4 +47,5 @@ def risk_of(failed: int, ended: int, left: int | None) -> Risk:
     allowance = ALLOWED * (ended + left) - failed
     share = min(RISK, allowance / (1.0 + left / SAFE_ONES))
     log_enough = min(LOG_SAFE, math.log1p(-share)) if share > 0.0 else LOG_SAFE
-    return Risk(DEARER * failed, log_enough, ended >= ENOUGH and share <= 1.0 - SAFE)
+    log_far = math.log(FAR) if share >= PLENTY else LOG_SAFE
+    return Risk(DEARER * failed, log_enough, ended >= ENOUGH and share <= 1.0 - SAFE, log_far)

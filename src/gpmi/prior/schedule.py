@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from gpmi.gp.kernels import Kernel
 from gpmi.prior.choice import WARP_FROM, choose_warp, softened
 from gpmi.prior.criterion import Setting
 from gpmi.prior.data import FIT_POINTS, Data, merges
+from gpmi.prior.doubt import Unseen, unseen_noise
 from gpmi.prior.draws import draws, draws_of_noise, moved
 from gpmi.prior.fit import Prior, fit, fit_noise
 from gpmi.prior.heavy import fit_student
@@ -65,7 +66,7 @@ class Priors:
         fresh._learned = {}
         return fresh
 
-    @property
+    @cached_property
     def given(self) -> bool:
         """Whether nothing is learned."""
         return self._setting.noise_var is not None and not self._setting.template.unknown
@@ -97,7 +98,8 @@ class Priors:
         needed: the first fit has no warm start, a bulk load costs one fit, and later ones start from it.
         """
         kernel, noise_var = self._setting.template, self._setting.noise_var
-        if not kernel.unknown and noise_var is not None:
+        if self.given:
+            assert noise_var is not None
             return Prior(kernel, noise_var)
         if p not in self._learned:
             first = observed.first(p)
@@ -147,6 +149,11 @@ class Priors:
         near = self(fit_point(p), observed, known_mean=known_mean, given=given)
         hessian = near.hessian if near.warp == before[0].warp and not self._setting.loo else None
         return moved(self._setting, first, before, hessian, self._stream(p, 4))
+
+    def unseen_noise(self, observed: Observations, near: Prior) -> Unseen | None:
+        """The noise that there may be although `near`, learned from these values, has next to none; or None."""
+        learned = self._setting.template.unknown and not self.heavy
+        return unseen_noise(self._setting, observed, near) if learned else None
 
     def _stream(self, p: int, use: int) -> np.random.Generator:
         """Random numbers that no suggestion draws from; 1 and 2 in the last place are those of the ledger."""

@@ -53,7 +53,7 @@ def best_point(
         held = barred.holds(z, core=True)
     worth = np.where(held, -np.inf, score) if held.any() else score
     order = _best_first(worth, 20 * STARTS)
-    chosen = far_apart((z - space.lo) / space.span, order, APART, STARTS)
+    chosen = order[far_apart((z[order] - space.lo) / space.span, np.arange(len(order)), APART, STARTS)]
     starts = z[chosen]
     tolerance = _tolerance(score, score[chosen])
     points, scores = _polish(objective, space, starts, tolerance)
@@ -196,15 +196,16 @@ def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: f
     is_free = space.free
     if not is_free.any():
         return starts.copy(), objective(starts)
-    free = slice(None) if is_free.all() else is_free  # a view is cheaper than a copy
+    some_fixed = not is_free.all()
+    free = is_free if some_fixed else slice(None)  # a view is cheaper than a copy
     lo, width = space.lo[free], space.span[free]
     reach = objective.posterior.kernel.reach(space.dim)[free] / width
     size = 1 + len(lo) if objective.posterior.n > MANY else 1  # a climb asks for points in groups of d + 1
 
     def unit_objective(u: Array, which: Numbers) -> tuple[Array, Array]:
         z = lo + u * width
-        if z.shape[1] < space.dim:
-            climbed, z = z, starts[which]
+        if some_fixed:
+            climbed, z = z, starts[which.repeat(len(z) // len(which))]
             z[:, free] = climbed
         value, gradient = objective.with_gradient(z, size)
         return value, gradient[:, free] * width

@@ -230,7 +230,8 @@ def neighbours(space: Parameters, known: Array, rng: np.random.Generator, width:
     widths = 10.0 ** rng.uniform(-3.0, -1.0, (NEIGHBOURS, 1)) if width is None else np.full((NEIGHBOURS, 1), width)
     moves = rng.random((NEIGHBOURS, d)) < np.maximum(rng.random((NEIGHBOURS, 1)), 2.0 / d)
     step = rng.standard_normal((NEIGHBOURS, d)) * widths * moves
-    near = np.clip(centre + step[:, space.groups] * space.span, space.lo, space.hi)
+    near = centre + step[:, space.groups] * space.span
+    near = np.minimum(np.maximum(near, space.lo), space.hi)
     if space.combinations > 1:
         fresh = space.from_unit(rng.random((NEIGHBOURS, d)))
         swaps = moves & (rng.random((NEIGHBOURS, d)) < 0.3)

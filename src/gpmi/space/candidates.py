@@ -174,7 +174,7 @@ class Candidates(Space):
                 row = _coordinates(labels[j : j + 1], self.choices[j : j + 1], self.grids[j : j + 1], [value])
             except (TypeError, ValueError) as error:
                 raise type(error)(f"fixed: {error}") from None
-            here: Mask = np.all(self.encoded[:, self._columns[j]] == row, axis=1)
+            here: Mask = np.all(self.encoded[:, self.columns[j]] == row, axis=1)
             if not here.any():
                 raise ValueError(
                     f"fixed: {labels[j]} is {checks.shown(value)}, which no candidate has{self._near(j, value)}"
@@ -195,7 +195,7 @@ class Candidates(Space):
         """The value of a column of numbers that is nearest to another one, in words."""
         if self.choices[j] is not None:
             return ""
-        column, grid = self.encoded[:, self._columns[j]].ravel(), self.grids[j]
+        column, grid = self.encoded[:, self.columns[j]].ravel(), self.grids[j]
         numbers = column if grid is None else grid
         return f"; the nearest value is {numbers[np.abs(numbers - float(value)).argmin()]:g}"
 
@@ -205,7 +205,7 @@ class Candidates(Space):
     @property
     def pins(self) -> tuple[tuple[int, bytes], ...]:
         numbers = [j if self.names is None else self.names.index(j) for j in self.fixed]
-        return tuple((j, self.encoded[0, self._columns[j]].tobytes()) for j in numbers)
+        return tuple((j, self.encoded[0, self.columns[j]].tobytes()) for j in numbers)
 
     def has(self, row: Array) -> bool:
         return len(self.numbers(row)) > 0
@@ -246,13 +246,13 @@ class Candidates(Space):
         )  # fmt: skip
 
     @cached_property
-    def _columns(self) -> tuple[slice, ...]:
+    def columns(self) -> tuple[slice, ...]:
         ends = np.cumsum([_width(choice) for choice in self.choices])
         return tuple(slice(int(end) - _width(choice), int(end)) for end, choice in zip(ends, self.choices, strict=True))
 
     def _codes(self, rows: Array) -> Array:
         """The numbers, or the numbers of the options, of each column at coordinates (m, d)."""
-        columns = zip(self.choices, self._columns, strict=True)
+        columns = zip(self.choices, self.columns, strict=True)
         return np.stack([rows[:, c.start] if choice is None else choice.number(rows[:, c]) for choice, c in columns], 1)
 
     def _values(self, rows: Array) -> Array:
@@ -265,7 +265,7 @@ class Candidates(Space):
 
     def _field(self, name: str, j: int) -> Field:
         """What a constraint may say of a column."""
-        choice, column = self.choices[j], self.encoded[:, self._columns[j]]
+        choice, column = self.choices[j], self.encoded[:, self.columns[j]]
         if choice is not None:
             largest = max(abs(float(option)) for option in choice.options) if numeric(choice) else None
             return Field(

@@ -73,6 +73,11 @@ class Space(ABC):
     def pins(self) -> tuple[tuple[int, bytes], ...]:
         """The numbers of the parameters that are given, each with the bytes of its coordinates."""
 
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[slice, ...]:
+        """The coordinates of each parameter; a constant has none."""
+
     @abstractmethod
     def has(self, row: Array) -> bool:
         """Whether a point (d,) of the whole space is in this part of it, made by `given`."""
@@ -92,7 +97,7 @@ class Space(ABC):
     def hi(self) -> Array:
         """The largest value of each coordinate, (d,)."""
 
-    @property
+    @cached_property
     def dim(self) -> int:
         """d, the number of the kernel's coordinates."""
         return len(self.lo)
