@@ -299,8 +299,8 @@ def page(rows: list[dict[str, str]]) -> str:
         "3,200 queries of these tables were, so that part was taken out and find was run again on the tables. The runs "
         "on functions are from before that, those of LogEI from before find was written; 18 of them were run again at "
         "the end and were the same. For the rule for boxes of a few numbers, and again when its far points became "
-        "rare, find was run again on the functions of two dimensions. Nothing else was decided after a look at the seeds "
-        "from 0.",
+        "rare, find was run again on the functions of two dimensions. Nothing else was decided after a look at the "
+        "seeds from 0.",
         "",
         "## What was tried, on other seeds and functions",
         "",
