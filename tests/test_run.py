@@ -446,6 +446,7 @@ def test_a_name_of_other_libraries_is_none_of_ours(run):
         ("3.5", "one finite number"),
         (np.array([1.0]), "y.item() takes it out"),
         ([1.0], "y[0] takes it out"),
+        ((1.0, [0.2]), "gpmi.Measured(y, constraints=[...])"),
         (np.array([1.0, 2.0]), "one finite number"),
         (gpmi.Measured("3"), "one finite number"),
     ],

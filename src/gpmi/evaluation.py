@@ -120,6 +120,8 @@ def _mistake(answer: Any, error: Exception, learns: bool) -> str:
         wrong += ", not an array: y.item() takes it out"
     elif isinstance(y, list | tuple) and len(y) == 1:
         wrong += ", not a list: y[0] takes it out"
+    elif isinstance(y, list | tuple):
+        wrong += ", or gpmi.Measured(y, constraints=[...]) where constraints are measured beside it"
     return f"{wrong}; {LEARNED if learns else NO_VALUE}"
 
 

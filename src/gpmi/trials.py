@@ -284,7 +284,7 @@ class Log:
         """The number of a pending trial; a ValueError if it is not pending in this log."""
         number = trial.number if isinstance(trial, Trial) else int(trial)
         if number not in self._pending:
-            others = f"give one of {self.pending[:10]}" if self._pending else "no trial is"
+            others = f"give one of {self.pending[:10]}" if self._pending else "none is; correct replaces a value"
             raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {others}")
         return number
 
