@@ -543,7 +543,7 @@ def page(rows: dict[compare.Run, compare.Row], settings: list[tuple[str, Runs]],
         "## CPU seconds per suggestion",
         "ask + tell on Hartmann-6, refits included, mean over 20 consecutive rounds after n told points; peak memory. "
         "Other work shared the two cores; from one measurement to the next the ratios moved by up to a third, so gpmi "
-        "and Emukit took five turns at each n (three at n = 1000), of which the median is shown.",
+        "and Emukit took five turns at each n, of which the median is shown.",
         f"{cost_section(costs)}\n\n![cost](compare/cost.svg)" if costs.rows else "Not measured yet: `make bench-cost`.",
         "## Runs",
         effort_section(rows),
