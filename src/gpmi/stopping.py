@@ -164,7 +164,8 @@ class RegretBelow(Rule):
     """Stop when the simple regret max f - f(recommended) is at most eps, in units of y, with probability `level`.
 
     Never under a verdict "over-confident" or "too early to say" of the ledger's calibration. On a box, and where the
-    prior is learned, it looks after 16, 20, 24, 28, 32, 40, ... values only, four times in each doubling.
+    prior is learned, it looks after 16, 20, 24, 28, 32, 40, ... values only, four times in each doubling. Where trials
+    fail, f is compared with its maximum among points that probably work: a better one beyond their edge is not seen.
     """
 
     eps: float

@@ -153,6 +153,7 @@ def interval(low: float, high: float, median: float) -> str:
 
 UNKNOWN = "not known: the values do not say yet how much f varies"
 BLIND: Line = ("not in it", "a peak that no query came near: no interval can know of it")
+BEYOND: Line = ("nor", "what lies where trials probably fail, so far as the model knows")
 
 
 # Lines

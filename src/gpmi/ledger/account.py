@@ -32,7 +32,7 @@ from gpmi.search.box import best_point
 from gpmi.search.objective import Objective
 from gpmi.search.screens import best_observed, screen_of
 from gpmi.space import Parameters, Space
-from gpmi.text import BLIND, Line, aligned, ledger_lines, tally
+from gpmi.text import BEYOND, BLIND, Line, aligned, ledger_lines, tally
 from gpmi.trials import Trial
 from gpmi.types import Array, Event, Observations
 
@@ -383,7 +383,7 @@ class Ledger:
                 values,
                 information,
                 ("simple regret", simple),
-                *([] if self.setting.priors.given else [BLIND]),
+                *([] if self.setting.priors.given else [BLIND, *([BEYOND] if self.failures else [])]),
                 ("cumulative", cumulative),
                 ("one more", f"is expected to bring at most {self.improvement:.3g}; the noise is {self.noise_sd:.3g}"),
                 calibration,

@@ -8,7 +8,7 @@ from gpmi.ledger.advice import advise
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
 from gpmi.report.tables import cell, copy_button, exact, simple_table
-from gpmi.text import UNKNOWN, certain, rough, rounded
+from gpmi.text import BEYOND, UNKNOWN, certain, rough, rounded
 from gpmi.types import Point
 
 HEADS = {"stop": "Stop", "go on": "Go on", "distrust": "Distrust the model"}
@@ -93,6 +93,7 @@ def advice(subject: Subject) -> Markup:
     lines = [
         ("simple regret", simple),
         *blind,
+        *([BEYOND] if ledger.failures and blind else []),
         ("one more evaluation", f"is expected to bring at most {rough(ledger.improvement, 2)}"),
         ("noise of a value", f"{rough(ledger.noise_sd, 2)} (standard deviation)"),
         ("calibration", f"{ledger.calibration.verdict}: {ledger.calibration.reason}"),
