@@ -14,6 +14,7 @@ from gpmi.orientation import Orientation
 from gpmi.policies import GPUCBPE, Explore, Find, Mean, Policy, State
 from gpmi.search.objective import Found, Objective
 from gpmi.search.places import Place
+from gpmi.search.recommended import mean_at_told
 from gpmi.search.relevant import Relevant
 from gpmi.search.screens import Barriers
 from gpmi.space import SpaceExhausted
@@ -129,11 +130,8 @@ class Chooser:
         model, space = self.model, self.place.space
         if not model.posterior.n:
             return -np.inf
-        means = np.mean([told.mu_at_observed for told in model.members or (model.posterior,)], axis=0)
-        here = np.array([space.has(row) for row in model.posterior.x])
-        if model.outcomes is not None:
-            here &= model.proven
-        return float(np.max(means, initial=-np.inf, where=here))
+        here = model.proven & np.array([not space.pins or space.has(row) for row in model.posterior.x])
+        return float(np.max(mean_at_told(model.posterior, model.members), initial=-np.inf, where=here))
 
     @property
     def _failed(self) -> dict[int, Array]:

@@ -8,7 +8,7 @@ from gpmi.ledger.advice import advise
 from gpmi.report.markup import Markup, joined, tag
 from gpmi.report.subject import Subject
 from gpmi.report.tables import cell, copy_button, exact, simple_table
-from gpmi.text import BEYOND, UNKNOWN, certain, rough, rounded
+from gpmi.text import BEYOND, BLIND, UNKNOWN, certain, rough, rounded
 from gpmi.types import Point
 
 HEADS = {"stop": "Stop", "go on": "Go on", "distrust": "Distrust the model"}
@@ -84,11 +84,7 @@ def advice(subject: Subject) -> Markup:
     ledger, given = subject.ledger, advise(subject.ledger)
     regret = ledger.regret()
     simple = regret.in_words[0] if regret.known else UNKNOWN
-    blind = (
-        []
-        if ledger.setting.priors.given
-        else [("not in the interval", "a peak that no query came near: no interval can know of it")]
-    )
+    blind = [] if ledger.setting.priors.given else [("not in the interval", BLIND[1])]
     lock_in = ledger.lock_in
     lines = [
         ("simple regret", simple),

@@ -35,7 +35,7 @@ def recommended(
     if chance is None or posterior.n == 0:
         return _told_if_equal(best_mean(posterior, members, space, seed), posterior, members, here)
     if (proven & here).any():
-        worth = np.where(proven & here, _mean_at_told(posterior, members), -np.inf)
+        worth = np.where(proven & here, mean_at_told(posterior, members), -np.inf)
     elif space.pins:
         return best_mean(posterior, members, space, seed, chance, SAFE)
     else:
@@ -52,13 +52,14 @@ def _told_if_equal(found: Array, posterior: Posterior, members: tuple[Posterior,
     y = posterior.observed
     if not here.any() or np.ptp(y) > ROUNDING * np.abs(y).max():
         return found
-    told = np.where(here, _mean_at_told(posterior, members), -np.inf)
+    told = np.where(here, mean_at_told(posterior, members), -np.inf)
     best = float(np.mean([member.mu(found[None])[0] for member in members or (posterior,)]))
     size = max(abs(best), float(np.sqrt(posterior.kernel.diagonal(found[None])[0])))
     row: Array = posterior.x[first_best(told)]
     return row if best <= told.max() + ROUNDING * size else found
 
 
-def _mean_at_told(posterior: Posterior, members: tuple[Posterior, ...]) -> Array:
+def mean_at_told(posterior: Posterior, members: tuple[Posterior, ...]) -> Array:
+    """The posterior mean at each told point, averaged over the members where there are any, (n,). O(n) for each."""
     mu: Array = np.mean([member.mu_at_observed for member in members or (posterior,)], axis=0)
     return mu
