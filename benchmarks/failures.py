@@ -24,7 +24,7 @@ import numpy as np
 from problems import hartmann3, hartmann6, levy, styblinski_tang
 
 import gpmi
-from gpmi.tasks.functions import branin
+from gpmi.paper.tasks.functions import branin
 
 T, FIRST, SHARE = 60, 20, 0.4
 OFFERS = ((40, 4), (20, 3), (13, 3), (13, 2))  # queries, and how many of them may fail

@@ -27,11 +27,12 @@ import numpy as np
 from policies import HARD, SCENARIOS, Scenario
 
 import gpmi
-from gpmi import suggestion, theory
+from gpmi import theory
+from gpmi.optimizer import suggestion
 from gpmi.paper.bounds import largest_information
 from gpmi.paper.simulate import Run
+from gpmi.paper.tasks import TASKS
 from gpmi.policies import guard
-from gpmi.tasks import TASKS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 COLUMNS = ("scenario", "rule", "seed", "horizon", "regret", "acted", "charged", "budget", "bound")

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 import gpmi
 from gpmi import LogEI
-from gpmi.elsewhere import are_wasted
+from gpmi.optimizer.escape import are_wasted
 from gpmi.search.screens import design_of
 
 Array = NDArray[np.float64]
@@ -98,17 +98,17 @@ def next_of_design(space: Any, seed: int, taken: Array, barred: Any = None) -> A
     return np.asarray(design_of(space, seed, len(taken) + 1)[len(taken)])
 
 
-OFTEN: dict[str, Any] = {"gpmi.elsewhere.is_due": are_wasted}  # however many far points there were before
+OFTEN: dict[str, Any] = {"gpmi.optimizer.escape.is_due": are_wasted}  # however many far points there were before
 # The arguments of an Optimizer, and what is put in the place of a part of the library
 ARMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "find": ({}, {}),
     "LogEI": ({"policy": LogEI("mean")}, {}),
-    "find, never elsewhere": ({}, {"gpmi.elsewhere.WASTED": 1000}),
+    "find, never elsewhere": ({}, {"gpmi.optimizer.escape.WASTED": 1000}),
     "as often to the end": ({}, OFTEN),
-    "after one wasted query": ({}, {**OFTEN, "gpmi.elsewhere.WASTED": 1}),
-    "after three": ({}, {**OFTEN, "gpmi.elsewhere.WASTED": 3}),
-    "noise not looked at": ({}, {**OFTEN, "gpmi.elsewhere.BELOW_NOISE": 0.0, "gpmi.elsewhere.LUCK": 0.0}),
-    "next point of the design": ({}, {**OFTEN, "gpmi.suggestion.farthest": next_of_design}),
+    "after one wasted query": ({}, {**OFTEN, "gpmi.optimizer.escape.WASTED": 1}),
+    "after three": ({}, {**OFTEN, "gpmi.optimizer.escape.WASTED": 3}),
+    "noise not looked at": ({}, {**OFTEN, "gpmi.optimizer.escape.BELOW_NOISE": 0.0, "gpmi.optimizer.escape.LUCK": 0.0}),
+    "next point of the design": ({}, {**OFTEN, "gpmi.optimizer.suggestion.farthest": next_of_design}),
 }
 PEER = "Optuna GP"
 REPORTED = ("find", "find, never elsewhere", "LogEI", PEER)
@@ -221,7 +221,7 @@ def page(rows: list[dict[str, str]]) -> str:
         "Misses of runs in one, two and three dimensions and in all; the median regret of the runs that do not miss; "
         "how often the true regret was above the upper end of the 95 % interval of the ledger; CPU seconds of a run. "
         '`LogEI` is `policy=LogEI("mean")` on the same model, `find, never elsewhere` is find without the rule of '
-        "`gpmi.elsewhere`, as it was before this page.",
+        "`gpmi.optimizer.escape`, as it was before this page.",
         "",
         *lines_of(rows, "reported", REPORTED),
         "",

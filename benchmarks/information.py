@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from gpmi import GPMI, GPUCB, Policy, Posterior, State, kernels, theory
+from gpmi._support.types import Array
 from gpmi.gp.tracking import Tracked, first_best
-from gpmi.types import Array
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "theory.md"
 NOISE_VAR, DELTA, REPETITIONS = 0.01, 0.1, 200

@@ -33,8 +33,8 @@ import numpy as np
 
 import gpmi
 from gpmi import kernels
-from gpmi.interrupts import held
-from gpmi.stopping import ImprovementBelow, RegretBelow, Rule, Seconds, Stop
+from gpmi._support.interrupts import held
+from gpmi.run.stopping import ImprovementBelow, RegretBelow, Rule, Seconds, Stop
 
 ROOT = Path(__file__).parents[1]
 REPORT = ROOT / "docs" / "benchmarks" / "interrupt.md"

@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 import gpmi
 from gpmi import kernels
-from gpmi.ledger.account import REPEATS, Ledger
-from gpmi.stopping import RegretBelow
+from gpmi.analysis.ledger.account import REPEATS, Ledger
+from gpmi.run.stopping import RegretBelow
 
 Array = NDArray[np.float64]
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"

@@ -32,8 +32,8 @@ from scipy.linalg import lapack
 
 import gpmi
 from gpmi.gp.tracking import moments_in_chunks
-from gpmi.prior.data import FIT_POINTS
-from gpmi.prior.schedule import fit_point
+from gpmi.model.fitting.data import FIT_POINTS
+from gpmi.model.fitting.schedule import fit_point
 
 REPORT = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "limits.md"
 GB = 1e9

@@ -31,7 +31,7 @@ from engine import machine
 from problems import make
 
 import gpmi
-from gpmi.ledger.alarm import DOUBTED, NATS, unseen_noise
+from gpmi.analysis.ledger.alarm import DOUBTED, NATS, unseen_noise
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 TABLE, NARROWING, PAGE = FOLDER / "noise.csv", FOLDER / "noise_narrowing.csv", FOLDER / "noise.md"

@@ -27,7 +27,7 @@ from sklearn.gaussian_process.kernels import Matern
 
 import gpmi
 from gpmi.paper.simulate import Problem, scores, simulate
-from gpmi.tasks import TASKS, Task
+from gpmi.paper.tasks import TASKS, Task
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "paper_cost.md"
 INITIAL, HORIZON, PAIRS = 10, 200, 5

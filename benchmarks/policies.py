@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 import gpmi
 from gpmi.paper.simulate import Problem, Run, Scores, scores, simulate, triangular_root
-from gpmi.tasks import TASKS
+from gpmi.paper.tasks import TASKS
 
 Array = NDArray[np.float64]
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"

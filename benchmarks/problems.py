@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import gpmi
-from gpmi.tasks.functions import HIMMELBLAU, MIXTURE, branin, goldstein_price, log_goldstein_price
+from gpmi.paper.tasks.functions import HIMMELBLAU, MIXTURE, branin, goldstein_price, log_goldstein_price
 
 Array = NDArray[np.float64]
 Point = Any  # an array (d,) for boxes, a dict for named spaces

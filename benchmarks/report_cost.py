@@ -27,7 +27,7 @@ from engine import machine
 
 import gpmi
 from gpmi import report
-from gpmi.report.subject import Subject
+from gpmi.views.html.subject import Subject
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "report.md"
 SIZES = ((100, 2), (300, 5), (1000, 10))

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import j0, j1
 
-from gpmi.tasks import shallow_water, tsunami
+from gpmi.paper.tasks import shallow_water, tsunami
 
 Array = NDArray[np.float64]
 REPORT = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "tsunami.md"

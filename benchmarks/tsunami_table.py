@@ -3,7 +3,7 @@
     python benchmarks/tsunami_table.py [--points N] [--cores N]
 
 The rows are gathered in tsunami-anew.csv beside the table, which they replace when all of them are there. If the table
-has changed, learn the priors again, `python -m gpmi.tasks.priors`, remove the tsunamis' rows from
+has changed, learn the priors again, `python -m gpmi.paper.tasks.priors`, remove the tsunamis' rows from
 docs/paper/runs.csv.gz and run `gpmi paper`.
 
 The design is a scrambled Sobol sequence, so that its first N points fill the space for any N. A simulation has a
@@ -33,8 +33,8 @@ import numpy as np
 from rich.console import Console
 from scipy.stats import qmc
 
-from gpmi.show.progress import progress_bar
-from gpmi.tasks import shallow_water, tsunami
+from gpmi.paper.tasks import shallow_water, tsunami
+from gpmi.run.progress import progress_bar
 
 PATH = Path(tsunami.__file__).with_name(tsunami.TABLE)
 ANEW = PATH.with_name("tsunami-anew.csv")

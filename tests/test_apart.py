@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpmi.cube import far_apart
+from gpmi._support.sobol import far_apart
 
 
 @pytest.mark.parametrize("d", [1, 3])

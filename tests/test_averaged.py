@@ -9,18 +9,18 @@ from scipy.special import logsumexp
 
 import gpmi
 from gpmi import Optimizer, Posterior, kernels
+from gpmi._support.types import Observations
+from gpmi.analysis.ledger.averaged import RECENT, Foreseen, Particles, Values, begin, inflation
 from gpmi.gp.lifted import Lifted
-from gpmi.ledger.averaged import RECENT, Foreseen, Particles, Values, begin, inflation
-from gpmi.model import Setting
-from gpmi.prior.criterion import Setting as FitSetting
-from gpmi.prior.draws import DRAWS, Posed, draws_of_noise, moved
-from gpmi.prior.fit import fit
-from gpmi.prior.schedule import Priors
-from gpmi.prior.search import chain
-from gpmi.prior.unknowns import DEFAULT
-from gpmi.prior.warp import IDENTITY
+from gpmi.model.fitting.criterion import Setting as FitSetting
+from gpmi.model.fitting.draws import DRAWS, Posed, draws_of_noise, moved
+from gpmi.model.fitting.fit import fit
+from gpmi.model.fitting.schedule import Priors
+from gpmi.model.fitting.search import chain
+from gpmi.model.fitting.unknowns import DEFAULT
+from gpmi.model.fitting.warp import IDENTITY
+from gpmi.model.model import Setting
 from gpmi.space import Space
-from gpmi.types import Observations
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
 SPAN = np.array([1.0, 2.0])

@@ -31,7 +31,7 @@ from gpmi import (
     maximize,
     minimize,
 )
-from gpmi.checks import shown
+from gpmi._support.checks import shown
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**400
 RAGGED = [[1.0], [1.0, 2.0]]

@@ -9,7 +9,7 @@ import pytest
 
 from gpmi import GPUCB, GPUCBPE, Int, Optimizer, kernels
 from gpmi.gp.posterior import Posterior
-from gpmi.known import SAME
+from gpmi.optimizer.duplicates import SAME
 from gpmi.policies import State
 from gpmi.search.places import Places
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gpmi import checks
+from gpmi._support import checks
 
 
 @pytest.mark.parametrize("value", [1e-300, 0.5, np.float32(0.25), np.nextafter(1.0, 0.0)])

@@ -15,9 +15,8 @@ from typer.testing import CliRunner
 
 import gpmi
 from gpmi import cli
-from gpmi.cli import commands
-from gpmi.show import demo, story
-from gpmi.tasks import HIMMELBLAU, himmelblau, tsunami
+from gpmi.cli import commands, demo, demo_figure
+from gpmi.paper.tasks import HIMMELBLAU, himmelblau, tsunami
 
 
 def invoke(*arguments):
@@ -131,7 +130,7 @@ def test_the_demo_finds_the_maximum_and_ends_with_it(tmp_path, seed):
 @pytest.mark.parametrize("budget", [1, 2, 9])
 def test_the_picture_of_the_demo_speaks_of_what_happened(budget):
     run = gpmi.maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=budget, seed=0)
-    figure = story.story(run, HIMMELBLAU)
+    figure = demo_figure.story(run, HIMMELBLAU)
     titles = [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")]
     assert sorted(title[:2] for title in titles) == ["1.", "2.", "3.", "4.", "5."]
     gap = HIMMELBLAU.maximum - run.y
@@ -143,14 +142,14 @@ def test_the_picture_of_the_demo_speaks_of_what_happened(budget):
 
 def test_found_is_the_first_value_near_the_maximum():
     run = gpmi.maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=3, seed=0)
-    assert story.found_after(run, HIMMELBLAU) is None
+    assert demo_figure.found_after(run, HIMMELBLAU) is None
     optimizer = gpmi.Optimizer(HIMMELBLAU.bounds, seed=0)
     for x in ([0.0, 0.0], HIMMELBLAU.argmax, [1.0, 1.0]):
         optimizer.tell(x, HIMMELBLAU.f(x))
     result = gpmi.Result.of(optimizer, "budget")
-    assert story.found_after(result, HIMMELBLAU) == 2
+    assert demo_figure.found_after(result, HIMMELBLAU) == 2
     assert "the maximum, after 2 evaluations" in " ".join(
-        ax.get_title(loc="left") for ax in story.story(result, HIMMELBLAU).axes
+        ax.get_title(loc="left") for ax in demo_figure.story(result, HIMMELBLAU).axes
     )
 
 
@@ -274,5 +273,5 @@ def test_the_console_entry_runs():
 
 def test_nothing_imports_the_command_line():
     unwanted = "{'gpmi.cli', 'typer', 'rich', 'matplotlib'}"
-    code = f"import sys, gpmi, gpmi.plots, gpmi.show.progress, gpmi.show.demo; assert not {unwanted} & set(sys.modules)"
+    code = f"import sys, gpmi, gpmi.plots, gpmi.run.progress; assert not {unwanted} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

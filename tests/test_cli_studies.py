@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 
 import gpmi
 from gpmi import cli
-from gpmi.exchange import read_trials
-from gpmi.studyfile import read_study
+from gpmi.cli.studyfile import read_study
+from gpmi.trials.files import read_trials
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="programs run in groups of processes of POSIX")
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import gpmi
 from gpmi import cli
-from gpmi.exchange import read_trials
+from gpmi.trials.files import read_trials
 
 SPACE = {"x": (0.0, 1.0), "kind": ["a", "b"]}
 FILE = """

@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpmi.command import Command, Reading, process
-from gpmi.command.templates import arguments, filled, placeholders, variable
-from gpmi.evaluation import Failure, Measured
+from gpmi.cli.command import Command, Reading, process
+from gpmi.cli.command.templates import arguments, filled, placeholders, variable
+from gpmi.run.evaluation import Failure, Measured
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="process groups are those of POSIX")
 
@@ -125,7 +125,7 @@ def test_a_template_is_one_argument_whatever_the_values_are(values: dict[str, st
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_keeps_all_its_digits(x: float) -> None:
-    from gpmi.command.templates import text_of
+    from gpmi.cli.command.templates import text_of
 
     assert float(text_of(x)) == x and text_of(True) == "true" and text_of(3) == "3" and text_of("3") == "3"
 
@@ -426,6 +426,6 @@ def test_ctrl_c_ends_the_program_and_comes_through(tmp_path: Path) -> None:
 
 
 def test_a_long_line_of_digits_is_read_in_no_time() -> None:
-    from gpmi.command.answers import _NUMBER
+    from gpmi.cli.command.answers import _NUMBER
 
     assert _NUMBER.fullmatch("1" * 60_000 + "x") is None  # took minutes when digits could be shared out in two ways

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import gpmi
 from gpmi import Choice, Int, Optimizer, Real, Space, kernels
+from gpmi._support.types import Array
 from gpmi.search.screens import design_of, screen_of
 from gpmi.space import Parameters
-from gpmi.types import Array
 
 SVC: dict[str, Any] = {
     "C": Real(1e-3, 1e3, log=True),
@@ -303,7 +303,7 @@ def test_the_first_points_of_a_design_show_every_option_of_a_choice_in_turn(opti
 
 
 def test_a_design_without_choices_is_the_sobol_sequence() -> None:
-    from gpmi.cube import sobol
+    from gpmi._support.sobol import sobol
 
     space = product({"x": (0.0, 1.0), "n": Int(1, 9), "o": Choice([1, 2, 3], ordered=True)})
     np.testing.assert_array_equal(design_of(space, 3, 10), space.from_unit(sobol(3, 4, (3, 0))))

@@ -19,34 +19,34 @@ from scipy import stats
 
 import gpmi
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Trial, kernels
-from gpmi.elsewhere import are_wasted, is_due, is_small, taught_nothing
-from gpmi.gp.chance import Chance, Condition
+from gpmi._support.types import Observations
+from gpmi.analysis.ledger import alarms
+from gpmi.analysis.ledger.calibration import judge
+from gpmi.analysis.ledger.maxima import draw_maxima
+from gpmi.gp.approximate.chance import Chance, Condition
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
 from gpmi.gp.paths import Draw, Frame
 from gpmi.gp.tracking import Blur, Tracked, chunks, contenders, first_best
-from gpmi.ledger import alarms
-from gpmi.ledger.calibration import judge
-from gpmi.ledger.maxima import draw_maxima
-from gpmi.model import objective
-from gpmi.orientation import Orientation
+from gpmi.model.fitting.choice import choose_warp
+from gpmi.model.fitting.classes import fit_classes
+from gpmi.model.fitting.criterion import Setting
+from gpmi.model.fitting.fit import fit, fit_noise
+from gpmi.model.fitting.schedule import Priors
+from gpmi.model.fitting.search import Peak, sample
+from gpmi.model.fitting.unknowns import DEFAULT
+from gpmi.model.fitting.warp import Warp
+from gpmi.model.model import objective
+from gpmi.model.orientation import Orientation
+from gpmi.optimizer.escape import are_wasted, is_due, is_small, taught_nothing
+from gpmi.optimizer.suggestion import likeness
 from gpmi.policies import Mean, State
 from gpmi.policies.promises import Promises, account
 from gpmi.policies.risk import risk_of
-from gpmi.prior.choice import choose_warp
-from gpmi.prior.classes import fit_classes
-from gpmi.prior.criterion import Setting
-from gpmi.prior.fit import fit, fit_noise
-from gpmi.prior.schedule import Priors
-from gpmi.prior.search import Peak, sample
-from gpmi.prior.unknowns import DEFAULT
-from gpmi.prior.warp import Warp
 from gpmi.search.box import best_point, drawn_point
 from gpmi.search.climb import climb
 from gpmi.search.objective import Objective
 from gpmi.search.screens import best_observed, farthest, screen_of
 from gpmi.space import Parameters, Space
-from gpmi.suggestion import likeness
-from gpmi.types import Observations
 
 Array = NDArray[np.float64]
 
@@ -190,7 +190,7 @@ def test_two_values_of_one_draw_at_the_same_point_differ_by_much_less_than_a_reg
     assert spread_of_equal_points(np.array(draws).T) < 5e-5
 
 
-@guards("gpmi.ledger.maxima.REACH", 0.5, 50.0)
+@guards("gpmi.analysis.ledger.maxima.REACH", 0.5, 50.0)
 def test_max_f_is_drawn_at_all_candidates_that_may_hold_the_maximum_and_at_no_others() -> None:
     """200 points of mean 0 and sd 1 against one that is known to be 2, and one known to be 20 of its sd below that."""
     x = np.linspace(0.0, 1000.0, 202)[:, None]
@@ -221,7 +221,7 @@ def rough_function() -> Rough:
 
 
 @guards("gpmi.gp.paths._OPEN", 10.0)
-@guards("gpmi.ledger.maxima._STARTS", 0)
+@guards("gpmi.analysis.ledger.maxima._STARTS", 0)
 def test_the_regret_of_a_rough_function_is_not_smaller_than_on_a_finer_set_of_points() -> None:
     posterior, space, at = rough_function()
     drawn = draw_maxima(posterior, space, at, 256, np.random.default_rng(1))
@@ -229,7 +229,7 @@ def test_the_regret_of_a_rough_function_is_not_smaller_than_on_a_finer_set_of_po
     assert np.median(drawn.best) > np.median(finer) - 0.07  # without features or climbs it is 0.16 below, or more
 
 
-@guards("gpmi.ledger.maxima._ROUNDS", 0, 1)
+@guards("gpmi.analysis.ledger.maxima._ROUNDS", 0, 1)
 def test_where_f_is_known_the_draws_of_its_maximum_are_its_maximum() -> None:
     x = grid(9)
     posterior = Posterior.prior(kernels.RBF(0.4), 1e-8).condition(x, np.sin(7.0 * x).sum(axis=1))
@@ -249,13 +249,13 @@ def spread_of_probabilities(space: Any, x: Array) -> float:
     return float(np.std([np.mean(draw <= median) for draw in draws]))
 
 
-@guards("gpmi.ledger.regret.DRAWS", 5, 51)
+@guards("gpmi.analysis.ledger.regret.DRAWS", 5, 51)
 def test_on_a_finite_set_a_probability_is_estimated_to_a_few_percent() -> None:
     space = np.linspace(0.0, 1.0, 61)[:, None]
     assert spread_of_probabilities(space, space[::12]) < 0.04
 
 
-@guards("gpmi.ledger.regret.PATHS", 5, 25)
+@guards("gpmi.analysis.ledger.regret.PATHS", 5, 25)
 def test_on_a_box_a_probability_is_estimated_to_a_few_percent() -> None:
     assert spread_of_probabilities([(0.0, 1.0)], np.linspace(0.0, 1.0, 6)[:, None]) < 0.06
 
@@ -283,17 +283,17 @@ def lock_in_at(value: float, count: int, surprises: list[float] | None = None) -
     return replayed(TWO, [(TWO[0], value)] * count, said=surprises, **GIVEN).lock_in
 
 
-@guards("gpmi.ledger.account.REPEATS", 1, 9, 11, 100)
+@guards("gpmi.analysis.ledger.account.REPEATS", 1, 9, 11, 100)
 def test_a_run_is_locked_in_when_it_asks_for_the_tenth_time_at_one_place() -> None:
     assert lock_in_at(0.1, 9) is None
     alarm = lock_in_at(0.1, 10)
     assert alarm is not None and alarm.since == 1
 
 
-@guards("gpmi.ledger.alarm.DOUBTED", 10, 30)
-@guards("gpmi.ledger.alarm.NATS", -8.0, 20.0)
-@guards("gpmi.prior.doubt.LITTLE", 1e-9)
-@guards("gpmi.prior.doubt.MUCH", 1.9)
+@guards("gpmi.analysis.ledger.alarm.DOUBTED", 10, 30)
+@guards("gpmi.analysis.ledger.alarm.NATS", -8.0, 20.0)
+@guards("gpmi.model.fitting.doubt.LITTLE", 1e-9)
+@guards("gpmi.model.fitting.doubt.MUCH", 1.9)
 def test_noise_is_in_doubt_where_it_explains_as_much_and_not_before_twenty_values() -> None:
     x, rng = np.random.default_rng(0).random((24, 2)), np.random.default_rng(1)
     smooth = np.sin(4.0 * x[:, 0]) + x[:, 1]
@@ -307,7 +307,7 @@ def test_noise_is_in_doubt_where_it_explains_as_much_and_not_before_twenty_value
     assert warned(noisy) and not warned(noisy[:18]) and not warned(np.sin(8.0 * x[:, 0]) + np.cos(8.0 * x[:, 1]))
 
 
-@guards("gpmi.ledger.account.SAME", 0.0, 1e-4, 1e-2)
+@guards("gpmi.analysis.ledger.account.SAME", 0.0, 1e-4, 1e-2)
 def test_queries_within_a_thousandth_of_the_space_are_at_one_place() -> None:
     def queries(width: float) -> list[tuple[Any, float]]:
         return [(np.array([5.0 + 10.0 * width * (i % 2)]), 0.1) for i in range(12)]
@@ -317,7 +317,7 @@ def test_queries_within_a_thousandth_of_the_space_are_at_one_place() -> None:
     assert replayed([(0.0, 10.0)], queries(4e-3), **prior).lock_in is None
 
 
-@guards("gpmi.ledger.account.MISSED", 0.0, 0.025, 0.5, 1.0)
+@guards("gpmi.analysis.ledger.account.MISSED", 0.0, 0.025, 0.5, 1.0)
 def test_a_repetition_is_a_lock_in_if_more_may_be_had_with_a_probability_of_a_quarter() -> None:
     assert stats.norm.sf(0.4) == pytest.approx(0.34, abs=0.01)
     alarm = lock_in_at(0.4, 12)
@@ -326,7 +326,7 @@ def test_a_repetition_is_a_lock_in_if_more_may_be_had_with_a_probability_of_a_qu
     assert lock_in_at(1.0, 12) is None
 
 
-@guards("gpmi.ledger.account.CERTAIN", 0.0, 2e-4, 0.02, 0.2)
+@guards("gpmi.analysis.ledger.account.CERTAIN", 0.0, 2e-4, 0.02, 0.2)
 def test_a_repetition_is_a_lock_in_if_the_model_is_over_confident_beyond_doubt() -> None:
     """The alarm is looked at after every query, so that it needs a clearer case than the verdict of the calibration."""
 
@@ -340,7 +340,7 @@ def test_a_repetition_is_a_lock_in_if_the_model_is_over_confident_beyond_doubt()
     assert alarm is not None and "over-confident" in alarm.reason
 
 
-@guards("gpmi.ledger.account.RESOLVED", 0.0, 1e-5, 1e-3, 0.1)
+@guards("gpmi.analysis.ledger.account.RESOLVED", 0.0, 1e-5, 1e-3, 0.1)
 def test_without_noise_a_regret_counts_if_it_is_more_than_the_error_of_the_draws() -> None:
     x = np.linspace(0.0, 1.0, 12)[:, None]
     prior = {"kernel": kernels.RBF(0.3, variance=4.0), "noise_var": 1e-14}
@@ -349,14 +349,14 @@ def test_without_noise_a_regret_counts_if_it_is_more_than_the_error_of_the_draws
     assert ledger.floor < 5e-4 * 2.0
 
 
-@guards("gpmi.ledger.calibration.ERROR", 0.0, 0.005, 0.5)
+@guards("gpmi.analysis.ledger.calibration.ERROR", 0.0, 0.005, 0.5)
 def test_a_model_that_is_right_is_blamed_in_about_one_case_of_twenty() -> None:
     z = np.random.default_rng(0).standard_normal((3000, 25))
     blamed = np.mean([judge(row)[0] != "fine" for row in z])
     assert 0.02 < blamed < 0.07
 
 
-@guards("gpmi.ledger.calibration.ENOUGH", 1, 7, 140)
+@guards("gpmi.analysis.ledger.calibration.ENOUGH", 1, 7, 140)
 def test_a_model_is_called_fine_when_an_sd_wrong_by_a_factor_of_two_would_have_been_found() -> None:
     ordinary = np.array([0.3, -0.8, 1.2, -1.6] * 50)
     first = next(n for n in range(4, 200) if judge(ordinary[:n])[0] == "fine")
@@ -564,9 +564,9 @@ def learned(x: Array, y: Array) -> Learned:
     return Learned(float(variance) / np.var(y), np.array(lengthscales), prior.noise_var / float(np.var(y)))
 
 
-@guards("gpmi.prior.unknowns._LOG_LENGTHSCALE", (CENTRE, 10.0), (CENTRE - 3.0, 1.0), (CENTRE + 3.0, 1.0))
-@guards("gpmi.prior.unknowns._LOG_VARIANCE", (-3.0, 1.0), (3.0, 1.0))
-@guards("gpmi.prior.unknowns.LOG_NOISE", (0.0, 3.0))
+@guards("gpmi.model.fitting.unknowns._LOG_LENGTHSCALE", (CENTRE, 10.0), (CENTRE - 3.0, 1.0), (CENTRE + 3.0, 1.0))
+@guards("gpmi.model.fitting.unknowns._LOG_VARIANCE", (-3.0, 1.0), (3.0, 1.0))
+@guards("gpmi.model.fitting.unknowns.LOG_NOISE", (0.0, 3.0))
 def test_five_observations_do_not_make_the_hyper_parameters_run_away() -> None:
     for seed in range(10):
         variance, lengthscales, noise = learned(*drawn_data(5, 0.5, 1e-6, seed))
@@ -575,15 +575,15 @@ def test_five_observations_do_not_make_the_hyper_parameters_run_away() -> None:
         assert noise < 1e-3
 
 
-@guards("gpmi.prior.unknowns._LOG_LENGTHSCALE", (CENTRE, 0.1))
-@guards("gpmi.prior.unknowns._LOG_VARIANCE", (0.0, 0.1))
-@guards("gpmi.prior.unknowns.LOG_NOISE", (-11.5, 0.3))
-@guards("gpmi.prior.unknowns._BOUNDS_LENGTHSCALE", (-0.53, 0.69), (-5.3, -0.7))
-@guards("gpmi.prior.unknowns._BOUNDS_VARIANCE", (-0.6, 0.6))
-@guards("gpmi.prior.unknowns.BOUNDS_NOISE", (-1.84, 0.07), (-18.4, -4.6))
-@guards("gpmi.prior.search.ROUNDS", 1)
-@guards("gpmi.prior.search._LONGEST", 0.02)
-@guards("gpmi.prior.search._ENOUGH", 20.0)
+@guards("gpmi.model.fitting.unknowns._LOG_LENGTHSCALE", (CENTRE, 0.1))
+@guards("gpmi.model.fitting.unknowns._LOG_VARIANCE", (0.0, 0.1))
+@guards("gpmi.model.fitting.unknowns.LOG_NOISE", (-11.5, 0.3))
+@guards("gpmi.model.fitting.unknowns._BOUNDS_LENGTHSCALE", (-0.53, 0.69), (-5.3, -0.7))
+@guards("gpmi.model.fitting.unknowns._BOUNDS_VARIANCE", (-0.6, 0.6))
+@guards("gpmi.model.fitting.unknowns.BOUNDS_NOISE", (-1.84, 0.07), (-18.4, -4.6))
+@guards("gpmi.model.fitting.search.ROUNDS", 1)
+@guards("gpmi.model.fitting.search._LONGEST", 0.02)
+@guards("gpmi.model.fitting.search._ENOUGH", 20.0)
 def test_a_hundred_observations_decide_what_the_hyper_parameters_are() -> None:
     rough, smooth, noisy = (
         learned(*drawn_data(120, lengthscale, noise_var, 1))
@@ -597,15 +597,15 @@ def test_a_hundred_observations_decide_what_the_hyper_parameters_are() -> None:
     assert np.all(noisy.lengthscales > 0.2)
 
 
-@guards("gpmi.prior.unknowns._NOISY", -11.5, -8.0)
-@guards("gpmi.prior.fit._RACE_POINTS", 12)
+@guards("gpmi.model.fitting.unknowns._NOISY", -11.5, -8.0)
+@guards("gpmi.model.fitting.fit._RACE_POINTS", 12)
 def test_noise_is_told_from_a_rough_function() -> None:
     """Short lengthscales without noise are another local maximum, where a descent from little noise ends."""
     for seed in range(12):
         assert learned(*drawn_data(60, 0.3, 0.3, seed)).noise > 0.08
 
 
-@guards("gpmi.prior.covariance.EXACT", 0.0, 1e-3)
+@guards("gpmi.model.fitting.covariance.EXACT", 0.0, 1e-3)
 def test_exact_values_can_be_learned_from_also_where_they_repeat() -> None:
     setting = Setting(kernels.RBF(lengthscale=None, variance=None), 0.0, np.ones(1), (0,))
     x = np.repeat(np.linspace(0.0, 1.0, 6), 3)[:, None]
@@ -614,7 +614,7 @@ def test_exact_values_can_be_learned_from_also_where_they_repeat() -> None:
     assert fit(setting, x, np.sin(5.0 * x[:, 0])).kernel.theta[1] > np.log(0.33)  # the noise hides nothing
 
 
-@guards("gpmi.prior.data.FIT_POINTS", 25, 2_560)
+@guards("gpmi.model.fitting.data.FIT_POINTS", 25, 2_560)
 def test_a_fit_looks_at_a_few_hundred_observations_and_says_so_when_there_are_more() -> None:
     x, y = drawn_data(400, 0.3, 0.1, 0)
     kernel = kernels.Matern(nu=2.5, lengthscale=0.3)
@@ -622,7 +622,7 @@ def test_a_fit_looks_at_a_few_hundred_observations_and_says_so_when_there_are_mo
     assert [event.kind for event in fit_noise(x, y, kernel).events] == ["subset"]
 
 
-@guards("gpmi.prior.fit.SAMPLES", 0, 1)
+@guards("gpmi.model.fitting.fit.SAMPLES", 0, 1)
 def test_draws_of_the_prior_show_how_uncertain_it_is() -> None:
     x, y = drawn_data(8, 0.3, 1e-4, 0)
     samples = fit(UNIT, x, y, rng=np.random.default_rng(0)).samples
@@ -631,9 +631,9 @@ def test_draws_of_the_prior_show_how_uncertain_it_is() -> None:
     assert thetas.std(axis=0).min() > 0.1
 
 
-@guards("gpmi.prior.search._SLICE", 0.02, 0.2)
-@guards("gpmi.prior.search._STEPS_OUT", 0, 1)
-@guards("gpmi.prior.search._SHRINKS", 1)
+@guards("gpmi.model.fitting.search._SLICE", 0.02, 0.2)
+@guards("gpmi.model.fitting.search._STEPS_OUT", 0, 1)
+@guards("gpmi.model.fitting.search._SHRINKS", 1)
 def test_slices_find_the_scale_of_the_density_where_the_guess_is_wrong_by_a_factor_of_five() -> None:
     sd = np.array([1.0, 2.0, 0.5])
 
@@ -666,45 +666,45 @@ def learned_with_warp(n: int, of: Callable[[Array], Array]) -> int:
     return sum(prior(n, Observations.of(x, of(f))).warp.bends for prior, (x, f) in zip(priors, data, strict=True))
 
 
-@guards("gpmi.prior.choice.WARP_FROM", 32, 80)
+@guards("gpmi.model.fitting.choice.WARP_FROM", 32, 80)
 def test_sixteen_values_of_many_orders_of_magnitude_are_learned_with_a_transformation() -> None:
     assert learned_with_warp(16, lambda f: -np.exp(3.0 * f)) >= 4
 
 
-@guards("gpmi.prior.choice.WARP_FROM", 0, 4)
+@guards("gpmi.model.fitting.choice.WARP_FROM", 0, 4)
 def test_four_values_are_never_learned_with_a_transformation() -> None:
     assert learned_with_warp(4, lambda f: -np.exp(12.0 * f)) == 0
 
 
-@guards("gpmi.prior.choice._CLEARLY", 60.0)
-@guards("gpmi.prior.choice._CLEARLY_EACH", 5.0)
-@guards("gpmi.prior.choice._WARP_POINTS", 6)
-@guards("gpmi.prior.choice._WARP_APART", 0.5)
+@guards("gpmi.model.fitting.choice._CLEARLY", 60.0)
+@guards("gpmi.model.fitting.choice._CLEARLY_EACH", 5.0)
+@guards("gpmi.model.fitting.choice._WARP_POINTS", 6)
+@guards("gpmi.model.fitting.choice._WARP_APART", 0.5)
 def test_sixteen_values_of_many_orders_of_magnitude_are_transformed() -> None:
     assert transformed(16, lambda f: -np.exp(3.0 * f)) >= 14
 
 
-@guards("gpmi.prior.choice.WARP_PLACES", 0, 2)
+@guards("gpmi.model.fitting.choice.WARP_PLACES", 0, 2)
 def test_values_at_three_places_are_never_transformed() -> None:
     assert transformed(3, lambda f: -np.exp(12.0 * f)) == 0
 
 
-@guards("gpmi.prior.choice.WARP_PLACES", 8, 16)
+@guards("gpmi.model.fitting.choice.WARP_PLACES", 8, 16)
 def test_values_at_seven_places_of_many_orders_of_magnitude_are_transformed() -> None:
     assert transformed(7, lambda f: -np.exp(6.0 * f)) >= 10
 
 
-@guards("gpmi.prior.choice._CLEARLY_EACH", 0.0, 0.05)
+@guards("gpmi.model.fitting.choice._CLEARLY_EACH", 0.0, 0.05)
 def test_values_that_are_a_little_skewed_are_left_as_they_are() -> None:
     assert transformed(64, lambda f: -np.exp(0.7 * f), noise_var=0.1) <= 3
 
 
-@guards("gpmi.prior.choice._CLEARLY_EACH_AT_BEST", 0.0, 0.15, 15.0)
+@guards("gpmi.model.fitting.choice._CLEARLY_EACH_AT_BEST", 0.0, 0.15, 15.0)
 def test_to_compress_the_best_values_takes_a_clearer_case_than_to_compress_the_worst() -> None:
     assert 3 <= transformed(16, lambda f: np.exp(3.0 * f)) <= 12
 
 
-@guards("gpmi.prior.warp._FAR", 4.5, 4500.0)
+@guards("gpmi.model.fitting.warp._FAR", 4.5, 4500.0)
 def test_a_transformation_can_be_undone_and_gives_numbers_however_far_away() -> None:
     warp = Warp(hi=0.0)
     assert warp.inverse(warp(np.array([1e5]))) == pytest.approx(1e5)
@@ -714,7 +714,7 @@ def test_a_transformation_can_be_undone_and_gives_numbers_however_far_away() -> 
 # space and values
 
 
-@guards("gpmi.checks.LARGEST", 1e10, 1e160)
+@guards("gpmi._support.checks.LARGEST", 1e10, 1e160)
 def test_a_value_is_accepted_if_the_model_can_square_it() -> None:
     opt = Optimizer([(0.0, 1.0)], seed=0)
     for y in (1e99, -1e99, 5e98, 0.0, 1e98):
@@ -741,7 +741,7 @@ def test_ten_thousand_discrete_points_are_searched_one_by_one_and_a_hundred_thou
     assert Space.of({"a": Int(1, 100), "b": Int(1, 1000)}).rows is None
 
 
-@guards("gpmi.space.ranges._ROUNDS", 1, 3)
+@guards("gpmi.space.constraints.ranges._ROUNDS", 1, 3)
 def test_ranges_follow_from_each_other_through_several_rows() -> None:
     numbers = {name: Int(0, 10**6) for name in "abcd"}
     space = Space.of(numbers).constrained(["d <= c", "c <= b", "b <= a", "a <= 4"])
@@ -768,7 +768,7 @@ def test_every_whole_number_that_is_allowed_has_coordinates_of_its_own() -> None
 # failures
 
 
-@guards("gpmi.prior.classes._LOG_VARIANCE", (2.3, 1.0))
+@guards("gpmi.model.fitting.classes._LOG_VARIANCE", (2.3, 1.0))
 def test_an_edge_between_a_success_and_a_failure_is_sharp_unless_failures_come_by_chance() -> None:
     def chance(x: Array, success: NDArray[np.bool_]) -> Chance:
         learned = fit_classes(x, success, np.ones(1), (0,))
@@ -782,7 +782,7 @@ def test_an_edge_between_a_success_and_a_failure_is_sharp_unless_failures_come_b
     assert np.all((p > 0.4) & (p < 0.6))
 
 
-@guards("gpmi.prior.classes._SMOOTHER", 0.2, 10.0)
+@guards("gpmi.model.fitting.classes._SMOOTHER", 0.2, 10.0)
 def test_an_edge_is_taken_for_smooth_but_not_for_a_plane() -> None:
     """Successes below and failures above a slope, told on one half of the box."""
     x = np.array([[a, b] for a in (0.0, 0.2, 0.4) for b in np.linspace(0.0, 1.0, 6)])
@@ -831,11 +831,11 @@ def test_points_that_may_fail_are_left_alone_after_many_failures_of_many_queries
     assert not risk_of(3, 4, None).used_up and not risk_of(0, 30, 10).used_up and not risk_of(1, 20, 1).used_up
 
 
-@guards("gpmi.elsewhere.WASTED", 1, 3)
-@guards("gpmi.elsewhere.LITTLE", 0.001, 0.1)
-@guards("gpmi.elsewhere.BELOW_NOISE", 0.1, 1.0)
-@guards("gpmi.elsewhere.LUCK", 0.5, 8.0)
-@guards("gpmi.elsewhere.NEAR_BEST", 0.001, 1.0)
+@guards("gpmi.optimizer.escape.WASTED", 1, 3)
+@guards("gpmi.optimizer.escape.LITTLE", 0.001, 0.1)
+@guards("gpmi.optimizer.escape.BELOW_NOISE", 0.1, 1.0)
+@guards("gpmi.optimizer.escape.LUCK", 0.5, 8.0)
+@guards("gpmi.optimizer.escape.NEAR_BEST", 0.001, 1.0)
 def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_hundredth_or_half_the_noise() -> None:
     """The best value is 1, the median of the design 0."""
 
@@ -874,13 +874,13 @@ def test_a_point_is_taken_up_to_rounding_and_one_beside_it_is_not() -> None:
     assert farthest(space, 0, screen) is None and farthest(space, 0, np.clip(screen + 1e-4, 0.0, 1.0)) is not None
 
 
-@guards("gpmi.elsewhere.FEW", 1, 5)
+@guards("gpmi.optimizer.escape.FEW", 1, 5)
 def test_a_point_far_from_all_others_is_asked_up_to_three_dimensions() -> None:
     assert is_small(Space.of([(0.0, 1.0)] * 3)) and not is_small(Space.of([(0.0, 1.0)] * 5))
     assert is_small(Space.of([(0.0, 1.0)] * 5).given({0: 0.5, 1: 0.5}))
 
 
-@guards("gpmi.chooser.LATE", 0.0, 0.1, 0.4, 1.0)
+@guards("gpmi.optimizer.selection.LATE", 0.0, 0.1, 0.4, 1.0)
 def test_in_the_last_fifth_of_a_budget_a_batch_has_the_point_with_the_best_mean() -> None:
     def is_sure(budget: int) -> bool:
         opt = Optimizer([(0.0, 1.0)] * 2, kernel=kernels.RBF(0.25), noise_var=1e-6, seed=0, budget=budget)
@@ -892,7 +892,7 @@ def test_in_the_last_fifth_of_a_budget_a_batch_has_the_point_with_the_best_mean(
     assert is_sure(36) and not is_sure(44)  # 5 and 13 queries are left after the first of the batch
 
 
-@guards("gpmi.suggestion.AWAY", 0.0, 1.0, 4.0)
+@guards("gpmi.optimizer.suggestion.AWAY", 0.0, 1.0, 4.0)
 def test_half_of_an_improvement_by_two_sd_is_left_under_coordinates_with_a_correlation_of_nine_tenths() -> None:
     opt = Optimizer([(0.0, 1.0)] * 2, kernel=kernels.RBF(1.0), noise_var=1e-4, seed=0)
     opt.tell([0.5, 0.5], 1.0)

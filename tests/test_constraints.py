@@ -16,17 +16,17 @@ from scipy.optimize import LinearConstraint, minimize
 
 import gpmi
 from gpmi import Choice, Forbidden, Int, Optimizer, Real, Space, kernels
+from gpmi._support.types import Array
+from gpmi.analysis.ledger import maxima
 from gpmi.gp.posterior import Posterior
-from gpmi.ledger import maxima
 from gpmi.policies import GPUCB, Mean, State
 from gpmi.search.box import best_point
 from gpmi.search.inside import polished_inside
 from gpmi.search.objective import Objective
 from gpmi.search.screens import design_of, neighbours, screen_of
-from gpmi.space.expressions import parsed
-from gpmi.space.polytope import Polytope
-from gpmi.space.ranges import level_ranges
-from gpmi.types import Array
+from gpmi.space.constraints.expressions import parsed
+from gpmi.space.constraints.polytope import Polytope
+from gpmi.space.constraints.ranges import level_ranges
 
 GIVEN: dict[str, Any] = {"kernel": kernels.RBF(0.4), "noise_var": 1e-4}
 POLYTOPES = int(os.environ.get("GPMI_POLYTOPES", "160"))  # `make fuzz`: 1,000

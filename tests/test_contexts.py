@@ -12,9 +12,9 @@ from scipy.stats import norm
 
 import gpmi
 from gpmi import EI, GPMI, GPUCB, Choice, Forbidden, Int, LogEI, Optimizer, Real, Reinvest, SpaceExhausted, kernels
-from gpmi.model import objective
+from gpmi.model.model import objective
+from gpmi.optimizer.suggestion import among, likeness
 from gpmi.policies import Mean, State
-from gpmi.suggestion import among, likeness
 
 BOX = [(0.0, 1.0), (-2.0, 3.0)]
 MIXED = {

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import gpmi.optimizer
-import gpmi.run
-import gpmi.studies
+import gpmi.run.loop
+import gpmi.run.study
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -118,7 +118,7 @@ def test_the_python_of_the_page_on_the_ledger_runs_and_prints_what_it_shows() ->
     assert [line[:15] for line in shown[1].splitlines()] == [line[:15] for line in str(names["r"].ledger).splitlines()]
 
 
-@pytest.mark.parametrize("module", [gpmi.optimizer, gpmi.run, gpmi.studies], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [gpmi.optimizer, gpmi.run, gpmi.run.study], ids=lambda module: module.__name__)
 def test_the_examples_in_docstrings_run(module: ModuleType) -> None:
     ours = [one for one in vars(module).values() if getattr(one, "__module__", None) == module.__name__]
     tests = [
@@ -206,7 +206,7 @@ def test_the_number_of_tests_behind_a_verdict_is_the_one_in_the_code() -> None:
     """A sum of squares is found too large at the error's share of one test, and nowhere else."""
     from scipy.special import chdtri, ndtri
 
-    from gpmi.ledger import calibration
+    from gpmi.analysis.ledger import calibration
 
     said = re.search(r"(\w+) tests share an error", (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8"))
     assert said is not None

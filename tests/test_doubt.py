@@ -10,9 +10,9 @@ from scipy.optimize import minimize as descent
 
 import gpmi
 from gpmi import Optimizer, kernels
-from gpmi.ledger import alarms
-from gpmi.ledger.alarm import unseen_noise
-from gpmi.tasks.functions import branin
+from gpmi.analysis.ledger import alarms
+from gpmi.analysis.ledger.alarm import unseen_noise
+from gpmi.paper.tasks.functions import branin
 
 POINTS = np.random.default_rng(0).random((24, 2))
 UNSEEN, SEEN = 1, 0  # seeds of noise at which the fit has learned none, and some

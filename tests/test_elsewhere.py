@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gpmi
-from gpmi.elsewhere import are_wasted, is_due, taught_nothing
-from gpmi.orientation import Orientation
+from gpmi.model.orientation import Orientation
+from gpmi.optimizer.escape import are_wasted, is_due, taught_nothing
 from gpmi.search.screens import Barriers, Design, farthest, screen_of
 from gpmi.space import Space
 
@@ -137,7 +137,9 @@ def test_a_value_with_a_noise_of_its_own_may_teach_nothing() -> None:
         opt, rng = gpmi.Optimizer([(0.0, 1.0)], seed=0, budget=30), np.random.default_rng(0)
         with pytest.MonkeyPatch.context() as patch:
             asked: list[int] = []
-            patch.setattr("gpmi.suggestion.farthest", lambda *given, asked=asked: asked.append(1) or farthest(*given))
+            patch.setattr(
+                "gpmi.optimizer.suggestion.farthest", lambda *given, asked=asked: asked.append(1) or farthest(*given)
+            )
             for _ in range(30):
                 x = opt.ask()
                 y = float(np.sin(3.0 * x[0]) + 0.1 * rng.standard_normal())
@@ -179,7 +181,7 @@ def test_a_given_prior_and_many_numbers_are_left_to_the_policy(
     dim: int, options: dict[str, Any], left: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr("gpmi.suggestion.farthest", lambda *given: asked.append(given))
+    monkeypatch.setattr("gpmi.optimizer.suggestion.farthest", lambda *given: asked.append(given))
     opt = gpmi.Optimizer([(0.0, 1.0)] * dim, seed=0, n_init=4, budget=30, **options)
     for _ in range(30):
         x = opt.ask()
@@ -192,7 +194,9 @@ def test_a_point_from_elsewhere_is_no_reason_for_the_next_one(monkeypatch: pytes
     asked: list[int] = []
     opt = gpmi.Optimizer([(0.0, 1.0)], seed=0, budget=30)
     opt.tell([0.0], 0.0)
-    monkeypatch.setattr("gpmi.suggestion.farthest", lambda *given: asked.append(len(opt.trials)) or np.full(1, 1e-4))
+    monkeypatch.setattr(
+        "gpmi.optimizer.suggestion.farthest", lambda *given: asked.append(len(opt.trials)) or np.full(1, 1e-4)
+    )
     for _ in range(30):
         x = opt.ask()
         opt.tell(x, float(np.sin(3.0 * x[0])))

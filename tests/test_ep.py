@@ -11,12 +11,12 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 from scipy.stats import multivariate_normal, t
 
-from gpmi.gp.chance import Chance, Condition
-from gpmi.gp.ep import Sites, expectation_propagation, probit
+from gpmi.gp.approximate.chance import Chance, Condition
+from gpmi.gp.approximate.ep import Sites, expectation_propagation, probit
+from gpmi.gp.approximate.student import NU, log_student, normal_score, student
 from gpmi.gp.kernels import RBF, Linear, Matern
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.student import NU, log_student, normal_score, student
-from gpmi.prior.classes import fit_classes
+from gpmi.model.fitting.classes import fit_classes
 
 LONG = json.loads(FILE.read_text())
 
@@ -140,7 +140,7 @@ def test_sharp_edges_converge_also_after_a_step_that_was_too_long() -> None:
 
 
 def test_what_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpmi.gp.ep.ROUNDS", 2)
+    monkeypatch.setattr("gpmi.gp.approximate.ep.ROUNDS", 2)
     (event,) = sites_of(with_failures()[4]).events
     assert event.kind == "not converged" and "2 rounds" in event.message
 
@@ -164,7 +164,7 @@ def test_the_gradient_of_a_chance_is_that_of_finite_differences(spread: float) -
 
 
 def test_the_fit_of_a_classifier_descends_by_the_right_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpmi.prior import classes
+    from gpmi.model.fitting import classes
 
     seen = {}
 

@@ -154,8 +154,8 @@ def test_points_that_are_known_do_not_make_all_others_tie() -> None:
 
 @pytest.mark.parametrize("policy", [LogEI(), LogEI("mean"), EI(), None], ids=repr)
 def test_with_little_noise_every_choice_on_a_grid_is_the_argmax(policy: Any) -> None:
-    from gpmi.model import objective
-    from gpmi.tasks import HIMMELBLAU
+    from gpmi.model.model import objective
+    from gpmi.paper.tasks import HIMMELBLAU
 
     side = np.linspace(-5.0, 5.0, 32)
     grid = np.array([(a, b) for a in side for b in side])
@@ -185,7 +185,7 @@ def test_on_a_box_with_little_noise_no_nats_of_improvement_are_missed() -> None:
     """Against 200 climbs by scipy on the same score."""
     from scipy.optimize import minimize
 
-    from gpmi.model import objective
+    from gpmi.model.model import objective
 
     missed = []
     for seed in range(6):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpmi
-from gpmi.exchange import from_frame, read_trials, to_frame, write_trials
+from gpmi.trials.files import from_frame, read_trials, to_frame, write_trials
 
 HARD = ("relu", "1", "true", "", " x", "a,b", 'a"b', "a\nb", "null", "{", "é", 1, True, 2.5, None)
 SPACES: dict[str, Any] = {

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 import gpmi
 from gpmi import EI, GPMI, GPUCB, Explore, LogEI, Optimizer, Thompson, kernels, maximize, minimize
-from gpmi.outcomes import Outcomes
 from gpmi.policies import State
-from gpmi.stopping import Stagnation
+from gpmi.run.stopping import Stagnation
+from gpmi.trials.outcomes import Outcomes
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 ROWS = np.random.default_rng(0).random((60, 2))

@@ -10,8 +10,8 @@ import pytest
 
 import gpmi
 from gpmi import GPUCB, Explore, Find, LogEI, Optimizer, Reinvest, kernels
+from gpmi.paper.tasks import HIMMELBLAU
 from gpmi.search.screens import covering
-from gpmi.tasks import HIMMELBLAU
 
 SAME = 1e-3  # of the box: the distance below which a point is known
 

@@ -42,16 +42,16 @@ from gpmi import (
     VarianceBonus,
     kernels,
 )
+from gpmi._support.types import FrozenPoint
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
-from gpmi.known import SAME
-from gpmi.model import Model, objective, risk_now
+from gpmi.model.model import Model, objective, risk_now
+from gpmi.optimizer.duplicates import SAME
 from gpmi.policies import Policy
 from gpmi.policies.policy import LOG_SAFE
-from gpmi.replay import take_over
 from gpmi.search.objective import Objective
 from gpmi.trials import Log, Trial
-from gpmi.types import FrozenPoint
+from gpmi.trials.replay import take_over
 
 HISTORIES = os.environ.get("GPMI_HISTORIES")
 STEPS = 25  # the most that happens in one history

@@ -12,9 +12,9 @@ from scipy.integrate import quad
 
 import gpmi
 from gpmi import Optimizer, Posterior, Reinvest, kernels, theory
+from gpmi._support.types import Array
 from gpmi.policies import guard
 from gpmi.search.finite import drawn_maximum
-from gpmi.types import Array
 
 ARMS = np.arange(20.0)[:, None]
 INDEPENDENT = kernels.RBF(0.01)  # points one unit apart know nothing of each other

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpmi import Posterior, kernels, maximize
-from gpmi.prior import schedule, search
-from gpmi.prior.criterion import Criterion, Setting
-from gpmi.prior.data import FIT_POINTS, subset
-from gpmi.prior.fit import SAMPLES, fit, fit_noise
-from gpmi.prior.unknowns import DEFAULT
+from gpmi.model.fitting import schedule, search
+from gpmi.model.fitting.criterion import Criterion, Setting
+from gpmi.model.fitting.data import FIT_POINTS, subset
+from gpmi.model.fitting.fit import SAMPLES, fit, fit_noise
+from gpmi.model.fitting.unknowns import DEFAULT
 
 
 def draw(n: int, d: int, lengthscale: list[float], noise_var: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import gpmi
 from gpmi import kernels
-from gpmi.cube import sobol
+from gpmi._support.sobol import sobol
+from gpmi.analysis.importance import importances, indices
 from gpmi.gp.tracking import mean_in_chunks
-from gpmi.importance import importances, indices
 
 WITHIN = 0.02  # what is promised
 

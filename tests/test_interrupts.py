@@ -18,9 +18,11 @@ import numpy as np
 import pytest
 
 import gpmi
-from gpmi import GPMI, Event, Optimizer, Result, cube, kernels, maximize, minimize, run
-from gpmi.interrupts import Interrupts, holding, uninterrupted
-from gpmi.stopping import Budget, Rule, Stop
+from gpmi import GPMI, Event, Optimizer, Result, kernels, maximize, minimize
+from gpmi._support import sobol
+from gpmi._support.interrupts import Interrupts, holding, uninterrupted
+from gpmi.run import loop
+from gpmi.run.stopping import Budget, Rule, Stop
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import interrupt
@@ -83,12 +85,12 @@ def test_real_keys_at_random_moments_lose_nothing() -> None:
 
 
 def press_at(count: int, work: Callable[[], Any]) -> tuple[Any, int]:
-    """The result of work() with a key before the line number `count` that it executes in run.py, and their number."""
+    """The result of work() with a key before the line number `count` that it executes in loop.py, and their number."""
     lines = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
         nonlocal lines
-        if frame.f_code.co_filename != run.__file__:
+        if frame.f_code.co_filename != loop.__file__:
             return None
         if event == "line":
             lines += 1
@@ -294,7 +296,7 @@ def test_an_exception_in_uninterrupted_work_is_not_replaced() -> None:
 
 
 def test_a_key_in_the_first_draw_of_sobol_points_leaves_nothing_half_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    make, finished = cube._sobol, []
+    make, finished = sobol._sobol, []
 
     def pressed(*arguments: Any) -> Any:
         key()
@@ -304,13 +306,13 @@ def test_a_key_in_the_first_draw_of_sobol_points_leaves_nothing_half_made(monkey
 
     seed = (987654321, 5)
     expected = make(3, 4, seed)
-    monkeypatch.setattr(cube, "_sobol", pressed)
-    before = cube.sobol.cache_info().currsize
+    monkeypatch.setattr(sobol, "_sobol", pressed)
+    before = sobol.sobol.cache_info().currsize
     with pytest.raises(KeyboardInterrupt):
-        cube.sobol(3, 4, seed)
-    assert len(finished) == 1 and cube.sobol.cache_info().currsize == before
-    monkeypatch.setattr(cube, "_sobol", make)
-    np.testing.assert_array_equal(cube.sobol(3, 4, seed), expected)
+        sobol.sobol(3, 4, seed)
+    assert len(finished) == 1 and sobol.sobol.cache_info().currsize == before
+    monkeypatch.setattr(sobol, "_sobol", make)
+    np.testing.assert_array_equal(sobol.sobol(3, 4, seed), expected)
 
 
 # Exceptions
@@ -537,7 +539,7 @@ def test_a_display_that_raises_loses_nothing(part: str, error: BaseException, mo
                 raise error
 
     f = Recorded()
-    monkeypatch.setattr(run, "_display", lambda optimizer: Display())
+    monkeypatch.setattr(loop, "_display", lambda optimizer: Display())
     with pytest.raises(type(error)) as caught:
         maximize(f, GRID, budget=3, progress=True, seed=0, **PRIOR)
     assert caught.value is error

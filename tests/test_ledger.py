@@ -9,11 +9,11 @@ from scipy import stats
 
 import gpmi
 from gpmi import GPMI, Int, Optimizer, Real, kernels, maximize, minimize
+from gpmi.analysis.ledger.account import MISSED, REPEATS
+from gpmi.analysis.ledger.calibration import ENOUGH, Calibration, judge, left_out
+from gpmi.analysis.ledger.maxima import draw_maxima, most_likely_better
+from gpmi.analysis.ledger.regret import DRAWS, PATHS, Regret, credible_interval
 from gpmi.gp.paths import Frame, random_features
-from gpmi.ledger.account import MISSED, REPEATS
-from gpmi.ledger.calibration import ENOUGH, Calibration, judge, left_out
-from gpmi.ledger.maxima import draw_maxima, most_likely_better
-from gpmi.ledger.regret import DRAWS, PATHS, Regret, credible_interval
 from gpmi.space import Space
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]

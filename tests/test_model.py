@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from gpmi import GPMI, LogEI, Optimizer, Reinvest, kernels
-from gpmi.model import Model, Setting
-from gpmi.orientation import MirroredNormals, Orientation
-from gpmi.prior import schedule
-from gpmi.prior.schedule import Priors
+from gpmi._support.types import Observations
+from gpmi.model.fitting import schedule
+from gpmi.model.fitting.schedule import Priors
+from gpmi.model.model import Model, Setting
+from gpmi.model.orientation import MirroredNormals, Orientation
 from gpmi.space import Space
-from gpmi.types import Observations
 
 BOX = [(0.0, 1.0), (-5.0, 5.0)]
 GIVEN = {"kernel": kernels.RBF(0.4), "noise_var": 1e-3}

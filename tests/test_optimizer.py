@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gpmi import EI, GPMI, GPUCB, Explore, Int, LogEI, Optimizer, Real, Reinvest, SpaceExhausted, Thompson, kernels
 from gpmi.gp import tracking
-from gpmi.model import objective
+from gpmi.model.model import objective
 from gpmi.policies import Policy, State
 
 KERNEL = kernels.RBF(0.2)

@@ -34,7 +34,7 @@ from gpmi.paper.experiment import (
 from gpmi.paper.simulate import Problem, Run, scores, simulate, triangular_root
 from gpmi.paper.summary import Summary, compare, half_interval, summarise
 from gpmi.paper.table import COLUMNS, Row, append, open_table, pack, read
-from gpmi.tasks import Task
+from gpmi.paper.tasks import Task
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import gpmi
-from gpmi.evaluation import Failure, RaisedInProcess, TimedOut
+from gpmi.run.evaluation import Failure, RaisedInProcess, TimedOut
 
 pytestmark = pytest.mark.skipif(
     "fork" not in multiprocessing.get_all_start_methods(), reason="the tests fork, so that any function will do"
@@ -395,7 +395,7 @@ def test_dask_goes_on_when_one_of_two_workers_is_killed(cluster: Any, tmp_path: 
     assert 16 <= len(list(tmp_path.iterdir())) <= 19
 
 
-class Arrived(gpmi.parallel.crew.Crew):
+class Arrived(gpmi.run.parallel.crew.Crew):
     """Two outcomes are there when the run is interrupted; the first one is no number."""
 
     size = 2
@@ -413,15 +413,15 @@ class Arrived(gpmi.parallel.crew.Crew):
         if not self.numbers:
             return None
         number = self.numbers.pop(0)
-        return gpmi.parallel.crew.Done(number, "no number" if number == 0 else 1.5)
+        return gpmi.run.parallel.crew.Done(number, "no number" if number == 0 else 1.5)
 
     def close(self) -> None:
         pass
 
 
 def test_what_has_arrived_is_told_and_what_is_refused_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    from gpmi.interrupts import Interrupts
-    from gpmi.parallel.flight import Flight, fly
+    from gpmi._support.interrupts import Interrupts
+    from gpmi.run.parallel.flight import Flight, fly
 
     opt = gpmi.Optimizer(BOX, seed=0)
     flight = Flight(opt, Arrived(), lambda trial: None, lambda trial: None, Interrupts(lambda *key: None), False, 0)

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 
 import gpmi
 from gpmi import kernels, plots
-from gpmi.ledger.account import Ledger, Regret
-from gpmi.ledger.course import LOOKS
-from gpmi.show.maps import GRID
+from gpmi.analysis.ledger.account import Ledger, Regret
+from gpmi.analysis.ledger.course import LOOKS
+from gpmi.views.figures.maps import GRID
 
 MIXED = {
     "rate": gpmi.Real(1e-4, 1.0, log=True),

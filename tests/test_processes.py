@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import gpmi
-from gpmi.evaluation import TimedOut, in_process
-from gpmi.processes import descendants
-from gpmi.streams import parted
+from gpmi._support.fork_rng import parted
+from gpmi._support.processes import descendants
+from gpmi.run.evaluation import TimedOut, in_process
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 

@@ -13,9 +13,9 @@ import pytest
 from rich.console import Console
 
 import gpmi
-from gpmi.ledger import Ledger
-from gpmi.show import progress
-from gpmi.text import clock
+from gpmi._support.text import clock
+from gpmi.analysis.ledger import Ledger
+from gpmi.run import progress
 
 KNOWN: dict[str, Any] = {"kernel": gpmi.kernels.RBF(0.3), "noise_var": 1e-4, "policy": gpmi.GPMI()}
 

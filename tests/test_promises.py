@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from gpmi import GPMI, Optimizer, Posterior, Reinvest, State, kernels
-from gpmi.model import promises
+from gpmi.model.model import promises
 from gpmi.policies.promises import NONE
 
 

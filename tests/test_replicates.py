@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import gpmi.model
+import gpmi.model.model
 from gpmi import GPMI, Optimizer, Posterior, Reinvest, Thompson, kernels
+from gpmi._support.types import Array, Observations
 from gpmi.gp.replicates import merge
-from gpmi.model import Model, Setting, promises
-from gpmi.prior import data as prior_data
-from gpmi.prior.criterion import Setting as FitSetting
-from gpmi.prior.data import Data, merges
-from gpmi.prior.fit import fit, fit_noise
-from gpmi.prior.schedule import Priors
-from gpmi.prior.unknowns import DEFAULT
+from gpmi.model.fitting import data as prior_data
+from gpmi.model.fitting.criterion import Setting as FitSetting
+from gpmi.model.fitting.data import Data, merges
+from gpmi.model.fitting.fit import fit, fit_noise
+from gpmi.model.fitting.schedule import Priors
+from gpmi.model.fitting.unknowns import DEFAULT
+from gpmi.model.model import Model, Setting, promises
+from gpmi.paper.theory import gamma
 from gpmi.space import Space
-from gpmi.theory import gamma
-from gpmi.types import Array, Observations
 
 KERNEL = kernels.Matern(nu=2.5, lengthscale=0.4, variance=2.0)
 
@@ -292,8 +292,8 @@ def test_a_run_with_merged_rows_replays_at_every_moment(
 ) -> None:
     """With merging from 8 values on, replicates told beside what is asked, points pending, corrected and failed."""
     monkeypatch.setattr(prior_data, "MERGE_FROM", 8)
-    monkeypatch.setattr(gpmi.model, "MERGE_FROM", 8)
-    monkeypatch.setattr(gpmi.model, "LOOSE", 3)
+    monkeypatch.setattr(gpmi.model.model, "MERGE_FROM", 8)
+    monkeypatch.setattr(gpmi.model.model, "LOOSE", 3)
     options: dict[str, Any] = {"policy": policy, "goal": goal, "seed": 1, "n_init": 2, **prior}
     rng, opt = np.random.default_rng(0), Optimizer(space, **options)
     for step in range(12):

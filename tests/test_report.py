@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import gpmi
 from gpmi import kernels, report
-from gpmi.ledger.advice import advise
-from gpmi.ledger.course import course
-from gpmi.report.contour import filled
-from gpmi.report.svg import Scale
+from gpmi.analysis.ledger.advice import advise
+from gpmi.analysis.ledger.course import course
+from gpmi.views.html.contour import filled
+from gpmi.views.html.svg import Scale
 
 HOSTILE = "<script>alert(1)</script>\"'&\x00</td>"
 

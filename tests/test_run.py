@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import gpmi
-import gpmi.studies
+import gpmi.run.study
 from gpmi import GPMI, Int, Optimizer, Real, SpaceExhausted, kernels, maximize, minimize
-from gpmi.checks import ELSEWHERE
+from gpmi._support.checks import ELSEWHERE
 
 BOX = [(-5.0, 10.0), (0.0, 15.0)]
 GRID = np.linspace(0.0, 1.0, 21)[:, None]
@@ -402,7 +402,7 @@ def test_an_f_that_can_be_called_with_one_point_is_not_refused():
     assert len(maximize(max, [(0.0, 1.0)], budget=2, seed=0).trials) == 2  # says nothing of its arguments
 
 
-@pytest.mark.parametrize("run", [maximize, minimize, gpmi.Optimizer, gpmi.studies.Study.optimize], ids=NAME)
+@pytest.mark.parametrize("run", [maximize, minimize, gpmi.Optimizer, gpmi.run.study.Study.optimize], ids=NAME)
 @pytest.mark.parametrize(
     ("name", "ours"),
     [
@@ -421,7 +421,7 @@ def test_the_names_of_other_libraries_are_refused_with_ours(run, name, ours):
 def test_the_run_of_a_study_does_not_promise_what_it_has_not():
     for name, ours in (("bounds", "space="), ("random_state", "seed="), ("n_initial_points", "n_init=")):
         with pytest.raises(TypeError, match=f"did you mean {ours} of gpmi.study"):
-            gpmi.studies.Study.optimize(**{name: 3})
+            gpmi.run.study.Study.optimize(**{name: 3})
 
 
 def test_a_parameter_may_have_any_name():
@@ -429,7 +429,9 @@ def test_a_parameter_may_have_any_name():
         maximize(lambda signature, b: b, {"signature": (0.0, 1.0), "b": (0.0, 1.0)}, budget=3, seed=0)
 
 
-@pytest.mark.parametrize("run", [maximize, minimize, gpmi.Optimizer, gpmi.studies.Study.optimize, gpmi.study], ids=NAME)
+@pytest.mark.parametrize(
+    "run", [maximize, minimize, gpmi.Optimizer, gpmi.run.study.Study.optimize, gpmi.study], ids=NAME
+)
 def test_a_name_of_other_libraries_is_none_of_ours(run):
     """And the signature says what may be given, no more."""
     parameters = inspect.signature(run).parameters

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, rosen, rosen_der
 
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, Thompson, kernels
-from gpmi.cube import sobol
+from gpmi._support.sobol import sobol
 from gpmi.gp.trend import Trend
 from gpmi.policies import Policy, State
 from gpmi.search import box

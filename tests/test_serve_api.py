@@ -14,8 +14,8 @@ import pytest
 from laboratory import browsing, made, serving
 
 import gpmi
-from gpmi.serve.desk import Desk
 from gpmi.serve.live import Live
+from gpmi.serve.session import Desk
 
 
 @pytest.fixture

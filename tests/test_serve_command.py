@@ -19,11 +19,11 @@ from typer.testing import CliRunner
 
 import gpmi
 from gpmi.cli import app
-from gpmi.durable.errors import StudyError
-from gpmi.serve import thinking
+from gpmi.serve import model_worker
+from gpmi.serve.catalogue import Shelf
+from gpmi.serve.model_worker import Elsewhere
 from gpmi.serve.server import address_of, listening
-from gpmi.serve.shelf import Shelf
-from gpmi.serve.thinking import Elsewhere
+from gpmi.storage.errors import StudyError
 
 
 @contextmanager
@@ -126,7 +126,7 @@ def large(tmp_path: Path) -> str:
 def test_a_large_study_is_computed_elsewhere_with_the_same_answers(large: str, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = []
     for limit in (1000, 5):
-        monkeypatch.setattr(thinking, "LARGE", limit)
+        monkeypatch.setattr(model_worker, "LARGE", limit)
         with browsing(large) as client:
             point = client.get("/api/recommend").json()["x"]
             (trial,) = client.post("/api/ask", json={}).json()["trials"]

@@ -15,7 +15,7 @@ from laboratory import BASE, Page, browsing, followed, made, send
 
 import gpmi
 from gpmi.serve.fields import fields_of
-from gpmi.serve.given import candidates_of, read_table
+from gpmi.serve.new_space import candidates_of, read_table
 from gpmi.serve.numbers import Cell, cell, column
 
 AT = "/study/default"
@@ -221,7 +221,7 @@ def test_a_database_that_does_not_answer_loses_nothing(client: Any, monkeypatch:
     def away(*given: Any, **more: Any) -> Any:
         raise gpmi.StudyError("the disk is full")
 
-    monkeypatch.setattr("gpmi.serve.desk.Desk.tell", away)
+    monkeypatch.setattr("gpmi.serve.session.Desk.tell", away)
     answer = send(client, page, "/results", y__0="4.25")
     assert answer.status_code == 503 and Page(answer.text).form("/results").fields["y-0"] == "4.25"
     assert "the disk is full" in Page(answer.text).words

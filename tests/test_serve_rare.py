@@ -11,7 +11,7 @@ import pytest
 from laboratory import Page, browsing, followed, made, send
 
 import gpmi
-from gpmi.serve import live, thinking
+from gpmi.serve import live, model_worker
 
 AT = "/study/default"
 
@@ -90,15 +90,15 @@ def test_a_model_that_fails_hides_no_result(client: Any, monkeypatch: pytest.Mon
     def fails(source: Any) -> Any:
         raise FloatingPointError("no model")
 
-    monkeypatch.setitem(thinking.TASKS, "known", fails)
-    monkeypatch.setitem(thinking.TASKS, "pictures", fails)
+    monkeypatch.setitem(model_worker.TASKS, "known", fails)
+    monkeypatch.setitem(model_worker.TASKS, "pictures", fails)
     client.post("/api/tell", json={"x": {"temperature": 30.0, "catalyst": "A"}, "y": 4.25})
     words = known(client)
     assert "4.25" in words and "FloatingPointError: no model" in words
 
 
 def test_a_very_large_study_says_what_is_left_out(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(thinking, "DRAWN", 2)
+    monkeypatch.setattr(model_worker, "DRAWN", 2)
     for i in range(4):
         client.post("/api/tell", json={"x": {"temperature": 30.0 + i, "catalyst": "A"}, "y": float(i)})
     words = known(client)
@@ -109,7 +109,7 @@ def test_a_database_that_is_away_is_said_on_a_page(client: Any, monkeypatch: pyt
     client.get(AT)
     client.post("/api/ask", json={})
     page = client.get(AT)
-    monkeypatch.setattr("gpmi.serve.desk.Desk.is_stored", lambda *given: False)
+    monkeypatch.setattr("gpmi.serve.session.Desk.is_stored", lambda *given: False)
     assert client.post("/api/tell", json={"number": 0, "y": 1.0}).status_code == 202
     kept = followed(client, send(client, page, "/results", y__0="1.0"))
     assert "kept in a file" in Page(kept.text).words
@@ -117,8 +117,8 @@ def test_a_database_that_is_away_is_said_on_a_page(client: Any, monkeypatch: pyt
     def away(*given: Any) -> Any:
         raise gpmi.StudyError("the disk is gone")
 
-    monkeypatch.setattr("gpmi.serve.desk.Desk.look", away)
-    monkeypatch.setattr("gpmi.serve.shelf.Shelf.books", away)
+    monkeypatch.setattr("gpmi.serve.session.Desk.look", away)
+    monkeypatch.setattr("gpmi.serve.catalogue.Shelf.books", away)
     for address in (AT, "/", "/api/studies", "/api/trials?study=default"):
         answer = client.get(address)
         assert answer.status_code == 503 and "the disk is gone" in answer.text

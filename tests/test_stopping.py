@@ -9,8 +9,8 @@ import pytest
 
 import gpmi
 from gpmi import GPMI, Optimizer, kernels, maximize, minimize
-from gpmi.ledger.calibration import ENOUGH
-from gpmi.stopping import (
+from gpmi.analysis.ledger.calibration import ENOUGH
+from gpmi.run.stopping import (
     Budget,
     ImprovementBelow,
     PhiBelow,
@@ -71,7 +71,7 @@ def test_a_target_is_reached_from_the_side_of_the_goal():
 
 def test_time_is_counted_from_the_start_of_the_run(monkeypatch):
     clock = itertools.count(100.0, 2.0)  # begin, then one reading after each evaluation
-    monkeypatch.setattr("gpmi.run.time.perf_counter", lambda: next(clock))
+    monkeypatch.setattr("gpmi.run.loop.time.perf_counter", lambda: next(clock))
     r = maximize(wave, BOX, budget=30, stop=Seconds(7.5), seed=0)
     assert (len(r.trials), r.reason) == (4, "7.5 seconds")
 
@@ -193,14 +193,14 @@ def test_under_doubt_no_rule_certifies(given, monkeypatch):
     rules = RegretBelow(10.0), RegretBelowNoise(0.01), ImprovementBelow(10.0)
     fine = np.tile([0.5, -0.8, 1.2, -1.4], 6)
     for z, certified in ((fine, True), (fine[:13], False), (2.0 * fine, False)):
-        monkeypatch.setattr(gpmi.ledger.Ledger, "_residuals", lambda self, z=z: z)
+        monkeypatch.setattr(gpmi.analysis.ledger.Ledger, "_residuals", lambda self, z=z: z)
         assert (opt.ledger.doubt is None) == certified
         assert [rule.stop(opt, 0.0) is not None for rule in rules] == [certified] * 3
 
 
 def test_with_a_learned_prior_the_regret_is_looked_at_four_times_in_each_doubling(monkeypatch):
     looks = []
-    monkeypatch.setattr(gpmi.ledger.Ledger, "is_below", lambda self, *_: looks.append(self.n) or False)
+    monkeypatch.setattr(gpmi.analysis.ledger.Ledger, "is_below", lambda self, *_: looks.append(self.n) or False)
     maximize(wave, BOX, budget=50, stop=RegretBelow(1.0), seed=0)
     assert [n for n in looks if n >= 16] == [16, 20, 24, 28, 32, 40, 48]
 

@@ -21,12 +21,12 @@ import gpmi
 
 pytest.importorskip("sqlalchemy")
 
-from gpmi.durable.description import arguments, described, space_from_json, text_of
-from gpmi.durable.errors import StudyError, Unavailable
-from gpmi.durable.spool import Spool
-from gpmi.durable.worker import is_gone, own_name
+from gpmi.run.study import Study
 from gpmi.space import Candidates
-from gpmi.studies import Study
+from gpmi.storage.errors import StudyError, Unavailable
+from gpmi.storage.outbox import Spool
+from gpmi.storage.serialization import arguments, described, space_from_json, text_of
+from gpmi.storage.worker import is_gone, own_name
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 MIXED = {
@@ -568,7 +568,7 @@ def test_verify_names_what_was_changed(path: Path) -> None:
 
 
 def test_verify_names_a_suggestion_that_nobody_would_make(path: Path) -> None:
-    from gpmi.durable.events import checksum
+    from gpmi.storage.entries import checksum
 
     with gpmi.study(path, space=BOX, seed=0) as study:
         run(study, 8)
@@ -621,7 +621,7 @@ def test_version_1_is_migrated(path: Path) -> None:
     with gpmi.study(path, space=BOX, seed=0) as study:
         run(study, 4)
         study.ask()
-    from gpmi.durable.events import checksum
+    from gpmi.storage.entries import checksum
 
     connection = sqlite3.connect(path)
     before = ""
@@ -737,7 +737,7 @@ def test_nothing_is_committed_to_a_file_that_was_removed(path: Path) -> None:
 def test_a_lock_that_is_held_for_long_spools_and_the_next_start_delivers(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import gpmi.durable.database as database
+    import gpmi.storage.database as database
 
     monkeypatch.setattr(database, "BUSY", 0.01)
     with gpmi.study(path, space=BOX, seed=0, patience=0.05) as study:
@@ -880,7 +880,7 @@ def test_descriptions_of_all_kinds_of_parameters_come_back(path: Path) -> None:
 def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path: Path) -> None:
     from threading import Thread
 
-    from gpmi.durable.gate import queued
+    from gpmi.storage.fair_lock import queued
 
     came: list[int] = []
 
@@ -904,7 +904,7 @@ def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path
 
 
 def test_a_queue_is_cleared_when_nobody_is_in_it(tmp_path: Path) -> None:
-    from gpmi.durable.gate import cleared, queued
+    from gpmi.storage.fair_lock import cleared, queued
 
     with queued(tmp_path / "queue", 20.0):
         cleared(tmp_path / "queue")

@@ -20,9 +20,9 @@ import gpmi
 
 pytest.importorskip("sqlalchemy")
 
-from gpmi.durable.errors import Busy, StudyError, Unavailable
-from gpmi.durable.spool import Spool
-from gpmi.studies import Study
+from gpmi.run.study import Study
+from gpmi.storage.errors import Busy, StudyError, Unavailable
+from gpmi.storage.outbox import Spool
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 
@@ -132,7 +132,7 @@ def locked(path: Path) -> Any:
 
 
 def test_what_waits_is_delivered_after_the_folder_was_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import gpmi.durable.database as database
+    import gpmi.storage.database as database
 
     monkeypatch.setattr(database, "BUSY", 0.01)
     (tmp_path / "here").mkdir()
@@ -188,7 +188,7 @@ def test_a_disk_that_is_full_leaves_no_half_of_a_file(tmp_path: Path, monkeypatc
 def test_reading_is_tried_again_while_the_database_does_not_answer(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    import gpmi.durable.database as database
+    import gpmi.storage.database as database
 
     with gpmi.study(path, space=BOX, seed=0) as study:
         run(study, 2)
@@ -220,7 +220,7 @@ def test_reading_is_tried_again_while_the_database_does_not_answer(
 
 
 def test_who_waits_for_a_lock_waits_as_long_as_others_are_served(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import gpmi.durable.database as database
+    import gpmi.storage.database as database
 
     monkeypatch.setattr(database, "BUSY", 0.02)
     with gpmi.study(path, space=BOX, seed=0, patience=0.6) as study, gpmi.study(path) as other:

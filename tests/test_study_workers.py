@@ -18,8 +18,8 @@ import gpmi
 
 pytest.importorskip("sqlalchemy")
 
-from gpmi.durable.errors import Unavailable
-from gpmi.studies import Study
+from gpmi.run.study import Study
+from gpmi.storage.errors import Unavailable
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 ELSEWHERE = "elsewhere:abc:1:2"  # a worker of which nobody here can know whether it lives

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpmi
-from gpmi.command import Reading
-from gpmi.evaluation import Measured
-from gpmi.studyfile import EXAMPLE, StudyFile, StudyFileError, read_study
-from gpmi.studyfile.lines import line_of, lines_of
+from gpmi.cli.command import Reading
+from gpmi.cli.studyfile import EXAMPLE, StudyFile, StudyFileError, read_study
+from gpmi.cli.studyfile.lines import line_of, lines_of
+from gpmi.run.evaluation import Measured
 
 RIGHT = """\
 budget = 5

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 
 import gpmi
 from gpmi import kernels
-from gpmi.tasks import (
+from gpmi.paper.tasks import (
     BRANIN,
     GOLDSTEIN_PRICE,
     HIMMELBLAU,
@@ -26,8 +26,8 @@ from gpmi.tasks import (
     priors,
     tsunami,
 )
-from gpmi.tasks.fixed import BY_COORDINATE, FIXED, Fixed, grid, rough_mixture
-from gpmi.tasks.generated import draw
+from gpmi.paper.tasks.fixed import BY_COORDINATE, FIXED, Fixed, grid, rough_mixture
+from gpmi.paper.tasks.generated import draw
 
 FUNCTIONS = {
     "himmelblau": HIMMELBLAU,

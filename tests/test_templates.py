@@ -11,13 +11,13 @@ from test_kernels import RationalQuadratic
 
 import gpmi
 from gpmi import kernels
+from gpmi._support.types import Observations
 from gpmi.gp.linalg import one_blas_thread
-from gpmi.prior.covariance import filled
-from gpmi.prior.criterion import Criterion, Setting
-from gpmi.prior.fit import SAMPLES, fit
-from gpmi.prior.schedule import Priors
-from gpmi.prior.unknowns import DEFAULT
-from gpmi.types import Observations
+from gpmi.model.fitting.covariance import filled
+from gpmi.model.fitting.criterion import Criterion, Setting
+from gpmi.model.fitting.fit import SAMPLES, fit
+from gpmi.model.fitting.schedule import Priors
+from gpmi.model.fitting.unknowns import DEFAULT
 
 TEMPLATES: dict[str, kernels.Kernel] = {
     "matern-3/2": kernels.Matern(nu=1.5, lengthscale=None, variance=None),

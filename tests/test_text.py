@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gpmi
-from gpmi import text
-from gpmi.frame import BEST, COLUMNS, WIDE, frame
-from gpmi.ledger.calibration import Calibration
-from gpmi.optimizer import Trial
+from gpmi._support import text
+from gpmi.analysis.ledger.calibration import Calibration
+from gpmi.trials import Trial
+from gpmi.trials.dataframe import BEST, COLUMNS, WIDE, frame
 
 MIXED = {"rate": gpmi.Real(1e-5, 1e-1, log=True), "layers": gpmi.Int(1, 8), "kind": ["relu", "<b>", None]}
 
@@ -339,7 +339,7 @@ def test_the_version_is_said_in_one_place():
 def test_plots_theory_and_tasks_are_there_after_importing_gpmi_alone():
     code = """
 import sys, gpmi
-late = {"gpmi.plots", "gpmi.show.plots", "gpmi.theory", "gpmi.tasks", "matplotlib", "pandas", "rich"}
+late = {"gpmi.plots", "gpmi.views.figures.plots", "gpmi.theory", "gpmi.tasks", "matplotlib", "pandas", "rich"}
 assert not late & set(sys.modules), late & set(sys.modules)
 assert {"plots", "theory", "tasks", "maximize", "__version__"} <= set(dir(gpmi))
 assert not late & set(sys.modules)

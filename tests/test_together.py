@@ -8,20 +8,20 @@ import pytest
 from scipy import stats
 
 from gpmi import Int, Optimizer, Posterior, Real, Trial, kernels, maximize
+from gpmi._support.types import Observations
+from gpmi.analysis.ledger.averaged import Foreseen, Particles, Values
 from gpmi.gp.paths import Frame
 from gpmi.gp.trend import Trend
-from gpmi.ledger.averaged import Foreseen, Particles, Values
-from gpmi.model import Setting
+from gpmi.model.fitting import schedule
+from gpmi.model.fitting.criterion import Setting as FitSetting
+from gpmi.model.fitting.data import merges
+from gpmi.model.fitting.draws import DRAWS, Posed, draws_of_noise
+from gpmi.model.fitting.schedule import Priors
+from gpmi.model.fitting.unknowns import DEFAULT
+from gpmi.model.fitting.warp import IDENTITY, Warp
+from gpmi.model.model import Setting
 from gpmi.policies import guard
-from gpmi.prior import schedule
-from gpmi.prior.criterion import Setting as FitSetting
-from gpmi.prior.data import merges
-from gpmi.prior.draws import DRAWS, Posed, draws_of_noise
-from gpmi.prior.schedule import Priors
-from gpmi.prior.unknowns import DEFAULT
-from gpmi.prior.warp import IDENTITY, Warp
 from gpmi.space import Space
-from gpmi.types import Observations
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
 SPAN = np.array([1.0, 2.0])
@@ -416,7 +416,7 @@ def test_a_regret_that_was_read_knows_later_failures():
 
 
 def test_a_part_of_observations_does_not_know_of_noise_that_came_later() -> None:
-    from gpmi.types import GrowingObservations
+    from gpmi._support.types import GrowingObservations
 
     growing = GrowingObservations()
     for i in range(4):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpmi import Optimizer
-from gpmi.replay import take_over
 from gpmi.trials import Log
+from gpmi.trials.replay import take_over
 
 X, ROW = np.array([0.5]), np.array([0.5])
 

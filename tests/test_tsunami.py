@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import qmc
 
 import gpmi
-from gpmi.tasks import shallow_water, tsunami
+from gpmi.paper.tasks import shallow_water, tsunami
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # ANUGA's
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
@@ -129,7 +129,7 @@ def test_the_constant_of_gravity_is_anuga_s() -> None:
 @pytest.mark.anuga
 def test_importing_the_simulator_leaves_numpy_s_warnings_as_they_were() -> None:
     read = "import numpy as np; old = np.geterr(); "
-    read += "from gpmi.tasks.shallow_water import require_anuga; require_anuga(); print(old == np.geterr())"
+    read += "from gpmi.paper.tasks.shallow_water import require_anuga; require_anuga(); print(old == np.geterr())"
     said = subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "True"
 

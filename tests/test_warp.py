@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpmi
-from gpmi.prior.choice import choose_warp, softened
-from gpmi.prior.criterion import Setting
-from gpmi.prior.unknowns import DEFAULT
-from gpmi.prior.warp import IDENTITY, Warp
+from gpmi.model.fitting.choice import choose_warp, softened
+from gpmi.model.fitting.criterion import Setting
+from gpmi.model.fitting.unknowns import DEFAULT
+from gpmi.model.fitting.warp import IDENTITY, Warp
 
 numbers = st.floats(-1e6, 1e6)
 

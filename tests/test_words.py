@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from gpmi import GPMI, Int, LogEI, Optimizer, Real, Result, SpaceExhausted, Thompson, Trial, kernels, maximize, minimize
-from gpmi.known import SAME
-from gpmi.replay import take_over
-from gpmi.suggestion import NEAR, SOON
+from gpmi.optimizer.duplicates import SAME
+from gpmi.optimizer.suggestion import NEAR, SOON
 from gpmi.trials import Log
+from gpmi.trials.replay import take_over
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
 GIVEN = {"kernel": kernels.RBF(0.3), "noise_var": 0.01}

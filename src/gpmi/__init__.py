@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpmi import kernels, stopping
-from gpmi.evaluation import Measured
+from gpmi._support.types import Event
 from gpmi.gp.posterior import Posterior
 from gpmi.optimizer import Optimizer
 from gpmi.policies import (
@@ -22,11 +22,11 @@ from gpmi.policies import (
     Thompson,
     VarianceBonus,
 )
-from gpmi.result import Result
-from gpmi.run import maximize, minimize
+from gpmi.run.evaluation import Measured
+from gpmi.run.loop import maximize, minimize
+from gpmi.run.result import Result
 from gpmi.space import Choice, Forbidden, Int, Real, Space, SpaceExhausted
 from gpmi.trials import Trial
-from gpmi.types import Event
 
 __version__ = "0.1.0"
 
@@ -72,17 +72,17 @@ __all__ = [
 
 if TYPE_CHECKING:
     from gpmi import exchange, plots, tasks, theory
-    from gpmi.durable.errors import StudyError
-    from gpmi.importance import importances
-    from gpmi.studies import Study, study
+    from gpmi.analysis.importance import importances
+    from gpmi.run.study import Study, study
+    from gpmi.storage.errors import StudyError
 else:
-    # These are imported when they are first used: most runs do not need them, and studies need SQLAlchemy. A type
-    # checker sees the imports above instead, so that it still refuses names that do not exist.
+    # Imported on first use: most runs do not need these, and studies need SQLAlchemy. A type checker sees the imports
+    # above instead, so that it still refuses names that do not exist.
     LATER = {
-        "Study": "gpmi.studies",
-        "study": "gpmi.studies",
-        "StudyError": "gpmi.durable.errors",
-        "importances": "gpmi.importance",
+        "Study": "gpmi.run.study",
+        "study": "gpmi.run.study",
+        "StudyError": "gpmi.storage.errors",
+        "importances": "gpmi.analysis.importance",
     }
 
     def __getattr__(name: str) -> Any:
@@ -93,4 +93,4 @@ else:
         raise AttributeError(f"module 'gpmi' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return [*__all__, "__version__"]

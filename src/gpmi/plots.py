@@ -1,6 +1,6 @@
-"""Pictures of a posterior and of a run: the public door to `gpmi.show.plots`."""
+"""Pictures of a posterior and of a run: the public door to `gpmi.views.figures.plots`."""
 
-from gpmi.show.plots import (
+from gpmi.views.figures.plots import (
     calibration,
     contours,
     convergence,

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from gpmi import __version__
+from gpmi._support.text import install
 from gpmi.cli.messages import INTERRUPTED, one_line
 from gpmi.cli.serving import add_serve
 from gpmi.cli.studies import add_init, add_run, add_work
-from gpmi.text import install
 
 if TYPE_CHECKING:
     import typer
@@ -68,8 +68,8 @@ def _add_demo(commands: "typer.Typer") -> None:
         ] = False,
     ) -> None:
         """Maximise the tilted Himmelblau function, or a simulator, and draw how it went."""
-        from gpmi.show.demo import check, demo
-        from gpmi.show.progress import lasting_console
+        from gpmi.cli.demo import check, demo
+        from gpmi.run.progress import lasting_console
 
         evaluations = (20 if tsunami else 60) if budget is None else budget
         with one_line(ValueError, ImportError):
@@ -97,7 +97,7 @@ def _add_paper(commands: "typer.Typer") -> None:
         It can be stopped at any time: the same command goes on where it was.
         """
         from gpmi import paper
-        from gpmi.show.progress import lasting_console
+        from gpmi.run.progress import lasting_console
 
         chosen = {} if cores is None else {"cores": cores}
         with one_line(ValueError, ImportError):

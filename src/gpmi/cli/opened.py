@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from gpmi import text
+from gpmi._support import text
 from gpmi.cli.messages import INTERRUPTED, one_line
 
 if TYPE_CHECKING:
-    from gpmi.studies import Study
+    from gpmi.run.study import Study
 
 
 @contextmanager
 def mistakes() -> Iterator[None]:
     """Whatever may be wrong with a study, its file or what was given gets one line; Ctrl-C the code of a shell."""
-    from gpmi.durable.errors import StudyError
+    from gpmi.storage.errors import StudyError
 
     with one_line(StudyError, ValueError, TypeError, ImportError, OSError, remedy="give another path"):
         try:
@@ -34,8 +34,8 @@ def opened(address: str, name: str | None, *, make: bool = False) -> Iterator["S
 
 
 def _found(address: str, name: str | None, make: bool) -> "Study":
-    from gpmi.studies import study
-    from gpmi.studyfile import open_study, read_study
+    from gpmi.cli.studyfile import open_study, read_study
+    from gpmi.run.study import study
 
     if address.endswith(".toml"):
         file = read_study(address)
@@ -48,7 +48,7 @@ def _found(address: str, name: str | None, make: bool) -> "Study":
 
 def chosen(address: str, name: str | None) -> str:
     """The name of a study that there is: the one that was given, or the only one."""
-    from gpmi.durable.opening import names_in
+    from gpmi.storage.opening import names_in
 
     names, shown = names_in(address), text.address(address)
     known = ", ".join(map(repr, names))

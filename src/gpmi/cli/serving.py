@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+from gpmi._support.text import install
 from gpmi.cli.messages import one_line
-from gpmi.text import install
 
 if TYPE_CHECKING:
     import typer

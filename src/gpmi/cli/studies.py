@@ -11,8 +11,8 @@ from gpmi.cli.messages import INTERRUPTED, NOTHING, one_line, remark
 if TYPE_CHECKING:
     import typer
 
-    from gpmi.result import Result
-    from gpmi.studyfile import StudyFile
+    from gpmi.cli.studyfile import StudyFile
+    from gpmi.run.result import Result
 
 REASONS = 5  # reasons of failures that are printed, the most frequent first; our choice
 
@@ -25,7 +25,7 @@ def add_init(commands: "typer.Typer") -> None:
         path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("study.toml"),
     ) -> None:
         """Write a study file with comments, which runs as it is."""
-        from gpmi.studyfile import EXAMPLE
+        from gpmi.cli.studyfile import EXAMPLE
 
         with (
             one_line(OSError, remedy="give another path, or remove what is there"),
@@ -54,7 +54,7 @@ def add_run(commands: "typer.Typer") -> None:
         While it runs, a terminal shows how far it is; elsewhere stderr gets a line now and then, and one at the end.
         """
         from gpmi.cli.opened import mistakes
-        from gpmi.studyfile import read_study
+        from gpmi.cli.studyfile import read_study
 
         with mistakes():
             _run(read_study(path), as_json, out)
@@ -77,7 +77,7 @@ def add_work(commands: "typer.Typer") -> None:
         those of the study. Exit codes as of `gpmi run`.
         """
         from gpmi.cli.opened import chosen, mistakes
-        from gpmi.studyfile import read_study, worker_of
+        from gpmi.cli.studyfile import read_study, worker_of
 
         with mistakes():
             _run(worker_of(read_study(path), address, chosen(address, name), workers), as_json, None)
@@ -86,13 +86,13 @@ def add_work(commands: "typer.Typer") -> None:
 def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
     import typer
 
-    from gpmi import exchange
-    from gpmi.studyfile import check_program, open_study, run_study
-    from gpmi.text import address
+    from gpmi._support.text import address
+    from gpmi.cli.studyfile import check_program, open_study, run_study
+    from gpmi.trials import files
 
     check_program(file)
     if out is not None:
-        exchange.check_target(out)
+        files.check_target(out)
     with open_study(file) as study:
         before = sum(trial.status != "pending" for trial in study.trials)
         if before:
@@ -103,7 +103,7 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
     lines = f"{words(result)}\nkept in {kept}: gpmi report {kept} shows all of it"
     typer.echo(json.dumps({**summary(result), "before": before}) if as_json else lines)
     if out is not None:
-        exchange.write_trials(result, out)
+        files.write_trials(result, out)
     raise typer.Exit(INTERRUPTED if result.reason == "interrupted" else NOTHING if result.y is None else 0)
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from gpmi import text
+from gpmi._support import text
 from gpmi.cli.messages import NOTHING, remark
 from gpmi.cli.opened import opened
 
 if TYPE_CHECKING:
-    from gpmi.studies import Study
+    from gpmi.run.study import Study
     from gpmi.trials import Trial
 
 Address: TypeAlias = Annotated[
@@ -136,8 +136,8 @@ def trials(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
     """List the trials as a table: what was asked, told, failed. --json prints a line of JSON for each."""
-    from gpmi.exchange import text_of
-    from gpmi.frame import listing
+    from gpmi.trials.dataframe import listing
+    from gpmi.trials.files import text_of
 
     with opened(address, name) as study:
         if as_json and as_csv:
@@ -167,7 +167,7 @@ def report(
 
     It may take some seconds for a study of a thousand trials.
     """
-    from gpmi.show.progress import lasting_console
+    from gpmi.run.progress import lasting_console
 
     with opened(address, name) as study, lasting_console(stderr=True).status("making the report"):
         typer.echo(study.report(out))
@@ -184,7 +184,7 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write all trials to a file, or as a new study to a storage of Optuna, such as sqlite:///optuna.db."""
-    from gpmi import exchange
+    from gpmi.trials import files
 
     with opened(address, name) as study:
         if "://" in target:
@@ -192,8 +192,8 @@ def export(
 
             to_storage(study, target, optuna_name or study.name)
         else:
-            exchange.check_target(target)
-            exchange.write_trials(study, target)
+            files.check_target(target)
+            files.write_trials(study, target)
         count, where = len(study.trials), text.address(target)
         _count({"trials": count, "target": where}, f"{count} trials written to {where}", as_json)
 
@@ -211,7 +211,7 @@ def import_(
     that was imported before counts once. They do not count in the budget. A study file makes its study, if there is
     none yet.
     """
-    from gpmi import exchange
+    from gpmi.trials import files
 
     with opened(address, name, make=True) as study:
         left_out: tuple[str, ...] = ()
@@ -220,7 +220,7 @@ def import_(
 
             _, found, left_out = from_storage(source, optuna_name, study.space)
         else:
-            found = exchange.read_trials(source, study.space)
+            found = files.read_trials(source, study.space)
         told = [trial for trial in found if trial.status == "told"]
         for words in left_out:
             typer.echo(f"gpmi: left out {words}", err=True)
@@ -264,7 +264,7 @@ def _has(trial: "Trial") -> str:
 
 
 def _x(study: "Study", x: Any) -> Any:
-    from gpmi.durable.description import point_to_json
+    from gpmi.storage.serialization import point_to_json
 
     return point_to_json(study.space, x)
 

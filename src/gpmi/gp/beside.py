@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpmi._support.types import Array
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import MomentPullback, Posterior
 from gpmi.gp.trend import with_prior_gradient
-from gpmi.types import Array
 
 
 @one_blas_thread

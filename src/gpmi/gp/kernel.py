@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gpmi.types import Array
+from gpmi._support.types import Array
 
 Pullback: TypeAlias = Callable[[Array], Array]
 

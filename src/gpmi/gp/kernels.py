@@ -9,10 +9,10 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from gpmi import checks
+from gpmi._support import checks
+from gpmi._support.types import Array
 from gpmi.gp.kernel import Kernel, Product, Pullback, Sum
 from gpmi.gp.matern import slope_below_one, unit_matern
-from gpmi.types import Array
 
 TOGETHER = 2**15  # values of k computed together: what lies in between stays in the cache; measured, three times faster
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpmi._support.types import Array
 from gpmi.gp.kernel import Kernel, Pullback
-from gpmi.types import Array
 
 
 @dataclass(frozen=True)

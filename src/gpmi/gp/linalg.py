@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 import numpy as np
 from scipy.linalg import lapack
 
-from gpmi.types import Array
+from gpmi._support.types import Array
 
 # A pivot below FLOOR * C_ss is lifted to it. The subtraction that makes a pivot is wrong by about
 # sqrt(n) * 2e-16 * C_ss, so at 1e-12 a pivot still has a correct digit for every n we can store.

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gpmi.types import Array
+from gpmi._support.types import Array
 
 
 def unit_matern(s: Array, nu: float) -> tuple[Array, Array]:

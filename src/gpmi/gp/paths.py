@@ -13,12 +13,12 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi.cube import sobol
+from gpmi._support.sobol import sobol
+from gpmi._support.types import Array
 from gpmi.gp.kernels import RBF, Kernel, Linear, Matern, Product, Pullback, Sum
 from gpmi.gp.lifted import Lifted
 from gpmi.gp.linalg import Factor, one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.types import Array
 
 # Every drawn value has an independent error of this standard deviation, in prior standard deviations. Without it the
 # covariance of points that are almost equal would be singular. Our choice: a variance of 1e-10 is a hundred times the

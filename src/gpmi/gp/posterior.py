@@ -21,13 +21,13 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from gpmi import checks
+from gpmi._support import checks
+from gpmi._support.text import shortened
+from gpmi._support.types import Array, Event, read_only
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import Factor, NotPositiveDefinite, one_blas_thread, semidefinite_root
 from gpmi.gp.replicates import Ahead, Replicates, Sequence, merge
 from gpmi.gp.trend import Trend, with_prior_gradient
-from gpmi.text import shortened
-from gpmi.types import Array, Event, read_only
 
 MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 

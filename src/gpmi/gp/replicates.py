@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpmi._support.types import Array, Numbers
 from gpmi.gp.kernels import Kernel
-from gpmi.types import Array, Numbers
 
 LEAST = 1e-10  # f(x) + noise with less than this part of its first variance is known: `posterior.SINGULAR`
 LIFT = 1e-9  # what is then added to the noise, in units of k(x, x): `posterior.NUGGET`

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpmi._support.types import Array, Mask, Numbers
 from gpmi.gp.linalg import solve_lower
 from gpmi.gp.posterior import Posterior
-from gpmi.types import Array, Mask, Numbers
 
 TRACKED_BYTES = 2**31  # memory that V may take, 2 GiB: 268 observations on a million points; our choice
 TIE = 4.0  # scores this many units in the last place below the best tie with it: a few roundings of one formula

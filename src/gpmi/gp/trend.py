@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from gpmi._support.types import Array
 from gpmi.gp.kernel import Kernel
-from gpmi.types import Array
 
 STEP = 1e-5  # of the width of a coordinate: near the cube root of 1e-16, where central differences are most exact
 KEPT = 2**17  # values that are remembered, at most: our choice, about 20 MB

@@ -14,7 +14,7 @@ except ImportError as error:
 
 import numpy as np
 
-from gpmi import checks
+from gpmi._support import checks
 from gpmi.policies import GPMI, Find, Policy, State
 from gpmi.policies.policy import TINY, checked_policy
 from gpmi.policies.promises import account

@@ -14,7 +14,7 @@ try:
 except ImportError as error:
     raise ImportError("this needs Hydra: pip install hydra-core") from error
 
-from gpmi import checks
+from gpmi._support import checks
 from gpmi.optimizer import Optimizer
 from gpmi.space import Choice, Int, Real, SpaceExhausted
 

@@ -18,10 +18,10 @@ try:
 except ImportError as error:
     raise ImportError('this needs Ray Tune: pip install "ray[tune]"') from error
 
-from gpmi import checks
-from gpmi.exchange import row_of, trial_of
+from gpmi._support import checks
 from gpmi.optimizer import Optimizer
 from gpmi.space import Choice, Int, Real, SpaceExhausted
+from gpmi.trials.files import row_of, trial_of
 
 APART = "/"  # between the keys of nested dicts
 

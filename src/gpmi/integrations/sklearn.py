@@ -18,13 +18,13 @@ try:
 except ImportError as error:
     raise ImportError("this needs scikit-learn: pip install scikit-learn") from error
 
-from gpmi import checks
-from gpmi.ledger import Ledger
+from gpmi._support import checks
+from gpmi.analysis.ledger import Ledger
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim
+from gpmi.run.stopping import Rule, checked_rule, checked_stop
 from gpmi.space import Choice, Constant, Int, Real, SpaceExhausted
 from gpmi.space.conversion import named_parameters
-from gpmi.stopping import Rule, checked_rule, checked_stop
 
 BRANCH = "branch of search_spaces"  # the parameter that says which dict of a list is meant
 FAILED = "fits failed"  # in the message with which scikit-learn says that no fit of a call has succeeded
@@ -48,7 +48,7 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score : as those of RandomizedSearchCV.
         With several metrics `refit` is the name of the one that is maximised.
     random_state : the seed.
-    stop : a rule of gpmi.stopping that may end the search before n_iter.
+    stop : a rule of gpmi.run.stopping that may end the search before n_iter.
     aim : "find", the best setting at the end, or "earn", good settings all along.
 
     Attributes

@@ -10,12 +10,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpmi import checks
+from gpmi._support import checks
+from gpmi._support.text import install
 from gpmi.paper.bounds import Bounds, bounds_of
 from gpmi.paper.experiment import ERRATUM, SOURCES, Cell, available_cores, cells, run_all
 from gpmi.paper.table import Row, append, open_table, pack
-from gpmi.show.progress import progress_bar
-from gpmi.text import install
+from gpmi.run.progress import progress_bar
 
 __all__ = ["Bounds", "Plan", "bounds_of", "reproduce"]
 

@@ -25,10 +25,10 @@ from gpmi.paper.experiment import (
     with_delta,
 )
 from gpmi.paper.summary import Summaries, Summary, half_interval
-from gpmi.show.plots import posterior_1d
-from gpmi.show.style import BLACK, new_figure, style
-from gpmi.tasks import HIMMELBLAU, TASKS
-from gpmi.tasks.fixed import SIDE, without_suffix
+from gpmi.paper.tasks import HIMMELBLAU, TASKS
+from gpmi.paper.tasks.fixed import SIDE, without_suffix
+from gpmi.views.figures.plots import posterior_1d
+from gpmi.views.figures.style import BLACK, new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

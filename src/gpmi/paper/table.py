@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gpmi.types import Array
+from gpmi._support.types import Array
 
 # Queries at the end of a run, or a quarter of it if that is less; their mean regret tells whether it found the maximum.
 LAST = 50  # our choice

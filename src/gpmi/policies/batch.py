@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from gpmi._support.types import Array
 from gpmi.policies.phi import GPUCB
 from gpmi.policies.policy import TINY, Guarantee, Policy, State
-from gpmi.types import Array
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class GPUCBPE(GPUCB):
     that of GPUCB, whose arguments are the same.
 
     A point is the first as long as no other point of GP-UCB is pending. So with k workers that ask one by one, one
-    query of k is GP-UCB's, as in batches of k. `gpmi.suggestion` applies the rule, because a policy does not see
+    query of k is GP-UCB's, as in batches of k. `optimizer.suggestion` applies the rule, because a policy does not see
     points; the score, phi and derivatives are those of GP-UCB.
     """
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from gpmi import checks
+from gpmi._support import checks
+from gpmi._support.types import Array
 from gpmi.policies.improvement import LogEI
 from gpmi.policies.phi import GPUCB
 from gpmi.policies.policy import Guarantee, Policy, State, checked_policy
 from gpmi.policies.reinvest import Reinvest
-from gpmi.types import Array
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,9 +31,9 @@ class Find(Policy):
     A point is known if there is a trial at it: within a thousandth of the box in each coordinate; on a finite set in
     the same row. Without noise no point with a trial is chosen by `then` or `last` as long as there is another.
     Two queries in a row that taught nothing are followed by a point elsewhere, chosen without the model: where
-    parameters are choices, and on a box of a few numbers, there later after more of them (`gpmi.elsewhere`).
-    `gpmi.chooser` applies the rules, because a policy does not see points. The score, phi and derivatives are those of
-    `first`. docs/policy.md has the experiments.
+    parameters are choices, and on a box of a few numbers, there later after more of them (`gpmi.optimizer.escape`).
+    `optimizer.selection` applies the rules, because a policy does not see points. The score, phi and derivatives are
+    those of `first`. docs/policy.md has the experiments.
     """
 
     first: Policy = field(default_factory=Reinvest)

@@ -20,9 +20,9 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from gpmi._support.types import Array
 from gpmi.policies.improvement import pdf
 from gpmi.policies.policy import TINY, Guarantee, Policy, State
-from gpmi.types import Array
 
 # With 1 the bound would be that of the guard's own policy. But then it acts, and nearly triples the regret, on
 # Mackey-Glass, whose values are far below what the model hopes for; with 2 it acts nowhere: docs/benchmarks/guard.md.

@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from gpmi import checks
+from gpmi._support import checks
+from gpmi._support.types import Array
 from gpmi.policies.policy import TINY, Guarantee, Policy, State
-from gpmi.types import Array
 
 FAR = 1e150  # |z| is limited to this: the square of a z above 1e154 would overflow
 _LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * np.pi))

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from gpmi._support.types import Array
 from gpmi.policies.policy import Guarantee, Policy, State
-from gpmi.types import Array
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from gpmi import checks
+from gpmi._support import checks
+from gpmi._support.types import Array
 from gpmi.policies.policy import OF_FAILURE, TINY, Guarantee, Policy, State
-from gpmi.types import Array
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gpmi._support.types import Array
 from gpmi.policies.promises import NONE, Promises
-from gpmi.types import Array
 
 OF_FAILURE = "it is a probability of failure: give a number between 0 and 1"  # what delta is
 SAFE = 0.95  # no caution is needed where a query succeeds with this probability

@@ -1,7 +1,7 @@
 """How much gain the queries of a run promised, and how much they delivered: arithmetic on one-step-ahead predictions.
 
 Before y_s was told, the model predicted f(x_s) ~ N(mu_s, sigma_s^2). All these predictions can be read off the
-posterior (`gpmi.model.promises`), as gamma_hat can. So nothing is stored that could become out of date: after a refit
+posterior (`model.promises`), as gamma_hat can. So nothing is stored that could become out of date: after a refit
 the account is what it would have been under the new prior.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi.types import Array, Mask
+from gpmi._support.types import Array, Mask
 
 # Limits that keep E_s / V_s away from 0 / 0, in sd of m_s; our choices, not tuned.
 HOPELESS = -5.0  # a query whose mu_s is 5 sd below b_s promises 5e-8 sd; neither its promise nor its gain is counted

@@ -8,10 +8,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gpmi import checks
+from gpmi._support import checks
+from gpmi._support.types import Array, Mask
 from gpmi.policies.improvement import FAR, pdf
 from gpmi.policies.policy import OF_FAILURE, TINY, Guarantee, Policy, State
-from gpmi.types import Array, Mask
 
 
 class _Priced(NamedTuple):
@@ -39,7 +39,7 @@ class Reinvest(Policy):
     - c H_t EI limits the price to what exploring can bring back: the expected improvement, enjoyed in each of the H_t
       queries that are left. H_t = T - t + 1 with a horizon T. Without one, or beyond it, H_t = t: the run is expected
       to last as long again as it has lasted. Where coordinates are given, H_t - 1 is multiplied by what is left of a
-      gain under those of other queries (`gpmi.suggestion.likeness`).
+      gain under those of other queries (`gpmi.optimizer.suggestion.likeness`).
     - k_t = (1/4 + kept) / (1/4 + made), between `floor` and 1, is the share of the model's promises that were kept so
       far (`gpmi.policies.promises`). If exploring did not bring what the model promised, the policy explores less. As
       those queries fade from the account, it explores again.

@@ -7,8 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from gpmi.cube import far_apart
-from gpmi.gp.chance import LIKELY, Chance
+from gpmi._support.sobol import far_apart
+from gpmi._support.types import Array, Event, Mask, Numbers
+from gpmi.gp.approximate.chance import LIKELY, Chance
 from gpmi.gp.paths import Draw
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks
@@ -19,7 +20,6 @@ from gpmi.search.objective import Found, Objective, mean
 from gpmi.search.relevant import confined
 from gpmi.search.screens import Barriers, best_known, neighbours, screen_of
 from gpmi.space import Parameters, Space
-from gpmi.types import Array, Event, Mask, Numbers
 
 # Our choices, not tuned.
 STARTS = 6  # points climbed in lockstep. A round of six costs 2.0, 2.9, 3.4 times one at n = 100, 300, 1,000 (d = 6)

@@ -4,9 +4,9 @@ The library has three local optimisers, because three problems differ in what is
 
 - Here a few starts share one function, and several points in one call cost much less than one by one. So each start
   can afford the d + 1 points of a Hessian by finite differences, and few rounds are needed.
-- `gpmi.prior.search` descends from one start at a time. Each evaluation costs O(n^3), and k points cost k times as
+- `model.fitting.search` descends from one start at a time. Each evaluation costs O(n^3), and k points cost k times as
   much. It learns the Hessian from successive gradients (BFGS).
-- `gpmi.ledger.maxima` climbs hundreds of different functions, one start each. Hessians would multiply the number of
+- `ledger.maxima` climbs hundreds of different functions, one start each. Hessians would multiply the number of
   points by d + 1, and a rough maximum is enough. It takes gradient steps.
 """
 
@@ -18,8 +18,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from gpmi._support.types import Array, Numbers
 from gpmi.gp.linalg import eigen
-from gpmi.types import Array, Numbers
 
 # Points (s k, d), k of them for each of the starts with the numbers (s,) -> values (s k,) and gradients (s k, d)
 Differentiable: TypeAlias = Callable[[Array, Numbers], tuple[Array, Array]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpmi._support.types import Array, Event, Mask
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import (
     Blur,
@@ -17,7 +18,6 @@ from gpmi.gp.tracking import (
     moments_in_chunks,
 )
 from gpmi.search.objective import Found, Objective
-from gpmi.types import Array, Event, Mask
 
 JOINT = 2048  # points of one joint draw, at most. It costs O(JOINT^3), about half a second: our limit for one ask
 

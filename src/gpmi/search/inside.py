@@ -1,7 +1,7 @@
 """The climb of `gpmi.search.climb` where constraints or conditions make the space less than a box.
 
-It runs in the variables s of `gpmi.space.region`, in which linear constraints are linear. A step is Newton's within the
-faces that the gradient presses against, and ends at the next face. What a function refuses counts as no gain.
+It runs in the variables s of `constraints.region`, in which linear constraints are linear. A step is Newton's within
+the faces that the gradient presses against, and ends at the next face. What a function refuses counts as no gain.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 import numpy as np
 
+from gpmi._support.types import Array, Numbers
 from gpmi.gp.linalg import eigen
 from gpmi.search.climb import DIFFERENCE, GIVE_UP, RADIUS, ROUNDS, SAME_PEAK
 from gpmi.search.objective import Objective
 from gpmi.space import Parameters, Polytope
-from gpmi.types import Array, Numbers
 
 # Points (k, d) and, for each, the number (k,) of the point it was made from -> values (k,)
 Values: TypeAlias = Callable[[Array, Numbers], Array]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from gpmi._support.types import Array, Event
+from gpmi.gp.approximate.chance import Chance
 from gpmi.gp.beside import with_pullback_beside
-from gpmi.gp.chance import Chance
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
 from gpmi.policies import Policy, State
-from gpmi.types import Array, Event
 
 
 @dataclass(frozen=True)

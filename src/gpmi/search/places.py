@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gpmi._support.types import FrozenPoint
 from gpmi.search.screens import Design
 from gpmi.search.search import Search
 from gpmi.space import Space
-from gpmi.types import FrozenPoint
 
 REMEMBERED = 8  # parts of the space whose searches are kept: a few contexts that come again and again. Our choice
 

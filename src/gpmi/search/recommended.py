@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpmi.gp.chance import Chance
+from gpmi._support.types import Array, Mask
+from gpmi.gp.approximate.chance import Chance
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best
 from gpmi.policies.policy import SAFE
 from gpmi.search.box import best_mean
 from gpmi.space import Space
-from gpmi.types import Array, Mask
 
 # Two values, or two means, that differ by less than this are equal. Relative to them; means also relative to the prior
 # sd, if that is larger. It is some thousand times the rounding of a float. Our choice, not tuned.

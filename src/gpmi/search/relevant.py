@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi.gp.chance import Chance
+from gpmi._support.types import Array, Mask
+from gpmi.gp.approximate.chance import Chance
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
 from gpmi.search.objective import Objective
-from gpmi.types import Array, Mask
 
 
 @dataclass(frozen=True, eq=False)

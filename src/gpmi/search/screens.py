@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gpmi.cube import sobol
+from gpmi._support.sobol import sobol
+from gpmi._support.types import Array, Mask, Point
 from gpmi.gp.posterior import Posterior
 from gpmi.space import Choice, Parameters, Space
-from gpmi.types import Array, Mask, Point
 
 # Our choices, not tuned.
 SCREEN = 512  # points of the screen, a power of 2 for Sobol. After a new prior they cost about 20 ms at n = 1,000

@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from gpmi.gp.chance import Chance
+from gpmi._support.types import Array, Mask, Numbers
+from gpmi.gp.approximate.chance import Chance
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked, first_best, moments_in_chunks
 from gpmi.policies import State
@@ -18,7 +19,6 @@ from gpmi.search.objective import Found, Objective
 from gpmi.search.relevant import Relevant, confined
 from gpmi.search.screens import Barriers, best_known, screen_of
 from gpmi.space import Parameters, Space, SpaceExhausted
-from gpmi.types import Array, Mask, Numbers
 
 LAZY = 20  # products that a value of the kernel costs: a square root, an exponential and a few sums; measured roughly
 FEW = 256  # with no more observations than this tracking begins at once: 256^2 products a row are cheap

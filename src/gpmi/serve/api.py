@@ -19,16 +19,16 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from gpmi import checks
-from gpmi.durable.description import point_to_json
-from gpmi.durable.errors import StudyError
-from gpmi.serve.desk import BATCH, Conflict, Desk, NoSuchTrial
+from gpmi._support import checks
+from gpmi._support.types import Point
 from gpmi.serve.live import TooMany
 from gpmi.serve.openapi import description
 from gpmi.serve.room import Room
+from gpmi.serve.session import BATCH, Conflict, Desk, NoSuchTrial
 from gpmi.space import Space, SpaceExhausted
+from gpmi.storage.errors import StudyError
+from gpmi.storage.serialization import point_to_json
 from gpmi.trials import Trial
-from gpmi.types import Point
 
 PAGE = 1000  # trials in one answer, at most; our choice
 NUMBERS = ("noise_var", "mu", "sd", "surprise", "asked", "ended", "y_before")

@@ -12,12 +12,12 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from gpmi.report import SCRIPT, STYLE
-from gpmi.serve import api, pages, posts
+from gpmi.serve import api, forms, pages
+from gpmi.serve.catalogue import Shelf
 from gpmi.serve.layout import message
 from gpmi.serve.room import Room
 from gpmi.serve.security import Guard, Guarded
-from gpmi.serve.shelf import Shelf
+from gpmi.views.html import SCRIPT, STYLE
 
 # Found by their names in this table, so that no address leads to another file.
 STATIC: dict[str, tuple[str, str]] = {
@@ -46,7 +46,7 @@ async def refused(request: Request, error: Exception) -> Response:
 def application(shelf: Shelf, guard: Guard, ending: Callable[[], bool] = lambda: False) -> ASGIApp:
     """The whole, behind its guard."""
     app = Starlette(
-        routes=[Route("/static/{name}", static), *api.ROUTES, *posts.ROUTES, *pages.ROUTES],
+        routes=[Route("/static/{name}", static), *api.ROUTES, *forms.ROUTES, *pages.ROUTES],
         exception_handlers={HTTPException: refused},
     )
     app.state.room = Room(shelf, guard, ending)

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from gpmi._support.text import VALUE, shortened
+from gpmi._support.types import Point
 from gpmi.serve.numbers import number
 from gpmi.space import Candidates, Choice, Constant, Int, Parameters, Real, Space
-from gpmi.text import VALUE, shortened
-from gpmi.types import Point
 
 MISSING = "–"  # a parameter that is not there at this point
 STEPS = 1000  # a number is shown to a thousandth of its range, or finer: our choice

@@ -9,8 +9,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from gpmi.report.markup import Child, Markup, joined, tag
 from gpmi.serve.room import Room
+from gpmi.views.html.markup import Child, Markup, joined, tag
 
 HEAD = Markup(
     '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -15,10 +15,10 @@ from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 
-from gpmi.durable.errors import StudyError
-from gpmi.report import Section
-from gpmi.serve.desk import Desk
-from gpmi.serve.thinking import Known
+from gpmi.serve.model_worker import Known
+from gpmi.serve.session import Desk
+from gpmi.storage.errors import StudyError
+from gpmi.views.html import Section
 
 EVERY = 0.5  # seconds between two looks at the log; our choice
 QUIET = 15.0  # seconds after which a sign of life is sent, so that nothing in between ends the connection

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
-from gpmi.report.markup import Child, Markup, joined, tag
-from gpmi.serve.desk import BATCH, Desk, Look
 from gpmi.serve.fields import Field, values_in_words
-from gpmi.serve.known import known, pictures
 from gpmi.serve.layout import form, hidden, labelled, notices, select
 from gpmi.serve.live import Live
-from gpmi.serve.rows import recent
+from gpmi.serve.session import BATCH, Desk, Look
+from gpmi.serve.summary import known, pictures
+from gpmi.serve.trial_table import recent
 from gpmi.trials import Trial
+from gpmi.views.html.markup import Child, Markup, joined, tag
 
 SHOWN = 200  # points that wait for a result on one page, at most; our choice
 

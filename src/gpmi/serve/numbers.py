@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpmi.text import shortened
+from gpmi._support.text import shortened
 
 FAILED = ("failed", "fail", "failure", "error", "crashed", "broken")
 MISSING = ("", "-", "–", "—", "?")  # no value yet

@@ -13,17 +13,17 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from gpmi.durable.errors import StudyError
-from gpmi.exchange import text_of
-from gpmi.report import SCRIPT, STYLE
-from gpmi.report.markup import Child, tag
-from gpmi.serve import making
-from gpmi.serve.desk import Desk, NoSuchTrial
+from gpmi.serve import new_study
 from gpmi.serve.layout import labelled, message, notices, page, room_of
 from gpmi.serve.live import TooMany
 from gpmi.serve.notebook import Typed, notebook
-from gpmi.serve.rows import trials_table
-from gpmi.serve.sheet import Wrong, trial_sheet
+from gpmi.serve.session import Desk, NoSuchTrial
+from gpmi.serve.trial_page import Wrong, trial_sheet
+from gpmi.serve.trial_table import trials_table
+from gpmi.storage.errors import StudyError
+from gpmi.trials.files import text_of
+from gpmi.views.html import SCRIPT, STYLE
+from gpmi.views.html.markup import Child, tag
 
 ROWS = 50  # trials on one page; our choice
 STATUSES = {
@@ -196,7 +196,7 @@ async def home(request: Request) -> Response:
 
 
 async def new(request: Request) -> Response:
-    return making.show(request, {})
+    return new_study.show(request, {})
 
 
 async def enter(request: Request) -> Response:

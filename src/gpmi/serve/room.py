@@ -12,10 +12,10 @@ from weakref import WeakValueDictionary
 
 from starlette.concurrency import run_in_threadpool
 
-from gpmi.serve.desk import Desk
+from gpmi.serve.catalogue import Shelf
 from gpmi.serve.live import Live
 from gpmi.serve.security import Guard
-from gpmi.serve.shelf import Shelf
+from gpmi.serve.session import Desk
 
 REMEMBERED = 1000  # messages and forms that are remembered: our choice
 

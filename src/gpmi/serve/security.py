@@ -2,7 +2,7 @@
 
 A page of another site can make a browser send requests here, so (1) the Host header must be a name of this server, or
 a name that is made to point here could read the answers; (2) what changes something must come from our own pages; (3)
-a form must have the secret that only our own pages contain (`Guard.secret`, checked by `gpmi.serve.posts`). Where
+a form must have the secret that only our own pages contain (`Guard.secret`, checked by `gpmi.serve.forms`). Where
 others than this machine are listened to, everything needs a token.
 """
 

@@ -12,8 +12,8 @@ from typing import Any
 import uvicorn
 
 from gpmi.serve.app import application
+from gpmi.serve.catalogue import Shelf
 from gpmi.serve.security import ANYWHERE, LOCAL, Guard
-from gpmi.serve.shelf import Shelf
 
 PORT = 8470  # the first that is tried if none is given; any that is free after that
 ENDING = 2  # seconds for requests that are being answered when the server is to end; our choice

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi import checks
-from gpmi.space.conditions import level_numbers
-from gpmi.space.constraints import TOLD, Codes, Field, Rules, minimal, nothing_left, rules_of
+from gpmi._support import checks
+from gpmi._support.text import shortened
+from gpmi._support.types import Array, Event, LabelledPoint, Mask, Point
+from gpmi.space.conditions.conditions import level_numbers
+from gpmi.space.constraints.constraints import TOLD, Codes, Field, Rules, minimal, nothing_left, rules_of
 from gpmi.space.conversion import Column, array_table, as_point, frame_columns, labels_of, named_columns, values_of
-from gpmi.space.given import numbers_given
+from gpmi.space.fixed import numbers_given
 from gpmi.space.layout import numeric
 from gpmi.space.parameters import Choice
 from gpmi.space.space import Space
-from gpmi.text import shortened
-from gpmi.types import Array, Event, LabelledPoint, Mask, Point
 
 # A column of a DataFrame with no more different numbers than this is a grid. Those of docs/benchmarks/tables.md have
 # up to 10 numbers; in the columns of its observed tables with more than 40, ranks do harm.

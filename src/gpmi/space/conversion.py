@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi import checks
-from gpmi.space.conditions import Constant
+from gpmi._support import checks
+from gpmi._support.types import Array, Event, Numbers, Point
+from gpmi.space.conditions.conditions import Constant
 from gpmi.space.options import equal, key
 from gpmi.space.parameters import LARGEST, MOST_OPTIONS, Choice, Int, Parameter, Real
-from gpmi.types import Array, Event, Numbers, Point
 
 # Parameters
 

@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from gpmi.types import Array, Numbers
+from gpmi._support.types import Array, Numbers
 
 _CHUNK = 2**20  # numbers of the table that are hashed together, 8 MB; our choice, not tuned
 

@@ -9,11 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from gpmi import checks
-from gpmi.space.conditions import Condition, Constant, OnArc, Part, Pinned, activity, conditions_of, mentioned, part_of
+from gpmi._support import checks
+from gpmi._support.types import Array, Mask, Point
+from gpmi.space.conditions.conditions import (
+    Condition,
+    Constant,
+    OnArc,
+    Part,
+    Pinned,
+    activity,
+    conditions_of,
+    mentioned,
+    part_of,
+)
 from gpmi.space.conversion import as_point, labels_of, values_of
 from gpmi.space.parameters import Choice, Int, Parameter, Real
-from gpmi.types import Array, Mask, Point
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ Every parameter offers the same. The level number of a value is its place among 
     encode(name, value)  the coordinates of a user's value, which is refused if it is not a value of the parameter
     decode(row)          the value at coordinates (width,); for a number the nearest value
     canonical(value)     a user's value as a plain Python value
-    when                 the condition under which there is such a parameter at all; `gpmi.space.conditions`
+    when                 the condition under which there is such a parameter at all; `gpmi.space.conditions.conditions`
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gpmi import checks
+from gpmi._support import checks
+from gpmi._support.text import shortened
+from gpmi._support.types import Array, Numbers
 from gpmi.space.options import equal, key, same
-from gpmi.text import shortened
-from gpmi.types import Array, Numbers
 
 LARGEST = 2**53  # the largest whole number up to which floating point tells neighbours apart
 # The logarithms of neighbours must differ, too: those of 10^12 and 10^12 + 1 are 280 floats apart. Our choice.

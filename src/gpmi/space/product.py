@@ -10,18 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from gpmi import checks
-from gpmi.cube import sobol
-from gpmi.space.conditions import Constant, OnArc, Part, Pinned, level_numbers
-from gpmi.space.constraints import EXACT, Codes, Field, Rules, minimal, name_of, nothing_left, rules_of
+from gpmi._support import checks
+from gpmi._support.sobol import sobol
+from gpmi._support.text import shortened
+from gpmi._support.types import Array, Event, Mask, Point
+from gpmi.space.conditions.conditions import Constant, OnArc, Part, Pinned, level_numbers
+from gpmi.space.constraints.constraints import EXACT, Codes, Field, Rules, minimal, name_of, nothing_left, rules_of
+from gpmi.space.constraints.region import Region, copied
 from gpmi.space.conversion import box_parameters, named_parameters, read_as_choices
-from gpmi.space.given import moved_to, numbers_given, pinned, rules_left
+from gpmi.space.fixed import moved_to, numbers_given, pinned, rules_left
 from gpmi.space.layout import Layout, numeric
 from gpmi.space.parameters import Parameter
-from gpmi.space.region import Region, copied
 from gpmi.space.space import Space
-from gpmi.text import shortened
-from gpmi.types import Array, Event, Mask, Point
 
 ENUMERATED = 20_000  # a discrete space with no more points than this is searched point by point: our choice, not tuned
 _MOVED = 32  # points outside of which one is made that is inside, of all that are tried together; our limit

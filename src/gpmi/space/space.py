@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from gpmi import checks
+from gpmi._support import checks
+from gpmi._support.types import Array, Event, FrozenPoint, LabelledPoint, Numbers, Point
 from gpmi.space.index import RowIndex
-from gpmi.types import Array, Event, FrozenPoint, LabelledPoint, Numbers, Point
 
 # Chosen out of 1, 2.5 and 4 on the development tables of docs/benchmarks/tables.md with choices, naval_propulsion and
 # cifar10, ten seeds: better rows left after 100 evaluations, as a share of random search's: 0.24, 0.07 and 0.06.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
-from gpmi import checks
+from gpmi._support import checks
 from gpmi.space import Choice, Constant, Int, Parameters, Real
 from gpmi.space.conversion import named_parameters
 from gpmi.space.parameters import MOST_OPTIONS

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import optuna
 
-from gpmi.exchange import row_of, titles_of, trial_of
-from gpmi.frame import Shown, names_of
+from gpmi._support.text import address, shortened
 from gpmi.integrations.optuna.domain import distribution_of, parameter_of
 from gpmi.integrations.optuna.inferred import described
 from gpmi.space import Candidates, Parameters, Space
-from gpmi.text import address, shortened
 from gpmi.trials import Trial
+from gpmi.trials.dataframe import Shown, names_of
+from gpmi.trials.files import row_of, titles_of, trial_of
 
 ATTRIBUTE = "gpmi"  # the user attribute with the fields of a trial, as JSON
 _STATE = optuna.trial.TrialState

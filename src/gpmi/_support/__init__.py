@@ -1,0 +1,1 @@
+"""What every package may use: types, checks of arguments, text for people, interrupts, processes, random points."""

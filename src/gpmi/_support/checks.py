@@ -1,0 +1,228 @@
+"""Checks of what a user gives: it is accepted, or refused with its name, its value and the remedy."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import wraps
+from numbers import Real
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from gpmi._support.types import Array
+
+# A whole number beyond this is no count of anything, and overflows NumPy's integers: 2^63 - 1.
+LARGEST_COUNT = 2**63 - 1
+LARGEST_SEED = 10**100  # NumPy's own seeds have 39 digits; a longer one than this nobody can copy. Our choice
+LARGEST = 1e100  # the largest |y|: y^2 = 1e200 leaves room for sums and products below the largest float, 1.8e308
+_SHOWN = 500  # characters of a value in a message, at most; our choice, not tuned
+_SIDE = "gpmi.maximize or gpmi.minimize, or goal= of gpmi.Optimizer"
+# What other libraries call our arguments: Optuna, scikit-optimize, scikit-learn, bayesian-optimization, hyperopt, Ax.
+ELSEWHERE = {
+    **dict.fromkeys(("n_trials", "n_calls", "n_iter", "max_evals", "max_iter", "total_trials"), "budget="),
+    **dict.fromkeys(("bounds", "pbounds", "dimensions", "search_space", "domain"), "space="),
+    **dict.fromkeys(("direction", "directions", "sense"), _SIDE),
+    **dict.fromkeys(("random_state", "rng", "rstate"), "seed="),
+    **dict.fromkeys(("n_jobs", "n_workers", "num_workers"), "workers= of gpmi.maximize and gpmi.minimize"),
+    **dict.fromkeys(("n_initial_points", "n_random_starts", "init_points", "n_startup_trials"), "n_init="),
+    **dict.fromkeys(("acq_func", "acquisition_function", "sampler"), "policy="),
+    **dict.fromkeys(("callback", "callbacks"), "on_trial= of gpmi.maximize and gpmi.minimize"),
+    **dict.fromkeys(("verbose", "show_progress_bar"), "progress=True of gpmi.maximize and gpmi.minimize"),
+    "storage": "study= of gpmi.maximize and gpmi.minimize",
+}
+
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
+
+
+def hinting(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+    """The function; where an argument has the name that other libraries have for it, the refusal says ours."""
+
+    @wraps(function)
+    def hinted(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
+        for name in ELSEWHERE.keys() & kwargs.keys():
+            what, ours = function.__qualname__.removesuffix(".__init__"), ELSEWHERE[name]
+            if ours.endswith("=") and ours[:-1] not in inspect.signature(function).parameters:
+                ours += " of gpmi.study"  # a study has the arguments of an optimizer, its run those of an evaluation
+            raise TypeError(f"{name} is no argument of {what}; did you mean {ours}?")
+        return function(*args, **kwargs)
+
+    return hinted
+
+
+def of_one_point(f: Any, names: Sequence[str] | None, count: int) -> None:
+    """Refuse an f that cannot be called with one point: a dict with these names, or an array of shape (count,).
+
+    What f itself says counts, not what it wraps, and a function that says nothing passes.
+    """
+    if not callable(f):
+        raise TypeError(f"f is {shown(f)}; give a function of one point")
+    try:
+        signature = inspect.signature(f, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return
+    if _takes(signature, 1):
+        return
+    apart = _takes(signature, *range(count)) if names is None else _takes(signature, **dict.fromkeys(names))
+    remedy = "give a function of one argument, the point"
+    if apart:
+        remedy = f"give lambda p: f({'*p' if names is None else '**p'})"
+    raise TypeError(f"f takes {signature}, but it is called with {one_point(names, count)}; {remedy}")
+
+
+def one_point(names: Sequence[str] | None, count: int) -> str:
+    """What f is called with, in words."""
+    return f"one point, an array of shape ({count},)" if names is None else f"one point, a dict of {', '.join(names)}"
+
+
+def _takes(signature: inspect.Signature, /, *args: Any, **kwargs: Any) -> bool:
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError:
+        return False
+    return True
+
+
+def shown(value: Any) -> str:
+    """A value in a message: its repr, cut short where it is very long, whatever the value is."""
+    try:
+        text = repr(value)
+    except Exception:  # a whole number of more than 4,300 digits, or an object of the user
+        return f"a value of type {type(value).__name__} that cannot be printed"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def number(name: str, value: Any, remedy: str = "give one finite number") -> float:
+    """A finite float from a real number of any type, not from a bool, a string or an array."""
+    if type(value) is float and math.isfinite(value):
+        return value
+    plain = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
+    if isinstance(plain, bool | np.bool_) or not isinstance(plain, Real) or hasattr(value, "mask"):
+        raise TypeError(f"{name} is {shown(value)}; {remedy}")
+    try:
+        result = float(plain)
+    except OverflowError:
+        result = math.inf
+    except (TypeError, ValueError):  # a timedelta64 calls itself a whole number
+        raise TypeError(f"{name} is {shown(value)}; {remedy}") from None
+    if not math.isfinite(result):
+        raise ValueError(f"{name} is {shown(value)}; {remedy}")
+    return result
+
+
+def positive(name: str, value: Any) -> float:
+    """A finite number above 0."""
+    result = number(name, value, remedy := "give one positive, finite number")
+    if result <= 0.0:
+        raise ValueError(f"{name} is {shown(value)}; {remedy}")
+    return result
+
+
+def variance(name: str, value: Any) -> float:
+    """A finite number, 0 or larger."""
+    result = number(name, value, remedy := "it is a variance: give one finite number, 0 or larger")
+    if result < 0.0:
+        raise ValueError(f"{name} is {shown(value)}; {remedy}")
+    return result
+
+
+def variances(name: str, value: Any, n: int, common: float) -> Array:
+    """Finite variances (n,), 0 or larger: one for each value, one number for all, or `common` where it is None."""
+    if value is None:
+        return np.full(n, common)
+    given = np.asarray(value, dtype=float)
+    if given.shape not in ((), (n,)) or not np.all(np.isfinite(given) & (given >= 0.0)):
+        raise ValueError(f"{name} is {shown(value)}; give one variance, 0 or larger, or one for each of {n} values")
+    return np.full(n, given)
+
+
+def probability(name: str, value: Any, remedy: str = "it is a probability: give a number between 0 and 1") -> float:
+    """A number above 0 and below 1."""
+    result = number(name, value, remedy)
+    if not 0.0 < result < 1.0:
+        raise ValueError(f"{name} is {shown(value)}; {remedy}")
+    return result
+
+
+def whole(name: str, value: Any, least: int, most: int = LARGEST_COUNT) -> int:
+    """A whole number from `least` to `most`."""
+    if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} is {shown(value)}; give a whole number")
+    if value < least:
+        raise ValueError(f"{name} is {shown(int(value))}; give a whole number of at least {least}")
+    if value > most:
+        raise ValueError(f"{name} is {shown(int(value))}; give a whole number of at most {most}")
+    return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} is {shown(value)}; give True or False")
+    return bool(value)
+
+
+def one_of(name: str, value: Any, words: Sequence[str]) -> str:
+    """One of several words."""
+    if not isinstance(value, str) or value not in words:
+        raise ValueError(f"{name} is {shown(value)}; give one of {', '.join(map(repr, words))}")
+    return value
+
+
+def points(name: str, value: Any, d: int | None) -> Array:
+    """Points as a finite (m, d) array, or one point as (1, d); with d None any number of coordinates will do."""
+    array = np.asarray(value, dtype=float)
+    if array.ndim == 1:
+        array = array[None, :]
+    if array.ndim != 2 or (d is not None and array.shape[1] != d):
+        want = "d" if d is None else str(d)
+        raise ValueError(f"{name} has shape {np.shape(value)}; give an array of shape (m, {want}), a point per row")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} has a coordinate that is not finite; leave out such points")
+    return array
+
+
+def shape(value: Any) -> tuple[int, ...] | None:
+    """The shape of an array or of nested lists; None for anything else, ragged lists included."""
+    if not isinstance(value, np.ndarray | list | tuple):
+        return None
+    try:
+        return np.shape(value)
+    except ValueError:
+        return None
+
+
+def writable_folder(name: str, value: Path, folder: Path) -> None:
+    """Refuse the path `value` if no file can be made in `folder`, which is made if it is not there yet."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ValueError(
+            f"{name} is {str(value)!r}, but {str(folder)!r} cannot be written to ({reason}); give another"
+        ) from error
+
+
+def checked_noise(noise_var: Any, repeats: Any) -> tuple[float, int]:
+    """The known variance of a value, and of how many evaluations it is the mean."""
+    if type(noise_var) is float and noise_var == 0.0 and type(repeats) is int and repeats == 1:
+        return 0.0, 1
+    own = variance("noise_var", noise_var)
+    if own > LARGEST**2:
+        remedy = f"give a variance below {LARGEST**2:g}, in other units, or leave out a value that says nothing"
+        raise ValueError(f"noise_var is {noise_var!r}, too large to be computed with; {remedy}")
+    return own, whole("repeats", repeats, 1)
+
+
+def checked_value(y: Any) -> float:
+    """y as a finite number that is small enough to be squared."""
+    value = number("y", y, "give one finite number, or call fail(x) for an evaluation that has none")
+    if abs(value) > LARGEST:
+        raise ValueError(f"y is {y!r}, too large to be squared; give values below {LARGEST:g}, in other units")
+    return value

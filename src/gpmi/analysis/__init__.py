@@ -1,0 +1,1 @@
+"""What can be concluded from a run: the ledger (regret, calibration, advice) and the importance of parameters."""

@@ -1,0 +1,78 @@
+"""The regret of queries whose coordinates were given in part: each is measured against the best point with the same.
+
+f is drawn jointly for all of them. Where there are many different coordinates, a climb for each would take long: the
+maximum under them is looked for at points all over that part of the space, and close to the best of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gpmi._support.types import Array
+from gpmi.analysis.ledger.maxima import Allowed, most_plausible
+from gpmi.gp.paths import Frame
+from gpmi.gp.posterior import Posterior
+from gpmi.search.screens import neighbours, spread_over
+from gpmi.space import Parameters, Space
+
+# Our choices, not tuned: they limit the cost. A frame of K points costs O(K^3).
+_POINTS = 64  # at which the maximum under given coordinates is looked for; on a box as many more beside the best
+_SCREEN = 9  # log2 of the points from which those are taken
+_JOINT = 256  # of all these points, so many are drawn exactly, besides the queries
+
+HOW = "queries with given coordinates against the largest of about 100 points with the same; a lower bound"
+
+
+class Asked(NamedTuple):
+    """Queries that were chosen among the points of one part of the space."""
+
+    space: Space
+    at: Array  # (k, d)
+
+
+def draw_gaps(
+    posterior: Posterior,
+    asked: Sequence[Asked],
+    size: int,
+    rng: np.random.Generator,
+    seed: int,
+    allowed: Allowed | None,
+) -> tuple[Array, Array]:
+    """`size` joint draws of f at all queries, and for each of the maximum of f under its coordinates: (size, Q) both.
+
+    O(n^2 m + K^3 + size m (n + K)) for m points in all, of which K are drawn exactly.
+    """
+    points = [_candidates(posterior, one, rng, seed, allowed) for one in asked]
+    at = np.concatenate([one.at for one in asked])
+    first = max(1, _JOINT // len(asked))  # of each part
+    joint = np.concatenate([at, *(z[:first] for z in points)])
+    paths = Frame.of(posterior, joint).paths(size, rng, rough=True)
+    values, rest = paths.values[: len(at)], paths.values[len(at) :]
+    best, k, j = [], 0, 0
+    for one, z in zip(asked, points, strict=True):
+        own, near = values[k : k + len(one.at)], rest[j : j + len(z[:first])]
+        counted = own if allowed is None else own[allowed(one.at)]
+        found = np.concatenate([counted, near, paths.everywhere(z[first:])])
+        top = found.max(axis=0) if len(found) else own.max(axis=0)
+        best.append(np.tile(top, (len(one.at), 1)))
+        k, j = k + len(one.at), j + len(z[:first])
+    return np.concatenate(best).T, values.T
+
+
+def _candidates(
+    posterior: Posterior, one: Asked, rng: np.random.Generator, seed: int, allowed: Allowed | None
+) -> Array:
+    """Points (., d) that may hold the maximum under the coordinates of a query, the most likely ones first."""
+    space = one.space
+    z = space.rows if space.rows is not None else spread_over(space, _SCREEN, (seed, 1))
+    z = z if allowed is None else z[allowed(z)]
+    z = z[most_plausible(posterior, z)[:_POINTS]] if len(z) else z
+    if space.rows is not None or not len(z):
+        return z
+    assert isinstance(space, Parameters)
+    near = neighbours(space, z[np.argsort(-posterior.mu(z), kind="stable")[:1]], rng)
+    near = near if allowed is None else near[allowed(near)]
+    return np.concatenate([z[:1], near, z[1:]])

@@ -1,0 +1,265 @@
+"""The distribution of max f under a posterior, jointly with f at some points: a regret is the difference of the two.
+
+On a finite set f is drawn jointly at every point that may hold the maximum. On a box it is drawn jointly at the points
+of a screen; each draw is then continued to a function on the whole box (a path), which is climbed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpmi._support.types import Array, Mask
+from gpmi.gp.linalg import one_blas_thread
+from gpmi.gp.paths import FEATURES, Frame, Paths, has_features
+from gpmi.gp.posterior import Posterior
+from gpmi.gp.tracking import chunks, moments_in_chunks
+from gpmi.search.box import best_levels
+from gpmi.search.finite import JOINT
+from gpmi.search.screens import spread_over
+from gpmi.space import Parameters, Space
+
+REACH = 5.0  # sd above and below mu within which f is taken to lie; the error is below 3e-7, see `most_plausible`
+
+# Our choices, not tuned. They limit the cost; the coverage that results is in docs/benchmarks/ledger.md.
+_GROUPS = 4  # independent sets of random features: the error of one set is shared by a quarter of the paths only
+_FEW_PATHS = 16  # with fewer paths than this in each, one set will do: the paths of other priors have sets of their own
+_FEW = 128  # candidates that are always drawn jointly
+_JOINT, _JOINT_WIDE = 512, 128  # points of the screen that are drawn jointly; in wide spaces they are far from all else
+_SOME = 640  # points of the screen at which few paths are looked at, those most likely to exceed the largest mean
+_WIDE = 4  # parameters from which on a maximum is hard to find: a larger screen, more climbs
+_SCREEN, _SCREEN_WIDE = 9, 11  # log2 of the points of the screen
+_STARTS, _STARTS_WIDE = 3, 8  # points from which a path is climbed
+_CELLS = 64  # into which the points are divided, to find starts that are not all on one peak
+_ROUNDS_ALL = 3  # steps of all climbs of a path
+_ROUNDS_BEST_OF = 2  # climbs of a path that go on after that
+_ROUNDS = 9  # for so many steps; a rough maximum is enough
+_LEVELS = 64  # levels of one discrete parameter that are tried, at most
+
+_TINY = 1e-300  # keeps a quotient finite where its denominator is 0
+
+Allowed: TypeAlias = Callable[[Array], Mask]  # which of some points (m, d) count for the maximum
+
+
+class Maxima(NamedTuple):
+    """Joint draws."""
+
+    best: Array  # (size,), max of f over the space
+    at: Array  # (size, k), f at the points asked for
+    how: str  # what was drawn, and what is approximate about it
+
+
+@one_blas_thread
+def draw_maxima(
+    posterior: Posterior,
+    space: Space,
+    at: Array,  # (k, d), points of the space
+    size: int,
+    rng: np.random.Generator,
+    seed: int = 0,  # of the screen
+    allowed: Allowed | None = None,
+) -> Maxima:
+    """`size` joint draws of max f over the space and of f at `at`; over its allowed points, and the first of `at`.
+
+    On a finite set of m points, K of which may hold the maximum, it costs O(n^2 m + n K^2 + K^3 + size K^2). On a box
+    K is at most 512, and each round of the climb adds O(size (n + K)).
+    """
+    if space.rows is None:
+        return _on_a_box(posterior, space, at, size, rng, seed, allowed)
+    rows = space.rows if allowed is None else space.rows[allowed(space.rows)]
+    numbers = most_plausible(posterior, rows)
+    how = f"joint draws at the {len(numbers)} candidates that may hold the maximum"
+    if len(numbers) > JOINT:
+        numbers = numbers[:JOINT]
+        how = f"joint draws at the {JOINT} candidates most likely to beat the best mean; a lower bound"
+    limit = JOINT if not has_features(posterior.kernel) else max(4 * size, _FEW)
+    if len(numbers) <= limit:
+        z = np.concatenate([at, rows[numbers]])
+        draws = posterior.sample(z, rng, size)
+        return Maxima(draws[:, _counted(z, allowed)].max(axis=1), draws[:, : len(at)], how)
+    joint, rest = rows[numbers[:limit]], rows[numbers[limit:]]
+    how = f"{how}, those beyond {limit} by {FEATURES} random features"
+    frame = Frame.of(posterior, np.concatenate([at, joint]))
+    paths = frame.paths(size, rng, rough=True)
+    best = np.maximum(paths.values[_counted(paths.z, allowed)].max(axis=0), paths.everywhere(rest).max(axis=0))
+    return Maxima(best, paths.values[: len(at)].T, how)
+
+
+def _on_a_box(
+    posterior: Posterior,
+    space: Space,
+    at: Array,
+    size: int,
+    rng: np.random.Generator,
+    seed: int,
+    allowed: Allowed | None,
+) -> Maxima:
+    """Paths through `at` and the most plausible points of a screen, climbed."""
+    assert isinstance(space, Parameters)
+    wide = space.unit_dim >= _WIDE
+    screen = spread_over(space, _SCREEN_WIDE if wide else _SCREEN, (seed, 1))
+    screen = screen if allowed is None else screen[allowed(screen)]
+    few = size < _GROUPS * _FEW_PATHS  # the paths of one of many posteriors
+    screen = screen[most_plausible(posterior, screen)[: _SOME if few else None]]
+    limit = min(2 * size, _JOINT_WIDE if wide else _JOINT) if has_features(posterior.kernel) else _JOINT
+    frame = Frame.of(posterior, np.concatenate([at, screen[:limit]]))
+    rough = few or _leaves_open(frame, space, seed)
+    groups = _GROUPS if rough and not few else 1
+    count = FEATURES // 2 if few else FEATURES
+    best, values = [], []
+    for _ in range(groups):
+        paths = frame.paths(-(-size // groups), rng, rough=rough, count=count)
+        best.append(_maxima(paths, space, screen[limit:], _STARTS_WIDE if wide else _STARTS, allowed))
+        values.append(paths.values[: len(at)].T)
+    between = f"{count} random features" if rough else "their conditional mean"
+    how = f"posterior paths through {len(frame.z)} points, continued by {between} and climbed; a lower bound"
+    return Maxima(np.concatenate(best)[:size], np.concatenate(values)[:size], how)
+
+
+def _leaves_open(frame: Frame, space: Parameters, seed: int) -> bool:
+    """Whether much is open between the points of the frame: at one of 128 probes that may hold the maximum."""
+    probes = spread_over(space, 7, (seed, 2))
+    return frame.leaves_open(probes[most_plausible(frame.posterior, probes)])
+
+
+def most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
+    """The rows of z (m, d) that may hold the maximum of f over z; those most likely to exceed the largest mean first.
+
+    A point whose mu + REACH sd is below the mu - REACH sd of another one is left out. The sd of the difference of the
+    two values is at most the sum of their sd, so the first exceeds the second with a probability below 3e-7.
+    """
+    if len(z) == 0:  # nothing that is allowed
+        return np.empty(0, dtype=np.intp)
+    mu, var = moments_in_chunks(posterior, z)
+    sd = np.sqrt(var)
+    may: Mask = mu + REACH * sd >= np.max(mu - REACH * sd)
+    numbers = np.flatnonzero(may)
+    with np.errstate(over="ignore"):  # a point that is known and not the best has no chance
+        chance = (mu[numbers] - mu.max()) / np.maximum(sd[numbers], _TINY)
+    return numbers[np.argsort(-chance, kind="stable")]
+
+
+def most_likely_better(mixture: Sequence[Posterior], z: Array, row: Array, by: float) -> float:
+    """max over z (m, d) of P(f(z) - f(row) > by), a lower bound of P(regret at row > by). O(n^2 m) for each posterior.
+
+    The posteriors have equal weights.
+    """
+    from scipy.special import ndtr
+
+    total = np.zeros(len(z))
+    for posterior in mixture:
+        gap = (moments_in_chunks(posterior, z)[0] - posterior.mu(row)[0]) - by
+        spread = spread_of_difference(posterior, z, row)
+        # Where f(z) and f(row) are the same value, their means differ by rounding only: 1e-12 prior sd is more.
+        surely = gap > 1e-12 * np.sqrt(posterior.kernel.diagonal(z))
+        total += np.where(spread == 0.0, surely, ndtr(gap / np.sqrt(np.maximum(spread, _TINY))))
+    return float(total.max()) / len(mixture)
+
+
+def spread_of_difference(posterior: Posterior, z: Array, row: Array) -> Array:
+    """Var[f(z_i) - f(row)] at z (m, d), and 0 where it is no more than rounding (1e-12 of k). (m,), O(n^2 m)."""
+    spread = np.empty(len(z))
+    (var_row,) = posterior(row[None])[1]
+    for part in chunks(len(z), posterior.n):
+        var = posterior(z[part])[1] + var_row - 2.0 * posterior.covariance(z[part], row[None])[:, 0]
+        spread[part] = np.where(var <= 1e-12 * posterior.kernel.diagonal(z[part]), 0.0, var)
+    return spread
+
+
+# Maxima of functions drawn from a posterior
+
+
+def _counted(z: Array, allowed: Allowed | None) -> Mask | slice:
+    """Which of the points z (m, d) count for the maximum: those that are allowed, and the first."""
+    if allowed is None:
+        return slice(None)
+    counted = allowed(z)
+    counted[0] = True
+    return counted
+
+
+def _maxima(paths: Paths, space: Parameters, more: Array, starts: int, allowed: Allowed | None) -> Array:
+    """The largest value found on each path, by climbs from points of z and of `more` (m, d) where it is high. (size,)
+
+    The points are divided into _CELLS cells by the nearest of as many centres. The best point of each cell is a
+    candidate for a start, so that not all starts are on one peak. After a few rounds only the best climbs go on.
+    """
+    z = np.concatenate([paths.z, more])
+    values = np.concatenate([paths.values, paths.everywhere(more)]) if len(more) else paths.values  # (K + m, size)
+    if allowed is not None:
+        counted = _counted(z, allowed)
+        z, values = z[counted], values[counted]
+
+    def along(z: Array, which: NDArray[np.intp]) -> Array:
+        on_path = paths(z, which)[0]
+        return on_path if allowed is None else np.where(allowed(z), on_path, -np.inf)
+
+    first = _starts(values, (z - space.lo) / space.span, starts)  # (starts, size)
+    count, size = first.shape
+    which = np.tile(np.arange(size), count)
+    at, value = _climb(paths, space, z[first.ravel()], which, _ROUNDS_ALL, allowed)
+    top = np.argsort(-value.reshape(count, size), axis=0, kind="stable")[:_ROUNDS_BEST_OF]
+    kept = (top * size + np.arange(size)).ravel()
+    at, value = _climb(paths, space, at[kept], which[kept], _ROUNDS, allowed)
+    if space.combinations > 1:
+        last = value.reshape(-1, size).argmax(axis=0) * size + np.arange(size)
+        moved, _ = best_levels(along, space, at[last], value[last], _spread_levels)
+        value = np.append(value, _climb(paths, space, moved, np.arange(size), _ROUNDS, allowed)[1])
+    best: Array = np.maximum(values.max(axis=0), value.reshape(-1, size).max(axis=0))
+    return best
+
+
+def _starts(values: Array, unit: Array, starts: int) -> NDArray[np.intp]:
+    """For each of the paths, in columns of values (K, size), numbers of points in different cells: (starts, size).
+
+    `unit` (K, d) are the points in the unit cube. The best point of the best cell comes first.
+    """
+    centres = unit[np.linspace(0, len(unit) - 1, min(len(unit), _CELLS)).round().astype(int)]
+    cell = ((centres**2).sum(axis=1) - 2.0 * (unit @ centres.T)).argmin(axis=1)  # the nearest centre
+    order = np.argsort(cell, kind="stable")
+    begins = np.flatnonzero(np.diff(cell[order], prepend=-1))
+    best = np.maximum.reduceat(values[order], begins, axis=0)  # (cells, size)
+    top = np.argsort(-best, axis=0, kind="stable")[:starts]
+    inside = [order[a:b] for a, b in zip(begins, [*begins[1:], len(order)], strict=True)]
+    found = np.stack([rows[values[rows].argmax(axis=0)] for rows in inside])  # (cells, size)
+    picked: NDArray[np.intp] = np.take_along_axis(found, top, axis=0)
+    return picked
+
+
+def _climb(
+    paths: Paths, space: Parameters, z: Array, which: NDArray[np.intp], rounds: int, allowed: Allowed | None
+) -> tuple[Array, Array]:
+    """Towards local maxima over the continuous coordinates: path which[i] from z_i, all of them in lockstep.
+
+    Projected gradient steps in units of the kernel's reach. Their length comes from the last two gradients (Barzilai
+    and Borwein 1988). A step that does not improve is not taken, and the next one is a quarter as long. This is not
+    the climb of `gpmi.search`, which would need d + 1 points for each of the hundreds of paths; `search/climb.py`
+    compares the two.
+    """
+    metric = np.where(space.free, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
+    value, gradient = paths(z, which)
+    length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), _TINY)  # the first step: a tenth of reach
+    for _ in range(rounds):
+        with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows ends at the bounds
+            new = space.stepped(z, z + (length[:, None] * metric) * gradient)
+        new_value, new_gradient = paths(new, which)
+        better = new_value > value if allowed is None else (new_value > value) & allowed(new)
+        step = new - z
+        curvature = (step * (gradient - new_gradient)).sum(axis=1)
+        squared = np.divide(step**2, metric, out=np.zeros_like(step), where=metric > 0.0).sum(axis=1)
+        bent = better & (curvature > 0.0)
+        length = np.where(better, 2.0 * length, 0.25 * length)
+        length = np.where(bent, squared / np.where(bent, curvature, 1.0), length)
+        z, gradient = np.where(better[:, None], new, z), np.where(better[:, None], new_gradient, gradient)
+        value = np.where(better, new_value, value)
+    return z, value
+
+
+def _spread_levels(levels: Array, here: Array) -> Array:
+    """At most _LEVELS of the levels, spread evenly, the first and the last included."""
+    count = len(levels)
+    picked: Array = levels[np.unique(np.linspace(0, count - 1, min(count, _LEVELS)).round().astype(int))]
+    return picked

@@ -1,0 +1,135 @@
+"""A program as a function of a point."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpmi._support import checks
+from gpmi._support.text import shortened
+from gpmi.cli.command import process
+from gpmi.cli.command.answers import NoValue, Reading
+from gpmi.cli.command.templates import (
+    OWN,
+    Template,
+    arguments,
+    check_names,
+    check_shell,
+    check_template,
+    text_of,
+    variable,
+)
+from gpmi.run.evaluation import Failure, Measured
+
+SAID = 120  # characters of what a program said last that the reason of a failure quotes; our choice
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Command:
+    """Evaluates a point by running a program: `command(point)` is a `Measured` value, or `Failure` with its reason.
+
+    Parameters
+    ----------
+    run : templates of the arguments, the program first: ["train", "--lr={lr}"]. Each becomes one argument, whatever
+        the values are. A tuple of templates is left out as a whole where it names an inactive parameter. A text
+        is given to /bin/sh instead, as it is: a shell gets values as "$GPMI_LR" only.
+    names : the parameters.
+    reading : where the value is found.
+    timeout : seconds after which the process group is ended: SIGTERM, then SIGKILL. Time-outs are not retried.
+    retries : how often a program that failed otherwise is run again.
+    cwd : the folder that it runs in.
+    env : variables of the environment besides those of this process.
+
+    A program also gets each active parameter as GPMI_<NAME>, all of them as a JSON file with the path GPMI_PARAMS_FILE,
+    and in GPMI_RESULT_FILE a path to write a JSON file to. Both are in a new folder, which is removed in the end.
+    """
+
+    run: tuple[Template, ...] | str
+    names: tuple[str, ...]
+    reading: Reading = field(default_factory=Reading)
+    timeout: float | None = None
+    retries: int = 0
+    cwd: Path = Path()
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_names(self.names)
+        if isinstance(self.run, str):
+            check_shell(self.run, self.names)
+        else:
+            for template in self.run:
+                for text in (template,) if isinstance(template, str) else template:
+                    check_template(text, self.names)
+            if not self.run or not self.run[0]:
+                raise ValueError(f"run is {checks.shown(self.run)}; give the program and its arguments")
+        if self.timeout is not None:
+            checks.positive("timeout", self.timeout)
+        checks.whole("retries", self.retries, 0)
+
+    def __call__(self, point: Mapping[str, Any], cancelled: Callable[[], bool] = _never) -> Measured | Failure:
+        """Evaluate a point. `cancelled` is asked meanwhile; a `process.Cancelled` if it says so."""
+        for attempt in range(self.retries + 1):
+            try:
+                return self._once(point, cancelled)
+            except _TimedOut as late:
+                return Failure(str(late))
+            except NoValue as error:
+                why = str(error) if not attempt else f"{error} (attempt {attempt + 1})"
+        return Failure(why)
+
+    def _once(self, point: Mapping[str, Any], cancelled: Callable[[], bool]) -> Measured:
+        with tempfile.TemporaryDirectory(prefix="gpmi-", ignore_cleanup_errors=True) as folder:
+            params, result = Path(folder, "params.json"), Path(folder, "result.json")
+            params.write_text(json.dumps(dict(point)), encoding="utf-8")
+            own = dict(zip(OWN, (sys.executable, str(params), str(result)), strict=True))
+            values = {name: text_of(value) for name, value in point.items()}
+            argv = ["/bin/sh", "-c", self.run] if isinstance(self.run, str) else arguments(self.run, values | own)
+            try:
+                ended = process.run(
+                    argv, cwd=self.cwd, env=self._environment(values, own), timeout=self.timeout, cancelled=cancelled
+                )
+            except (OSError, ValueError) as error:  # a text with a zero byte is a ValueError
+                told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                raise NoValue(f"{shortened(argv[0], SAID)} cannot be started in {self.cwd}: {told}") from None
+            if ended.timed_out:
+                raise _TimedOut(f"time-out: it took longer than {self.timeout:g} s")
+            if ended.code:
+                raise NoValue(_ending(ended))
+            return self.reading.value(ended.output, result, cut=ended.cut)
+
+    def _environment(self, values: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+        """That of this process without what an outer evaluation has left there, and what the program is to know."""
+        ours = {variable(name): text for name, text in [*values.items(), *own.items()]}
+        outer = {variable(name) for name in self.names}
+        return {name: text for name, text in os.environ.items() if name not in outer} | {**self.env, **ours}
+
+
+class _TimedOut(NoValue):
+    pass
+
+
+def _ending(ended: process.Ended) -> str:
+    """A bad end in words: the exit code or the signal, and the last line of the errors, or else of the output."""
+    if ended.code > 0:
+        words = f"exit code {ended.code}"
+    else:
+        try:
+            words = f"ended by {signal.Signals(-ended.code).name}"
+        except ValueError:
+            words = f"ended by signal {-ended.code}"
+    for data in (ended.errors, ended.output):
+        lines = [line for line in data.decode("utf-8", errors="replace").splitlines() if line.strip()]
+        if lines:
+            return f"{words}: {shortened(lines[-1], SAID)}"
+    return words

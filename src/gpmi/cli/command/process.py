@@ -1,0 +1,183 @@
+"""One process under limits: of its time, of what is kept of its output, and with an end to all that it started.
+
+Everything a program writes is read, so that it never waits for a reader, and only the last part is kept. A program is
+started in a process group of its own, which Ctrl-C at the terminal does not reach and which is ended as a whole. A
+process that leaves the group is found by a mark in its environment, where the system shows environments (Linux).
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, NamedTuple, TypeAlias
+
+from gpmi._support.processes import numbers
+
+# Our choices, not tuned.
+TAIL = 64 * 1024  # bytes of each output that are kept: some hundred lines
+CHUNK = 64 * 1024  # bytes read at a time: what a pipe of Linux holds
+TICK = 0.05  # seconds between two looks at whether the process has ended, while nothing is written
+GRACE = 3.0  # seconds that a process has to leave after SIGTERM, before SIGKILL
+DRAIN = 1.0  # seconds that others may hold the output open after the program itself has ended
+ROUNDS = 5  # how often processes that left the group are looked for: they may start others meanwhile
+MARK = "GPMI_EVALUATION"  # the variable of the environment that marks the processes of one evaluation
+
+
+class Ended(NamedTuple):
+    """How a process ended, and the last part of what it wrote."""
+
+    code: int  # the exit code; -n if signal n ended it
+    timed_out: bool
+    output: bytes
+    errors: bytes
+    cut: bool  # whether the beginning of the output was dropped
+
+
+class Tail:
+    """The last TAIL bytes of what was added; never more than twice that in memory."""
+
+    def __init__(self) -> None:
+        self._kept = bytearray()
+        self.cut = False
+
+    def add(self, data: bytes) -> None:
+        self._kept += data
+        if len(self._kept) > 2 * TAIL:
+            self._shorten()
+
+    def _shorten(self) -> None:
+        self.cut = True
+        del self._kept[:-TAIL]
+
+    @property
+    def all(self) -> bytes:
+        if len(self._kept) > TAIL:
+            self._shorten()
+        return bytes(self._kept)
+
+
+class Cancelled(Exception):
+    """The evaluation is not wanted any more, and its process was ended."""
+
+
+Process: TypeAlias = subprocess.Popen[bytes]
+Readers: TypeAlias = dict[IO[bytes], Tail]
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    timeout: float | None,
+    cancelled: Callable[[], bool],
+) -> Ended:
+    """Run a program to its end, or for `timeout` seconds; an OSError or ValueError if it cannot be started.
+
+    Whatever happens here, Ctrl-C included, its process group is ended before this returns or raises.
+    """
+    mark = uuid.uuid4().hex
+    output, errors = Tail(), Tail()
+    process = subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        env={**env, MARK: mark},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        bufsize=0,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    left_alone = False  # whether it has ended, and nobody holds its output open
+    with process.stdout, process.stderr:
+        readers: Readers = {process.stdout: output, process.stderr: errors}
+        try:
+            in_time = _follow(process, readers, timeout, cancelled)
+            left_alone = in_time and not readers
+        finally:
+            _end(process, readers, mark, everything=not left_alone)
+    return Ended(process.returncode, not in_time, output.all, errors.all, output.cut)
+
+
+def _follow(process: Process, readers: Readers, timeout: float | None, cancelled: Callable[[], bool]) -> bool:
+    """Read what a process writes until it has ended; False if it has not after `timeout` seconds.
+
+    `readers` loses the outputs that were closed. One that is held open longer than the process lives stays in it.
+    """
+    begin = time.monotonic()
+    ended: float | None = None
+    with selectors.DefaultSelector() as selector:
+        for pipe in readers:
+            selector.register(pipe, selectors.EVENT_READ)
+        while True:
+            now = time.monotonic()
+            if ended is None and _has_ended(process):
+                ended = now
+            if ended is not None and (not readers or now > ended + DRAIN):
+                return True
+            if ended is None and timeout is not None and now > begin + timeout:
+                return False
+            if cancelled():
+                raise Cancelled
+            if not readers:
+                time.sleep(TICK)
+            for key, _ in selector.select(TICK) if readers else ():
+                ready: Any = key.fileobj
+                data = os.read(ready.fileno(), CHUNK)
+                if data:
+                    readers[ready].add(data)
+                else:
+                    selector.unregister(ready)
+                    del readers[ready]
+
+
+def _has_ended(process: Process) -> bool:
+    """Whether a process has ended. Where that is possible it is not reaped yet, so that nobody gets its number."""
+    if not hasattr(os, "waitid"):
+        return process.poll() is not None
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _end(process: Process, readers: Readers, mark: str, *, everything: bool) -> None:
+    """End a process and its group, with time to clean up; `everything` also those that have left the group."""
+    try:
+        if not _has_ended(process):
+            _signal_group(process, signal.SIGTERM)
+            _follow(process, readers, GRACE, lambda: False)
+    finally:
+        _signal_group(process, signal.SIGKILL)
+        if everything:
+            _end_marked(mark)
+        process.wait()
+
+
+def _signal_group(process: Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, number)
+
+
+def _end_marked(mark: str) -> None:
+    """Kill the processes with this mark in their environment."""
+    wanted = f"{MARK}={mark}".encode()
+    for _ in range(ROUNDS):
+        found = [number for number in numbers() if wanted in _environment(number)]
+        for number in found:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(number, signal.SIGKILL)
+        if not found:
+            return
+
+
+def _environment(number: int) -> list[bytes]:
+    """The variables that a process was started with; none where they cannot be read, or it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{number}/environ").read_bytes().split(b"\0")
+    return []

@@ -1,0 +1,89 @@
+"""Parameters as a program gets them: arguments made from templates, variables of the environment, a JSON file.
+
+A template becomes one argument whatever the values are. Nothing here makes a text that a shell reads.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, TypeAlias
+
+from gpmi._support import checks
+
+# One argument, or several that are left out together where a parameter of theirs is inactive.
+Template: TypeAlias = str | tuple[str, ...]
+
+OWN = ("python", "params_file", "result_file")  # placeholders besides the parameters
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
+
+
+def text_of(value: Any) -> str:
+    """A value in an argument or a variable: a float with all its digits, true and false as in JSON, words as is."""
+    if isinstance(value, str):
+        return value
+    return repr(value) if isinstance(value, float) else json.dumps(value)
+
+
+def placeholders(template: str) -> list[str]:
+    """The names in a template; a ValueError if its braces do not match."""
+    names = []
+    for found in _PLACEHOLDER.finditer(template):
+        if found[0] in ("{", "}"):
+            raise ValueError(f"{checks.shown(template)} has a single {found[0]!r}; write {2 * found[0]} for one")
+        if found[1] is not None:
+            names.append(found[1])
+    return names
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """The template with every {name} replaced by its value, once: a value with braces stays as it is."""
+
+    def part(found: re.Match[str]) -> str:
+        return found[0][0] if found[1] is None else values[found[1]]
+
+    return _PLACEHOLDER.sub(part, template)
+
+
+def arguments(templates: Sequence[Template], values: Mapping[str, str]) -> list[str]:
+    """One argument for each template; those that name an inactive parameter are left out, with their group."""
+    result: list[str] = []
+    for template in templates:
+        group = (template,) if isinstance(template, str) else template
+        if all(name in values for text in group for name in placeholders(text)):
+            result += [filled(text, values) for text in group]
+    return result
+
+
+def variable(name: str) -> str:
+    """The variable of the environment that holds a parameter: GPMI_LEARNING_RATE for "learning rate"."""
+    return "GPMI_" + re.sub(r"[^A-Z0-9]", "_", name.upper())
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse parameters whose variables would be the same, or are taken."""
+    taken = {variable(own): f"of gpmi itself, {variable(own)}" for own in (*OWN, "evaluation")}
+    for name in names:
+        if name in OWN or variable(name) in taken:
+            held = taken.get(variable(name), "of gpmi itself")
+            raise ValueError(f"the parameter {checks.shown(name)} has the variable {held}; give it another name")
+        taken[variable(name)] = f"of the parameter {name!r}, {variable(name)}"
+
+
+def check_template(template: str, names: Sequence[str]) -> None:
+    """Refuse a template with a name that is no parameter."""
+    for name in placeholders(template):
+        if name not in (*names, *OWN):
+            near = get_close_matches(name, [*names, *OWN], n=1)
+            remedy = f"did you mean {{{near[0]}}}?" if near else f"give one of {', '.join((*names, *OWN))}"
+            raise ValueError(f"{checks.shown(template)} has {{{name}}}, which is no parameter; {remedy}")
+
+
+def check_shell(text: str, names: Sequence[str]) -> None:
+    """Refuse a shell text with a placeholder of a parameter: values reach a shell in the environment alone."""
+    for name in (*names, *OWN):
+        if re.search(r"(?<!\$)\{" + re.escape(name) + r"\}", text):
+            quoted = f'"${variable(name)}"'
+            raise ValueError(f"a shell text has {{{name}}}; values are never pasted into it: write {quoted}")

@@ -1,0 +1,332 @@
+"""A study file, read and checked. What is wrong is refused with the file, the line and the remedy."""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial, reduce
+from operator import or_
+from pathlib import Path
+from typing import Any, Literal
+
+from gpmi._support import checks
+from gpmi.cli.command import Command, Reading
+from gpmi.cli.command.templates import Template, check_names, check_shell, check_template
+from gpmi.cli.studyfile.lines import lines_of
+from gpmi.cli.studyfile.table import StudyFileError, Table, nearest
+from gpmi.run.stopping import (
+    ImprovementBelow,
+    RegretBelow,
+    RegretBelowNoise,
+    Rule,
+    Seconds,
+    Stagnation,
+    Target,
+)
+from gpmi.space import Choice, Forbidden, Int, Parameter, Real, Space
+
+LARGEST_FILE = 1024 * 1024  # bytes; a study file is written by hand. Our choice
+MOST_WORKERS = 10_000  # each is a process; our choice
+DATABASE = "study.db"  # beside the file, unless it names another
+SERVERS = ("postgresql://", "postgres://", "postgresql+")
+
+TOP = (
+    *("name", "database", "goal", "aim", "budget", "seed", "workers", "timeout", "retries", "constraints"),
+    *("forbidden", "parameters", "command", "value", "stop"),
+)
+KINDS = {
+    **{"real": ("log", "when", "unit"), "int": ("log", "step", "when", "unit")},
+    **{"choice": ("when",), "ordered": ("when",)},
+}
+COMMAND = ("run", "shell", "folder", "environment")
+VALUE = ("from", "pattern", "y", "noise_var", "constraints")
+STOP: dict[str, Callable[[Any], Rule]] = {
+    "seconds": Seconds,
+    "target": Target,
+    "stagnation": Stagnation,
+    "regret_below": RegretBelow,
+    "improvement_below": ImprovementBelow,
+}
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """What a study file says."""
+
+    path: Path
+    name: str  # of the study in the database
+    database: str  # a path, or the address of a server
+    goal: Literal["max", "min"]
+    aim: Literal["find", "earn"]
+    budget: int | None
+    seed: int | None
+    workers: int
+    parameters: Mapping[str, Parameter]
+    constraints: tuple[Any, ...]  # of the space: texts and `Forbidden`
+    command: Command
+    stop: Rule | None
+
+
+def read_study(path: str | Path) -> StudyFile:
+    """The study of a file; a StudyFileError that points at the line if anything in it is wrong."""
+    path = Path(path)
+    try:
+        with path.open("rb") as opened:
+            data = opened.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:  # a path with a zero byte is a ValueError
+        told = getattr(error, "strerror", None) or error
+        raise StudyFileError(f"{path}: it cannot be read ({told}); give the path of a study file") from None
+    if len(data) > LARGEST_FILE:
+        raise StudyFileError(f"{path}: it has more than {LARGEST_FILE // 1024} kB; give a study file")
+    try:
+        text = data.decode("utf-8").replace("\r\n", "\n")
+        said = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise StudyFileError(f"{path}:{line}: it is not UTF-8 text; save it as such") from None
+    except tomllib.TOMLDecodeError as error:
+        raise StudyFileError(_syntax(path, str(error), text)) from None
+    except (RecursionError, ValueError) as error:  # nested too deeply; a number of more than 4,300 digits
+        raise StudyFileError(f"{path}: it cannot be read as TOML ({type(error).__name__}); simplify it") from None
+    return _study(Table(said, path, lines_of(text)))
+
+
+def _syntax(path: Path, words: str, text: str) -> str:
+    """What `tomllib` said, with its line in front."""
+    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", words)
+    if found is None:
+        return f"{path}:{text.count(chr(10)) + 1}: {words}; mend the TOML"
+    return f"{path}:{found[2]}: {found[1]} in column {found[3]}; mend the TOML"
+
+
+# The schema
+
+
+def _study(top: Table) -> StudyFile:
+    top.known(TOP)
+    for needed in ("parameters", "command"):
+        if needed not in top.said:
+            top.refuse(f"there is no table [{needed}]; `gpmi init` writes an example")
+    parameters = _parameters(top.table("parameters"))
+    command = _command(top, tuple(parameters))
+    budget, stop = top.get("budget", _count), _stop(top.table("stop"))
+    if budget is None and stop is None:
+        top.refuse("there is neither a budget nor a rule in [stop]; give one of them, as in budget = 50")
+    return StudyFile(
+        path=top.file,
+        name=top.get("name", _text, top.file.stem),
+        database=_database(top),
+        goal=top.get("goal", partial(checks.one_of, words=("max", "min")), "max"),
+        aim=top.get("aim", partial(checks.one_of, words=("find", "earn")), "find"),
+        budget=budget,
+        seed=top.get("seed", partial(checks.whole, least=0, most=checks.LARGEST_SEED)),
+        workers=top.get("workers", partial(checks.whole, least=1, most=MOST_WORKERS), 1),
+        parameters=parameters,
+        constraints=_constraints(top, parameters),
+        command=command,
+        stop=stop,
+    )
+
+
+def _database(top: Table) -> str:
+    """Where the study is kept: a path from the folder of the file, or the address of a server as it is."""
+    given: str = top.get("database", _text, DATABASE)
+    with top.at("database"):
+        if "://" in given:
+            if not given.startswith(SERVERS):
+                raise ValueError("it is no address that is known; give a path, or postgresql://user@host/name")
+            return given
+        path = top.file.parent / given
+        if given == ":memory:" or path.is_dir() or not path.parent.is_dir():
+            raise ValueError(f"{given!r} can be no file of a study; give a path in a folder that there is")
+    return str(path)
+
+
+def _parameters(table: Table) -> dict[str, Parameter]:
+    if not table.said:
+        table.refuse("[parameters] is empty; give at least one, as in x = { real = [0.0, 1.0] }")
+    made: dict[str, Parameter] = {}
+    for name in table.said:
+        with table.at(name):
+            check_names([*made, name])
+        made[name] = _parameter(table.table(name))
+    with table.at():
+        Space.of(made)  # whether conditions name parameters and values that there are
+    return made
+
+
+def _parameter(table: Table) -> Parameter:
+    kinds = [kind for kind in KINDS if kind in table.said]
+    if len(kinds) != 1:
+        near = [] if kinds else [key for key in table.said if nearest(key, KINDS)]
+        if near:
+            table.known(KINDS)
+        table.refuse(f"give it one of {', '.join(KINDS)}, as in {{ real = [0.0, 1.0] }}")
+    (kind,) = kinds
+    table.known((kind, *KINDS[kind]))
+    more: dict[str, Any] = {name: table.get(name, _given) for name in KINDS[kind] if name in table.said}
+    if "when" in more:
+        table.get("when", _condition)
+    with table.at(kind):
+        given = table.said[kind]
+        if not isinstance(given, list):
+            raise TypeError(f"{kind} is {checks.shown(given)}; give a list")
+        if kind in ("choice", "ordered"):
+            return Choice(tuple(_option(option) for option in given), ordered=kind == "ordered", **more)
+        if len(given) != 2:
+            raise ValueError(f"{kind} is {checks.shown(given)}; give the smallest and the largest value, [lo, hi]")
+        return Real(*given, **more) if kind == "real" else Int(*given, **more)
+
+
+def _option(option: Any) -> Any:
+    """An option that can be passed to a program: a text, a number, true or false."""
+    if not isinstance(option, str | int | float) or (isinstance(option, float) and not math.isfinite(option)):
+        raise TypeError(f"it has the option {checks.shown(option)}; give texts, finite numbers, true or false")
+    if isinstance(option, str) and "\0" in option:
+        raise ValueError(f"it has the option {checks.shown(option)}; no program can be given a zero byte")
+    return option
+
+
+def _condition(name: str, value: Any) -> None:
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} is {checks.shown(value)}; give a table such as {{ method = 'exact' }}")
+
+
+def _constraints(top: Table, parameters: Mapping[str, Parameter]) -> tuple[Any, ...]:
+    space, found = Space.of(dict(parameters)), list[Any]()
+    for key in ("constraints", "forbidden"):
+        for i, one in enumerate(top.get(key, _list, [])):
+            with top.at(key, i):
+                if key == "forbidden":
+                    if not isinstance(one, dict):
+                        raise TypeError(f"it is {checks.shown(one)}; give a table of values, {{ method = 'fast' }}")
+                    one = Forbidden(**one)
+                elif not isinstance(one, str):
+                    raise TypeError(f"it is {checks.shown(one)}; give a text such as 'x + y <= 1'")
+                space.constrained([one])
+                found.append(one)
+    with top.at("constraints" if "constraints" in top.said else "forbidden"):
+        if found:
+            space.constrained(found)
+    return tuple(found)
+
+
+def _command(top: Table, names: tuple[str, ...]) -> Command:
+    table = top.table("command")
+    table.known(COMMAND)
+    if "run" not in table.said:
+        table.refuse("there is no run; give the program and its arguments, as in run = ['./train', '--x={x}']")
+    shell = table.get("shell", checks.flag, False)
+    reading = _reading(top.table("value"))
+    command = Command(
+        run=_shell_text(table, names) if shell else _templates(table, names),
+        names=names,
+        reading=reading,
+        timeout=top.get("timeout", checks.positive),
+        retries=top.get("retries", partial(checks.whole, least=0), 0),
+        cwd=top.file.parent / table.get("folder", _text, "."),
+        env=table.get("environment", _environment, {}),
+    )
+    if not command.cwd.is_dir():
+        with table.at("folder"):
+            raise ValueError(f"there is no folder {str(command.cwd)!r}; make it, or name another")
+    return command
+
+
+def _shell_text(table: Table, names: tuple[str, ...]) -> str:
+    with table.at("run"):
+        run = table.said["run"]
+        if not isinstance(run, str) or "\0" in run or not run.strip():
+            raise TypeError(f"run is {checks.shown(run)}; with shell = true give one text for /bin/sh")
+        check_shell(run, names)
+        return run
+
+
+def _templates(table: Table, names: tuple[str, ...]) -> tuple[Template, ...]:
+    with table.at("run"):
+        run = table.said["run"]
+        if isinstance(run, str):
+            raise TypeError(f"run is {checks.shown(run)}; give a list of arguments, or shell = true beside it")
+        if not isinstance(run, list) or not run or not isinstance(run[0], str) or not run[0]:
+            raise TypeError(f"run is {checks.shown(run)}; give a list of texts, the program first")
+    made: list[Template] = []
+    for i, one in enumerate(run):
+        group = one if isinstance(one, list) else [one]
+        for j, text in enumerate(group):
+            with table.at("run", i, *([j] if isinstance(one, list) else [])):
+                if not isinstance(text, str) or "\0" in text:
+                    raise TypeError(f"it is {checks.shown(text)}; give a text")
+                check_template(text, names)
+        made.append(tuple(group) if isinstance(one, list) else one)
+    return tuple(made)
+
+
+def _reading(table: Table) -> Reading:
+    table.known(VALUE)
+    source = table.get("from", partial(checks.one_of, words=("last line", "match", "json")), "last line")
+    if (source == "match") != ("pattern" in table.said):
+        table.refuse('`from = "match"` and `pattern` belong together; give both or none')
+    constraints = table.get("constraints", _texts, [])
+    with table.at("pattern"):
+        return Reading(
+            source=source,
+            pattern=table.get("pattern", _text),
+            y=table.get("y", _text, "y"),
+            noise_var=table.get("noise_var", _text, "noise_var"),
+            constraints=tuple(constraints),
+        )
+
+
+def _stop(table: Table) -> Rule | None:
+    """The rules of the table, of which any may stop the run."""
+    table.known((*STOP, "regret_below_noise"))
+    rules: list[Rule] = []
+    for name in table.said:
+        with table.at(name):
+            value = table.said[name]
+            if name != "regret_below_noise":
+                rules.append(STOP[name](value))
+            elif checks.flag(name, value):
+                rules.append(RegretBelowNoise())
+    return reduce(or_, rules) if rules else None
+
+
+# Values
+
+
+def _count(name: str, value: Any) -> int:
+    return checks.whole(name, value, 1)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise TypeError(f"{name} is {checks.shown(value)}; give a text")
+    return value
+
+
+def _list(name: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError(f"{name} is {checks.shown(value)}; give a list, in brackets")
+    return value
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    return [_text(name, one) for one in _list(name, value)]
+
+
+def _environment(name: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) and "\0" not in text for text in value.values()):
+        raise TypeError(f"{name} is {checks.shown(value)}; give a table of texts, {{ OMP_NUM_THREADS = '1' }}")
+    for variable in value:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+            raise ValueError(f"{name} has {checks.shown(variable)}, no name of a variable; use letters, digits and _")
+        if variable.startswith("GPMI_"):
+            raise ValueError(f"{name} has {variable}; names with GPMI_ are those of the parameters")
+    return value
+
+
+def _given(name: str, value: Any) -> Any:
+    return value

@@ -1,6 +1,0 @@
-"""One evaluation by running a program: parameters go in, a value or the reason of a failure comes out."""
-
-from gpmi.command.answers import Reading
-from gpmi.command.command import Command
-
-__all__ = ["Command", "Reading"]

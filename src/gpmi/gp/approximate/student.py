@@ -1,0 +1,70 @@
+"""Student's t as the law of the noise: values far from all others pull the posterior less, the farther they are.
+
+y_i = f(x_i) + e_i, e_i / scale_i ~ t with NU degrees of freedom. It is a mixture of normal laws: given w_i ~ Gamma(NU /
+2, NU / 2), e_i ~ N(0, scale_i^2 / w_i). So the integrals that expectation propagation needs are Gaussian ones, averaged
+over w, and they have any number of peaks right.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+
+from gpmi._support.types import Array
+from gpmi.gp.approximate.ep import Likelihood, Tilted
+
+NU = 4.0  # degrees of freedom: the usual choice for unknown heavy tails, in Lange, Little and Taylor 1989 for instance
+
+
+@cache
+def _mixture() -> tuple[Array, Array]:
+    """Weights w and the logarithms of their probabilities: the trapezoid rule in log w, (N,) each.
+
+    The integrand is analytic and falls fast on both sides, so steps of 1/4 leave an error below 1e-9 (tests). The range
+    holds residuals up to 1e8 scales.
+    """
+    u = np.arange(-40.0, 5.0, 0.25)
+    log_density = 0.5 * NU * (math.log(0.5 * NU) + u) - 0.5 * NU * np.exp(u) - math.lgamma(0.5 * NU)
+    return np.exp(u), log_density + math.log(0.25)
+
+
+def student(y: Array, scale2: Array) -> Likelihood:
+    """The likelihood of values y (n,) whose noise has the squared scales scale2 (n,). O(180 n) a call."""
+    w, log_p = _mixture()
+    noise = scale2[:, None] / w  # (n, N)
+
+    def tilted(mean: Array, var: Array) -> Tilted:
+        total = var[:, None] + noise
+        off = (y - mean)[:, None]
+        log = log_p - 0.5 * (np.log(2.0 * np.pi * total) + off**2 / total)
+        top = log.max(axis=1, keepdims=True)
+        share = np.exp(log - top)
+        z = share.sum(axis=1)
+        share /= z[:, None]
+        gain = var[:, None] / total
+        moved = np.einsum("ij,ij->i", share, gain) * off[:, 0]
+        spread = np.einsum("ij,ij->i", share, gain * noise + (gain * off - moved[:, None]) ** 2)
+        return Tilted(np.log(z) + top[:, 0], mean + moved, spread)
+
+    return tilted
+
+
+def log_student(off: Array, scale2: Array) -> Array:
+    """log p(off) for noise of squared scale scale2."""
+    constant = math.lgamma(0.5 * (NU + 1.0)) - math.lgamma(0.5 * NU) - 0.5 * math.log(math.pi * NU)
+    density: Array = constant - 0.5 * np.log(scale2) - 0.5 * (NU + 1.0) * np.log1p(off**2 / (NU * scale2))
+    return density
+
+
+def normal_score(off: float, var: float, scale2: float) -> float:
+    """z with P(standard normal <= z) = P(y - mu <= off), where y - mu = N(0, var) + noise: a residual in normal units.
+
+    P is averaged over w, the tail that is smaller, so that its logarithm is right for outliers as well.
+    """
+    from scipy.special import log_ndtr, logsumexp, ndtri_exp
+
+    w, log_p = _mixture()
+    tail = float(logsumexp(log_p + log_ndtr(-abs(off) / np.sqrt(var + scale2 / w))))
+    return math.copysign(-float(ndtri_exp(min(tail, math.log(0.5)))), off)

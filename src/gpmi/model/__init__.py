@@ -1,0 +1,1 @@
+"""The model of f after t values: fitted prior, transformation of y, posterior, probability of success."""

@@ -1,0 +1,86 @@
+"""The prior of a classifier: how fast the probability of success changes with each parameter."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from gpmi._support.types import Array, Mask, Numbers
+from gpmi.gp.approximate.ep import Sites, expectation_propagation, probit
+from gpmi.gp.kernels import Kernel
+from gpmi.model.fitting.covariance import PairwiseMatern
+from gpmi.model.fitting.search import Peak, minimum_in_box
+
+# Our choices, not tuned.
+FIT_OUTCOMES = 128  # outcomes that a fit uses, at most: expectation propagation costs 20 times as much as a regression
+_ROUNDS = 12  # steps of its descent, at most
+# The normal prior of the logarithm of the variance of the latent g, and the largest that is tried. g and its noise, of
+# variance 1, decide what fails: a variance of 1e8 says that chance has no part in it, and that the edge is known to a
+# ten-thousandth of a lengthscale where a success and a failure are so close. Failures by chance, at points that worked
+# before, are evidence for a small one. With 1e6 runs stopped short of an edge by a thousandth of the box, with 10,
+# where even a point that has worked fails again with p = 0.14, no query came near (benchmarks/failures.py --tuning).
+_LOG_VARIANCE, _LARGEST = (math.log(1e8), 5.3), math.log(1e10)
+# The lengthscales are expected to be so many times those of a regression: the edge of what works has fewer bends than
+# f. Chosen by how well the outcomes of queries were foreseen in runs with plane and with curved edges; 4 and 6 did
+# better on planes and worse on balls.
+_SMOOTHER = 2.0
+
+
+class Classes(NamedTuple):
+    """g ~ GP(mean, kernel); a point succeeds with probability cdf(g(x)), of the standard normal."""
+
+    kernel: Kernel
+    mean: float
+
+    def sites(self, x: Array, success: Mask) -> Sites:
+        """What the outcomes at x (n, d) say of g, by expectation propagation. O(n^3) a round."""
+        return expectation_propagation(self.kernel(x, x), np.full(len(x), self.mean), probit(success))
+
+
+def fit_classes(x: Array, success: Mask, span: Array, groups: tuple[int, ...]) -> Classes:
+    """The most probable kernel given which of the points x (n, d) succeeded, by the evidence.
+
+    The kernel is Matern-5/2 with a lengthscale for each parameter, a priori _SMOOTHER times that of a regression. The
+    mean of g is such that, far from all points, the probability of success is (successes + 1) / (n + 2).
+    """
+    rows = _spread(len(x), FIT_OUTCOMES)
+    x, success = x[rows], success[rows]
+    rate = (int(success.sum()) + 1) / (len(success) + 2)
+    covariance = PairwiseMatern(x, span, groups, 1.0)
+    known = covariance.unknowns
+    unknowns = replace(known, centre=known.centre.copy(), width=known.width.copy(), hi=known.hi.copy())
+    unknowns.centre[0], unknowns.width[0], unknowns.hi[0] = *_LOG_VARIANCE, _LARGEST
+    unknowns.centre[1:-1] += math.log(_SMOOTHER)
+    last: list[tuple[Array, Array]] = []  # the sites at the q before, from which the next are found sooner
+
+    def loss(q: Array) -> tuple[float, Array]:
+        values, pairs = covariance(q), covariance.pairs
+        k = pairs.matrix(values.by_pair, np.full(len(x), values.diagonal))
+        mean, slope = _mean(rate, math.exp(q[0]))
+        sites = expectation_propagation(k, np.full(len(x), mean), probit(success), last[-1] if last else None)
+        last[:] = [(sites.value, sites.noise)]
+        off = (q - unknowns.centre) / unknowns.width
+        gradient = off / unknowns.width
+        values.pull(-sites.by_k.ravel()[pairs.at], -sites.by_k.diagonal(), gradient)
+        gradient[0] -= slope * float(np.sum((sites.value - sites.mean) / sites.noise))  # d log Z / d mean
+        return 0.5 * float(off @ off) - sites.log_evidence, gradient
+
+    begin = Peak(unknowns.centre, math.inf, np.diag(unknowns.width**-2 + len(x) * unknowns.told))
+    q = minimum_in_box(loss, begin, unknowns.lo, unknowns.hi, _ROUNDS).q
+    return Classes(covariance.kernel(q), _mean(rate, math.exp(q[0]))[0])
+
+
+def _mean(rate: float, variance: float) -> tuple[float, float]:
+    """The mean of g with which cdf(g) is `rate` in the mean over the prior, and its derivative by log variance."""
+    from scipy.special import ndtri
+
+    at, root = float(ndtri(rate)), math.sqrt(1.0 + variance)
+    return at * root, 0.5 * at * variance / root
+
+
+def _spread(n: int, size: int) -> Numbers:
+    """The numbers of at most `size` of n outcomes, spread over the run."""
+    return np.unique(np.linspace(0, n - 1, min(n, size)).round().astype(np.intp))

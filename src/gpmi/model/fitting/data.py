@@ -1,0 +1,171 @@
+"""Which observations a fit looks at, and in which units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from gpmi._support.types import Array, Numbers, Observations
+from gpmi.gp.replicates import places_of
+from gpmi.model.fitting.warp import Warp
+
+# The largest number of observations that a fit uses. An evaluation of its loss costs O(n^3), about 2 ms with 256.
+# Our choice, not tuned.
+FIT_POINTS = 256
+
+# Replicates are merged from this many observations on, if these are at no more than half as many places: fewer are
+# cheap as they are. Our choice; it leaves runs that hardly repeat themselves as they were.
+MERGE_FROM, MERGE_SHARE = 128, 0.5
+
+
+def merges(observed: Observations) -> bool:
+    """Whether values at equal points are merged: if the first 128, 256, 512, ... values are at half as many places.
+
+    Once the values of a run are merged, they stay so when more come. O(log n).
+    """
+    n = MERGE_FROM
+    while n <= len(observed):
+        if observed.places[n - 1] <= MERGE_SHARE * n:
+            return True
+        n *= 2
+    return False
+
+
+def warped(observed: Observations, warp: Warp) -> Observations:
+    """The observations of warp(y). Their own variances are multiplied by the squared slope at y. O(n)."""
+    if not warp.bends:
+        return observed
+    own = observed.noise_var if observed.plain else observed.noise_var * np.exp(2.0 * warp.log_slope(observed.y))
+    return replace(observed, y=warp(observed.y), noise_var=own)
+
+
+class Noises(NamedTuple):
+    """The noise of n rows whose common noise has variance s: row i is the mean of values_i of them, all at one point.
+
+    Each of these values has the noise variance v_i = s / repeats_i + own_i, and `within` is the sum of the squares of
+    their differences from their mean.
+    """
+
+    repeats: Array  # (n,)
+    own: Array  # (n,)
+    values: Array  # (n,)
+    within: Array  # (n,)
+
+    def each(self, s: float) -> Array:
+        """v (n,), the noise variance of each value."""
+        return s / self.repeats + self.own
+
+    def of_rows(self, s: float) -> Array:
+        """v / values (n,), the noise variance of each row."""
+        return self.each(s) / self.values
+
+    def slope_of_rows(self, s: float) -> Array:
+        """Its derivative by log s, (n,)."""
+        return s / (self.repeats * self.values)
+
+    def at(self, rows: Numbers) -> Noises:
+        """Those of some of the rows."""
+        return Noises(*(part[rows] for part in self))
+
+    def in_units(self, scale: float) -> Noises:
+        """The same, in units of scale."""
+        return self._replace(own=self.own / scale**2, within=self.within / scale**2)
+
+    def minus_log_within(self, s: float) -> tuple[float, float]:
+        """-log p(the values given their means), without constants, and its derivative by log s.
+
+        It is 1/2 sum_i ((values_i - 1) log v_i + within_i / v_i).
+        """
+        v, more = self.each(s), self.values - 1.0
+        slope = s / self.repeats * (more - self.within / v) / v
+        return 0.5 * float((more * np.log(v) + self.within / v).sum()), 0.5 * float(slope.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The rows that a fit looks at. `noises` is None where each is one value with the common noise alone."""
+
+    x: Array  # (n, d)
+    y: Array  # (n,)
+    noises: Noises | None = None
+
+    @staticmethod
+    def of(observed: Observations) -> Data:
+        """All values, those at equal points merged if there are many (`merges`). O(n).
+
+        Values are merged here only if their noise has the same variance whatever the common noise is. Then their mean
+        and the sum `within` are sufficient for f and for the common noise.
+        """
+        x, y = observed.x, observed.y
+        if not merges(observed):
+            if observed.plain:
+                return Data(x, y)
+            return Data(x, y, Noises(observed.repeats, observed.noise_var, np.ones(len(y)), np.zeros(len(y))))
+        kinds = places_of(np.column_stack([x, observed.noise_var, observed.repeats]))
+        m = int(kinds.max()) + 1
+        first = np.zeros(m, dtype=np.intp)
+        first[kinds[::-1]] = np.arange(len(y))[::-1]
+        count = np.bincount(kinds, minlength=m).astype(float)
+        off = y - y[first][kinds]
+        mean = np.bincount(kinds, off, m) / count
+        within: Array = np.bincount(kinds, (off - mean[kinds]) ** 2, m).astype(float)
+        noises = Noises(observed.repeats[first], observed.noise_var[first], count, within)
+        return Data(x[first], y[first] + mean, noises)
+
+    def at_most(self, size: int) -> Data:
+        """At most `size` of the rows."""
+        rows = subset(self.y, size)
+        return Data(self.x[rows], self.y[rows], None if self.noises is None else self.noises.at(rows))
+
+    def standardised(self) -> tuple[float, float, Data]:
+        """The mean of the values, their standard deviation, and the rows in units of these.
+
+        Values with error bars count less the wider these are: a value with own variance o has the weight u / (u + o),
+        where u is the variance of the half of the values with the smallest o. So a value that says nothing does not
+        set the units.
+        """
+        if self.noises is None:
+            location, scale, z = standardised(self.y)
+            return location, scale, Data(self.x, z)
+        noises, weight = self.noises, self.noises.values
+        if noises.own.any():
+            trusted = noises.own <= np.median(np.repeat(noises.own, noises.values.astype(int)))
+            u = self._moments(weight * trusted)[1] or 1.0
+            weight = weight * (u / (u + noises.own))
+        location, var = self._moments(weight) if len(self.y) else (0.0, 1.0)
+        scale = float(np.sqrt(var))
+        if not is_spread(scale, location):
+            return location, 1.0, Data(self.x, np.zeros_like(self.y), noises._replace(within=np.zeros(len(self.y))))
+        return location, scale, Data(self.x, (self.y - location) / scale, noises.in_units(scale))
+
+    def _moments(self, weight: Array) -> tuple[float, float]:
+        """The mean and the variance of the values behind the rows, with weights (n,) of the rows."""
+        assert self.noises is not None
+        total = float(weight.sum())
+        mean = float(weight @ self.y) / total
+        spread = weight @ (self.y - mean) ** 2 + (weight / self.noises.values) @ self.noises.within
+        return mean, float(spread) / total
+
+
+def subset(y: Array, size: int) -> Numbers:
+    """The numbers of at most `size` observations: all, or the largest, the smallest and others spread over the run."""
+    if len(y) <= size:
+        return np.arange(len(y))
+    spread = np.linspace(0, len(y) - 1, size - 2).round().astype(int)
+    rows: Numbers = np.unique(np.concatenate([spread, [np.argmax(y), np.argmin(y)]]))
+    return rows
+
+
+def standardised(y: Array) -> tuple[float, float, Array]:
+    """The mean of y, its standard deviation, and y in units of these."""
+    location, scale = (float(y.mean()), float(y.std())) if len(y) else (0.0, 1.0)
+    if not is_spread(scale, location):
+        return location, 1.0, np.zeros_like(y)
+    return location, scale, (y - location) / scale
+
+
+def is_spread(scale: float, location: float) -> bool:
+    """Whether values differ by more than rounding, and by so much that the square of it does not underflow."""
+    return scale > max(1e-12 * abs(location), 1e-150)

@@ -1,0 +1,208 @@
+"""One fit: the prior that is most probable given some observations, or predicts them best, and draws of what it may be.
+
+What is unknown is learned in units in which the space is the unit cube and y has mean 0 and variance 1, and is
+returned in the user's units.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from gpmi._support.types import Array, Event
+from gpmi.gp.kernels import Kernel
+from gpmi.gp.linalg import eigen, invert
+from gpmi.gp.posterior import Posterior
+from gpmi.gp.trend import Trend
+from gpmi.model.fitting.criterion import NO_FIT, Criterion, Setting
+from gpmi.model.fitting.data import FIT_POINTS, Data, Noises
+from gpmi.model.fitting.search import ROUNDS, Peak, descend, sample, start
+from gpmi.model.fitting.unknowns import BOUNDS_NOISE, LOG_NOISE, has_free_variance
+from gpmi.model.fitting.warp import IDENTITY, Warp
+
+# Our choices, not tuned.
+SAMPLES = 8  # draws of the prior over which a score is averaged; the cost of a score is proportional to it
+_RACE_ROUNDS = 6  # steps after which the starts of a fit are compared: about what a whole descent takes
+_RACE_POINTS = 128  # observations that they are compared on, at most: an eighth of the cost with FIT_POINTS
+_FAR = 16.0  # nats: a noise_var that is less probable by this much, a factor of 1e7, is not looked at
+_RACE_TO_THE_END = 16  # up to this many observations a fit is so cheap that every start is followed to its minimum
+
+
+@dataclass(frozen=True)
+class Prior:
+    """f ~ GP(mean, kernel), observed with noise of variance noise_var; f and the noise are those of warp(y)."""
+
+    kernel: Kernel
+    noise_var: float
+    mean: float = 0.0
+    events: tuple[Event, ...] = ()
+    hessian: Array | None = field(default=None, repr=False, compare=False)  # of the loss; warm start of the next fit
+    warp: Warp = IDENTITY
+    samples: tuple[Prior, ...] = field(default=(), repr=False)  # draws of the prior given y, with fit="mcmc"
+
+    def posterior(self, trend: Trend | None = None) -> Posterior:
+        """The posterior without observations; a known mean function adds to the mean."""
+        return Posterior.prior(self.kernel, self.noise_var, self.mean, trend)
+
+
+def fit(
+    setting: Setting,
+    x: Array,  # (n, d)
+    y: Array,  # (n,)
+    *,
+    warp: Warp = IDENTITY,
+    warm: Prior | None = None,
+    wide: bool = True,
+    rng: np.random.Generator | None = None,
+    noises: Noises | None = None,
+) -> Prior:
+    """The most probable prior of warp(y) given y at x, or with setting.loo the one that predicts y best.
+
+    With `noises` the rows have noise of their own or are means (`gpmi.model.fitting.data`); these are of warp(y).
+
+    An evaluation of the loss, with analytic gradients, costs O(n^3); a descent takes about five. Short lengthscales
+    without noise and long lengthscales with noise can both explain rough data. So a `wide` search compares three
+    starts: the centre of the hyper-prior, the same with much noise, and `warm`, an earlier fit. A search that is not
+    wide starts from `warm` alone. With `rng` the result also has SAMPLES draws of the prior given y.
+    """
+    events = _subset_event(y)
+    some = Data(x, y, noises).at_most(FIT_POINTS)
+    location, scale, data = replace(some, y=warp(some.y)).standardised()
+    z = data.y
+    criterion = setting.criterion(data.x, z, scale, data.noises)
+    peak = _best_peak(criterion, _starts(criterion, scale, warm, wide))
+    if peak.loss == NO_FIT and len(z):
+        failure = f"no fit on {len(z)} observations was possible; the prior's centre is used"
+        peak, events = start(criterion, criterion.unknowns.centre), (*events, Event("fit", failure))
+    events = (*events, *_unexplained(setting, criterion, peak.q))
+
+    def prior_at(q: Array, hessian: Array | None = None) -> Prior:
+        """The prior at q, in the user's units."""
+        noise_var = criterion.noise(q) * scale**2 if setting.noise_var is None else setting.noise_var
+        mean = location + scale * criterion.mean(q)
+        return Prior(criterion.covariance.kernel(q), noise_var, mean, events, hessian, warp)
+
+    best = prior_at(peak.q, peak.hessian)
+    if rng is None or peak.loss == NO_FIT:
+        return best
+    return replace(best, samples=tuple(prior_at(q) for q in sample(criterion, peak, SAMPLES, rng)))
+
+
+def _starts(criterion: Criterion, scale: float, warm: Prior | None, wide: bool) -> list[Peak]:
+    """The starts of the search."""
+    unknowns = criterion.unknowns
+    starts = [unknowns.centre, unknowns.noisy] if wide or warm is None else []
+    if warm is not None:
+        starts.append(criterion.covariance.q_of(warm.kernel, warm.noise_var / scale**2))
+    return [start(criterion, q, None if warm is None else warm.hessian) for q in starts]
+
+
+def _best_peak(criterion: Criterion, starts: list[Peak]) -> Peak:
+    """A minimum of the loss: all starts descend for a few steps, and the best of them goes on."""
+    n = len(criterion.y)
+    if n == 0:
+        return starts[0]
+    if len(starts) > 1:
+        rough = criterion.on_at_most(_RACE_POINTS)
+        rounds = ROUNDS if n <= _RACE_TO_THE_END else _RACE_ROUNDS
+        starts = [min((descend(rough, begin, rounds) for begin in starts), key=lambda peak: peak.loss)]
+    return descend(criterion, starts[0], ROUNDS)
+
+
+def _unexplained(setting: Setting, criterion: Criterion, q: Array) -> tuple[Event, ...]:
+    """An event if the parts of the kernel that were given cannot explain y.
+
+    Either y lies farther from what is predicted than the model allows: if it is true, n times the misfit is chi^2_n,
+    and 4 standard deviations above its mean is too much. Or, where the variance of f is given, y is taken for noise of
+    more than twice that variance, the limit of `fit_noise`.
+    """
+    n, template = criterion.values, setting.template
+    if n == 0 or not np.isfinite(template.theta).any():
+        return ()
+    limit = 2.0 * float(np.mean(criterion.covariance(q).diagonal))
+    if setting.noise_var is None and not has_free_variance(template) and criterion.noise(q) > limit:
+        how = "most of it is taken for noise"
+    elif criterion.misfit(q) > 1.0 + 4.0 * math.sqrt(2.0 / n):
+        how = "it lies too far from what is predicted"
+    else:
+        return ()
+    message = f"y varies more than the given parts of this kernel can explain, {how}; scale y or k, or leave them None"
+    return (Event("clipped", message),)
+
+
+class NoiseDensity(NamedTuple):
+    """-log p(noise_var | y) without constants, at noise_var = unit * exp(log_noise)."""
+
+    log_noise: Array  # (400,)
+    loss: Array  # (400,), infinite where it was not computed because it is far above the smallest
+    unit: float
+
+
+def noise_density(x: Array, y: Array, kernel: Kernel, noises: Noises | None = None) -> NoiseDensity:
+    """The density of noise_var given y, under a given kernel with mean 0. O(n^3): one eigendecomposition.
+
+    Where rows have error bars of their own it takes a factorisation for each noise_var that is looked at.
+    """
+    data = Data(x, y, noises).at_most(FIT_POINTS)
+    x, y, noises = data.x, data.y, data.noises
+    unit = float(kernel.diagonal(x).mean() if len(y) else 0.0) or 1.0
+    log_noise = np.linspace(*BOUNDS_NOISE, 400)  # steps of 5 %
+    penalty = 0.5 * ((log_noise - LOG_NOISE[0]) / LOG_NOISE[1]) ** 2
+    s = unit * np.exp(log_noise)
+    if noises is not None and noises.own.any():
+        return NoiseDensity(log_noise, _loss_with_error_bars(kernel(x, x), y, noises, s, penalty), unit)
+    # With rows of noise s / w_i, K is scaled by w: sqrt(w) K sqrt(w) = Q diag(values) Q^T, so each s costs O(n).
+    root = np.ones(len(y)) if noises is None else np.sqrt(noises.repeats * noises.values)
+    values, vectors = eigen(kernel(x, x) * root * root[:, None])
+    rotated = (vectors.T @ (y * root)) ** 2
+    total = np.maximum(values, 0.0)[:, None] + s  # an eigenvalue below 0 is rounding
+    loss = 0.5 * (rotated[:, None] / total + np.log(total)).sum(axis=0) + penalty
+    if noises is not None:
+        loss += [noises.minus_log_within(each)[0] for each in s.tolist()]
+    return NoiseDensity(log_noise, loss, unit)
+
+
+def fit_noise(x: Array, y: Array, kernel: Kernel, noises: Noises | None = None) -> Prior:
+    """The most probable noise_var under a given kernel, with mean 0. The cost is that of `noise_density`."""
+    events = _subset_event(y)
+    log_noise, loss, unit = noise_density(x, y, kernel, noises)
+    best = int(np.argmin(loss))
+    noise_var = unit * float(np.exp(log_noise[best]))
+    if best == len(log_noise) - 1 and len(y):
+        clipped = f"noise_var was limited to {noise_var:.3g}: y varies more than this kernel can explain; scale y or k"
+        events = (*events, Event("clipped", clipped))
+    return Prior(kernel, noise_var, events=events)
+
+
+def _loss_with_error_bars(k: Array, y: Array, noises: Noises, s: Array, penalty: Array) -> Array:
+    """The loss at the noise variances s for rows with error bars: at every tenth first, then where that is small.
+
+    It is infinite between two of these that both exceed the smallest by _FAR.
+    """
+
+    def loss(number: int) -> float:
+        c = k + np.diag(noises.of_rows(float(s[number])))
+        solved = invert(c, y[:, None])
+        if solved is None:
+            return math.inf
+        fitted = 0.5 * (float(y @ solved.solution[:, 0]) + solved.logdet)
+        return fitted + noises.minus_log_within(float(s[number]))[0] + float(penalty[number])
+
+    found = np.full(len(s), np.inf)
+    rough = [*range(0, len(s) - 1, 10), len(s) - 1]
+    found[rough] = [loss(number) for number in rough]
+    near = found[rough] <= found.min() + _FAR
+    for i in np.flatnonzero(near[:-1] | near[1:]).tolist():
+        between = range(rough[i] + 1, rough[i + 1])
+        found[between] = [loss(number) for number in between]
+    return found
+
+
+def _subset_event(y: Array) -> tuple[Event, ...]:
+    """An event if not all observations are used."""
+    if len(y) <= FIT_POINTS:
+        return ()
+    return (Event("subset", f"the prior was learned from at most {FIT_POINTS} of the observations"),)

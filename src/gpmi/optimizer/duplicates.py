@@ -1,0 +1,51 @@
+"""What is known of a point: whether there is a trial at it, and whether another value there may differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpmi._support.types import Array
+from gpmi.space import Space
+from gpmi.trials import Log
+
+SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths of the box: that of the lock-in alarm
+
+
+def is_known(row: Array, space: Space, log: Log) -> bool:
+    """Whether a trial that stands is at these coordinates (d,), or on a box within SAME of them. O(n d)."""
+    others = [log.rows[number] for number in (*log.pending, *log.failed)]
+    return is_near(row, space, log.observed.x) or is_near(row, space, others)
+
+
+def is_near(row: Array, space: Space, rows: Sequence[Array] | Array) -> bool:
+    """Whether one of the rows is at these coordinates (d,), or on a box within SAME of them."""
+    if not len(rows):
+        return False
+    near = 0.0 if space.rows is not None else SAME * space.span
+    return bool(np.any(np.all(np.abs(np.asarray(rows) - row) <= near, axis=1)))
+
+
+def is_repetition(space: Space, log: Log) -> bool:
+    """Whether the last trial is at a point that was known before."""
+    *before, last = log.rows.values()
+    return is_near(last, space, before)
+
+
+def is_noisy(given: float | None, log: Log) -> bool:
+    """Whether another value at the same point may differ: a noise_var says so, or two values told do. O(n).
+
+    A learned noise_var does not count: on rough tables the fit sometimes takes a part of f for noise.
+    """
+    if not log.observed.plain and log.observed.noise_var.any():
+        return True
+    if given is not None:
+        return given > 0.0
+    if len(log.places) == len(log):
+        return False
+    first: dict[bytes, float] = {}
+    return any(
+        first.setdefault(row.tobytes(), value) != value
+        for row, value in zip(log.told_rows, log.observed.y.tolist(), strict=True)
+    )

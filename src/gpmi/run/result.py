@@ -1,0 +1,99 @@
+"""What a run found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Literal
+
+from gpmi._support.text import Line, best_lines, point, remarks
+from gpmi._support.types import Event, Point
+from gpmi.analysis.ledger import Ledger, alarms
+from gpmi.gp.posterior import Posterior
+from gpmi.model.fitting.warp import IDENTITY, Warp
+from gpmi.optimizer import Optimizer
+from gpmi.space import Space
+from gpmi.trials import Trial
+from gpmi.trials.dataframe import Shown
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Shown):
+    """What a run found. At a prompt it shows a summary, in a notebook also its best trials."""
+
+    x: Point | None  # the point with the best observed value; None if nothing was evaluated
+    y: float | None  # that value
+    recommended: Point | None  # the point with the best posterior mean: what to use when y is noisy
+    trials: tuple[Trial, ...]  # every evaluation, in order
+    reason: str  # why it stopped
+    events: tuple[Event, ...]  # what the library did that was not asked for
+    goal: Literal["max", "min"]
+    seed: int
+    space: Space
+    posterior: Posterior | None  # of warp(y)
+    ledger: Ledger | None = None  # what is known and how sure it is
+    warp: Warp = IDENTITY  # usually z = y; see `Optimizer.warp`
+
+    @staticmethod
+    def of(optimizer: Optimizer, reason: str, *, model: bool = True) -> Result:
+        """The result of a run so far; without what a model says if it fails, or if `model` is False."""
+        best, recommended, posterior, ledger = optimizer.best, None, None, None
+        failure: tuple[Event, ...] = ()
+        alarm: tuple[Event, ...] = ()
+        told = any(trial.status == "told" for trial in optimizer.trials)
+        if told and model:
+            try:
+                recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
+                alarm = alarms(ledger)
+            except Exception as error:  # the evaluations must come out, whatever the model says
+                failure = (Event("no recommendation", f"the model failed: {words_of(error)}"),)
+        elif told:
+            failure = (Event("no recommendation", "it was interrupted"),)
+        return Result(
+            x=None if best is None else optimizer.space.copy(best.x),
+            y=None if best is None else best.y,
+            recommended=recommended,
+            trials=tuple(trial for trial in optimizer.trials if trial.status != "pending"),
+            reason=reason,
+            events=optimizer.events + alarm + failure,  # those of the last model included
+            goal=optimizer.goal,
+            seed=optimizer.seed,
+            space=optimizer.space,
+            posterior=posterior,
+            ledger=ledger,
+            warp=IDENTITY if posterior is None else optimizer.warp,
+        )
+
+    def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
+        """Write a report to an HTML file that needs nothing else (docs/report.md), and return its path."""
+        from gpmi.views.html import write  # only who writes one needs it
+
+        return write(self, path, title)
+
+    def all_trials(self) -> tuple[Trial, ...]:
+        return self.trials
+
+    def told_in_words(self) -> list[Line]:
+        count = Counter(trial.status for trial in self.trials)
+        others = [f"{count[status]} {status}" for status in ("failed", "rejected", "retracted") if count[status]]
+        infeasible = sum(trial.status == "told" and not trial.feasible for trial in self.trials)
+        others += [f"{infeasible} infeasible"] if infeasible else []
+        evaluations = f"{len(self.trials) - count['rejected']}"
+        return [
+            *best_lines(self.goal, self.x, self.y, measured=any(trial.constraints for trial in self.trials)),
+            ("recommended", point(self.recommended)),
+            ("evaluations", evaluations + (f", of which {', '.join(others)}" if others else "")),
+            ("stopped", self.reason),
+            ("seed", str(self.seed)),
+            ("events", remarks([(event.kind, event.message) for event in self.events])),
+        ]
+
+
+def words_of(error: BaseException) -> str:
+    """What an exception says, if it can say it."""
+    try:
+        return str(error)
+    except BaseException:
+        return type(error).__name__

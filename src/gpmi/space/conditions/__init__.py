@@ -1,0 +1,1 @@
+"""Parameters that exist only under a condition, and constants."""

@@ -1,0 +1,84 @@
+"""A thread that renews the leases of a worker as long as its process lives."""
+
+from __future__ import annotations
+
+import logging
+import math
+import os
+import threading
+import time
+from typing import Any, NamedTuple
+
+from gpmi.storage.database import Database
+from gpmi.storage.errors import StudyError
+
+logger = logging.getLogger("gpmi")
+
+
+class Held(NamedTuple):
+    """A trial that this worker works on."""
+
+    granted: int  # the entry with which it was handed out
+    lease: float  # seconds
+
+
+class Heartbeat:
+    """The trials that this worker works on. They are renewed three times in the time of the shortest lease."""
+
+    def __init__(self, url: Any, study: int) -> None:
+        self._url, self._study = url, study
+        self._held: dict[int, Held] = {}
+        self._lock = threading.Lock()
+        self._process = 0
+        self._news = threading.Event()  # for the thread: a shorter lease, or the end
+
+    def add(self, number: int, granted: int, lease: float) -> None:
+        """Renew this one from now on, each time for `lease` seconds; one without end need not be."""
+        if math.isinf(lease):
+            return
+        with self._lock:
+            if self._process != os.getpid():  # a child of fork has none of the threads of its parent, nor its trials
+                self._held, self._process, self._news = {}, os.getpid(), threading.Event()
+                threading.Thread(target=self._beat, args=(self._news,), name="gpmi heartbeat", daemon=True).start()
+            self._held[number] = Held(granted, lease)
+            self._news.set()
+
+    def remove(self, number: int) -> None:
+        with self._lock:
+            self._held.pop(number, None)
+
+    def stop(self) -> dict[int, int]:
+        """End the thread; what it renewed until now."""
+        with self._lock:
+            held = self._held if self._process == os.getpid() else {}
+            self._held, self._process = {}, 0
+            self._news.set()
+            return {number: one.granted for number, one in held.items()}
+
+    def _beat(self, news: threading.Event) -> None:
+        """Renew all that is held, again and again, until `stop`."""
+        database, last = Database(self._url), time.monotonic()
+        while True:
+            with self._lock:
+                if self._news is not news or not self._process:
+                    break
+                news.clear()
+                shortest = min((one.lease for one in self._held.values()), default=math.inf)
+            left = last + shortest / 3.0 - time.monotonic()
+            if left > 0.0 and news.wait(None if math.isinf(left) else left):
+                continue  # there may be a shorter one now
+            with self._lock:
+                held = dict(self._held)
+            last = time.monotonic()
+            if held:
+                self._renew(database, held)
+        database.close()
+
+    def _renew(self, database: Database, held: dict[int, Held]) -> None:
+        try:
+            with database.writing() as transaction:
+                now = transaction.now()
+                for number, one in held.items():
+                    transaction.renew(self._study, number, one.granted, now + one.lease)
+        except StudyError as error:  # the next beat may succeed; if none does, the trials are offered to others
+            logger.warning("the leases of this worker could not be renewed: %s", error)

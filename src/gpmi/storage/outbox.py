@@ -1,0 +1,125 @@
+"""What could not be written to the database, kept beside the worker: one file for each delivery."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import tempfile
+import uuid
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from gpmi.storage.errors import StudyError
+from gpmi.storage.serialization import text_of
+
+
+class Spool:
+    """The deliveries to one study that wait for its database, of all processes of this machine that share a folder.
+
+    They are known by the identity of the study, so they are found also after its folder was moved. The folder is beside
+    the file of the study, for a server in the working directory; if that cannot be written to, the one for temporary
+    files. A folder that belongs to another user, or that others may write to, is neither written to nor read.
+    """
+
+    def __init__(self, identity: str, file: Path | None) -> None:
+        self._key = hashlib.sha256(identity.encode()).hexdigest()[:12]
+        near = Path.cwd() / "gpmi-spool" if file is None else file.with_name(file.name + ".spool")
+        self._file = file
+        self._folders = (near, Path(tempfile.gettempdir()) / f"gpmi-{_user()}.spool")
+
+    def keep(self, delivery: dict[str, Any]) -> Path:
+        """Write a delivery to a file that survives a power failure; where it is."""
+        name = f"{self._key}-{hashlib.sha256(delivery['token'].encode()).hexdigest()[:16]}.json"
+        reasons = []
+        for folder in self._folders:
+            try:
+                folder.mkdir(mode=0o700, exist_ok=True)
+                if not self._trusts(folder):
+                    raise OSError(f"{folder} belongs to another user, or others may write to it")
+                return _written(folder / name, text_of(delivery))
+            except OSError as error:
+                reasons.append(str(error))
+        raise StudyError(
+            f"the database cannot be reached, and no file can be written either ({'; '.join(reasons)}): "
+            f"keep this yourself and tell it later: {text_of(delivery)}"
+        )
+
+    def set_aside(self, entries: list[dict[str, Any]]) -> Path | str:
+        """Keep what was in the log and is not any more, for people: a line of JSON for each entry."""
+        name, text = f"{self._key}-{uuid.uuid4().hex[:8]}.gone", "".join(f"{text_of(one)}\n" for one in entries)
+        for folder in self._folders:
+            with suppress(OSError):
+                folder.mkdir(mode=0o700, exist_ok=True)
+                if self._trusts(folder):
+                    return _written(folder / name, text)
+        return "no file, because none can be written"
+
+    def __iter__(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """What waits, the oldest first; what cannot be read is left alone."""
+        found: list[Path] = []
+        for folder in self._folders:
+            with suppress(OSError):
+                found += folder.glob(f"{self._key}-*.json") if self._trusts(folder) else ()
+        for path in sorted(found, key=_age):
+            with suppress(OSError, ValueError):
+                yield path, json.loads(path.read_text(encoding="utf-8"))
+
+    def _trusts(self, folder: Path) -> bool:
+        """Whether it is a folder of this user, or of the owner of the study, which nobody else may write to."""
+        if not hasattr(os, "getuid"):
+            return True
+        status, owners = folder.lstat(), {_user()}
+        if self._file is not None and folder == self._folders[0]:
+            with suppress(OSError):
+                owners.add(self._file.stat().st_uid)
+        return stat.S_ISDIR(status.st_mode) and status.st_uid in owners and not status.st_mode & 0o022
+
+    def delivered(self, path: Path) -> None:
+        """Drop what is in the database now."""
+        with suppress(OSError):
+            path.unlink()
+            path.parent.rmdir()  # if it is empty
+
+    def refused(self, path: Path) -> Path:
+        """Set aside what the study does not take, so that it is not tried again."""
+        aside = path.with_suffix(".refused")
+        with suppress(OSError):
+            path.rename(aside)
+        return aside
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _written(path: Path, text: str) -> Path:
+    draft = path.with_suffix(f".{os.getpid()}.draft")
+    try:
+        with open(draft, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except OSError:  # a disk that is full has room for the name, and not for the rest
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+            path.parent.rmdir()  # if it is empty
+        raise
+    with suppress(OSError):  # not every system lets a folder be opened
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    return path

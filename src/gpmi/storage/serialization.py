@@ -1,0 +1,265 @@
+"""What a study is about, as JSON: its space, its goal and the other arguments of its `Optimizer`. Never pickle.
+
+What cannot be written down (functions, own classes) is refused when a study is made, because a later process could not
+have it. Numbers are written with as many digits as they have, so they come back bit for bit.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from gpmi import policies
+from gpmi._support.checks import shape, shown
+from gpmi._support.types import Point
+from gpmi.gp import kernel as combined
+from gpmi.gp import kernels
+from gpmi.optimizer import Optimizer
+from gpmi.space import Candidates, Choice, Constant, Forbidden, Int, Parameters, Real, Space
+
+PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant)}
+KERNELS = {
+    kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, combined.Sum, combined.Product)
+}
+POLICIES = {
+    kind.__name__: kind
+    for kind in (
+        *(policies.GPMI, policies.GPUCB, policies.VarianceBonus, policies.EI, policies.LogEI, policies.Mean),
+        *(policies.Explore, policies.Thompson, policies.Reinvest, policies.Find),
+    )
+}
+# The arguments of an Optimizer that a study keeps, with their defaults.
+DEFAULTS = {
+    name: one.default for name, one in inspect.signature(Optimizer).parameters.items() if name not in ("self", "space")
+}
+
+
+def text_of(value: Any) -> str:
+    """JSON on one line, the same for equal values."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+# Points
+
+
+def point_to_json(space: Space, x: Point) -> Any:
+    """A point of the space: a list of numbers, or a dict."""
+    own = space.canonical(x)
+    return own.tolist() if isinstance(own, np.ndarray) else {name: plain(name, value) for name, value in own.items()}
+
+
+def point_from_json(written: Any) -> Point:
+    return dict(written) if isinstance(written, dict) else np.array(written, dtype=float)
+
+
+# The whole
+
+
+def described(space: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The description of a study: `space`, and those arguments of `Optimizer` that were given, as JSON."""
+    known = {name: value for name, value in checked_names(options).items() if value is not None}
+    return {"space": space_to_json(space), **{name: option_to_json(name, known[name], space) for name in known}}
+
+
+def checked_names(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    for name in options:
+        if name not in DEFAULTS:
+            raise TypeError(f"{name} is no argument of a study; give some of {', '.join(['space', *DEFAULTS])}")
+    return options
+
+
+def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `Optimizer` that a description stands for."""
+    read: dict[str, Callable[[Any], Any]] = {
+        "space": space_from_json,
+        "kernel": lambda one: _made(one, KERNELS),
+        "policy": lambda one: _made(one, POLICIES),
+        "constraints": lambda some: [_constraint_from_json(one) for one in some],
+        "x0": lambda points: [point_from_json(one) for one in points],
+    }
+    return {name: read.get(name, lambda same: same)(value) for name, value in description.items()}
+
+
+def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[str, Any]) -> str | None:
+    """What was given and is not what the study has, in words; None if all agrees. What is None was not given."""
+    if space is not None and text_of(_essence(space_to_json(space))) != text_of(_essence(description["space"])):
+        return f"space is {shown(space)}, but that of the study is {Space.of(space_from_json(description['space']))!r}"
+    about = space_from_json(description["space"])
+    for name, value in checked_names(options).items():
+        if value is None or name == "budget":
+            continue
+        stored = description[name] if name in description else DEFAULTS[name]
+        if name == "constraints" and not stored and isinstance(value, list) and not value:
+            continue  # none, said in two ways
+        if text_of(option_to_json(name, value, about)) != text_of(stored):
+            return f"{name} is {shown(value)}, but that of the study is {shown(stored)}"
+    return None
+
+
+def option_to_json(name: str, value: Any, space: Any) -> Any:
+    """One argument of `Optimizer` besides the space."""
+    if name == "kernel":
+        return _fields(name, value, KERNELS)
+    if name == "policy":
+        return _fields(name, value, POLICIES)
+    if name == "constraints":
+        several = list(value) if isinstance(value, list | tuple) and not _linear(value) else [value]
+        return [_constraint_to_json(one) for one in several]
+    if name == "x0":
+        about = Space.of(space)
+        one = isinstance(value, Mapping) or (shape(value) is not None and len(shape(value) or ()) == 1)
+        return [point_to_json(about, x) for x in ([value] if one and not _dicts(value) else value)]
+    if name == "mean":
+        raise ValueError(
+            f"mean is {shown(value)}, a function, which a study cannot keep; subtract it in f, and leave out mean"
+        )
+    return plain(name, value)
+
+
+def _dicts(value: Any) -> bool:
+    return not isinstance(value, Mapping) and any(isinstance(x, Mapping) for x in value)
+
+
+def plain(name: str, value: Any) -> Any:
+    """A number, a word, a bool, None, or lists and dicts of them; another thing is refused."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, np.ndarray | list | tuple):
+        return [plain(name, one) for one in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: plain(name, one) for key, one in value.items()}
+    raise ValueError(
+        f"{name} has {shown(value)}, which cannot be kept in a study; give numbers, words, bools or None, "
+        "and turn them into what you need in f"
+    )
+
+
+# Spaces
+
+
+def space_to_json(spec: Any) -> dict[str, Any]:
+    """A space, without its constraints: these are an argument of their own."""
+    space = Space.of(spec)
+    if isinstance(space, Parameters):
+        if space.rules.texts:
+            raise ValueError("space has constraints of its own; give them to the study, as constraints=")
+        return {
+            "names": None if space.names is None else list(space.names),
+            "parameters": [
+                _parameter_to_json(name, one) for name, one in zip(_names(space), space.parameters, strict=True)
+            ],
+        }
+    assert isinstance(space, Candidates)
+    if space.rules is not None:
+        raise ValueError("space has constraints of its own; give them to the study, as constraints=")
+    if space.names is None:
+        return {"rows": np.asarray(space.table).tolist()}
+    columns = {name: [plain(f"column {name!r}", row[name]) for row in space.table] for name in space.names}
+    labels = [_label(row.label) for row in space.table]
+    return {"names": list(space.names), "columns": columns, "labels": labels}  # names: `text_of` sorts the columns
+
+
+def space_from_json(written: Mapping[str, Any]) -> Any:
+    """What `Space.of` takes."""
+    if "parameters" in written:
+        made = [PARAMETERS[one["kind"]](**_without_kind(one)) for one in written["parameters"]]
+        return Parameters(tuple(made), None if written["names"] is None else tuple(written["names"]))
+    if "rows" in written:
+        return np.array(written["rows"], dtype=float)
+    columns = written["columns"]
+    names = written.get("names", columns)  # a study that was written without names has its columns sorted
+    return Candidates.from_columns({name: columns[name] for name in names}, written["labels"])
+
+
+def _names(space: Parameters) -> tuple[str, ...]:
+    return space.names or tuple(f"x[{i}]" for i in range(len(space.parameters)))
+
+
+def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
+    values = {field.name: getattr(one, field.name) for field in fields(one) if field.name != "unit" or one.unit}
+    if isinstance(one, Choice):
+        for option in one.options:
+            if isinstance(plain(name, option), list | dict):
+                raise ValueError(
+                    f"{name} has the option {shown(option)}, which cannot be kept in a study; give words or numbers, "
+                    "and look up what they stand for in f"
+                )
+    return {"kind": type(one).__name__, **{key: plain(name, value) for key, value in values.items()}}
+
+
+def _essence(written: Mapping[str, Any]) -> dict[str, Any]:
+    """A space without the units of its parameters and the order of the columns of a table: what people see only."""
+    if "parameters" not in written:
+        return {key: value for key, value in written.items() if key != "names"}
+    plain_ones = [{key: value for key, value in one.items() if key != "unit"} for one in written["parameters"]]
+    return {**written, "parameters": plain_ones}
+
+
+def _label(label: Any) -> Any:
+    own = label.item() if isinstance(label, np.generic) else label
+    if own is None or isinstance(own, str | bool | int | float):
+        return own
+    raise ValueError(
+        f"the candidates have the label {shown(label)}, which cannot be kept in a study; "
+        "call reset_index() on the DataFrame, or label its rows by words or numbers"
+    )
+
+
+# Kernels, policies, constraints
+
+
+def _fields(name: str, value: Any, known: Mapping[str, Any]) -> dict[str, Any]:
+    if known.get(type(value).__name__) is not type(value):
+        raise ValueError(
+            f"{name} is {shown(value)}, a class of your own, which a study cannot keep; "
+            f"give one of {', '.join(sorted(known))}, or keep the run without a study"
+        )
+    written = {}
+    for field in fields(value):
+        inner = getattr(value, field.name)
+        nested = type(inner).__name__ in known
+        written[field.name] = _fields(name, inner, known) if nested else plain(name, inner)
+    return {"kind": type(value).__name__, **written}
+
+
+def _made(written: Any, known: Mapping[str, Any]) -> Any:
+    inner = _without_kind(written).items()
+    return known[written["kind"]](**{name: _made(v, known) if isinstance(v, dict) else v for name, v in inner})
+
+
+def _without_kind(written: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in written.items() if name != "kind"}
+
+
+def _linear(item: Any) -> bool:
+    if all(hasattr(item, name) for name in ("A", "lb", "ub")):
+        return True
+    return isinstance(item, tuple) and len(item) == 3 and shape(item[0]) not in (None, ())
+
+
+def _constraint_to_json(item: Any) -> Any:
+    if isinstance(item, str):
+        return item
+    if isinstance(item, Forbidden):
+        return {"forbidden": plain("constraints", item.values)}
+    if _linear(item):
+        matrix, lower, upper = item if isinstance(item, tuple) else (item.A, item.lb, item.ub)
+        dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
+        return {"linear": [np.asarray(part, dtype=float).tolist() for part in (dense, lower, upper)]}
+    raise ValueError(
+        f"constraints has {shown(item)}, which a study cannot keep; give texts such as 'a + b <= 1', (A, lb, ub) or "
+        "gpmi.Forbidden(...), or let f say that a point failed"
+    )
+
+
+def _constraint_from_json(written: Any) -> Any:
+    if isinstance(written, str):
+        return written
+    return Forbidden(**written["forbidden"]) if "forbidden" in written else tuple(map(np.array, written["linear"]))

@@ -1,0 +1,210 @@
+"""The tables of studies and what is done with them inside one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from gpmi._support.text import install
+from gpmi.storage.entries import Entry
+from gpmi.storage.errors import StudyError
+
+try:
+    import sqlalchemy as sa
+except ImportError as error:  # pragma: no cover
+    raise ImportError(f"a study needs SQLAlchemy: {install('study')}") from error
+
+SCHEMA = 2  # version 1 had neither tokens nor leases
+NEVER = 1e18  # when a lease without end ends, in seconds since 1970
+
+_tables = sa.MetaData()
+_schema = sa.Table("gpmi_schema", _tables, sa.Column("version", sa.Integer, nullable=False))
+_studies = sa.Table(
+    "gpmi_studies",
+    _tables,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("description", sa.Text, nullable=False),
+)
+_events = sa.Table(
+    "gpmi_events",
+    _tables,
+    sa.Column("study", sa.Integer, sa.ForeignKey("gpmi_studies.id"), primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("body", sa.Text, nullable=False),
+    sa.Column("time", sa.Double, nullable=False),
+    sa.Column("worker", sa.Text, nullable=False),
+    sa.Column("checksum", sa.Text, nullable=False),
+    sa.Column("token", sa.Text),
+    sa.Index("gpmi_events_token", "study", "token", unique=True),
+)
+# Who works on what until when. Not part of the log: renewals would fill it, and no suggestion depends on them.
+_leases = sa.Table(
+    "gpmi_leases",
+    _tables,
+    sa.Column("study", sa.Integer, sa.ForeignKey("gpmi_studies.id"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("granted", sa.Integer, nullable=False),  # the entry with which it was handed out
+    sa.Column("worker", sa.Text, nullable=False),
+    sa.Column("until", sa.Double, nullable=False),
+)
+
+_COLUMNS = [_events.c[name] for name in ("seq", "kind", "body", "time", "worker", "token", "checksum")]
+_SINCE = sa.select(*_COLUMNS).where(_events.c.study == sa.bindparam("s"), _events.c.seq > sa.bindparam("after"))
+_SINCE = _SINCE.order_by(_events.c.seq)
+_BY_TOKEN = sa.select(*_COLUMNS).where(_events.c.study == sa.bindparam("s"), _events.c.token == sa.bindparam("token"))
+_MINE = (_leases.c.study == sa.bindparam("s"), _leases.c.number == sa.bindparam("n"))
+
+
+class Known(NamedTuple):
+    """A study that there is."""
+
+    number: int
+    description: str  # JSON
+    identity: str  # the checksum of its first entry, which no other study has
+
+
+class Lease(NamedTuple):
+    """A trial that was handed out."""
+
+    number: int
+    granted: int  # the entry of the log with which it was handed out
+    worker: str
+    until: float  # by the clock of the database
+
+
+class Transaction:
+    """What can be done inside a transaction; each call is one statement."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+        self._server = connection.dialect.name == "postgresql"
+
+    def now(self) -> float:
+        """The time by the clock of the database, in seconds since 1970."""
+        clock = "extract(epoch from clock_timestamp())" if self._server else "(julianday('now') - 2440587.5) * 86400.0"
+        return float(self._connection.exec_driver_sql(f"SELECT {clock}").scalar_one())
+
+    # Studies
+
+    def names(self) -> list[str]:
+        return list(self._connection.scalars(sa.select(_studies.c.name).order_by(_studies.c.name)))
+
+    def find(self, name: str) -> Known | None:
+        """The study with this name."""
+        first = sa.and_(_events.c.study == _studies.c.id, _events.c.seq == 0)
+        columns = (_studies.c.id, _studies.c.description, _events.c.checksum)
+        found = sa.select(*columns).select_from(_studies.outerjoin(_events, first)).where(_studies.c.name == name)
+        row = self._connection.execute(found).one_or_none()
+        return None if row is None else Known(row[0], row[1], row[2] or "")
+
+    def lock_all(self) -> None:
+        """Let no other process make a study meanwhile."""
+        if self._server:
+            self._connection.exec_driver_sql("LOCK TABLE gpmi_studies IN EXCLUSIVE MODE")
+
+    def create(self, name: str, description: str) -> int:
+        made = self._connection.execute(sa.insert(_studies).values(name=name, description=description))
+        return int((made.inserted_primary_key or (0,))[0])
+
+    def lock(self, study: int) -> None:
+        """Let nobody else write to the study until the transaction ends; a file is locked as a whole already."""
+        if self._server:
+            self._connection.execute(sa.select(_studies.c.id).where(_studies.c.id == study).with_for_update())
+
+    # The log
+
+    def entries(self, study: int, after: int = -1) -> Sequence[Entry]:
+        """The entries with a number above `after`, in order."""
+        return [_entry(row) for row in self._connection.execute(_SINCE, {"s": study, "after": after})]
+
+    def length(self, study: int) -> int:
+        """How many entries there are."""
+        last = self._connection.scalar(sa.select(sa.func.max(_events.c.seq)).where(_events.c.study == study))
+        return 0 if last is None else int(last) + 1
+
+    def delivered(self, study: int, token: str) -> Entry | None:
+        """The entry that was written for a delivery, if any."""
+        row = self._connection.execute(_BY_TOKEN, {"s": study, "token": token}).one_or_none()
+        return None if row is None else _entry(row)
+
+    def append(self, study: int, entry: Entry) -> None:
+        self._connection.execute(
+            sa.insert(_events),
+            {
+                **{"study": study, "seq": entry.seq, "kind": entry.kind, "body": entry.body, "time": entry.time},
+                **{"worker": entry.worker, "token": entry.token or None, "checksum": entry.checksum},
+            },
+        )
+
+    # Leases
+
+    def leases(self, study: int) -> list[Lease]:
+        columns = [_leases.c[name] for name in Lease._fields]
+        rows = self._connection.execute(sa.select(*columns).where(_leases.c.study == study).order_by(_leases.c.number))
+        return [Lease(*row) for row in rows]
+
+    def lease(self, study: int, lease: Lease) -> None:
+        """Hand out a trial, whoever had it before."""
+        self.release(study, lease.number)
+        self._connection.execute(sa.insert(_leases), {"study": study, **lease._asdict()})
+
+    def renew(self, study: int, number: int, granted: int, until: float) -> None:
+        """Put off the end of a lease, if it was not handed to somebody else since."""
+        mine = sa.update(_leases).where(*_MINE, _leases.c.granted == sa.bindparam("g"))
+        self._connection.execute(
+            mine.values(until=sa.bindparam("u")), {"s": study, "n": number, "g": granted, "u": until}
+        )
+
+    def release(self, study: int, number: int) -> None:
+        self._connection.execute(sa.delete(_leases).where(*_MINE), {"s": study, "n": number})
+
+    # The whole file
+
+    def damage(self) -> list[str]:
+        """What SQLite finds wrong with the file; PostgreSQL looks after its own."""
+        if self._server:
+            return []
+        found = self._connection.exec_driver_sql("PRAGMA integrity_check").scalars()
+        return [text for text in found if text != "ok"]
+
+
+def _entry(row: Any) -> Entry:
+    return Entry(row[0], row[1], row[2], float(row[3]), row[4], row[5] or "", row[6])
+
+
+def prepared(connection: sa.Connection, *, create: bool) -> bool:
+    """Whether the tables are those of this version; with `create` they are made or migrated where they are not."""
+    if create and connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(746509)")  # any number; tables are made once
+    version = _version(connection)
+    if version is not None and version > SCHEMA:
+        raise StudyError(
+            f"the study was written by a newer gpmi (version {version} of its tables, this one knows {SCHEMA}); "
+            "update gpmi"
+        )
+    if version == SCHEMA or not create:
+        return version == SCHEMA
+    if version is None:
+        _tables.create_all(connection)
+        connection.execute(sa.insert(_schema).values(version=SCHEMA))
+    else:
+        _migrate_1_to_2(connection)
+        connection.execute(sa.update(_schema).values(version=SCHEMA))
+    return True
+
+
+def _version(connection: sa.Connection) -> int | None:
+    if not sa.inspect(connection).has_table("gpmi_schema"):
+        return None
+    version = connection.scalar(sa.select(sa.func.max(_schema.c.version)))
+    return None if version is None else int(version)
+
+
+def _migrate_1_to_2(connection: sa.Connection) -> None:
+    """Tokens, empty for what is there already; and leases: what is pending then is offered to who asks next."""
+    connection.exec_driver_sql("ALTER TABLE gpmi_events ADD COLUMN token TEXT")
+    for index in _events.indexes:
+        index.create(connection)
+    _leases.create(connection)

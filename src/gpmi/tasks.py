@@ -1,0 +1,39 @@
+"""The paper's tasks and test functions: the public door to `gpmi.paper.tasks`."""
+
+from gpmi.paper.tasks import (
+    BRANIN,
+    GOLDSTEIN_PRICE,
+    HIMMELBLAU,
+    LOG_GOLDSTEIN_PRICE,
+    MIXTURE,
+    TASKS,
+    Function,
+    Source,
+    Task,
+    branin,
+    goldstein_price,
+    himmelblau,
+    log_goldstein_price,
+    mixture,
+    shallow_water,
+    tsunami,
+)
+
+__all__ = [
+    "BRANIN",
+    "GOLDSTEIN_PRICE",
+    "HIMMELBLAU",
+    "LOG_GOLDSTEIN_PRICE",
+    "MIXTURE",
+    "TASKS",
+    "Function",
+    "Source",
+    "Task",
+    "branin",
+    "goldstein_price",
+    "himmelblau",
+    "log_goldstein_price",
+    "mixture",
+    "shallow_water",
+    "tsunami",
+]

@@ -1,0 +1,323 @@
+"""Trials to and from tables: CSV, JSON Lines, Parquet and pandas. Both ways, without the loss of a digit or a reason.
+
+A table has a row for each trial: its number, a column for each parameter (x0, x1, ... where points are arrays), and the
+other fields of `Trial`. A parameter with the name of a field gets the prefix "x.". A table of somebody else needs the
+parameters and y alone: what is missing is as for a value that was told without being asked.
+
+In a text a cell is JSON, or else the words themselves: relu, 0.1, true, "1" for the word 1. An empty cell is no value.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from gpmi._support import checks
+from gpmi._support.types import Point
+from gpmi.space import Choice, Parameters, Space
+from gpmi.trials import Trial
+from gpmi.trials.dataframe import Shown, names_of
+from gpmi.trials.replay import checked_trials
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+FIELDS = tuple(field.name for field in fields(Trial) if field.name not in ("number", "x"))
+WHOLE = ("number", "order", "repeats")
+WORDS = ("status", "origin", "why")
+SEVERAL = ("constraints", "fixed")  # in one cell
+SUFFIXES = (".csv", ".jsonl", ".parquet")
+
+
+# Files
+
+
+def write_trials(run: Shown, path: str | Path) -> None:
+    """Write the trials of a Result or an Optimizer to a file, whose suffix says how: .csv, .jsonl or .parquet.
+
+    The file is there as a whole or not at all. Options of a Choice must be texts, numbers, True, False or None.
+    """
+    path = _checked_path(path)
+    if path.suffix == ".parquet":
+        rows = [row_of(trial, run.space) for trial in run.all_trials()]
+        _replace(path, _frame(rows, run.space, texts=True).to_parquet)
+    else:
+        text = text_of(run, ".csv" if path.suffix == ".csv" else ".jsonl")
+        _replace(path, lambda file: Path(file).write_text(text, encoding="utf-8", newline=""))
+
+
+def text_of(run: Shown, suffix: Literal[".csv", ".jsonl"]) -> str:
+    """What `write_trials` writes to a file with this suffix."""
+    rows = [row_of(trial, run.space) for trial in run.all_trials()]
+    head = ["number", *titles_of(run.space), *FIELDS]
+    if suffix == ".csv":
+        return _csv(head, rows)
+    kept = [{name: row[name] for name in head if row[name] is not None or name not in FIELDS} for row in rows]
+    return "".join(json.dumps(row) + "\n" for row in kept)
+
+
+def read_trials(path: str | Path, space: Any) -> tuple[Trial, ...]:
+    """The trials of a file that `write_trials` or somebody else wrote, with points of this space.
+
+    They are for `Optimizer.replay`, `Optimizer.tell_all` or `maximize(earlier=...)`.
+    """
+    path, space = _checked_path(path), Space.of(space)
+    if path.suffix == ".parquet":
+        pandas = _pandas("Parquet")
+        return _from_frame(pandas.read_parquet(path), space, str(path), texts=True)
+    with path.open(encoding="utf-8", newline="") as file:
+        if path.suffix == ".jsonl":
+            return _trials(_json_lines(file, path), space, str(path))
+        reader = csv.DictReader(file, strict=True)
+        rows = [(reader.line_num, {name: _of_cell(text) for name, text in row.items()}, row) for row in _rows(reader)]
+    return _trials([(line, _words_kept(row, cells, space)) for line, row, cells in rows], space, str(path))
+
+
+def to_frame(run: Shown) -> DataFrame:
+    """The trials as a pandas DataFrame, with all fields as they are: times in seconds since 1970, None for missing."""
+    return _frame([row_of(trial, run.space) for trial in run.all_trials()], run.space, texts=False)
+
+
+def from_frame(table: DataFrame, space: Any) -> tuple[Trial, ...]:
+    """The trials of a DataFrame: one of `to_frame`, of `Result.to_dataframe`, or of somebody else.
+
+    In the second a parameter must not have the name of a field of `Trial`, nor `label` where rows have labels.
+    """
+    return _from_frame(table, Space.of(space), "the table", texts=False)
+
+
+def check_target(path: str | Path) -> None:
+    """Refuse a path that trials cannot be written to, before time is spent on them."""
+    found = _checked_path(path)
+    if found.suffix == ".parquet":
+        _pandas("Parquet")
+    checks.writable_folder("path", found, found.parent)
+
+
+def _checked_path(path: str | Path) -> Path:
+    found = Path(path)
+    if found.suffix not in SUFFIXES:
+        raise ValueError(f"path is {str(path)!r}; give a file that ends in {', '.join(SUFFIXES)}")
+    return found
+
+
+def _replace(path: Path, write: Callable[[str], Any]) -> None:
+    """Write a file beside the one that is meant, and put it in its place when it is complete."""
+    number, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(number)
+    try:
+        write(beside)
+        os.replace(beside, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+# Rows
+
+
+def titles_of(space: Space) -> dict[str, str]:
+    """The columns of the parameters, and the name of each."""
+    taken = {"number", *FIELDS}
+    return {f"x.{name}" if name in taken or name.startswith("x.") else name: name for name in names_of(space)}
+
+
+def row_of(trial: Trial, space: Space) -> dict[str, Any]:
+    """A trial as a row of plain values, by the titles of the columns."""
+    x = dict(zip(names_of(space), trial.x.tolist(), strict=True)) if space.names is None else trial.x
+    row: dict[str, Any] = {"number": trial.number}
+    for title, name in titles_of(space).items():
+        row[title] = value = x.get(name)
+        if not (value is None or isinstance(value, str | int | float)):
+            remedy = "a file holds texts, numbers, True, False and None; give such options"
+            raise TypeError(f"{name} is {checks.shown(value)} in trial {trial.number}; {remedy}")
+    row |= {name: getattr(trial, name) for name in FIELDS}
+    row["constraints"] = list(trial.constraints) or None
+    row["fixed"] = None if trial.fixed is None else dict(trial.fixed)
+    return row
+
+
+def _trials(rows: Iterable[tuple[int, Mapping[str, Any]]], space: Space, source: str) -> tuple[Trial, ...]:
+    """The trials of rows with their line numbers."""
+    found = list[Trial]()
+    for line, row in rows:
+        try:
+            found.append(trial_of(row, space, len(found)))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{source}:{line}: {error}") from error
+    return tuple(found)
+
+
+def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
+    """The trial of a row; its number is `place` unless it brings one."""
+    titles = titles_of(space)
+    for title in row:
+        if title not in titles and title != "number" and title not in FIELDS:
+            known = ", ".join([*titles, "y"])
+            raise ValueError(f"there is a column {checks.shown(title)}, which is no parameter; give {known}")
+    missing = [title for title in titles if title not in row]
+    if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
+        raise ValueError(f"there is no column {missing[0]!r}; give one for each parameter")
+    given = {name: value for name in FIELDS if (value := row.get(name)) is not None}
+    if space.names is None and isinstance(given.get("fixed"), Mapping):  # JSON makes words of numbers
+        given["fixed"] = {int(key) if str(key).isdecimal() else key: value for key, value in given["fixed"].items()}
+    y = given.pop("y", None)
+    given = {"status": "pending" if y is None else "told", "origin": "user", **given}
+    number = row.get("number")
+    values = {name: row.get(title) for title, name in titles.items()}
+    trial = Trial(place if number is None else number, _point(values, space), y, **given)
+    return checked_trials([trial], None)[0]
+
+
+def _point(values: Mapping[str, Any], space: Space) -> Point:
+    """A point of the space; a parameter without a value is inactive."""
+    if space.names is None:
+        point: Any = list(values.values())
+    else:
+        options = [_options(space, j) for j in range(len(space.names))]
+        none = [choice is not None and choice.find(None) is not None for choice in options]
+        there = zip(values.items(), none, strict=True)
+        point = {name: value for (name, value), is_option in there if value is not None or is_option}
+    space.encode(point)  # refuses what is no point of the space
+    return space.frozen(space.canonical(point))
+
+
+def _options(space: Space, j: int) -> Choice | None:
+    """The options of parameter j; None if it has none."""
+    found = space.parameters[j] if isinstance(space, Parameters) else space.choices[j]  # type: ignore[attr-defined]
+    return found if isinstance(found, Choice) else None
+
+
+# Texts
+
+
+def _cell(value: Any) -> str:
+    """A value as a cell of a text."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return (
+            value if value.isprintable() and value == value.strip() and _of_cell(value) == value else json.dumps(value)
+        )
+    return json.dumps(value)
+
+
+def _of_cell(text: str | None) -> Any:
+    """The value of a cell: JSON, or else the words themselves."""
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _csv(head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([_cell(row[name]) for name in head] for row in rows)
+    return text.getvalue()
+
+
+def _rows(reader: csv.DictReader[str]) -> Iterable[dict[str, str | None]]:
+    """The rows of a CSV file, each with as many cells as the head."""
+    try:
+        for row in reader:
+            if None in row or None in row.values():
+                raise ValueError(f"line {reader.line_num} has more or fewer cells than the first; mend the file")
+            yield dict(row)
+    except csv.Error as error:
+        raise ValueError(f"line {reader.line_num} is no CSV ({error}); mend the file") from None
+
+
+def _words_kept(row: dict[str, Any], cells: Mapping[str, str | None], space: Space) -> dict[str, Any]:
+    """The row with words where the text of a cell is an option, or is words by its column, and its JSON is not."""
+    for j, title in enumerate(titles_of(space)):
+        options = _options(space, j)
+        if title in row and options is not None and options.find(row[title]) is None:
+            row[title] = cells[title] if options.find(cells[title]) is not None else row[title]
+    for title in WORDS:
+        if title in row and row[title] is not None and not isinstance(row[title], str):
+            row[title] = cells[title]
+    return row
+
+
+def _json_lines(file: Iterable[str], path: Path) -> Iterable[tuple[int, Mapping[str, Any]]]:
+    for line, text in enumerate(file, start=1):
+        if not text.strip():
+            continue
+        try:
+            row = json.loads(text)
+        except (ValueError, RecursionError):
+            raise ValueError(f"{path}:{line}: it is no JSON; was the file cut off? Mend or remove the line") from None
+        if not isinstance(row, dict):
+            raise ValueError(f"{path}:{line}: it is {checks.shown(row)}; give a JSON object for each trial")
+        yield line, row
+
+
+# pandas
+
+
+def _pandas(what: str) -> Any:
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError(f"{what} needs pandas, and Parquet pyarrow: pip install pandas pyarrow") from error
+    return pandas
+
+
+def _frame(rows: Sequence[Mapping[str, Any]], space: Space, *, texts: bool) -> Any:
+    """A DataFrame of rows; with `texts` columns that are not of one kind of numbers are cells of text, for Parquet."""
+    pandas = _pandas("a DataFrame" if not texts else "Parquet")
+    titles, columns = titles_of(space), dict[str, Any]()
+    for name in ("number", *titles, *FIELDS):
+        values = [row[name] for row in rows]
+        if name in WHOLE:
+            columns[name] = pandas.Series(values, dtype="Int64")
+        elif name == "explored":
+            columns[name] = pandas.Series(values, dtype="boolean")
+        elif name not in (*titles, *WORDS, *SEVERAL):
+            columns[name] = pandas.Series(values, dtype="float64")
+        elif {type(value) for value in values} in ({float}, {int}):
+            columns[name] = pandas.Series(values)
+        else:
+            cells = [None if value is None else _cell(value) for value in values] if texts else values
+            columns[name] = pandas.Series(cells, dtype=object)
+    return pandas.DataFrame(columns)
+
+
+def _from_frame(table: Any, space: Space, source: str, *, texts: bool) -> tuple[Trial, ...]:
+    if table.index.name == "trial" and "number" not in table.columns:  # of `to_dataframe`
+        table = table.rename_axis("number").reset_index()
+        if "label" in table.columns and "label" not in titles_of(space):  # the point has it
+            table = table.drop(columns="label")
+    rows = []
+    for place, values in enumerate(table.itertuples(index=False, name=None)):
+        given = {str(name): _native(value) for name, value in zip(table.columns, values, strict=True)}
+        if texts:
+            read = {name: _of_cell(v) if isinstance(v, str) else v for name, v in given.items()}
+            cells = {name: v if isinstance(v, str) else None for name, v in given.items()}
+            given = _words_kept(read, cells, space)
+        rows.append((place, given))
+    return _trials(rows, space, source)
+
+
+def _native(value: Any) -> Any:
+    """A value of a DataFrame as a plain one; None for a missing value, seconds since 1970 for a time."""
+    if isinstance(value, list | tuple | str) or value is None:
+        return value
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if type(value).__name__ in ("NAType", "NaTType") or value != value:
+        return None
+    return value.timestamp() if hasattr(value, "timestamp") else value

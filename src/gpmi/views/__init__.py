@@ -1,0 +1,1 @@
+"""What people look at: figures (Matplotlib) and the HTML report."""

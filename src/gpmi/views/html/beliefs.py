@@ -1,0 +1,82 @@
+"""Can the model be believed: what it predicted before each value, and what came."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpmi._support.text import rounded
+from gpmi._support.types import Array
+from gpmi.views.html.markup import Markup, joined, tag
+from gpmi.views.html.subject import Subject
+from gpmi.views.html.svg import Chart, Scale, dots, figure, line
+from gpmi.views.html.tables import simple_table
+
+WIDTH, HEIGHT = 320.0, 230.0
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 10.0, 8.0, 42.0
+
+VERDICTS = {
+    "fine": "The model's confidence was deserved: the values fell where it said they would.",
+    "over-confident": "The model was too sure of itself: values fell farther from its predictions than it allowed for. "
+    "Do not trust its intervals.",
+    "under-confident": "The model was too cautious: values fell closer to its predictions than it expected.",
+    "too early to say": "There are too few predictions to judge the model.",
+}
+
+
+def calibration(subject: Subject) -> Markup | None:
+    """The verdict, the residuals in their order, and how many fell where they should."""
+    if subject.ledger is None:
+        return None
+    found = subject.ledger.calibration
+    words = tag("p", tag("strong", f"{found.verdict[:1].upper()}{found.verdict[1:]}. "), VERDICTS[found.verdict])
+    reason = tag("p", f"Behind it: {found.reason}.", class_="muted")
+    z = found.ahead
+    if not len(z):
+        return joined(words, reason)
+    rows = [
+        [tag("th", f"{level:.0%}", scope="row"), tag("td", f"{share:.0%}")] for level, share in found.coverage.items()
+    ]
+    table = simple_table(
+        "How many values fell into the intervals", ["of the values should be inside", "were inside"], rows
+    )
+    return joined(words, reason, tag("div", _residuals(z), _quantiles(z), class_="figures"), table)
+
+
+def _residuals(z: Array) -> Markup:
+    reach = max(3.0, float(np.abs(z).max()) * 1.05)
+    chart = Chart(
+        Scale(0.5, len(z) + 0.5, LEFT, WIDTH - RIGHT, whole=True),
+        Scale(-reach, reach, HEIGHT - BOTTOM, TOP),
+        WIDTH,
+        HEIGHT,
+    )
+    for width in (1.96, 0.674):
+        top, bottom = float(chart.y(width)), float(chart.y(-width))
+        chart.add(
+            tag("rect", x=LEFT, y=top, width=WIDTH - LEFT - RIGHT, height=bottom - top, class_="area", opacity=0.5)
+        )
+    chart.axes("prediction", "residual / sd", y_ticks=6)
+    chart.add(dots(chart.x(np.arange(1.0, len(z) + 1.0)), chart.y(z), "point"))
+    desc = f"{len(z)} residuals; their root mean square is {rounded(float(np.sqrt(np.mean(z**2))))} and should be 1."
+    return figure(
+        chart.svg("Residuals of the predictions", desc),
+        "How far each value fell from its prediction, in standard deviations. Half of them should be in the inner "
+        "band, 95 % in the outer one.",
+    )
+
+
+def _quantiles(z: Array) -> Markup:
+    from scipy.special import ndtri
+
+    ordered, n = np.sort(z), len(z)
+    expected = ndtri((np.arange(n) + 0.5) / n)
+    reach = max(2.5, float(np.abs(ordered).max()) * 1.05, float(expected[-1]) * 1.05)
+    chart = Chart(Scale(-reach, reach, LEFT, WIDTH - RIGHT), Scale(-reach, reach, HEIGHT - BOTTOM, TOP), WIDTH, HEIGHT)
+    chart.axes("expected", "observed", y_ticks=6)
+    chart.add(line(LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, TOP, "reference"))
+    chart.add(dots(chart.x(expected), chart.y(ordered), "point"))
+    desc = "Ordered residuals against those of a model that is right; they should follow the diagonal."
+    return figure(
+        chart.svg("Observed and expected residuals", desc),
+        "The same in order, against what a model that is right would see. Steeper than the diagonal is over-confident.",
+    )

@@ -1,0 +1,250 @@
+"""Pictures as SVG: scales with ticks, and the few shapes that the charts are made of.
+
+Colours are classes of report.css, so that a picture follows the scheme of the page. Every picture has a title and a
+description for those who do not see it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gpmi._support.text import shortened, told_apart
+from gpmi._support.types import Array, Numbers
+from gpmi.space.axes import Axis
+from gpmi.views.html.markup import Child, Markup, joined, number, tag
+
+LETTER = 6.2  # width of a letter of 11 pixels, about
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Numbers from lo to hi, drawn between two places in pixels; `named` are the ticks where they are words."""
+
+    lo: float
+    hi: float
+    begin: float
+    end: float
+    log: bool = False
+    named: tuple[tuple[float, str], ...] | None = None
+    whole: bool = False
+
+    def __call__(self, values: Array | Sequence[float] | float) -> Array:
+        """Where values lie, in pixels; those beyond the ends at the ends."""
+        given = np.asarray(values, dtype=float)
+        lo, hi = (math.log(self.lo), math.log(self.hi)) if self.log else (self.lo, self.hi)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            line = np.log(given) if self.log else given
+            share = (np.clip(line, lo, hi) - lo) / (hi - lo) if hi > lo else np.full(line.shape, 0.5)
+        place: Array = self.begin + share * (self.end - self.begin)
+        return place
+
+    def ticks(self, most: int) -> list[tuple[float, str]]:
+        """At most about `most` values with their texts."""
+        if self.named is not None:
+            step = -(-len(self.named) // max(1, most))
+            return list(self.named[::step])
+        values = _log_ticks(self.lo, self.hi, most) if self.log else _ticks(self.lo, self.hi, most, self.whole)
+        return list(zip(values, told_apart(values), strict=True))
+
+
+def margin(y: Scale, least: float) -> float:
+    """The room that is needed at the left of a chart for the numbers of its axis y and its name."""
+    longest = 0 if y.named is not None else max((len(words) for _, words in y.ticks(5)), default=0)
+    return max(least, 24.0 + LETTER * longest)
+
+
+def scale_of(axis: Axis, begin: float, end: float) -> Scale:
+    """The scale of a parameter."""
+    named = None if axis.labels is None else tuple((float(i), text) for i, text in enumerate(axis.labels))
+    lo, hi = axis.limits
+    return Scale(lo, hi, begin, end, axis.log, named, axis.discrete and axis.whole)
+
+
+def fitted(values: Array, begin: float, end: float, *, zero: bool = False, wide: float = 200.0) -> Scale:
+    """The scale that holds all values; logarithmic if all are positive and span a factor of `wide`."""
+    finite = values[np.isfinite(values)]
+    lo, hi = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    if lo > 0.0 and hi > wide * lo:
+        return Scale(lo / 1.3, hi * 1.3, begin, end, log=True)
+    lo = min(lo, 0.0) if zero else lo
+    margin = 0.06 * (hi - lo) if hi > lo else 0.5 * abs(hi) or 1.0
+    return Scale(lo if zero and lo == 0.0 else lo - margin, hi + margin, begin, end)
+
+
+def _ticks(lo: float, hi: float, most: int, whole: bool) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten in [lo, hi]."""
+    if not hi > lo:
+        return [lo]
+    raw = (hi - lo) / max(1, most)
+    power = 10.0 ** math.floor(math.log10(raw))
+    step = next(power * k for k in (1.0, 2.0, 5.0, 10.0) if power * k >= raw * 0.999)
+    step = max(1.0, round(step)) if whole else step
+    first, last = math.ceil(lo / step - 1e-9), math.floor(hi / step + 1e-9)
+    return [k * step for k in range(first, last + 1)]
+
+
+def _log_ticks(lo: float, hi: float, most: int) -> list[float]:
+    """Powers of ten in [lo, hi]; 1, 2 and 5 times those where there are few."""
+    lo, hi = lo * (1.0 - 1e-10), hi * (1.0 + 1e-10)  # exp(log(1000)) is a little less than 1000
+    first, last = math.floor(math.log10(lo)), math.ceil(math.log10(hi))
+    powers = [10.0**k for k in range(first, last + 1) if lo <= 10.0**k <= hi]
+    if len(powers) >= 2:
+        return powers[:: -(-len(powers) // max(2, most))]
+    more = [f * 10.0**k for k in range(first, last + 1) for f in (1.0, 2.0, 5.0) if lo <= f * 10.0**k <= hi]
+    return more or [lo, hi]
+
+
+# Shapes
+
+
+def _pair(x: float, y: float) -> str:
+    return f"{number(round(float(x), 1))},{number(round(float(y), 1))}"
+
+
+def points_of(x: Array, y: Array) -> str:
+    """Places as the text of a polyline; those that are not finite are left out."""
+    return " ".join(_pair(a, b) for a, b in zip(x, y, strict=True) if np.isfinite(a) and np.isfinite(b))
+
+
+def _runs(x: Array, y: Array) -> list[Numbers]:
+    """The numbers of the places one after the other that are finite; each gap begins another run."""
+    (there,) = np.nonzero(np.isfinite(x) & np.isfinite(y))
+    return [run for run in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1) if len(run)]
+
+
+def polyline(x: Array, y: Array, class_: str) -> Markup:
+    """A line through places, broken where one of them is not finite."""
+    return joined(*(tag("polyline", points=points_of(x[run], y[run]), class_=class_) for run in _runs(x, y)))
+
+
+def steps(x: Array, y: Array, class_: str) -> Markup:
+    """A line that stays where it is until the next x."""
+    return polyline(np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1], class_)
+
+
+def band(x: Array, low: Array, high: Array) -> Markup:
+    """The area between two lines, broken where one of them is not finite."""
+    return joined(
+        *(
+            tag("polygon", points=" ".join([points_of(x[run], low[run]), points_of(x[run][::-1], high[run][::-1])]),
+                class_="area")
+            for run in _runs(x, low + high)
+        )
+    )  # fmt: skip
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
+    return tag("line", x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2), class_=class_)
+
+
+def dots(x: Array, y: Array, class_: str, radius: float = 2.5) -> Markup:
+    """Round dots, as one path: lines of no length with round ends as wide as the dots."""
+    marks = "".join(f"M{_pair(a, b)}h0" for a, b in zip(x, y, strict=True) if np.isfinite(a) and np.isfinite(b))
+    return tag("path", d=marks, class_=f"dot {class_}", stroke_width=2.0 * radius) if marks else Markup("")
+
+
+def ringed(x: Array, y: Array, radius: float = 2.2) -> Markup:
+    """Light dots with a dark ring, which can be seen on any colour."""
+    return joined(dots(x, y, "ring", radius + 1.0), dots(x, y, "on-map", radius))
+
+
+def crosses(x: Array, y: Array, class_: str, size: float = 3.0) -> Markup:
+    """Crosses, as one path."""
+    w = number(2 * size)
+    marks = "".join(
+        f"M{_pair(a - size, b - size)}l{w},{w}m0,-{w}l-{w},{w}" for a, b in zip(x, y, strict=True) if np.isfinite(a + b)
+    )
+    return tag("path", d=marks, class_=class_) if marks else Markup("")
+
+
+def star(x: float, y: float, class_: str = "star", size: float = 7.0) -> Markup:
+    """The mark of the recommended point."""
+    if not np.isfinite(x + y):
+        return Markup("")
+    angles = -np.pi / 2 + np.arange(10) * np.pi / 5
+    radii = np.where(np.arange(10) % 2 == 0, size, 0.42 * size)
+    return tag("polygon", points=points_of(x + radii * np.cos(angles), y + radii * np.sin(angles)), class_=class_)
+
+
+def text(x: float, y: float, words: str, class_: str | None = None, anchor: str | None = None) -> Markup:
+    return tag("text", words, x=float(x), y=float(y), class_=class_, text_anchor=anchor)
+
+
+# Charts
+
+
+@dataclass
+class Chart:
+    """A picture with two axes. What is added is drawn in that order; `svg` makes the picture."""
+
+    x: Scale
+    y: Scale
+    width: float
+    height: float
+    parts: list[Markup] = field(default_factory=list)
+
+    def add(self, *parts: Markup) -> None:
+        self.parts += parts
+
+    def axes(self, x_name: str = "", y_name: str = "", *, x_ticks: int = 6, y_ticks: int = 5) -> None:
+        """Grid lines, ticks and names of both axes."""
+        left, right = sorted((self.x.begin, self.x.end))
+        top, bottom = sorted((self.y.begin, self.y.end))
+        ticks = self.x.ticks(x_ticks)
+        room = max(4, int((right - left) / max(1, len(ticks)) / LETTER))
+        if self.x.named is None:  # numbers are left out rather than cut off
+            ticks = ticks[:: -(-max((len(words) for _, words in ticks), default=1) // room)]
+        for value, words in ticks:
+            place = float(self.x(value))
+            self.add(line(place, top, place, bottom, "grid"))
+            self.add(
+                text(place, bottom + 15, words if self.x.named is None else shortened(words, room), "tick", "middle")
+            )
+        room = max(4, int((left - (18 if y_name else 4)) / LETTER))
+        for value, words in self.y.ticks(y_ticks):
+            place = float(self.y(value))
+            self.add(line(left, place, right, place, "grid"))
+            self.add(
+                text(left - 5, place + 4, words if self.y.named is None else shortened(words, room), "tick", "end")
+            )
+        self.add(tag("rect", x=left, y=top, width=right - left, height=bottom - top, class_="frame"))
+        if x_name:
+            self.add(
+                text((left + right) / 2, bottom + 32, shortened(x_name, int((right - left) / LETTER)), None, "middle")
+            )
+        if y_name:
+            words = shortened(y_name, max(6, int((bottom - top) / LETTER)))
+            at = f"rotate(-90 12 {number((top + bottom) / 2)})"
+            self.add(tag("text", words, x=12, y=(top + bottom) / 2, transform=at, text_anchor="middle"))
+
+    def svg(self, title: str, desc: str) -> Markup:
+        return picture(self.width, self.height, title, desc, self.parts)
+
+
+def picture(width: float, height: float, title: str, desc: str, parts: Iterable[Child]) -> Markup:
+    """An SVG element with a title and a description."""
+    return tag(
+        "svg",
+        tag("title", title),
+        tag("desc", desc),
+        joined(*parts),
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {number(float(width))} {number(float(height))}",
+        role="img",
+        aria_label=title,
+        class_="chart",
+    )
+
+
+def figure(drawn: Markup, *caption: Child) -> Markup:
+    return tag("figure", drawn, tag("figcaption", *caption) if caption else None)
+
+
+def key(*entries: tuple[Markup, str]) -> Markup:
+    """What the marks mean: a list of small pictures with words."""
+    items = [tag("li", tag("svg", mark, viewBox="0 0 32 16", aria_hidden="true"), words) for mark, words in entries]
+    return tag("ul", items, class_="key")
