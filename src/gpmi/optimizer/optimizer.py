@@ -7,28 +7,31 @@ random numbers are drawn afresh from (seed, told, pending) for every suggestion.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import wraps
 from itertools import count
 from threading import RLock
-from typing import Any, Literal, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.checks import checked_noise, checked_value
 from gpmi._support.interrupts import uninterrupted
+from gpmi._support.logger import logger
 from gpmi._support.text import Line, best_lines, remarks
-from gpmi._support.types import Event, Point
-from gpmi.analysis.ledger.account import Ledger
+from gpmi._support.types import Array, Event, Observations, Point
+from gpmi.analysis.ledger.account import Ledger, Memory
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.schedule import Priors
 from gpmi.model.fitting.warp import IDENTITY, Warp
-from gpmi.model.model import Model, Setting
+from gpmi.model.model import Extensions, Model, Setting, information_of
 from gpmi.model.orientation import Goal, Orientation
-from gpmi.optimizer.belief import locked
 from gpmi.optimizer.suggestion import (
     Suggestion,
     by_policy,
@@ -38,18 +41,33 @@ from gpmi.optimizer.suggestion import (
     known_mean,
     starting_points,
 )
-from gpmi.optimizer.words import Words
 from gpmi.policies import Aim, Policy, of_aim
 from gpmi.policies.policy import checked_policy
 from gpmi.search.places import Place, Places
 from gpmi.space import Space, SpaceExhausted
-from gpmi.trials import Trial, names_a_trial
+from gpmi.trials import Log, Origin, Trial, names_a_trial
 from gpmi.trials.dataframe import Shown, trials_given
 from gpmi.trials.outcomes import checked_constraints, checked_why
 from gpmi.trials.replay import checked_trials, take_over
 
+Observation: TypeAlias = tuple[Point, float, float, int, tuple[float, ...]]  # x, y, noise_var, repeats, constraints
+Self = TypeVar("Self", bound="Optimizer")
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
 
-class Optimizer(Words, Shown):
+
+def locked(method: Callable[Concatenate[Self, Arguments], Result]) -> Callable[Concatenate[Self, Arguments], Result]:
+    """Run the method under the lock of its object, so that threads which share it take turns."""
+
+    @wraps(method)
+    def alone(self: Self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with self._lock:
+            return method(self, *args, **kwargs)
+
+    return alone  # type: ignore[return-value]  # mypy misses that self comes first in both
+
+
+class Optimizer(Shown):
     """Finds the maximum (goal="max") or minimum (goal="min") of a noisy function, point by point.
 
     Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls. To pickle or
@@ -129,8 +147,11 @@ class Optimizer(Words, Shown):
         )
 
         trend = known_mean(mean, self.space)
-        orientation = Orientation(goal)
-        super().__init__(Setting(self.space, priors, self.seed, orientation.trend(trend)), orientation)
+        self._lock = RLock()
+        self._orientation = Orientation(goal)
+        self._log = Log()
+        self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
+        self._believe_anew(Setting(self.space, priors, self.seed, self._orientation.trend(trend)))
         self._start = starting_points(x0, self.space)
         self._places = Places(self.space, self.seed, repeats=self.repeats, cover=policy is None and aim == "find")
         self._note(*self.space.events)
@@ -215,6 +236,89 @@ class Optimizer(Words, Shown):
         """Give back a pending point, given as itself, as its trial or by its number, as if it had never been asked."""
         number = self._pending_number(x)
         uninterrupted(lambda: self._log.forget(number))
+
+    # What the user says of trials that have an outcome, and of points that will not be evaluated
+
+    @locked
+    def correct(
+        self,
+        trial: Trial | int,
+        y: float,
+        *,
+        noise_var: float | None = None,
+        repeats: int | None = None,
+        constraints: Sequence[float] | None = None,
+    ) -> Trial:
+        """Replace the value of a trial by y: everything is then as if y had been told at first.
+
+        The trial, given as itself or by its number, was told, failed or retracted. noise_var, repeats and constraints
+        stay what they were unless they are given. The model is computed anew, and with it the prior: O(n^3). What was
+        said of trials when they were chosen (`mu`, `sd`, `phi`, `gamma_hat`) stays in the log: it is what was believed
+        then. The `surprise` and `information` of this trial become None; `y_before` keeps the first value that it
+        had. Points that are pending stay so: only the next `ask` knows y.
+        """
+        remedy = "give a trial that was told, failed or retracted; a pending one is told"
+        number = self._log.number_with(trial, ("told", "failed", "retracted"), remedy)
+        self._require_here(trial, number)
+        old, value = self._log[number], checked_value(y)
+        noise = checked_noise(
+            old.noise_var if noise_var is None else noise_var, old.repeats if repeats is None else repeats
+        )
+        limits = checked_constraints(
+            old.constraints if constraints is None else constraints, self._log.count_of_constraints(number)
+        )
+
+        def record() -> Trial:
+            corrected = self._log.correct(number, value, *noise, limits)
+            self._believe_anew(self._setting.anew())
+            return corrected
+
+        return self._said(uninterrupted(record))
+
+    @locked
+    def retract(self, trial: Trial | int) -> Trial:
+        """Take back the outcome of a trial that was told, failed or rejected: everything is as if it had not been.
+
+        The trial stays in the log with the status "retracted" and its value in `y_before`, but counts for nothing: the
+        point may be asked again. What was said of other trials stays, as with `correct`.
+        """
+        remedy = "give a trial that was told, failed or rejected; a pending one is forgotten"
+        number = self._log.number_with(trial, ("told", "failed", "rejected"), remedy)
+        self._require_here(trial, number)
+
+        def record() -> Trial:
+            retracted = self._log.retract(number)
+            self._believe_anew(self._setting.anew())
+            return retracted
+
+        return self._said(uninterrupted(record))
+
+    @locked
+    def reject(self, x: Point | Trial | int) -> Trial:
+        """Record that x will not or cannot be evaluated: a pending point, or any other point of the space.
+
+        On a finite set the row is not offered again. Elsewhere no point is offered within a thousandth of the width of
+        the space in every coordinate, and none within 5 % of it before 5 more values have been told. It is no failure:
+        the model learns nothing from it. `retract` takes it back.
+        """
+        number = self._pending_number(x) if names_a_trial(x) else self._meant(x)
+
+        def record() -> Trial:
+            known = self._add(self.space.canonical(x), "user").number if number is None else number
+            return self._log.settle(known, None, rejected=True)
+
+        return self._said(uninterrupted(record))
+
+    @locked
+    def tell_all(self, observations: Iterable[Any] | Shown, *, noise_var: float = 0.0) -> list[Trial]:
+        """Tell values that are known already, as those of an earlier run: each as by `tell`, in their order.
+
+        An observation is (x, y), (x, y, noise_var), or a Trial, of which those with a value count, with their own
+        noise_var, repeats and constraints; a Result stands for its trials. The argument noise_var is added to that of
+        each one: how far that run may be off. Nothing is told if one of them is refused.
+        """
+        with one_blas_thread:
+            return [self._tell(one[0], self._meant(one[0]), *one[1:]) for one in self._known(observations, noise_var)]
 
     @locked
     def recommend(self, *, fixed: Mapping[Any, Any] | None = None) -> Point:
@@ -359,6 +463,144 @@ class Optimizer(Words, Shown):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, _lock=RLock())
+
+    # What is believed
+
+    def _believe_anew(self, setting: Setting) -> None:
+        """Drop what was derived from values that are no longer those of the log."""
+        self._setting = setting
+        self._extensions = Extensions()
+        self._memory = Memory({}, {})  # what was read of the ledger, for the next one
+        self._model: Model | None = None  # after the values told when it was last needed
+        self._foresight: Model | None = None  # that of the policy's last choice, extended by the values told since
+
+    def _values(self) -> Array:
+        """The values told, oriented, (n,)."""
+        return self._orientation.values(self._log.observed.y)
+
+    def _observed(self) -> Observations:
+        """The values told, oriented, with their coordinates and noise."""
+        observed = self._log.observed
+        return replace(observed, y=self._orientation.values(observed.y)) if self._orientation.mirrors else observed
+
+    def _believe(self) -> Model:
+        """The model after everything told."""
+        setting = self._setting.after(self._log.given)
+        model = Model.after(setting, self._observed(), self._foresight, self._model)
+        self._model = model = model.given(self._log.outcomes)
+        self._note(*model.prior.events)
+        if model.warp.bends:
+            self._note(Event("transformed", f"the model is that of {self._orientation.warp(model.warp)}"))
+        self._note(*model.posterior.events, *model.events)
+        return model
+
+    def _foreseeing(self) -> Model | None:
+        """The model to compare the next value with; None with a learned prior before the policy's first choice."""
+        log = self._log
+        if not (self._setting.priors.given or (log.unchosen < len(log) and log.told)):
+            return None
+        with suppress(Exception):  # a value is recorded whatever the model says; the next `ask` raises what is wrong
+            if self._foresight is None:
+                return self._believe()
+            return self._foresight.extended(self._observed())
+        return None
+
+    def _compare(self, trial: Trial, before: Model) -> Trial:
+        """Note how the value just told compares with what was foreseen. O(n^2), of which the next `ask` is relieved."""
+        observed = self._observed()
+        try:
+            model = before.extended(observed)
+        except Exception:  # as above
+            return trial
+        self._foresight = model
+        mu, var, surprise = model.foreseen(before, observed)
+        said: dict[str, float] = {}
+        if trial.mu is None:
+            median, said["sd"] = model.in_units_of_y(mu, math.sqrt(var))
+            said["mu"] = self._orientation.value(median)
+        said["surprise"] = self._orientation.value(surprise)
+        said["information"] = information_of(var, float(model.posterior.noise[-1]))
+        return self._log.note(trial.number, **said)
+
+    def _note(self, *events: Event) -> None:
+        for event in events:
+            if event not in self._events:
+                self._events[event] = len(self._log.told)
+                logger.warning("%s: %s", event.kind, event.message)
+
+    # How an outcome is recorded
+
+    def _tell(
+        self,
+        x: Point,
+        number: int | None,
+        y: float,
+        noise_var: float,
+        repeats: int,
+        constraints: tuple[float, ...] = (),
+    ) -> Trial:
+        """Record a checked value of the pending trial with this number, or of a new one at x."""
+
+        def record() -> Trial:
+            told = self._add(self.space.canonical(x), "user").number if number is None else number
+            return self._log.settle(told, y, noise_var=noise_var, repeats=repeats, constraints=constraints)
+
+        before = self._foreseeing()
+        trial: Trial = uninterrupted(record)
+        return self._said(trial if before is None else self._compare(trial, before))
+
+    def _add(self, x: Point, origin: Origin, **said: Any) -> Trial:
+        """A new pending trial at x, with what the model says of it."""
+        return self._log.add(self.space.frozen(x), self.space.encode(x), origin, **said)
+
+    def _said(self, trial: Trial) -> Trial:
+        logger.info("%r", trial)
+        return trial
+
+    def _meant(self, x: Point) -> int | None:
+        """The pending trial that is meant by a point, if any."""
+        return self._log.find_pending(self.space.encode(x), self.space.rounding)
+
+    def _pending_number(self, x: Point | Trial | int) -> int:
+        if not names_a_trial(x):
+            number = self._meant(x)
+            if number is None:
+                raise ValueError(f"x is {x!r}, which is not pending; only points that were asked and not yet told are")
+            return number
+        number = self._log.pending_number(x)
+        self._require_here(x, number)
+        return number
+
+    def _require_here(self, x: Trial | int, number: int) -> None:
+        """Refuse a trial of another run that has the number of one of this run."""
+        if isinstance(x, Trial) and not np.array_equal(self.space.encode(x.x), self._log.row(number)):
+            raise ValueError(f"x is {x!r}, but trial {number} of this run is at another point; give one of its trials")
+
+    def _known(self, observations: Iterable[Any] | Shown, noise_var: float) -> list[Observation]:
+        """Observations as `tell_all` takes them, all checked before one is told."""
+        extra, _ = checked_noise(noise_var, 1)
+        given = trials_given("observations", observations)
+        count, checked = self._log.count_of_constraints(), []
+        for one in given:
+            if not isinstance(one, Trial) or one.status == "told":
+                checked.append(self._checked(one, extra, count))
+                count = len(checked[-1][-1])
+        return checked
+
+    def _checked(self, observation: Any, extra: float, count: int | None) -> Observation:
+        """An observation as `_tell` takes it; it has `count` constraints."""
+        limits: tuple[float, ...] = ()
+        if isinstance(observation, Trial):
+            x, y, own, repeats = observation.x, observation.y, observation.noise_var, observation.repeats
+            limits = observation.constraints
+        elif isinstance(observation, tuple | list) and len(observation) in (2, 3):
+            (x, y), own, repeats = observation[:2], observation[2] if len(observation) == 3 else 0.0, 1
+        else:
+            what = checks.shown(observation)
+            raise TypeError(f"observations has {what}; give (x, y), (x, y, noise_var) or a Trial")
+        noise, repeats = checked_noise(own, repeats)
+        limits = checked_constraints(limits, count)
+        return self.space.canonical(x), checked_value(y), checked_noise(noise + extra, 1)[0], repeats, limits
 
     # How a suggestion is made
 

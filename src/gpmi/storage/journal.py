@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import uuid
 from collections.abc import Callable, Sequence
@@ -10,6 +9,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from gpmi._support.interrupts import uninterrupted
+from gpmi._support.logger import logger
 from gpmi.storage.database import Database, patiently
 from gpmi.storage.entries import Entry, Kind, entry
 from gpmi.storage.errors import StudyError, Unavailable
@@ -18,7 +18,6 @@ from gpmi.storage.tables import Transaction
 from gpmi.storage.worker import own_name
 
 Value = TypeVar("Value")
-logger = logging.getLogger("gpmi")
 
 
 class Journal:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from optuna.trial import FrozenTrial, TrialState
 
 from gpmi._support.checks import LARGEST
+from gpmi._support.logger import logger
 from gpmi.integrations.optuna.domain import Domain
 from gpmi.integrations.optuna.published import published, seconds_since
 from gpmi.optimizer import Optimizer
-from gpmi.optimizer.belief import logger
 from gpmi.trials import Trial
 
 SAID = ("origin", "mu", "sd", "phi", "gamma_hat", "explored", "charge", "zeta")  # what a policy said of its choice

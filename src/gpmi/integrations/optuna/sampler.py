@@ -19,6 +19,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from gpmi._support import checks
+from gpmi._support.logger import logger
 from gpmi.integrations.optuna.domain import Domain, parameter_of
 from gpmi.integrations.optuna.inferred import inferred
 from gpmi.integrations.optuna.inside import (
@@ -32,7 +33,6 @@ from gpmi.integrations.optuna.inside import (
 from gpmi.integrations.optuna.mirror import SAID, Mirror, limits_of
 from gpmi.integrations.optuna.published import await_earlier, is_shared, publish, published
 from gpmi.optimizer import Optimizer
-from gpmi.optimizer.belief import logger
 from gpmi.space import Constant
 
 ATTEMPTS = 3  # to get a point that no other running trial has; in a small space there may be none

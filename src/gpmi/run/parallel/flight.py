@@ -14,8 +14,8 @@ from itertools import count
 from typing import Any
 
 from gpmi._support.interrupts import Interrupts
+from gpmi._support.logger import logger
 from gpmi.optimizer import Optimizer
-from gpmi.optimizer.belief import logger
 from gpmi.run.evaluation import Measured, failure_of, tell
 from gpmi.run.parallel.crew import Crew, Done
 from gpmi.run.stopping import Stop
