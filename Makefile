@@ -1,7 +1,7 @@
 PYTHON ?= python3
 CORES ?= 1
 HISTORIES ?= 20000
-LOWEST := constraints ep exact hyper linalg model optimizer policies recording search space tracking
+LOWEST := gp model policies search optimizer/test_optimizer.py space/test_space.py space/test_constraints.py test_recording.py
 CODE := $(wildcard src tests benchmarks examples docs/assets)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
 JOBS ?= auto
@@ -30,10 +30,10 @@ examples: .venv/.dev  ## the tests of properties with a thousand new examples ea
 test-browser: .venv/.dev  ## look at reports and at the pages of gpmi serve in Chromium (needs Debian's chromium and chromium-driver)
 	.venv/bin/python -m pip install --quiet selenium axe-core-python
 	@command -v chromedriver > /dev/null || echo "there is no Chromium, so the tests are skipped: apt-get install chromium chromium-driver"
-	.venv/bin/python -m pytest -rs tests/test_serve_browser.py tests/test_report_browser.py
+	.venv/bin/python -m pytest -rs tests/serve/test_serve_browser.py tests/views/test_report_browser.py
 
 test-lowest: .venv-lowest/.ready  ## the core's tests with the lowest NumPy and SciPy that are declared (a minute)
-	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick --hypothesis-seed=0 $(LOWEST:%=tests/test_%.py)
+	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick --hypothesis-seed=0 $(LOWEST:%=tests/%)
 
 test-pythons:  ## the quick tests on every Python from 3.11 to 3.14 that is at hand (some minutes each)
 	.ci/pythons
@@ -45,12 +45,12 @@ dist: .venv-dist/.ready  ## build the wheel and the sdist, check them, and run t
 	PYTHON=$(PYTHON) .ci/wheel dist/*.whl
 
 test-neighbours: .venv-bench/.ready .venv-neighbours/.ready  ## test the integrations that have large packages of their own (some minutes)
-	.venv-bench/bin/python -m pytest --noconftest $(addprefix tests/neighbours/test_,botorch.py ax.py pages.py)
-	.venv-neighbours/bin/python -m pytest --noconftest $(addprefix tests/neighbours/test_,ray.py hydra.py mlflow.py optunahub.py pages.py)
+	.venv-bench/bin/python -m pytest --noconftest $(addprefix tests/integrations/neighbours/test_,botorch.py ax.py pages.py)
+	.venv-neighbours/bin/python -m pytest --noconftest $(addprefix tests/integrations/neighbours/test_,ray.py hydra.py mlflow.py optunahub.py pages.py)
 
 fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour; HISTORIES=1000 plays fewer), and 1,000 runs under constraints
-	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/test_fuzz.py -k many
-	GPMI_POLYTOPES=1000 .venv/bin/python $(PYTEST) tests/test_constraints.py -k many_random_polytopes
+	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/optimizer/test_fuzz.py -k many
+	GPMI_POLYTOPES=1000 .venv/bin/python $(PYTEST) tests/space/test_constraints.py -k many_random_polytopes
 
 coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and branches were executed
 	.venv/bin/python -m coverage erase

@@ -1,6 +1,6 @@
 """Whether the tests notice when a constant that decides behaviour is changed: `make mutants`.
 
-tests/test_constants.py names, for each test, the constants it guards and wrong values of them. Here each wrong value is
+tests/project/test_constants.py names, for each test, the constants it guards and wrong values of them. Here each wrong value is
 tried: a process of its own in which the constant has that value runs the tests that guard it, and at least one must
 fail. The constant is changed in the source as it is imported, so that copies of it in other modules, default arguments
 and constants computed from it are wrong as well.

@@ -137,7 +137,7 @@ def main() -> int:
         f"After 1,000 values on 100,000 rows the first ask takes {first:.3g} s and the second {second:.3g} s; all "
         f"variances afresh would take {afresh:.3g} s. Promise: the first ask at most half of that: {yes(fine)}.\n\n"
         "Refused with a sentence instead: a choice between more than 1,000 options, and a column of candidates with "
-        "more than 1,000 different words (tests/test_space.py).\n"
+        "more than 1,000 different words (tests/space/test_space.py).\n"
     )
     REPORT.write_text(text)
     return 0 if holds else 1

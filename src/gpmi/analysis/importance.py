@@ -38,7 +38,7 @@ from gpmi.space import Candidates, Parameters, Space
 from gpmi.space.axes import Axis, axes_of
 
 LEVEL = 0.95  # of the intervals, as everywhere
-# Our choices of cost. tests/test_importance.py compares the indices with brute force.
+# Our choices of cost. tests/analysis/test_importance.py compares the indices with brute force.
 NODES = 20  # of the Gauss rule along a parameter; one with at most as many levels takes each of them once
 LINES, FEWEST = 1024, 128  # lines along each parameter, at most and at least
 WORK = 1.5e8  # values of the kernel behind the mean, about: decides between the two

@@ -33,7 +33,7 @@ MomentPullback: TypeAlias = Callable[[Array, Array], Array]
 
 # A pivot below SINGULAR times its diagonal entry has lost ten of sixteen digits, and C counts as singular. Then NUGGET
 # of the prior variance is added to every observation's noise, ten times as much if that is not enough, and so on up to
-# LARGEST_NUGGET: what needs more is no covariance. With 1e-9 the moments keep six digits (tests/test_exact.py).
+# LARGEST_NUGGET: what needs more is no covariance. With 1e-9 the moments keep six digits (tests/gp/test_exact.py).
 SINGULAR = 1e-10
 NUGGET = 1e-9
 LARGEST_NUGGET = 1e-6

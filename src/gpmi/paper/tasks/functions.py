@@ -70,7 +70,7 @@ def mixture(x: Array | Sequence[float]) -> float:
 HIMMELBLAU = Function(
     himmelblau,
     bounds=((-5.0, 5.0), (-5.0, 5.0)),
-    argmax=(-3.83355005, -3.33360213),  # the best of a fine grid, polished: tests/test_cli.py
+    argmax=(-3.83355005, -3.33360213),  # the best of a fine grid, polished: tests/cli/test_cli.py
     maximum=28.95910943378636,
 )
 BRANIN = Function(
@@ -94,6 +94,6 @@ LOG_GOLDSTEIN_PRICE = Function(
 MIXTURE = Function(
     mixture,
     bounds=((0.0, 1.0), (0.0, 1.0)),
-    argmax=(0.59973163, 0.10026837),  # the others' tails move it by 3e-4: polished in tests/test_tasks.py
+    argmax=(0.59973163, 0.10026837),  # the others' tails move it by 3e-4: polished in tests/paper/test_tasks.py
     maximum=1.212855426413734,
 )

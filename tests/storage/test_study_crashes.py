@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +10,9 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-import gpmi
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import crash
+
+import gpmi
 
 pytestmark = pytest.mark.skipif(not hasattr(crash.os, "fork"), reason="needs fork")
 

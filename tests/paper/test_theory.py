@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from gpmi import EI, GPMI, GPUCB, Optimizer, Policy, Posterior, State, VarianceBonus, kernels, theory
 from gpmi.gp.kernels import Kernel
 
-ROOT_OF_PROJECT = Path(__file__).parents[1]
+ROOT_OF_PROJECT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT_OF_PROJECT / "benchmarks"))
 
 Array = np.ndarray

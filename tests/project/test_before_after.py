@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import before_after
 import instructions
+import pytest
 from before_after import ROOT, Comparison
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "neighbours.md"
+PAGE = Path(__file__).parents[3] / "docs" / "neighbours.md"
 PACKAGES = {"BoTorch": "botorch", "Ax": "ax", "Ray Tune": "ray", "MLflow": "mlflow"}
 BLOCK = re.compile(r'^```python title="([^"\n]+)"\n(.*?)^```$', flags=re.DOTALL | re.MULTILINE)
 

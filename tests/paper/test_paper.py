@@ -36,7 +36,7 @@ from gpmi.paper.summary import Summary, compare, half_interval, summarise
 from gpmi.paper.table import COLUMNS, Row, append, open_table, pack, read
 from gpmi.paper.tasks import Task
 
-DOCS = Path(__file__).parents[1] / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def problem(name: str, seed: int = 3) -> tuple[Task, Problem]:

@@ -549,7 +549,7 @@ def test_wrong_arguments_are_refused_at_once(arguments: dict[str, Any], words: s
 
 
 def test_the_package_for_optunahub_is_in_its_layout() -> None:
-    folder = Path(__file__).parents[1] / "integrations" / "optunahub" / "package" / "samplers" / "gpmi"
+    folder = Path(__file__).parents[2] / "integrations" / "optunahub" / "package" / "samplers" / "gpmi"
     assert {"__init__.py", "README.md", "LICENSE", "example.py"} <= {path.name for path in folder.iterdir()}
     head = (folder / "README.md").read_text(encoding="utf-8").split("---")[1]
     keys = [line.split(":")[0] for line in head.strip().splitlines()]

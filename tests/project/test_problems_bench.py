@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
+import problems
 import pytest
 
 import gpmi
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-import problems
 
 MAXIMISERS = {
     "himmelblau": (-3.83355005, -3.33360213),

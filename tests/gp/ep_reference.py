@@ -1,7 +1,7 @@
-"""Long runs of MCMC that tests/test_ep.py compares expectation propagation with.
+"""Long runs of MCMC that tests/gp/test_ep.py compares expectation propagation with.
 
-`python tests/ep_reference.py` writes tests/ep_reference.json anew: for ten small data sets with failures and ten with
-heavy tails, what elliptical slice sampling (Murray, Adams, MacKay 2010) and Gibbs sampling say of new points. It takes
+`python tests/gp/ep_reference.py` writes tests/gp/ep_reference.json anew: for ten small data sets with failures and
+ten with heavy tails, what elliptical slice sampling (Murray, Adams, MacKay 2010) and Gibbs sampling say of new points. It takes
 about a minute on an idle machine.
 """
 

@@ -10,10 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import interrupt
 import numpy as np
 import pytest
 
@@ -23,9 +23,6 @@ from gpmi._support import sobol
 from gpmi._support.interrupts import Interrupts, holding, uninterrupted
 from gpmi.run import loop
 from gpmi.run.stopping import Budget, Rule, Stop
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
-import interrupt
 
 GRID = np.linspace(0.0, 1.0, 21)[:, None]
 PRIOR: dict[str, Any] = {"policy": GPMI(), "kernel": kernels.RBF(0.3), "noise_var": 1e-4}

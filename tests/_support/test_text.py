@@ -331,7 +331,7 @@ def test_no_message_says_how_to_install_an_extra_by_itself():
 
 
 def test_the_version_is_said_in_one_place():
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert "version" in project["project"]["dynamic"] and "version" not in project["project"]
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "gpmi.__version__"}
 

@@ -18,7 +18,6 @@ import gpmi
 from gpmi.paper.tasks import shallow_water, tsunami
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # ANUGA's
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import tsunami_check as check
 import tsunami_table as script
 

@@ -11,7 +11,7 @@ optunahub = pytest.importorskip("optunahub")
 
 import optuna  # noqa: E402
 
-ROOT = Path(__file__).parents[2] / "integrations" / "optunahub" / "package"
+ROOT = Path(__file__).parents[3] / "integrations" / "optunahub" / "package"
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
