@@ -1,8 +1,8 @@
 """Long runs of MCMC that tests/gp/test_ep.py compares expectation propagation with.
 
 `python tests/gp/ep_reference.py` writes tests/gp/ep_reference.json anew: for ten small data sets with failures and
-ten with heavy tails, what elliptical slice sampling (Murray, Adams, MacKay 2010) and Gibbs sampling say of new points. It takes
-about a minute on an idle machine.
+ten with heavy tails, what elliptical slice sampling (Murray, Adams, MacKay 2010) and Gibbs sampling say of new points.
+It takes about a minute on an idle machine.
 """
 
 from __future__ import annotations

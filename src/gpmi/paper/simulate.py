@@ -1,9 +1,10 @@
 """One run of one algorithm on one finite set, with a known prior: mu and var at every candidate, query by query.
 
-The queries are those of `gpmi.Optimizer` (tests/paper/test_paper.py). The cost is much lower, because the covariances are
-known beforehand. The posterior is summed element by element and in a fixed order, not by BLAS, whose last digit depends
-on the processor. That matters: without noise the scores next to the incumbent are rounding errors, and another digit is
-another query. (Where a long double is a double, as on Windows, exponentials may still differ: `_covariance`.)
+The queries are those of `gpmi.Optimizer` (tests/paper/test_paper.py). The cost is much lower, because the covariances
+are known beforehand. The posterior is summed element by element and in a fixed order, not by BLAS, whose last
+digit depends on the processor. That matters: without noise the scores next to the incumbent are rounding
+errors, and another digit is another query. (Where a long double is a double, as on Windows,
+exponentials may still differ: `_covariance`.)
 """
 
 from __future__ import annotations
