@@ -28,7 +28,7 @@ BEST, WIDE = 5, 8  # rows and parameters of the table in a notebook, at most; ou
 
 
 class Printable(ABC):
-    """A run at a prompt: a few lines of text, a table in a notebook, a DataFrame. Base of optimizer, study and result."""
+    """A run at a prompt: lines of text, a table in a notebook, a DataFrame. Base of optimizer, study and result."""
 
     goal: Literal["max", "min"]
     space: Space
