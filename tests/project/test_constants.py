@@ -119,7 +119,7 @@ def test_points_with_scores_close_to_the_best_are_compared_again() -> None:
     assert contenders(lambda mu, var: mu, mu, var, blur, None, True).tolist() == [1, 2]
 
 
-@guards("gpmi.gp.posterior.NUGGET", 1e-6, 1e-4)
+@guards("gpmi.gp.linalg.NUGGET", 1e-6, 1e-4)
 def test_exact_observations_of_a_smooth_function_keep_their_digits() -> None:
     x = np.linspace(0.0, 1.0, 40)[:, None]
     posterior = Posterior.prior(kernels.RBF(0.5), 0.0)

@@ -75,7 +75,7 @@ class PathSampler(NamedTuple):
         return PathSampler(posterior, z, blur, factor, v)
 
     def is_uncertain_at(self, probes: Array) -> bool:
-        """Return whether the sd of f at a probe, of (m, d), exceeds _OPEN prior sd even if f is known at z. O(K^2 m)."""
+        """Return whether the sd of f at a probe of (m, d) exceeds _OPEN prior sd even with f known at z. O(K^2 m)."""
         if len(probes) == 0:
             return False
         var = self.posterior(probes)[1]

@@ -50,7 +50,7 @@ class MergedRows(NamedTuple):
 
 
 def places_of(x: Array) -> Numbers:
-    """Return for each of the points x (n, d) the number of its place. Places are numbered as they first appear. O(n)."""
+    """Return the number of the place of each point of x (n, d). Places are numbered as they first appear. O(n)."""
     index: dict[bytes, int] = {}
     return np.array([index.setdefault(row.tobytes(), len(index)) for row in np.ascontiguousarray(x)], dtype=np.intp)
 

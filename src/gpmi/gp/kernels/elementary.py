@@ -24,8 +24,8 @@ class Stationary(Kernel):
     A number is a fixed value, the default 1.0 included; None means that it is learned. `lengthscale` may be one number
     for all coordinates, or a sequence with a number or None for each.
 
-    A subclass defines `kappa_and_slope`, from which everything else follows: with h = d kappa / d r^2, dk/dx_k = 2 v h
-    (x_k - z_k) / l_k^2 and dk/dlog l_k = -2 v h (x_k - z_k)^2 / l_k^2.
+    A subclass defines `kappa_and_slope`, from which everything else follows: with h = d kappa / d r^2,
+    dk/dx_k = 2 v h (x_k - z_k) / l_k^2 and dk/dlog l_k = -2 v h (x_k - z_k)^2 / l_k^2.
 
     Examples
     --------
@@ -317,7 +317,7 @@ class Linear(Kernel):
 
 
 def _squared_distances(x: Array, z: Array) -> Array:
-    """Return |x_i - z_j|^2, (m, n), exactly 0 for equal points: |x|^2 + |z|^2 - 2 x.z would leave an r of about 1e-8."""
+    """Return |x_i - z_j|^2, (m, n), exactly 0 for equal points; |x|^2 + |z|^2 - 2 x.z would leave r at about 1e-8."""
     r2: Array = _cdist()(x, z, "sqeuclidean")
     return r2
 
