@@ -22,7 +22,7 @@ from gpmi._support import checks
 from gpmi._support.checks import checked_noise, checked_value
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
-from gpmi._support.text import Line, best_lines, remarks
+from gpmi._support.text import Line, best_lines, event_summary
 from gpmi._support.types import Array, Event, Observations, Point
 from gpmi.analysis.ledger.account import Ledger, Memory
 from gpmi.gp.kernels import Kernel
@@ -46,7 +46,7 @@ from gpmi.policies.policy import checked_policy
 from gpmi.search.places import Place, Places
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin, Trial, names_a_trial
-from gpmi.trials.dataframe import Shown, trials_given
+from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.outcomes import checked_constraints, checked_why
 from gpmi.trials.replay import checked_trials, take_over
 
@@ -67,7 +67,7 @@ def locked(method: Callable[Concatenate[Self, Arguments], Result]) -> Callable[C
     return alone  # type: ignore[return-value]  # mypy misses that self comes first in both
 
 
-class Optimizer(Shown):
+class Optimizer(Printable):
     """Finds the maximum (goal="max") or minimum (goal="min") of a noisy function, point by point.
 
     Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls. To pickle or
@@ -109,7 +109,7 @@ class Optimizer(Shown):
     True
     """
 
-    @checks.hinting
+    @checks.with_name_hints
     def __init__(
         self,
         space: Any,
@@ -310,7 +310,7 @@ class Optimizer(Shown):
         return self._said(uninterrupted(record))
 
     @locked
-    def tell_all(self, observations: Iterable[Any] | Shown, *, noise_var: float = 0.0) -> list[Trial]:
+    def tell_all(self, observations: Iterable[Any] | Printable, *, noise_var: float = 0.0) -> list[Trial]:
         """Tell values that are known already, as those of an earlier run: each as by `tell`, in their order.
 
         An observation is (x, y), (x, y, noise_var), or a Trial, of which those with a value count, with their own
@@ -343,7 +343,7 @@ class Optimizer(Shown):
             return space.decode(row)
 
     @locked
-    def replay(self, trials: Iterable[Trial] | Shown) -> Optimizer:
+    def replay(self, trials: Iterable[Trial] | Printable) -> Optimizer:
         """Take over the trials of an earlier run, or its Result, with outcomes, origins and order; returns self.
 
         With the same seed and arguments the next `ask` is what that run would have asked next. Values told to pending
@@ -442,7 +442,7 @@ class Optimizer(Shown):
         return self.trials
 
     @locked
-    def told_in_words(self) -> list[Line]:
+    def summary_lines(self) -> list[Line]:
         best, log = self.best, self._log
         retracted = sum(trial.status == "retracted" for trial in log.trials)
         others = [("rejected", len(log.rejected)), ("retracted", retracted)]
@@ -454,7 +454,7 @@ class Optimizer(Shown):
             ("trials", outcomes if self.budget is None else f"{outcomes}; budget {self.budget}"),
             ("policy", repr(self.policy)),
             ("seed", str(self.seed)),
-            ("events", remarks([(event.kind, event.message) for event in self._events])),
+            ("events", event_summary([(event.kind, event.message) for event in self._events])),
         ]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -576,7 +576,7 @@ class Optimizer(Shown):
         if isinstance(x, Trial) and not np.array_equal(self.space.encode(x.x), self._log.row(number)):
             raise ValueError(f"x is {x!r}, but trial {number} of this run is at another point; give one of its trials")
 
-    def _known(self, observations: Iterable[Any] | Shown, noise_var: float) -> list[Observation]:
+    def _known(self, observations: Iterable[Any] | Printable, noise_var: float) -> list[Observation]:
         """Observations as `tell_all` takes them, all checked before one is told."""
         extra, _ = checked_noise(noise_var, 1)
         given = trials_given("observations", observations)
