@@ -78,13 +78,13 @@ paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour
 
 bench-setup: .venv-bench/.ready .venv-bench-hebo/.ready  ## install the peers to compare with
 
-# benchmarks/run.py reads which environment a benchmark needs.
+# benchmarks/launch.py reads which environment a benchmark needs.
 bench:  ## run a benchmark: make bench NAME=find ARGS="--cores 2"; without NAME, list them
 ifeq ($(origin NAME),command line)
-	@stamps=$$($(PYTHON) benchmarks/run.py --stamps $(NAME)) && $(MAKE) --no-print-directory $$stamps
-	$(PYTHON) benchmarks/run.py $(NAME) $(ARGS)
+	@stamps=$$($(PYTHON) benchmarks/launch.py --stamps $(NAME)) && $(MAKE) --no-print-directory $$stamps
+	$(PYTHON) benchmarks/launch.py $(NAME) $(ARGS)
 else
-	@$(PYTHON) benchmarks/run.py
+	@$(PYTHON) benchmarks/launch.py
 endif
 
 mutants: .venv/.dev  ## check that tests notice a wrong value of every constant that is guarded (some minutes)

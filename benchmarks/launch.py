@@ -1,8 +1,8 @@
 """List the benchmarks, or run one in the environment that it needs, for `make bench`.
 
-    python benchmarks/run.py                    the names of all benchmarks, with the question that each one answers
-    python benchmarks/run.py NAME [ARGUMENT ...]
-    python benchmarks/run.py --stamps NAME      the files that make has to build first: they say what is installed
+    python benchmarks/launch.py                    the names of all benchmarks, with the question that each one answers
+    python benchmarks/launch.py NAME [ARGUMENT ...]
+    python benchmarks/launch.py --stamps NAME      the files that make has to build first: they say what is installed
 
 A script that needs other tools has a line `NEEDS = "peers"`, or `NEEDS = "peers and HEBO"`. It is read, not imported,
 so any Python can run this file.
@@ -23,7 +23,7 @@ STAMPS = {  # the first environment runs the script
 
 def scripts() -> dict[str, Path]:
     """Return all benchmarks by name."""
-    helpers = ("harness.py", "run.py")
+    helpers = ("harness.py", "launch.py")
     return {path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.name not in helpers}
 
 
