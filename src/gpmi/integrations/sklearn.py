@@ -48,7 +48,7 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score : as those of RandomizedSearchCV.
         With several metrics `refit` is the name of the one that is maximised.
     random_state : the seed.
-    stop : a rule of gpmi.run.stopping that may end the search before n_iter.
+    stop : a rule of gpmi.stopping that may end the search before n_iter.
     aim : "find", the best setting at the end, or "earn", good settings all along.
 
     Attributes
