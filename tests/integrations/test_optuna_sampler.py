@@ -34,8 +34,8 @@ from optuna.testing.pytest_samplers import (  # noqa: E402
 from optuna.trial import TrialState  # noqa: E402
 
 from gpmi.integrations.optuna import GPMISampler, published  # noqa: E402
-from gpmi.integrations.optuna.domain import Domain  # noqa: E402
-from gpmi.integrations.optuna.inferred import conditions  # noqa: E402
+from gpmi.integrations.optuna.inference import conditions  # noqa: E402
+from gpmi.integrations.optuna.search_space import SearchSpace  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning"),
@@ -321,9 +321,9 @@ def test_enqueued_parameters_that_have_no_place_do_no_harm() -> None:
 
 def test_a_fixed_parameter_brings_what_makes_it_active() -> None:
     space = {"kind": ["a", "b"], "p": gpmi.Real(0.0, 1.0, when={"kind": "b"}), "q": gpmi.Real(0.0, 1.0)}
-    domain = Domain.of(space)
-    assert domain.given({"p": 0.5}) == {"kind": "b", "p": 0.5}
-    assert domain.given({"kind": "a", "p": 0.5, "q": 2.0}) == {"kind": "a"}
+    domain = SearchSpace.of(space)
+    assert domain.fixed({"p": 0.5}) == {"kind": "b", "p": 0.5}
+    assert domain.fixed({"kind": "a", "p": 0.5, "q": 2.0}) == {"kind": "a"}
     assert domain.point({"kind": "a", "p": 0.5, "q": 0.5}) == {"kind": "a", "q": 0.5}
     assert domain.point({"kind": "b", "q": 0.5}) is None
 
