@@ -213,11 +213,11 @@ class Model:
         `proven`. If there is none, it is the point with the best mean among those that succeed with a probability of at
         least SAFE, told or not, and if none is found, the point most likely to succeed.
         """
-        if not space.pins:
+        if not space.fixed_coordinates:
             return self.recommended
-        if space.pins not in self._recommended_in:
-            self._recommended_in[space.pins] = self._recommended_of(space)
-        return self._recommended_in[space.pins]
+        if space.fixed_coordinates not in self._recommended_in:
+            self._recommended_in[space.fixed_coordinates] = self._recommended_of(space)
+        return self._recommended_in[space.fixed_coordinates]
 
     def best_in(self, space: Space) -> Array:
         """The point with the best mean of a part of the space with given coordinates: what a policy compares with.
@@ -225,10 +225,10 @@ class Model:
         Where trials have failed or constraints were measured, it is the best of those that probably succeed, told or
         not, or the point most likely to. Computed once for each.
         """
-        if space.pins not in self._best_in:
+        if space.fixed_coordinates not in self._best_in:
             found = best_mean(self.posterior, self.members, space, self.setting.seed, self.chance)
-            self._best_in[space.pins] = found
-        return self._best_in[space.pins]
+            self._best_in[space.fixed_coordinates] = found
+        return self._best_in[space.fixed_coordinates]
 
     @cached_property
     def _recommended_in(self) -> dict[tuple[tuple[int, bytes], ...], Array]:

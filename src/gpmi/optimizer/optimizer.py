@@ -130,7 +130,7 @@ class Optimizer(Shown):
         noise: Literal["normal", "student"] = "normal",
     ) -> None:
         made, finding = Space.of(space).constrained(constraints), policy is None and aim == "find" and kernel is None
-        self.space = made = made.evened() if finding else made  # how finite sets are modelled depends on the aim
+        self.space = made = made.with_ranks() if finding else made  # how finite sets are modelled depends on the aim
         self.policy = of_aim(aim) if policy is None else checked_policy(policy)
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
@@ -338,7 +338,7 @@ class Optimizer(Shown):
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
             row = model.recommended_in(space)
-            if not (model.allowed(row[None]) if space.pins else model.proven).any():
+            if not (model.allowed(row[None]) if space.fixed_coordinates else model.proven).any():
                 self._note(Event("nothing feasible", "no point told so far probably succeeds and is feasible"))
             return space.decode(row)
 
@@ -351,7 +351,7 @@ class Optimizer(Shown):
         """
         checked = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
         fixed = [self._places.given(trial.fixed).fixed for trial in checked]
-        frozen = [self.space.frozen(self.space.canonical(trial.x)) for trial in checked]
+        frozen = [self.space.freeze(self.space.canonical(trial.x)) for trial in checked]
         placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, frozen, fixed, strict=True)]
         rows = [self.space.encode(trial.x) for trial in placed]
         uninterrupted(lambda: take_over(self._log, placed, rows))
@@ -551,7 +551,7 @@ class Optimizer(Shown):
 
     def _add(self, x: Point, origin: Origin, **said: Any) -> Trial:
         """A new pending trial at x, with what the model says of it."""
-        return self._log.add(self.space.frozen(x), self.space.encode(x), origin, **said)
+        return self._log.add(self.space.freeze(x), self.space.encode(x), origin, **said)
 
     def _said(self, trial: Trial) -> Trial:
         logger.info("%r", trial)
