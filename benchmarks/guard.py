@@ -3,7 +3,7 @@
     python benchmarks/guard.py [--runs N]     writes guard.md and guard.csv in docs/benchmarks
 
 A run whose row is in the table is not repeated. The runs are those of `gpmi.paper.simulate` with the arithmetic of
-`gpmi.policies.guard`; tests/policies/test_guard.py checks the guard inside the library. Seeds are not those of policies.py.
+`gpmi.policies.guard`; tests/policies/test_guard.py checks the guard inside the library. Seeds differ from policies.py.
 """
 
 # ruff: noqa: E402  (the threads must be set before NumPy is imported)

@@ -1,9 +1,9 @@
 """Whether the tests notice when a constant that decides behaviour is changed: `make mutants`.
 
-tests/project/test_constants.py names, for each test, the constants it guards and wrong values of them. Here each wrong value is
-tried: a process of its own in which the constant has that value runs the tests that guard it, and at least one must
-fail. The constant is changed in the source as it is imported, so that copies of it in other modules, default arguments
-and constants computed from it are wrong as well.
+tests/project/test_constants.py names, for each test, the constants it guards and wrong values of them. Each wrong
+value is tried: a process of its own in which the constant has that value runs the tests that guard it, and at least
+one must fail. The constant is changed in the source as it is imported, so that copies of it in other modules, default
+arguments and constants computed from it are wrong as well.
 
     python benchmarks/mutants.py [--cores 2] [NAME ...]
 

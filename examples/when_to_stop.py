@@ -62,7 +62,7 @@ for t in moments:
 
 # %% [markdown]
 # Now a function that no interval can be right about: the same hills, and a needle that no query comes near. The ledger
-# says so itself, in the line "not in it". The same happens on a smaller scale when a run has not looked at the higher
+# says so itself, in the line "not covered". The same happens on a smaller scale when a run has not looked at the higher
 # hill at all: where missing it would be expensive, use the whole budget, or a second seed.
 
 # %%

@@ -139,7 +139,7 @@ def test_a_trial_is_one_line():
 def test_a_ledger_and_a_regret_are_a_few_lines():
     regret = text.interval(0.0, 1.2345, 0.5)
     assert regret == "0 to 1.23 with probability 95 %, median 0.5"
-    drawn = lines_of(text.aligned(text.regret_lines(9, np.array([0.5]), regret, regret, "joint draws", blind=True)))
+    drawn = lines_of(text.aligned(text.regret_lines(9, np.array([0.5]), regret, regret, "joint draws", learned=True)))
     assert (drawn["after"], drawn["recommended"], drawn["simple regret"]) == ("9 values", "[0.5]", regret)
     known = lines_of(text.aligned(text.ledger_lines(9, 5, 2, 1.23456, "fine")))
     assert known["values"] == "9, of which the policy chose 5: 2 to explore"
@@ -313,9 +313,9 @@ def test_the_frame_without_pandas_says_what_to_install(box_result, monkeypatch):
 
 
 def test_what_to_install_is_named_by_the_distribution_and_in_a_mere_source_tree_by_its_folder(monkeypatch):
-    assert text.install("cli,plots") == 'pip install "gpmi[cli,plots]"'
+    assert text.install_command("cli,plots") == 'pip install "gpmi[cli,plots]"'
     monkeypatch.setattr(importlib.metadata, "distribution", not_installed)
-    command = text.install("plots")
+    command = text.install_command("plots")
     folder = re.fullmatch(r'pip install "(.+)\[plots\]"', command)[1]
     assert "[project.optional-dependencies]" in (Path(folder) / "pyproject.toml").read_text()
 
@@ -325,7 +325,7 @@ def not_installed(name):
 
 
 def test_no_message_says_how_to_install_an_extra_by_itself():
-    """The remedy must also hold in a clone: it comes from `text.install`."""
+    """The remedy must also hold in a clone: it comes from `text.install_command`."""
     sources = Path(gpmi.__file__).parent.rglob("*.py")
     assert [path.name for path in sources if re.search(r"pip install .?gpmi\[", path.read_text())] == []
 
@@ -454,12 +454,12 @@ def test_the_frame_has_labels_and_what_was_given_where_there_are_any():
     ],
 )
 def test_a_number_has_the_digits_that_its_deviation_leaves(value, sd, shown):
-    assert text.certain(value, sd) == shown
+    assert text.round_to_sd(value, sd) == shown
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-12, 1e12))
 def test_what_is_not_shown_of_a_number_is_small(value, sd):
-    assert abs(float(text.certain(value, sd)) - value) <= 0.05 * sd + 1e-8 * abs(value)
+    assert abs(float(text.round_to_sd(value, sd)) - value) <= 0.05 * sd + 1e-8 * abs(value)
 
 
 @pytest.mark.parametrize(("value", "shown"), [(0.0383412, "0.0383"), (129123.0, "129000"), (3.2e9, "3.2e+09")])

@@ -39,7 +39,7 @@ Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
 
 
-def hinting(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
+def with_name_hints(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
     """The function; where an argument has the name that other libraries have for it, the refusal says ours."""
 
     @wraps(function)

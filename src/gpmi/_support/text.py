@@ -40,7 +40,7 @@ def rough(value: float, digits: int = 3) -> str:
     return rounded(float(f"{value:.{digits}g}"))
 
 
-def certain(value: float, sd: float) -> str:
+def round_to_sd(value: float, sd: float) -> str:
     """A number in the digits that its standard deviation leaves: up to the second digit of sd, and nine at most."""
     if not (0.0 < sd < math.inf and math.isfinite(value)):
         return rounded(value)
@@ -50,7 +50,7 @@ def certain(value: float, sd: float) -> str:
     return fixed if 0 < len(fixed.replace(".", "").lstrip("-0")) <= MANY else f"{kept:.{MANY}g}"
 
 
-def told_apart(values: Sequence[float]) -> list[str]:
+def distinct_numbers(values: Sequence[float]) -> list[str]:
     """Numbers in the fewest digits, three at least, that are off by less than a twentieth of the smallest gap.
 
     Equal numbers, or one alone, are off by at most a millionth of themselves.
@@ -82,7 +82,7 @@ def clock(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{left:02d}"
 
 
-def install(extra: str) -> str:
+def install_command(extra: str) -> str:
     """The command that adds an extra, wherever gpmi comes from.
 
     pip takes the extras of what is installed from its metadata, so its name is enough, from an index and from a clone
@@ -97,7 +97,7 @@ def install(extra: str) -> str:
     return f'pip install "{where}[{extra}]"'
 
 
-def address(text: str) -> str:
+def without_password(text: str) -> str:
     """The address of a database without its password: messages end up in logs."""
     return re.sub(r"(://[^:/@]*):.*@", r"\1:***@", text)
 
@@ -139,7 +139,7 @@ def tally(words: Iterable[str]) -> str:
     return ", ".join(word if count == 1 else f"{word} ({count})" for word, count in counts.items()) or "none"
 
 
-def remarks(events: Sequence[Line]) -> str:
+def event_summary(events: Sequence[Line]) -> str:
     """Events, each a kind and a message, in one line: all of one alone, otherwise how many there are of each."""
     return ": ".join(events[0]) if len(events) == 1 else tally(kind for kind, _ in events)
 
@@ -152,8 +152,12 @@ def interval(low: float, high: float, median: float) -> str:
 # What is said of an interval
 
 UNKNOWN = "not known: the values do not say yet how much f varies"
-BLIND: Line = ("not in it", "a peak that no query came near: no interval can know of it")
-BEYOND: Line = ("nor", "what lies where trials probably fail, so far as the model knows")
+
+
+def not_covered(*, failures: bool = False) -> Line:
+    """What an interval cannot cover where the prior is learned; with `failures`, where trials have failed as well."""
+    more = "; regions where trials probably fail" if failures else ""
+    return "not covered", f"peaks that no query came near{more}"
 
 
 # Lines
@@ -181,13 +185,13 @@ def trial_line(number: int, x: Point, y: float | None, status: str, origin: str,
     return before + point(x, WIDTH - len(before) - len(after)) + after
 
 
-def regret_lines(t: int, recommended: Point, simple: str, cumulative: str, how: str, *, blind: bool) -> list[Line]:
-    """The regrets after t values; `simple` and `cumulative` are made by `interval`; `blind` if the prior is learned."""
+def regret_lines(t: int, recommended: Point, simple: str, cumulative: str, how: str, *, learned: bool) -> list[Line]:
+    """The regrets after t values. `simple` and `cumulative` come from `interval`; `learned` if the prior is learned."""
     return [
         ("after", f"{t} values"),
         ("recommended", point(recommended)),
         ("simple regret", simple),
-        *([BLIND] if blind else []),
+        *([not_covered()] if learned else []),
         ("cumulative", cumulative),
         ("drawn as", how),
     ]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from gpmi import __version__
-from gpmi._support.text import install
+from gpmi._support.text import install_command
 from gpmi.cli.messages import INTERRUPTED, one_line
 from gpmi.cli.serving import add_serve
 from gpmi.cli.studies import add_init, add_run, add_work
@@ -20,7 +20,7 @@ def main() -> None:
     try:
         command = app()
     except ImportError as error:
-        sys.exit(f"gpmi: the command line needs {error.name or 'typer'}: {install('cli,plots')}")
+        sys.exit(f"gpmi: the command line needs {error.name or 'typer'}: {install_command('cli,plots')}")
     command()
 
 

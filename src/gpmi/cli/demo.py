@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpmi._support import checks
-from gpmi._support.text import install
+from gpmi._support.text import install_command
 from gpmi.cli.demo_figure import NEAR, found_after, story
 from gpmi.paper.tasks import HIMMELBLAU, Function
 from gpmi.paper.tasks.shallow_water import require_anuga
@@ -79,7 +79,7 @@ def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise ImportError(f"the picture needs matplotlib: {install('cli,plots')}") from error
+        raise ImportError(f"the picture needs matplotlib: {install_command('cli,plots')}") from error
     if tsunami:
         require_anuga()
 

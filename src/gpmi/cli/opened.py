@@ -50,7 +50,7 @@ def chosen(address: str, name: str | None) -> str:
     """The name of a study that there is: the one that was given, or the only one."""
     from gpmi.storage.opening import names_in
 
-    names, shown = names_in(address), text.address(address)
+    names, shown = names_in(address), text.without_password(address)
     known = ", ".join(map(repr, names))
     if not names:
         raise ValueError(f"there is no study in {shown!r}; give its path or address; `gpmi run study.toml` makes one")

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from gpmi._support.text import install
+from gpmi._support.text import install_command
 from gpmi.cli.messages import one_line
 
 if TYPE_CHECKING:
@@ -41,5 +41,5 @@ def add_serve(commands: "typer.Typer") -> None:
                 try:
                     from gpmi.serve import run
                 except ImportError as error:
-                    raise ImportError(f"gpmi serve needs {error.name}: {install('serve')}") from error
+                    raise ImportError(f"gpmi serve needs {error.name}: {install_command('serve')}") from error
             run(address, name=name, host=host, port=port, token=token, browser=browser, say=typer.echo)

@@ -86,20 +86,20 @@ def add_work(commands: "typer.Typer") -> None:
 def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
     import typer
 
-    from gpmi._support.text import address
+    from gpmi._support.text import without_password
     from gpmi.cli.studyfile import check_program, open_study, run_study
     from gpmi.trials import files
 
     check_program(file)
     if out is not None:
         files.check_target(out)
+    kept = without_password(file.database)
     with open_study(file) as study:
         before = sum(trial.status != "pending" for trial in study.trials)
         if before:
             goes_on = " and goes on" if study.budget is None or study.optimizer.evaluated < study.budget else ""
-            remark(f"the study {file.name!r} in {address(file.database)} has {before} outcomes already{goes_on}")
+            remark(f"the study {file.name!r} in {kept} has {before} outcomes already{goes_on}")
         result = run_study(file, study, progress=True)
-    kept = address(file.database)
     lines = f"{words(result)}\nkept in {kept}: gpmi report {kept} shows all of it"
     typer.echo(json.dumps({**summary(result), "before": before}) if as_json else lines)
     if out is not None:

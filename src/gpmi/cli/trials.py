@@ -194,7 +194,7 @@ def export(
         else:
             files.check_target(target)
             files.write_trials(study, target)
-        count, where = len(study.trials), text.address(target)
+        count, where = len(study.trials), text.without_password(target)
         _count({"trials": count, "target": where}, f"{count} trials written to {where}", as_json)
 
 
@@ -228,7 +228,7 @@ def import_(
             typer.echo(f"gpmi: left out {len(found) - len(told)} trials without a value", err=True)
         before = len(study.trials)
         study.optimizer.tell_all(told)
-        new, where = len(study.trials) - before, text.address(source)
+        new, where = len(study.trials) - before, text.without_password(source)
         _count(
             {"new": new, "values": len(told), "left_out": len(left_out) + len(found) - len(told), "source": where},
             f"{new} new values of {len(told)} in {where}",

@@ -22,7 +22,7 @@ from gpmi._support import checks
 from gpmi._support.checks import checked_noise, checked_value
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
-from gpmi._support.text import Line, best_lines, remarks
+from gpmi._support.text import Line, best_lines, event_summary
 from gpmi._support.types import Array, Event, Observations, Point
 from gpmi.analysis.ledger.account import Ledger, Memory
 from gpmi.gp.kernels import Kernel
@@ -32,6 +32,7 @@ from gpmi.model.fitting.schedule import Priors
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Extensions, Model, Setting, information_of
 from gpmi.model.orientation import Goal, Orientation
+from gpmi.optimizer.defaults import Defaults
 from gpmi.optimizer.suggestion import (
     Suggestion,
     by_policy,
@@ -41,12 +42,12 @@ from gpmi.optimizer.suggestion import (
     known_mean,
     starting_points,
 )
-from gpmi.policies import Aim, Policy, of_aim
+from gpmi.policies import Aim, Policy
 from gpmi.policies.policy import checked_policy
 from gpmi.search.places import Place, Places
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin, Trial, names_a_trial
-from gpmi.trials.dataframe import Shown, trials_given
+from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.outcomes import checked_constraints, checked_why
 from gpmi.trials.replay import checked_trials, take_over
 
@@ -67,7 +68,7 @@ def locked(method: Callable[Concatenate[Self, Arguments], Result]) -> Callable[C
     return alone  # type: ignore[return-value]  # mypy misses that self comes first in both
 
 
-class Optimizer(Shown):
+class Optimizer(Printable):
     """Finds the maximum (goal="max") or minimum (goal="min") of a noisy function, point by point.
 
     Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls. To pickle or
@@ -76,9 +77,9 @@ class Optimizer(Shown):
     Parameters
     ----------
     space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
-    policy : how the next point is chosen; None for that of `aim`.
-    aim : what counts: the best point when the budget ends ("find"), or every evaluation ("earn"). A policy that is
-        given overrides it.
+    policy : how the next point is chosen; None for the policy of `aim`. A given policy overrides the aim.
+    aim : what counts: the best point when the budget ends ("find"), or every evaluation ("earn"). `opt.defaults` says
+        what an aim or a policy decides besides: of the initial design and of the model.
     kernel, noise_var : the prior. With both given the model is exactly the paper's: mean 0, coordinates and y as they
         are, nothing learned. What is None is learned from what is told: kernel=None, noise_var=None, or a
         hyper-parameter of a kernel, as in `kernels.Matern(nu=1.5, lengthscale=None)`.
@@ -109,7 +110,7 @@ class Optimizer(Shown):
     True
     """
 
-    @checks.hinting
+    @checks.with_name_hints
     def __init__(
         self,
         space: Any,
@@ -129,17 +130,18 @@ class Optimizer(Shown):
         constraints: Any = None,
         noise: Literal["normal", "student"] = "normal",
     ) -> None:
-        made, finding = Space.of(space).constrained(constraints), policy is None and aim == "find" and kernel is None
-        self.space = made = made.with_ranks() if finding else made  # how finite sets are modelled depends on the aim
-        self.policy = of_aim(aim) if policy is None else checked_policy(policy)
+        made = Space.of(space).constrained(constraints)
+        self.defaults = defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel)
+        self.space = made = made.with_ranks() if defaults.rank_columns else made
+        self.policy = defaults.policy
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
         self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
         checks.one_of("goal", goal, ("max", "min"))
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
-        soften = finding and made.rows is not None
-        units = made.units if finding else made.span
+        soften = defaults.compress_losses and made.rows is not None
+        units = made.units if defaults.widen_choices else made.span
         where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
         priors = Priors(kernel, noise_var, fit, **where, soften=soften, noise=noise)
         self.n_init = (
@@ -153,7 +155,7 @@ class Optimizer(Shown):
         self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
         self._believe_anew(Setting(self.space, priors, self.seed, self._orientation.trend(trend)))
         self._start = starting_points(x0, self.space)
-        self._places = Places(self.space, self.seed, repeats=self.repeats, cover=policy is None and aim == "find")
+        self._places = Places(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
         self._note(*self.space.events)
 
     # What the user does
@@ -310,7 +312,7 @@ class Optimizer(Shown):
         return self._said(uninterrupted(record))
 
     @locked
-    def tell_all(self, observations: Iterable[Any] | Shown, *, noise_var: float = 0.0) -> list[Trial]:
+    def tell_all(self, observations: Iterable[Any] | Printable, *, noise_var: float = 0.0) -> list[Trial]:
         """Tell values that are known already, as those of an earlier run: each as by `tell`, in their order.
 
         An observation is (x, y), (x, y, noise_var), or a Trial, of which those with a value count, with their own
@@ -343,7 +345,7 @@ class Optimizer(Shown):
             return space.decode(row)
 
     @locked
-    def replay(self, trials: Iterable[Trial] | Shown) -> Optimizer:
+    def replay(self, trials: Iterable[Trial] | Printable) -> Optimizer:
         """Take over the trials of an earlier run, or its Result, with outcomes, origins and order; returns self.
 
         With the same seed and arguments the next `ask` is what that run would have asked next. Values told to pending
@@ -442,7 +444,7 @@ class Optimizer(Shown):
         return self.trials
 
     @locked
-    def told_in_words(self) -> list[Line]:
+    def summary_lines(self) -> list[Line]:
         best, log = self.best, self._log
         retracted = sum(trial.status == "retracted" for trial in log.trials)
         others = [("rejected", len(log.rejected)), ("retracted", retracted)]
@@ -453,8 +455,9 @@ class Optimizer(Shown):
             *best_lines(self.goal, x, y, measured=bool(log.count_of_constraints())),
             ("trials", outcomes if self.budget is None else f"{outcomes}; budget {self.budget}"),
             ("policy", repr(self.policy)),
+            ("defaults", str(self.defaults)),
             ("seed", str(self.seed)),
-            ("events", remarks([(event.kind, event.message) for event in self._events])),
+            ("events", event_summary([(event.kind, event.message) for event in self._events])),
         ]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -576,7 +579,7 @@ class Optimizer(Shown):
         if isinstance(x, Trial) and not np.array_equal(self.space.encode(x.x), self._log.row(number)):
             raise ValueError(f"x is {x!r}, but trial {number} of this run is at another point; give one of its trials")
 
-    def _known(self, observations: Iterable[Any] | Shown, noise_var: float) -> list[Observation]:
+    def _known(self, observations: Iterable[Any] | Printable, noise_var: float) -> list[Observation]:
         """Observations as `tell_all` takes them, all checked before one is told."""
         extra, _ = checked_noise(noise_var, 1)
         given = trials_given("observations", observations)

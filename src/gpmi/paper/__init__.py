@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpmi._support import checks
-from gpmi._support.text import install
+from gpmi._support.text import install_command
 from gpmi.paper.bounds import Bounds, bounds_of
 from gpmi.paper.experiment import ERRATUM, SOURCES, Cell, available_cores, cells, run_all
 from gpmi.paper.table import Row, append, open_table, pack
@@ -47,7 +47,7 @@ class Plan:
         try:
             import matplotlib  # noqa: F401
         except ImportError as error:
-            raise ImportError(f"the figures need matplotlib: {install('cli,plots')}") from error
+            raise ImportError(f"the figures need matplotlib: {install_command('cli,plots')}") from error
         checks.writable_folder("out", self.out, self.folder)
 
     @property

@@ -10,7 +10,7 @@ from functools import partial
 from os import PathLike
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from gpmi._support.checks import hinting, of_one_point, one_of, one_point, positive, shown, whole
+from gpmi._support.checks import of_one_point, one_of, one_point, positive, shown, whole, with_name_hints
 from gpmi._support.interrupts import Interrupts, ending, held, holding
 from gpmi._support.text import rounded
 from gpmi._support.types import Event
@@ -28,7 +28,7 @@ OnFailure: TypeAlias = Literal["raise", "learn"]
 Show: TypeAlias = Callable[[Trial], None]
 
 
-@hinting
+@with_name_hints
 def maximize(
     f: Callable[[Any], float | Measured],
     space: Any,
@@ -104,7 +104,7 @@ def maximize(
     return holding(job.safe(partial(_run, job, make, earlier, study)))
 
 
-@hinting
+@with_name_hints
 def minimize(
     f: Callable[[Any], float | Measured],
     space: Any,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from gpmi._support.text import clock, install, point
+from gpmi._support.text import clock, install_command, point
 from gpmi.analysis.ledger import alarms
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Trial
@@ -207,7 +207,7 @@ def live(optimizer: Optimizer) -> Iterator[Display]:
         import rich.console  # noqa: F401
         from rich.live import Live
     except ImportError as error:
-        raise ImportError(f"the progress display needs rich: {install('cli')}") from error
+        raise ImportError(f"the progress display needs rich: {install_command('cli')}") from error
 
     console = lasting_console(stderr=True)
     account = Account(optimizer)

@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from gpmi._support.text import Line, best_lines, point, remarks
+from gpmi._support.text import Line, best_lines, event_summary, point
 from gpmi._support.types import Event, Point
 from gpmi.analysis.ledger import Ledger, alarms
 from gpmi.gp.posterior import Posterior
@@ -16,11 +16,11 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.optimizer import Optimizer
 from gpmi.space import Space
 from gpmi.trials import Trial
-from gpmi.trials.dataframe import Shown
+from gpmi.trials.dataframe import Printable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Result(Shown):
+class Result(Printable):
     """What a run found. At a prompt it shows a summary, in a notebook also its best trials."""
 
     x: Point | None  # the point with the best observed value; None if nothing was evaluated
@@ -75,7 +75,7 @@ class Result(Shown):
     def all_trials(self) -> tuple[Trial, ...]:
         return self.trials
 
-    def told_in_words(self) -> list[Line]:
+    def summary_lines(self) -> list[Line]:
         count = Counter(trial.status for trial in self.trials)
         others = [f"{count[status]} {status}" for status in ("failed", "rejected", "retracted") if count[status]]
         infeasible = sum(trial.status == "told" and not trial.feasible for trial in self.trials)
@@ -87,7 +87,7 @@ class Result(Shown):
             ("evaluations", evaluations + (f", of which {', '.join(others)}" if others else "")),
             ("stopped", self.reason),
             ("seed", str(self.seed)),
-            ("events", remarks([(event.kind, event.message) for event in self.events])),
+            ("events", event_summary([(event.kind, event.message) for event in self.events])),
         ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from gpmi._support.checks import hinting
+from gpmi._support.checks import with_name_hints
 from gpmi._support.text import Line
 from gpmi._support.types import Event, Point
 from gpmi.analysis.ledger import Ledger
@@ -22,10 +22,10 @@ from gpmi.storage.opening import LEASE, PATIENCE, opened
 from gpmi.storage.study_log import Fixed, Record
 from gpmi.storage.verification import Verification, verified
 from gpmi.trials import Trial
-from gpmi.trials.dataframe import Shown
+from gpmi.trials.dataframe import Printable
 
 
-class Study(Record, Shown):
+class Study(Record, Printable):
     """A run in a database: everything that was asked and told is an entry of its log. Made by `gpmi.study`.
 
     Any number of processes may work on it, each with a Study of its own. What was told survives a kill of any of them,
@@ -95,7 +95,7 @@ class Study(Record, Shown):
 
     # What is done
 
-    @hinting
+    @with_name_hints
     def optimize(
         self,
         f: Callable[[Any], float | Measured],
@@ -138,8 +138,8 @@ class Study(Record, Shown):
     def all_trials(self) -> tuple[Trial, ...]:
         return self.trials
 
-    def told_in_words(self) -> list[Line]:
-        return [("study", self.name), *self.refresh().told_in_words()]
+    def summary_lines(self) -> list[Line]:
+        return [("study", self.name), *self.refresh().summary_lines()]
 
 
 def study(

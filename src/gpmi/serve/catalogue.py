@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpmi._support.text import address as without_password
-from gpmi._support.text import shortened
+from gpmi._support.text import shortened, without_password
 from gpmi.run.study import study
 from gpmi.serve.session import PATIENCE, Desk
 from gpmi.storage.errors import StudyError, Unavailable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpmi._support.text import certain, rough, rounded
+from gpmi._support.text import rough, round_to_sd, rounded
 from gpmi._support.types import Point
 from gpmi.serve.fields import values_in_words
 from gpmi.serve.live import Live
@@ -73,7 +73,7 @@ def _believed(desk: Desk, live: Live, best: Trial | None) -> Child:
         parts += [
             tag("h3", "The point to use"),
             tag("p", "The same one.") if same else _point(desk, now.recommended),
-            tag("p", f"Expected there: {certain(middle, sd)} ± {certain(sd, sd)}"),
+            tag("p", f"Expected there: {round_to_sd(middle, sd)} ± {round_to_sd(sd, sd)}"),
         ]
     if now.interval is not None and now.t > 1:
         bound = tag("strong", rough(now.interval[1]))

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from starlette.requests import Request
 
-from gpmi._support.text import certain
+from gpmi._support.text import round_to_sd
 from gpmi.serve.layout import form, hidden, labelled, notices
 from gpmi.serve.notebook import Typed
 from gpmi.serve.numbers import cell
@@ -42,7 +42,7 @@ def trial_sheet(request: Request, desk: Desk, trial: Trial, wrong: Wrong | None 
     rows += [(one.title, exact(one.of(trial.x))) for one in desk.fields]
     rows.append(("Suggested by", ORIGINS[trial.origin]))
     if trial.mu is not None and trial.sd is not None:
-        rows.append(("Expected before", f"{certain(trial.mu, trial.sd)} ± {certain(trial.sd, trial.sd)}"))
+        rows.append(("Expected before", f"{round_to_sd(trial.mu, trial.sd)} ± {round_to_sd(trial.sd, trial.sd)}"))
     rows += [(words, _time(when)) for words, when in (("Asked", trial.asked), ("Ended", trial.ended)) if when]
     body = [tag("tr", tag("th", name, scope="row"), tag("td", words)) for name, words in rows]
     caption = tag("caption", f"Trial {trial.number}", class_="unseen")

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gpmi._support.checks import shown
-from gpmi._support.text import address as without_password
-from gpmi._support.text import install
+from gpmi._support.text import install_command, without_password
 from gpmi.storage.errors import Busy, StudyError, Unavailable
 from gpmi.storage.fair_lock import queued
 from gpmi.storage.tables import Transaction, prepared
@@ -26,7 +25,7 @@ from gpmi.storage.tables import Transaction, prepared
 try:
     import sqlalchemy as sa
 except ImportError as error:  # pragma: no cover
-    raise ImportError(f"a study needs SQLAlchemy: {install('study')}") from error
+    raise ImportError(f"a study needs SQLAlchemy: {install_command('study')}") from error
 
 Value = TypeVar("Value")
 logger = logging.getLogger("gpmi")
@@ -215,7 +214,7 @@ def _engine(url: sa.URL) -> sa.Engine:
     try:
         engine = sa.create_engine(url, connect_args=options, poolclass=sa.pool.NullPool)
     except ImportError as error:
-        raise ImportError(f"{error}; install the driver: {install('postgres')}") from error
+        raise ImportError(f"{error}; install the driver: {install_command('postgres')}") from error
     if url.get_backend_name() == "sqlite":
         sa.event.listen(engine, "connect", _set_up_file)
         sa.event.listen(engine, "begin", _begin_file)

@@ -10,7 +10,7 @@ from gpmi._support.types import Event, Point
 from gpmi.storage.replayed import Mirror
 from gpmi.storage.study_log import Fixed, Record
 from gpmi.trials import Trial, names_a_trial
-from gpmi.trials.dataframe import Shown
+from gpmi.trials.dataframe import Printable
 
 
 class Kept(Mirror):
@@ -61,11 +61,11 @@ class Kept(Mirror):
         """As `Optimizer.reject`."""
         return self.record.reject(self._named(x))
 
-    def tell_all(self, observations: Iterable[Any] | Shown, *, noise_var: float = 0.0) -> list[Trial]:
+    def tell_all(self, observations: Iterable[Any] | Printable, *, noise_var: float = 0.0) -> list[Trial]:
         """As `Optimizer.tell_all`; a list that was told before, as at the beginning of this run, is told once."""
         return self.record.tell_first(self._known(observations, noise_var))
 
-    def replay(self, trials: Iterable[Trial] | Shown) -> Any:
+    def replay(self, trials: Iterable[Trial] | Printable) -> Any:
         """A study has its own trials."""
         raise ValueError("trials cannot be replayed into a study; tell their values with tell_all")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from gpmi._support.text import install
+from gpmi._support.text import install_command
 from gpmi.storage.entries import Entry
 from gpmi.storage.errors import StudyError
 
 try:
     import sqlalchemy as sa
 except ImportError as error:  # pragma: no cover
-    raise ImportError(f"a study needs SQLAlchemy: {install('study')}") from error
+    raise ImportError(f"a study needs SQLAlchemy: {install_command('study')}") from error
 
 SCHEMA = 2  # version 1 had neither tokens nor leases
 NEVER = 1e18  # when a lease without end ends, in seconds since 1970

@@ -27,35 +27,35 @@ SOMETIMES = ("label", "fixed")  # after these, where a trial has one
 BEST, WIDE = 5, 8  # rows and parameters of the table in a notebook, at most; our choice, not tuned
 
 
-class Shown(ABC):
-    """What an optimizer and a result have in common at a prompt: a few lines, a table in a notebook, a DataFrame."""
+class Printable(ABC):
+    """A run at a prompt: lines of text, a table in a notebook, a DataFrame. Base of optimizer, study and result."""
 
     goal: Literal["max", "min"]
     space: Space
 
     @abstractmethod
-    def told_in_words(self) -> list[Line]:
-        """What matters, name by name."""
+    def summary_lines(self) -> list[Line]:
+        """Return the lines of the summary: a name and a text each."""
 
     @abstractmethod
     def all_trials(self) -> tuple[Trial, ...]:
-        """The trials that a table shows."""
+        """Return the trials that a table shows."""
 
     def to_dataframe(self) -> DataFrame:
         """One row for each trial: its parameters, y, status, origin, what was predicted, times. Needs pandas."""
         return frame(self.all_trials(), self.space)
 
     def __repr__(self) -> str:
-        return aligned(self.told_in_words())
+        return aligned(self.summary_lines())
 
     def _repr_html_(self) -> str:
-        return notebook(self.told_in_words(), self.all_trials(), self.space, self.goal)
+        return notebook(self.summary_lines(), self.all_trials(), self.space, self.goal)
 
 
 def trials_given(name: str, given: Any) -> list[Any]:
     """What a user gives as trials or observations, as a list; a Result or an Optimizer stands for its trials."""
     try:
-        return list(given.all_trials() if isinstance(given, Shown) else given)
+        return list(given.all_trials() if isinstance(given, Printable) else given)
     except TypeError:
         raise TypeError(f"{name} is {shown(given)}; give a list, or the trials of a run, result.trials") from None
 

@@ -24,7 +24,7 @@ from gpmi._support import checks
 from gpmi._support.types import Point
 from gpmi.space import Choice, Parameters, Space
 from gpmi.trials import Trial
-from gpmi.trials.dataframe import Shown, names_of
+from gpmi.trials.dataframe import Printable, names_of
 from gpmi.trials.replay import checked_trials
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ SUFFIXES = (".csv", ".jsonl", ".parquet")
 # Files
 
 
-def write_trials(run: Shown, path: str | Path) -> None:
+def write_trials(run: Printable, path: str | Path) -> None:
     """Write the trials of a Result or an Optimizer to a file, whose suffix says how: .csv, .jsonl or .parquet.
 
     The file is there as a whole or not at all. Options of a Choice must be texts, numbers, True, False or None.
@@ -54,7 +54,7 @@ def write_trials(run: Shown, path: str | Path) -> None:
         _replace(path, lambda file: Path(file).write_text(text, encoding="utf-8", newline=""))
 
 
-def text_of(run: Shown, suffix: Literal[".csv", ".jsonl"]) -> str:
+def text_of(run: Printable, suffix: Literal[".csv", ".jsonl"]) -> str:
     """What `write_trials` writes to a file with this suffix."""
     rows = [row_of(trial, run.space) for trial in run.all_trials()]
     head = ["number", *titles_of(run.space), *FIELDS]
@@ -81,7 +81,7 @@ def read_trials(path: str | Path, space: Any) -> tuple[Trial, ...]:
     return _trials([(line, _words_kept(row, cells, space)) for line, row, cells in rows], space, str(path))
 
 
-def to_frame(run: Shown) -> DataFrame:
+def to_frame(run: Printable) -> DataFrame:
     """The trials as a pandas DataFrame, with all fields as they are: times in seconds since 1970, None for missing."""
     return _frame([row_of(trial, run.space) for trial in run.all_trials()], run.space, texts=False)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.text import BEYOND, BLIND, Line, aligned, ledger_lines, tally
+from gpmi._support.text import Line, aligned, ledger_lines, not_covered, tally
 from gpmi._support.types import Array, Event, Observations
 from gpmi.analysis.ledger.averaged import FIRST, Foreseen, Values, inflation
 from gpmi.analysis.ledger.calibration import Calibration, judge
@@ -385,7 +385,7 @@ class Ledger:
                 values,
                 information,
                 ("simple regret", simple),
-                *([] if self.setting.priors.given else [BLIND, *([BEYOND] if self.failures else [])]),
+                *([] if self.setting.priors.given else [not_covered(failures=bool(self.failures))]),
                 ("cumulative", cumulative),
                 ("one more", f"is expected to bring at most {self.improvement:.3g}; the noise is {self.noise_sd:.3g}"),
                 calibration,

@@ -70,7 +70,7 @@ class Regret:
         return first, second
 
     def __repr__(self) -> str:
-        return aligned(regret_lines(self.t, self.recommended, *self.in_words, self.how, blind=self.learned))
+        return aligned(regret_lines(self.t, self.recommended, *self.in_words, self.how, learned=self.learned))
 
 
 def credible_interval(draws: Array, level: float) -> Interval:

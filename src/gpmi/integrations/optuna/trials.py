@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import optuna
 
-from gpmi._support.text import address, shortened
+from gpmi._support.text import shortened, without_password
 from gpmi.integrations.optuna.domain import distribution_of, parameter_of
 from gpmi.integrations.optuna.inferred import described
 from gpmi.space import Candidates, Parameters, Space
 from gpmi.trials import Trial
-from gpmi.trials.dataframe import Shown, names_of
+from gpmi.trials.dataframe import Printable, names_of
 from gpmi.trials.files import row_of, titles_of, trial_of
 
 ATTRIBUTE = "gpmi"  # the user attribute with the fields of a trial, as JSON
@@ -33,7 +33,7 @@ class Imported(NamedTuple):
     left_out: tuple[str, ...]  # a sentence for each trial that has no place here, and why
 
 
-def to_optuna(run: Shown, study: Any) -> None:
+def to_optuna(run: Printable, study: Any) -> None:
     """Add the trials of a Result or an Optimizer to an Optuna study of the same direction.
 
     A value is a COMPLETE trial, with its constraints; a failed, rejected or retracted one a FAIL; a pending point is
@@ -85,12 +85,12 @@ def from_optuna(study: Any, space: Any = None) -> Imported:
     return Imported(made, tuple(trials), tuple(left_out))
 
 
-def to_storage(run: Shown, storage: str, name: str) -> None:
+def to_storage(run: Printable, storage: str, name: str) -> None:
     """Write the trials as a new study of this name to a storage of Optuna, by its address: all of them or none."""
     with _opened(storage) as opened:
         if name in optuna.get_all_study_names(opened):
             raise ValueError(
-                f"{address(storage)} has a study {name!r} already; give another name, or delete it with Optuna"
+                f"{without_password(storage)} has a study {name!r} already; give another name, or delete it with Optuna"
             )
         study = optuna.create_study(storage=opened, study_name=name, direction=_direction(run.goal))
         try:
@@ -109,7 +109,7 @@ def from_storage(storage: str, name: str | None, space: Any = None) -> Imported:
         if name not in names:
             known = ", ".join(map(repr, names)) or "none"
             raise ValueError(
-                f"{address(storage)} has the studies {known}, but the name is {name!r}; name one that there is"
+                f"{without_password(storage)} has the studies {known}, but the name is {name!r}; name one that there is"
             )
         return from_optuna(optuna.load_study(storage=opened, study_name=name), space)
 
@@ -135,7 +135,7 @@ def _opened(storage: str) -> Iterator[Any]:
     except Exception as error:  # of Optuna, SQLAlchemy or a driver
         said = shortened(" ".join(str(error).split()))
         raise ValueError(
-            f"the storage {address(storage)} cannot be used ({said}); give the address of another"
+            f"the storage {without_password(storage)} cannot be used ({said}); give the address of another"
         ) from error
     finally:
         optuna.logging.set_verbosity(level)

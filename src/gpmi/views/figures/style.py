@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpmi._support.text import install
+from gpmi._support.text import install_command
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ def style() -> Any:
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError(f"pictures need matplotlib: {install('plots')}") from error
+        raise ImportError(f"pictures need matplotlib: {install_command('plots')}") from error
     return matplotlib.rc_context(STYLE)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpmi._support.text import BEYOND, BLIND, UNKNOWN, certain, rough, rounded
+from gpmi._support.text import UNKNOWN, not_covered, rough, round_to_sd, rounded
 from gpmi._support.types import Point
 from gpmi.analysis.ledger.advice import advise
 from gpmi.views.html.markup import Markup, joined, tag
@@ -42,7 +42,7 @@ def found(subject: Subject) -> Markup:
         same = exact_point(subject, best.x) == exact_point(subject, subject.recommended)
         at = "the same point" if same else "the point with the best posterior mean"
         words = f"To use when y is noisy: {at}. There f is believed to be "
-        least, mean, most = (certain(value, 0.5 * abs(high - low)) for value in (low, middle, high))
+        least, mean, most = (round_to_sd(value, 0.5 * abs(high - low)) for value in (low, middle, high))
         said += [tag("p", words, tag("strong", mean), f", {least} to {most} at one standard deviation.")]
         points += [] if same else [("recommended", subject.recommended)]
     else:
@@ -84,12 +84,10 @@ def advice(subject: Subject) -> Markup:
     ledger, given = subject.ledger, advise(subject.ledger)
     regret = ledger.regret()
     simple = regret.in_words[0] if regret.known else UNKNOWN
-    blind = [] if ledger.setting.priors.given else [("not in the interval", BLIND[1])]
     lock_in = ledger.lock_in
     lines = [
         ("simple regret", simple),
-        *blind,
-        *([BEYOND] if ledger.failures and blind else []),
+        *([] if ledger.setting.priors.given else [not_covered(failures=bool(ledger.failures))]),
         ("one more evaluation", f"is expected to bring at most {rough(ledger.improvement, 2)}"),
         ("noise of a value", f"{rough(ledger.noise_sd, 2)} (standard deviation)"),
         ("calibration", f"{ledger.calibration.verdict}: {ledger.calibration.reason}"),

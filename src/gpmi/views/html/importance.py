@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpmi._support.text import certain, shortened
+from gpmi._support.text import round_to_sd, shortened
 from gpmi.analysis.importance import Importance, Importances
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.subject import Subject
@@ -43,7 +43,7 @@ def importance(subject: Subject) -> Markup | None:
 def _row(one: Importance) -> list[Markup]:
     row = [tag("th", one.name, scope="row")]
     for value, (low, high) in ((one.first, one.first_interval), (one.total, one.total_interval)):
-        index, least, most = (certain(v, max(0.25 * (high - low), FINEST)) for v in (value, low, high))
+        index, least, most = (round_to_sd(v, max(0.25 * (high - low), FINEST)) for v in (value, low, high))
         row += [tag("td", index, data_v=exact(value)), tag("td", f"{least} to {most}")]
     return row
 

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from gpmi._support.text import certain, told_apart
+from gpmi._support.text import distinct_numbers, round_to_sd
 from gpmi._support.types import Array
 from gpmi.space.axes import Axis
 from gpmi.views.html.contour import cells, filled
@@ -75,7 +75,7 @@ def _map(subject: Subject, a: Axis, b: Axis, values: Array, levels: Array) -> Ma
     here = float(chart.x(a.positions(row[None]))[0]), float(chart.y(b.positions(row[None]))[0])
     chart.add(star(*here, "star-on-map"))
     lo, hi = float(np.nanmin(values)), float(np.nanmax(values))
-    desc = f"f is believed to lie between {certain(lo, hi - lo)} and {certain(hi, hi - lo)} here."
+    desc = f"f is believed to lie between {round_to_sd(lo, hi - lo)} and {round_to_sd(hi, hi - lo)} here."
     return figure(chart.svg(f"f over {a.name} and {b.name}", desc))
 
 
@@ -106,7 +106,7 @@ def _bar(levels: Array, *, best_is_large: bool) -> Markup:
         fill = _colour(i, count, best_is_large)
         parts.append(tag("rect", x=x, y=2, width=width, height=14, fill=fill))
     step = -(-(count + 1) // 6)
-    borders = told_apart(levels.tolist())
+    borders = distinct_numbers(levels.tolist())
     for i in range(0, count + 1, step):
         parts.append(text(30.0 + width * i, 30.0, borders[i], "tick", "middle"))
     total = 60.0 + width * count

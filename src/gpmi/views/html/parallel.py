@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpmi._support.text import rounded, shortened, told_apart
+from gpmi._support.text import distinct_numbers, rounded, shortened
 from gpmi.space.axes import Axis
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.subject import Subject
@@ -40,7 +40,7 @@ def parallel(subject: Subject) -> Markup | None:
     for at, scale, name, bounds in zip(x.tolist(), scales, names, bounded, strict=True):
         parts.append(line(at, TOP, at, HEIGHT - BOTTOM, "whisker"))
         parts.append(text(at, 14.0, shortened(name, 14), "halo", "middle"))
-        ends = scale.ticks(5) if scale.named is not None else list(zip(bounds, told_apart(bounds), strict=True))
+        ends = scale.ticks(5) if scale.named is not None else list(zip(bounds, distinct_numbers(bounds), strict=True))
         for value, words in ends:
             parts.append(text(at + 4.0, float(scale(value)) + 4.0, shortened(words, 11), "small halo"))
     width = 2.0 * SIDE + STEP * (len(scales) - 1) + 20.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpmi._support.text import certain, rounded
+from gpmi._support.text import round_to_sd, rounded
 from gpmi._support.types import Array
 from gpmi.space.axes import Axis
 from gpmi.views.html.markup import Markup, joined, tag
@@ -72,5 +72,5 @@ def _slice(subject: Subject, y: Scale, alone: bool, axis: Axis, rows: Array, bou
     chart.add(star(float(chart.x(here)), float(y(subject.believed[1]))))
     at = axis.labels[int(here)] if axis.labels is not None and np.isfinite(here) else rounded(here)
     lo, hi = float(np.nanmin(mu)), float(np.nanmax(mu))
-    span = f"f is believed to lie between {certain(lo, hi - lo)} and {certain(hi, hi - lo)} along it"
+    span = f"f is believed to lie between {round_to_sd(lo, hi - lo)} and {round_to_sd(hi, hi - lo)} along it"
     return figure(chart.svg(f"f along {axis.name}", f"{span}; the recommended value is {at}."))

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gpmi._support.text import address
+from gpmi._support.text import without_password
 from gpmi._support.types import Array, Event, Mask, Point
 from gpmi.analysis.importance import Importances, importances
 from gpmi.analysis.ledger import Ledger
@@ -57,7 +57,7 @@ class Subject:
             ledger = None
         name = getattr(source, "name", None)
         more: dict[str, Any] = {"reason": getattr(source, "reason", None), "budget": getattr(source, "budget", None)}
-        return Subject(trials, ledger, **fixed, **more, name=None if name is None else address(str(name)))
+        return Subject(trials, ledger, **fixed, **more, name=None if name is None else without_password(str(name)))
 
     # Trials
 

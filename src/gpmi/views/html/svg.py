@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpmi._support.text import shortened, told_apart
+from gpmi._support.text import distinct_numbers, shortened
 from gpmi._support.types import Array, Numbers
 from gpmi.space.axes import Axis
 from gpmi.views.html.markup import Child, Markup, joined, number, tag
@@ -48,7 +48,7 @@ class Scale:
             step = -(-len(self.named) // max(1, most))
             return list(self.named[::step])
         values = _log_ticks(self.lo, self.hi, most) if self.log else _ticks(self.lo, self.hi, most, self.whole)
-        return list(zip(values, told_apart(values), strict=True))
+        return list(zip(values, distinct_numbers(values), strict=True))
 
 
 def margin(y: Scale, least: float) -> float:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gpmi._support.text import certain, coordinate, rounded
+from gpmi._support.text import coordinate, round_to_sd, rounded
 from gpmi.trials import Trial
 from gpmi.views.html.markup import Markup, joined, tag
 from gpmi.views.html.subject import Subject
@@ -114,7 +114,7 @@ def _row(subject: Subject, trial: Trial, labels: bool, measured: int) -> list[Ma
 
 def _estimate(value: float | None, sd: float | None) -> Markup:
     """A cell with as many digits as sd leaves; all of them for sorting and copying."""
-    return cell(value) if value is None or sd is None else tag("td", certain(value, sd), data_v=exact(value))
+    return cell(value) if value is None or sd is None else tag("td", round_to_sd(value, sd), data_v=exact(value))
 
 
 def note(trial: Trial, *, bars: bool = True) -> str:
