@@ -42,7 +42,7 @@ def where_else(model: Model, log: Log, space: Space, orientation: Orientation) -
         return None
     if has_options(space):
         return "design" if are_wasted(taught_nothing(log, space, orientation)) else None
-    if model.setting.priors.given or model.warp.bends or not is_small(space):
+    if model.setting.priors.is_fixed or model.warp.bends or not is_small(space):
         return None
     return "farthest" if is_due(taught_nothing(log, space, orientation, model.posterior.noise_var)) else None
 

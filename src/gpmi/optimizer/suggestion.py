@@ -14,8 +14,8 @@ from gpmi._support.sobol import far_apart
 from gpmi._support.types import Array, Event, Point
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
-from gpmi.model.fitting.schedule import Priors
-from gpmi.model.model import Extensions, Model, Setting, objective, risk_now
+from gpmi.model.fitting.schedule import PriorSchedule
+from gpmi.model.model import Model, ModelSetting, PendingPosteriors, objective, risk_now
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.duplicates import SAME
 from gpmi.optimizer.escape import where_else
@@ -48,24 +48,24 @@ class Suggestion(NamedTuple):
     events: tuple[Event, ...]
 
 
-def default_n_init(space: Space, priors: Priors, budget: int | None) -> int:
+def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> int:
     """The size of the initial design: none with a given prior, else three points more than there are parameters.
 
     At most ten, and at most a third of the budget: our choice, docs/policy.md.
     """
-    if priors.given:
+    if priors.is_fixed:
         return 0
     n_init = min(10, len(set(space.groups)) + 3)
     return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 
-def from_design(place: Place, setting: Setting, log: Log, n_init: int) -> Suggestion | None:
+def from_design(place: Place, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
     """The next point of the initial design that is not in the log; None when the design is complete.
 
     It is complete with trials at n_init places, or once the policy has chosen; but a prior that is learned needs a
     value first. Points told close to each other are one place: six penalties in one corner are no design.
     """
-    blind = not setting.priors.given and not log.told
+    blind = not setting.priors.is_fixed and not log.told
     barred = barriers(place.space, log)
     if not blind and (log.unchosen < len(log) or _places(setting.space, log, n_init) >= n_init):
         return None
@@ -168,7 +168,7 @@ def by_policy(
     policy: Policy,
     log: Log,
     place: Place,
-    extensions: Extensions,
+    extensions: PendingPosteriors,
     orientation: Orientation,
     *,
     budget: int | None,
@@ -290,7 +290,13 @@ def _guarded(
     """
     whole, posterior, found = model.setting.space.rows, choice.scored.posterior, choice.found
     rows, search = place.space.rows, place.search
-    if whole is None or rows is None or len(whole) < 2 or not model.setting.priors.given or posterior.noise_var == 0.0:
+    if (
+        whole is None
+        or rows is None
+        or len(whole) < 2
+        or not model.setting.priors.is_fixed
+        or posterior.noise_var == 0.0
+    ):
         return choice, {}
     moments = search.moments(model.posterior, model.anchor)
     if moments is None:
