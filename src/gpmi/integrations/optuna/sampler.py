@@ -145,7 +145,8 @@ class GPMISampler(BaseSampler):
         parameter = parameter_of(param_distribution)
         if isinstance(parameter, Constant):
             return parameter.value
-        return search_space.params({param_name: parameter.decode(parameter.at(rng.random(1))[0])})[param_name]
+        value = parameter.decode(parameter.from_unit(rng.random(1))[0])
+        return search_space.params({param_name: value})[param_name]
 
     def reseed_rng(self) -> None:
         """Do nothing: random numbers are seeded by the seed and the trial's number, which no two trials share."""
