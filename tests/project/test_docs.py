@@ -14,7 +14,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-import gpmi.optimizer
+import gpmi.optimizer.optimizer
 import gpmi.run.loop
 import gpmi.run.study
 
@@ -118,7 +118,9 @@ def test_the_python_of_the_page_on_the_ledger_runs_and_prints_what_it_shows() ->
     assert [line[:15] for line in shown[1].splitlines()] == [line[:15] for line in str(names["r"].ledger).splitlines()]
 
 
-@pytest.mark.parametrize("module", [gpmi.optimizer, gpmi.run, gpmi.run.study], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [gpmi.optimizer.optimizer, gpmi.run.loop, gpmi.run.study], ids=lambda module: module.__name__
+)
 def test_the_examples_in_docstrings_run(module: ModuleType) -> None:
     ours = [one for one in vars(module).values() if getattr(one, "__module__", None) == module.__name__]
     tests = [
