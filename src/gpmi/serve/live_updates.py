@@ -15,7 +15,7 @@ from typing import Any
 
 from anyio import CapacityLimiter, to_thread
 
-from gpmi.serve.model_worker import Summary
+from gpmi.serve.model_worker import StudySummary
 from gpmi.serve.session import Session
 from gpmi.storage.errors import StudyError
 from gpmi.views.html import Section
@@ -39,7 +39,7 @@ class LiveUpdates:
     def __init__(self, session: Session, stopping: Callable[[], bool]) -> None:
         self.session, self.stopping = session, stopping
         # Each with the number of the last log entry when its computation began.
-        self.known: tuple[int, Summary] | None = None
+        self.known: tuple[int, StudySummary] | None = None
         self.pictures: tuple[int, list[Section]] | None = None
         self.problem: str | None = None  # why the summary could not be computed
         self._watchers: set[asyncio.Event] = set()
@@ -98,7 +98,7 @@ class LiveUpdates:
             except Exception as error:  # the measurements must be shown even if the model fails
                 logger.warning("study %s: %s could not be computed: %s", self.session.name, name, error)
                 self.problem = f"{type(error).__name__}: {error}"
-                found = Summary(0, why="see below") if name == "known" else []
+                found = StudySummary(0, why="see below") if name == "known" else []
             else:
                 self.problem = None if name == "known" else self.problem
             setattr(self, name, (seq, found))

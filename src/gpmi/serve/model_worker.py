@@ -33,7 +33,7 @@ NOT_PICTURES = ("found", "advice", "trials")  # sections of a report that the pa
 
 
 @dataclass(frozen=True)
-class Summary:
+class StudySummary:
     """What the model and the ledger say after t values. It has plain values only, because it is sent as JSON."""
 
     t: int
@@ -48,21 +48,21 @@ class Summary:
 # Tasks
 
 
-def summarise(source: Study) -> Summary:
+def summarise(source: Study) -> StudySummary:
     """Summarise a study: about 1 s for 300 values, 20 s for 1,000. With more values no interval is drawn."""
     subject = Subject.of(source)
     ledger = subject.ledger
     if ledger is None:
-        return Summary(0, advice="go on", why="nothing has been measured yet")
+        return StudySummary(0, advice="go on", why="nothing has been measured yet")
     point = point_to_json(subject.space, subject.recommended)
     if ledger.n > DRAW_LIMIT:
         skipped = f"not computed, because it takes minutes with more than {DRAW_LIMIT:,} values; `gpmi report` has it"
         gain = f"one more evaluation is expected to gain at most {rough(ledger.improvement)}"
-        return Summary(ledger.n, point, subject.believed, None, skipped, "go on", gain)
+        return StudySummary(ledger.n, point, subject.believed, None, skipped, "go on", gain)
     regret, advice = ledger.regret(), advise(ledger)
     low, high = regret.interval()
     interval = (low, high) if regret.known else None
-    return Summary(ledger.n, point, subject.believed, interval, regret.in_words[0], advice.what, advice.why)
+    return StudySummary(ledger.n, point, subject.believed, interval, regret.in_words[0], advice.what, advice.why)
 
 
 def draw_pictures(source: Study) -> list[Section]:
