@@ -742,7 +742,7 @@ def test_ten_thousand_discrete_points_are_searched_one_by_one_and_a_hundred_thou
     assert Space.of({"a": Int(1, 100), "b": Int(1, 1000)}).rows is None
 
 
-@guards("gpmi.space.constraints.ranges._ROUNDS", 1, 3)
+@guards("gpmi.space.constraints.level_ranges._PASSES", 1, 3)
 def test_ranges_follow_from_each_other_through_several_rows() -> None:
     numbers = {name: Int(0, 10**6) for name in "abcd"}
     space = Space.of(numbers).constrained(["d <= c", "c <= b", "b <= a", "a <= 4"])
@@ -751,8 +751,8 @@ def test_ranges_follow_from_each_other_through_several_rows() -> None:
 
 @guards("gpmi.space.parameters._MOST_LEVELS", 10**6, 10**8)
 def test_millions_of_values_of_a_whole_number_are_held_in_memory_and_of_more_a_few_are_tried() -> None:
-    assert len(Int(1, 4 * 10**6).tried(np.array([5.0]))) == 4 * 10**6
-    assert len(Int(1, 3 * 10**7).tried(np.array([5.0]))) < 1000
+    assert len(Int(1, 4 * 10**6).levels_to_try(np.array([5.0]))) == 4 * 10**6
+    assert len(Int(1, 3 * 10**7).levels_to_try(np.array([5.0]))) < 1000
 
 
 @guards("gpmi.space.parameters.LARGEST", 2**50, 2**56)
@@ -878,7 +878,7 @@ def test_a_point_is_taken_up_to_rounding_and_one_beside_it_is_not() -> None:
 @guards("gpmi.optimizer.escape.FEW", 1, 5)
 def test_a_point_far_from_all_others_is_asked_up_to_three_dimensions() -> None:
     assert is_small(Space.of([(0.0, 1.0)] * 3)) and not is_small(Space.of([(0.0, 1.0)] * 5))
-    assert is_small(Space.of([(0.0, 1.0)] * 5).given({0: 0.5, 1: 0.5}))
+    assert is_small(Space.of([(0.0, 1.0)] * 5).with_fixed({0: 0.5, 1: 0.5}))
 
 
 @guards("gpmi.optimizer.selection.LATE", 0.0, 0.1, 0.4, 1.0)
@@ -899,4 +899,4 @@ def test_half_of_an_improvement_by_two_sd_is_left_under_coordinates_with_a_corre
     opt.tell([0.5, 0.5], 1.0)
     context = 0.5 + float(np.sqrt(-2.0 * np.log(0.9)))
     assert opt.model is not None
-    assert 0.4 < likeness(opt.model, opt.space.given({1: context}), opt._log) < 0.6
+    assert 0.4 < likeness(opt.model, opt.space.with_fixed({1: context}), opt._log) < 0.6

@@ -217,11 +217,11 @@ class Model:
         there is none, it is the point with the best mean among those that succeed with a probability of at least SAFE,
         observed or not. If none is found, it is the point most likely to succeed.
         """
-        if not space.pins:
+        if not space.fixed_coordinates:
             return self.recommended
-        if space.pins not in self._recommended_in:
-            self._recommended_in[space.pins] = self._recommended_of(space)
-        return self._recommended_in[space.pins]
+        if space.fixed_coordinates not in self._recommended_in:
+            self._recommended_in[space.fixed_coordinates] = self._recommended_of(space)
+        return self._recommended_in[space.fixed_coordinates]
 
     def best_in(self, space: Space) -> Array:
         """Return the point with the best mean in a part of the space with fixed coordinates: the incumbent of a policy.
@@ -229,10 +229,10 @@ class Model:
         If trials have failed or constraints were measured, it is the best point that probably succeeds, observed or
         not, or else the one most likely to succeed. Computed once for each.
         """
-        if space.pins not in self._best_in:
+        if space.fixed_coordinates not in self._best_in:
             found = best_mean(self.posterior, self.members, space, self.setting.seed, self.chance)
-            self._best_in[space.pins] = found
-        return self._best_in[space.pins]
+            self._best_in[space.fixed_coordinates] = found
+        return self._best_in[space.fixed_coordinates]
 
     @cached_property
     def _recommended_in(self) -> dict[tuple[tuple[int, bytes], ...], Array]:

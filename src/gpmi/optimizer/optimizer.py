@@ -132,7 +132,7 @@ class Optimizer(Printable):
     ) -> None:
         made = Space.of(space).constrained(constraints)
         self.defaults = defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel)
-        self.space = made = made.evened() if defaults.rank_columns else made
+        self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = defaults.policy
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
@@ -340,7 +340,7 @@ class Optimizer(Printable):
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
             row = model.recommended_in(space)
-            if not (model.allowed(row[None]) if space.pins else model.proven).any():
+            if not (model.allowed(row[None]) if space.fixed_coordinates else model.proven).any():
                 self._note(Event("nothing feasible", "no point told so far probably succeeds and is feasible"))
             return space.decode(row)
 
@@ -353,7 +353,7 @@ class Optimizer(Printable):
         """
         checked = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
         fixed = [self._places.given(trial.fixed).fixed for trial in checked]
-        frozen = [self.space.frozen(self.space.canonical(trial.x)) for trial in checked]
+        frozen = [self.space.freeze(self.space.canonical(trial.x)) for trial in checked]
         placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, frozen, fixed, strict=True)]
         rows = [self.space.encode(trial.x) for trial in placed]
         uninterrupted(lambda: take_over(self._log, placed, rows))
@@ -554,7 +554,7 @@ class Optimizer(Printable):
 
     def _add(self, x: Point, origin: Origin, **said: Any) -> Trial:
         """A new pending trial at x, with what the model says of it."""
-        return self._log.add(self.space.frozen(x), self.space.encode(x), origin, **said)
+        return self._log.add(self.space.freeze(x), self.space.encode(x), origin, **said)
 
     def _said(self, trial: Trial) -> Trial:
         logger.info("%r", trial)

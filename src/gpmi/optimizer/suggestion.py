@@ -104,7 +104,7 @@ def from_start(start: tuple[tuple[Point, Array], ...], space: Space, log: Log) -
     """
     barred = barriers(space, log) if start else None
     for x, row in start:
-        if space.pins and not space.has(row):
+        if space.fixed_coordinates and not space.contains(row):
             continue
         if row.tobytes() not in log.places and (barred is None or not barred.holds(row[None], core=True)[0]):
             return Suggestion(x, "design", {}, ())
@@ -181,7 +181,7 @@ def by_policy(
     risk = risk_now(log, horizon)
     barred = barriers(space, log) if space.rows is None else None
     barred = _with_unsafe(model, barred, LOG_SAFE if risk.used_up else None)
-    alike = likeness(model, space, log) if space.pins and isinstance(policy, Reinvest) else 1.0
+    alike = likeness(model, space, log) if space.fixed_coordinates and isinstance(policy, Reinvest) else 1.0
     seen = among(objective(model, policy, log, horizon, extensions), model, space, alike)
     chooser = Chooser(model, log, place, orientation, seen, rng, barred, repeats)
     charged = dict[str, Any]()
@@ -236,7 +236,7 @@ def _suggested(
 def _follows(space: Space, log: Log) -> bool:
     """Whether a point is pending that the policy chose for its score; where coordinates are given, one with these."""
     pending = (number for number in log.pending if log[number].phi is not None)
-    return any(space.has(log.rows[number]) for number in pending)
+    return any(space.contains(log.rows[number]) for number in pending)
 
 
 def among(scored: Objective, model: Model, space: Space, alike: float = 1.0) -> Objective:
@@ -244,7 +244,7 @@ def among(scored: Objective, model: Model, space: Space, alike: float = 1.0) -> 
 
     A value that was told under other coordinates is not to be had now. `alike`: see `likeness`.
     """
-    if not space.pins:
+    if not space.fixed_coordinates:
         return scored
     row = model.best_in(space)[None]
 
@@ -267,7 +267,7 @@ def likeness(model: Model, space: Space, log: Log) -> float:
         return 1.0
     here, kernel = model.best_in(space)[None], model.posterior.kernel
     given = np.zeros(here.shape[1], dtype=bool)
-    for j, _ in space.pins:
+    for j, _ in space.fixed_coordinates:
         given[space.columns[j]] = True
     there = np.where(given, np.array(list(log.rows.values())), here)
     size = np.sqrt(kernel.diagonal(here) * kernel.diagonal(there))

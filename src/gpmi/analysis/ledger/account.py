@@ -166,9 +166,9 @@ class Ledger:
         reading changes no suggestion.
         """
         t = self.n if t is None else checks.whole("t", t, 1)
-        part = self.space.given(fixed) if fixed else self.space
+        part = self.space.with_fixed(fixed) if fixed else self.space
         outcomes, regrets = self._outcomes_after(min(t, self.n)), self.memory.regrets
-        key = t, 0 if outcomes is None else len(outcomes.x), part.pins
+        key = t, 0 if outcomes is None else len(outcomes.x), part.fixed_coordinates
         if key not in regrets:
             model = self.model_after(t)
             rng = np.random.default_rng([self.setting.seed, t, 0, 1])  # no suggestion draws from it
@@ -176,9 +176,11 @@ class Ledger:
                 regrets[key] = unknown(model, part)
             else:
                 asked, mixture, normals = self._asked(t), self._mixture(model, t), self.orientation.normals(rng)
-                own = [one.at for one in asked if one.space.pins == part.pins]
+                own = [one.at for one in asked if one.space.fixed_coordinates == part.fixed_coordinates]
                 queries = own[0] if own else self.rows[:0]
-                several = asked if not part.pins and any(one.space.pins for one in asked) else ()
+                several = (
+                    asked if not part.fixed_coordinates and any(one.space.fixed_coordinates for one in asked) else ()
+                )
                 regrets[key] = drawn(model, mixture, queries, normals, within=part, asked=several)
         return regrets[key]
 
@@ -187,8 +189,8 @@ class Ledger:
         found: dict[Any, tuple[Space, list[int]]] = {}
         for i, trial in enumerate(self.trials[:t]):
             if trial.origin == "policy":
-                part = self.space.given(trial.fixed) if trial.fixed else self.space
-                found.setdefault(part.pins, (part, []))[1].append(i)
+                part = self.space.with_fixed(trial.fixed) if trial.fixed else self.space
+                found.setdefault(part.fixed_coordinates, (part, []))[1].append(i)
         return [Asked(part, self.rows[:t][numbers]) for part, numbers in found.values()]
 
     def _says_nothing(self, t: int) -> bool:
