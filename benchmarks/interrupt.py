@@ -32,7 +32,7 @@ import numpy as np
 
 import gpmi
 from gpmi import kernels
-from gpmi._support.interrupts import held
+from gpmi._support.interrupts import lazy_call
 from gpmi.run.stopping import ImprovementBelow, RegretBelow, Rule, Seconds, Stop
 
 KEYS, PAIRS = 1000, 200
@@ -115,10 +115,10 @@ def one_run(number: int, name: str, space: Any, arguments: dict[str, Any], key: 
             if name.endswith("slow f"):
                 time.sleep(0.005)
             # No signal is handled between writing and returning, so a value that is written is returned.
-            held(partial(os.write, file.fileno()), np.float64(y).tobytes())[0]
+            lazy_call(partial(os.write, file.fileno()), np.float64(y).tobytes())[0]
             return y
 
-        results = held(partial(gpmi.maximize, f, seed=number, **arguments), space)
+        results = lazy_call(partial(gpmi.maximize, f, seed=number, **arguments), space)
         ended, kept, begin = "returned", None, time.monotonic()
         try:
             try:

@@ -17,7 +17,7 @@ from problems.functions import Array
 from problems.real_tables import Table, row_of
 
 import gpmi
-from gpmi.space import space
+from gpmi.space import candidates
 
 DESIGN = 10  # random rows for BoTorch and Emukit, which leave the design to the user
 LIMIT = 30.0  # CPU seconds: a tool that takes longer is expensive
@@ -229,11 +229,11 @@ def every_second(opt: gpmi.Optimizer) -> None:
 
 
 def all_ranks(data: Table, seed: int, budget: int) -> Tool:
-    before, space.GRID = space.GRID, len(data)
+    before, candidates.GRID = candidates.GRID, len(data)
     try:
         return Gpmi(data, seed, budget)
     finally:
-        space.GRID = before
+        candidates.GRID = before
 
 
 EI_MEAN = gpmi.LogEI("mean")
