@@ -6,6 +6,8 @@ CODE := $(wildcard src tests benchmarks examples docs/assets)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
 JOBS ?= auto
 PYTEST := -m pytest -n $(JOBS) --dist worksteal
+# The tests start many processes, which import quickly only if bytecode is cached.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := -m pip install -qq --disable-pip-version-check  # errors alone are printed
 
 .DEFAULT_GOAL := help

@@ -19,6 +19,8 @@ from gpmi.analysis.ledger.course import course
 from gpmi.views.html.contour import filled
 from gpmi.views.html.svg import Scale
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 HOSTILE = "<script>alert(1)</script>\"'&\x00</td>"
 
 
