@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 import gpmi
 from gpmi import kernels
-from gpmi.analysis.ledger.account import REPEATS, Ledger
+from gpmi.analysis.ledger.ledger import REPEATS, Ledger
 from gpmi.run.stopping import RegretBelow
 
 Array = NDArray[np.float64]

@@ -31,7 +31,7 @@ from engine import machine
 from problems import make
 
 import gpmi
-from gpmi.analysis.ledger.alarm import DOUBTED, NATS, unseen_noise
+from gpmi.analysis.ledger.run_warnings import DOUBTED, NATS, undetected_noise_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 TABLE, NARROWING, PAGE = FOLDER / "noise.csv", FOLDER / "noise_narrowing.csv", FOLDER / "noise.md"
@@ -63,7 +63,7 @@ def play(name: str, noise: float, seed: int) -> list[list[object]]:
             ledger = opt.ledger
             _ = ledger.model
             begin = time.process_time()
-            found = unseen_noise(ledger)
+            found = undetected_noise_of(ledger)
             looked = time.process_time() - begin
             nats, share = ("", "") if found is None else (f"{found.nats:.3f}", f"{found.share:.3f}")
             rows.append([name, noise, seed, t, nats, share, f"{asked:.3f}", f"{looked:.4f}"])

@@ -201,7 +201,7 @@ def test_constraints_that_leave_nothing_to_vary_are_left_aside():
     opt = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=0, constraints="x0 + x1 == 1")
     for a in (0.1, 0.4, 0.8):
         opt.tell([a, 1.0 - a], a)
-    assert "constraints aside" in importances(opt).note
+    assert "ignoring the constraints" in importances(opt).note
 
 
 def test_the_columns_of_candidates_count_by_how_often_a_value_occurs():

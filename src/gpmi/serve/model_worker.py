@@ -53,7 +53,7 @@ def known(source: Study) -> Known:
     point = point_to_json(subject.space, subject.recommended)
     if ledger.n > DRAWN:
         late = f"not drawn: with more than {DRAWN:,} values it takes minutes; `gpmi report` draws it"
-        gain = f"one more evaluation is expected to bring at most {rough(ledger.improvement)}"
+        gain = f"one more evaluation is expected to gain at most {rough(ledger.improvement)}"
         return Known(ledger.n, point, subject.believed, None, late, "go on", gain)
     regret, advice = ledger.regret(), advise(ledger)
     low, high = regret.interval()
