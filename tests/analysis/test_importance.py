@@ -171,7 +171,7 @@ def test_inside_constraints_only_what_they_leave_counts():
     # f = x0: knowing x0 explains all; knowing x1 explains (1 - x1) / 2, a quarter of the variance 1/18 = 1/72 / (1/18).
     assert one.first == pytest.approx(1.0, abs=WITHIN) and one.total == pytest.approx(0.75, abs=0.03)
     assert other.first == pytest.approx(0.25, abs=0.03) and other.total == pytest.approx(0.0, abs=WITHIN)
-    assert "constraints leave" in importances(opt).note
+    assert "feasible part" in importances(opt).note
 
 
 @pytest.mark.parametrize(
