@@ -263,19 +263,20 @@ def test_a_run_in_another_thread_has_no_keys() -> None:
 def test_uninterrupted_work_is_finished_before_a_key_acts() -> None:
     done = []
 
-    def work() -> int:
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
         key()
         done.append(1)
-        return 1
-
-    with pytest.raises(KeyboardInterrupt):
-        uninterrupted(work)
-    assert done == [1] and uninterrupted(lambda: 7) == 7
+    assert done == [1]
+    with uninterrupted():
+        done.append(2)
+    assert done == [1, 2]
 
 
 def test_inside_a_run_keys_are_passed_on_to_it() -> None:
     def work(interrupts: Interrupts) -> None:
-        uninterrupted(lambda: [key(), key()])
+        with uninterrupted():
+            key()
+            key()
         with pytest.raises(KeyboardInterrupt):
             interrupts.act(2)
         interrupts.act()  # both were acted on
@@ -284,12 +285,9 @@ def test_inside_a_run_keys_are_passed_on_to_it() -> None:
 
 
 def test_an_exception_in_uninterrupted_work_is_not_replaced() -> None:
-    def work() -> None:
+    with pytest.raises(ZeroDivisionError), uninterrupted():
         key()
         raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        uninterrupted(work)
 
 
 def test_a_key_in_the_first_draw_of_sobol_points_leaves_nothing_half_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,7 +145,8 @@ class Evaluation:
 
     def begin(self) -> None:
         """Start the process. Ctrl-C acts afterwards: what is raised in the callbacks of a fork is thrown away."""
-        uninterrupted(self._begin)
+        with uninterrupted():
+            self._begin()
 
     def _begin(self) -> None:
         with warnings.catch_warnings():  # that a process with threads is forked: those of BLAS know how to
