@@ -1,16 +1,16 @@
-"""What several test modules need: kernels to try, and the paper's equations evaluated the direct way."""
+"""Fixtures and helpers for all tests: kernels, the equations of the paper solved directly, a clean environment."""
 
 from __future__ import annotations
 
 import os
 from importlib.util import find_spec
 
-os.environ.setdefault(
-    "OPENBLAS_NUM_THREADS", "1"
-)  # before NumPy; more only slow the oracles, on a busy machine tenfold
+# Set before NumPy is imported. More threads slow the tests down, tenfold on a busy machine.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import signal
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from gpmi import kernels
 
-# `make test` draws the same examples every time, so that what it says is about the change; new ones are drawn by
-# `make check` (few) and `make examples` (many). On a shared machine a slow example is no failure.
+# `make test` draws the same examples every time, so a failure is about the change. `make check` draws a few new ones,
+# `make examples` many. There is no deadline, because examples are slow on a shared machine.
 settings.register_profile("gpmi", deadline=None, max_examples=100, derandomize=True)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.register_profile("many", deadline=None, max_examples=1000)
@@ -45,8 +45,20 @@ KERNELS = {
 }
 
 
+@dataclass(frozen=True)
+class RationalQuadratic(kernels.Stationary):
+    """A kernel as a user would write it: one method."""
+
+    alpha: float = 1.0
+
+    def kappa_and_slope(self, r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        base = 1.0 + r2 / (2.0 * self.alpha)
+        kappa = base**-self.alpha
+        return kappa, -0.5 * kappa / base
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is marked `anuga` is skipped where the simulator is missing."""
+    """Skip the tests marked `anuga` if the simulator is not installed."""
     if find_spec("anuga") is None:
         for item in items:
             if item.get_closest_marker("anuga"):
@@ -55,12 +67,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(params=KERNELS, ids=list(KERNELS))
 def kernel(request: pytest.FixtureRequest) -> kernels.Kernel:
-    """One kernel after another, all for three coordinates."""
+    """Each of `KERNELS` in turn; all accept three coordinates."""
     return KERNELS[request.param]
 
 
 def direct(kernel: kernels.Kernel, noise_var: float, x: Array, y: Array, z: Array) -> tuple[Array, Array]:
-    """Equations 1 and 2 by a general solver."""
+    """Return the mean and variance at z by equations 1 and 2, with a general solver."""
     c = kernel(x, x) + noise_var * np.eye(len(x))
     k = kernel(x, z)
     return k.T @ np.linalg.solve(c, y), kernel.diagonal(z) - np.einsum("ij,ij->j", k, np.linalg.solve(c, k))
@@ -68,24 +80,24 @@ def direct(kernel: kernels.Kernel, noise_var: float, x: Array, y: Array, z: Arra
 
 @pytest.fixture
 def storages_are_closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Optuna leaves the connections of its storages to the garbage collector, of which Python 3.13 warns."""
+    """Close the connections of Optuna's storages. Optuna leaves it to the garbage collector, and Python 3.13 warns."""
     storage = pytest.importorskip("optuna").storages.RDBStorage
-    made, begin = [], storage.__init__
+    opened, init = [], storage.__init__
 
-    def begun(self: object, *arguments: object, **named: object) -> None:
-        begin(self, *arguments, **named)
-        made.append(self)
+    def init_and_note(self: object, *arguments: object, **named: object) -> None:
+        init(self, *arguments, **named)
+        opened.append(self)
 
-    monkeypatch.setattr(storage, "__init__", begun)
+    monkeypatch.setattr(storage, "__init__", init_and_note)
     yield
-    for one in made:
+    for one in opened:
         one.remove_session()
         one.engine.dispose()
 
 
 @pytest.fixture(autouse=True, scope="session")
 def nothing_lands_in_the_repository(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What is written to the working directory, such as the spool of a server's study, goes to a temporary folder."""
+    """Run in a temporary folder, which then holds files such as the outbox of a study on a server."""
     before = os.getcwd()
     os.chdir(tmp_path_factory.mktemp("working-directory"))
     yield
@@ -94,8 +106,10 @@ def nothing_lands_in_the_repository(tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(autouse=True, scope="session")
 def signals_are_not_ignored() -> Iterator[None]:
-    """A shell starts what runs in the background with Ctrl-C ignored, and nohup with SIGHUP ignored, and programs that
-    the tests start inherit that; the tests of signals need Python's own handler and the system's."""
+    """Restore the default handlers of SIGINT and SIGHUP, which the tests of signals and their child processes need.
+
+    Shells start background jobs with SIGINT ignored, nohup with SIGHUP ignored, and child processes inherit that.
+    """
     handlers = {signal.SIGINT: signal.default_int_handler}
     if hasattr(signal, "SIGHUP"):
         handlers[signal.SIGHUP] = signal.SIG_DFL

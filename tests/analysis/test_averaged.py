@@ -11,7 +11,7 @@ import gpmi
 from gpmi import Optimizer, Posterior, kernels
 from gpmi._support.types import Observations
 from gpmi.analysis.ledger.averaged import RECENT, Foreseen, Particles, Values, begin, inflation
-from gpmi.gp.lifted import Lifted
+from gpmi.gp.kernels import AffineKernel
 from gpmi.model.fitting.criterion import Setting as FitSetting
 from gpmi.model.fitting.draws import DRAWS, Posed, draws_of_noise, moved
 from gpmi.model.fitting.fit import fit
@@ -50,7 +50,7 @@ def values_of(x, y, **arguments):
 
 def test_a_lifted_kernel_is_a_number_times_a_kernel_plus_a_constant():
     base, z = kernels.Matern(nu=1.5, lengthscale=0.4) + kernels.Linear(0.3), np.random.default_rng(0).random((5, 2))
-    lifted = Lifted(base, 2.5, 0.7)
+    lifted = AffineKernel(base, 2.5, 0.7)
     np.testing.assert_allclose(lifted(z, z), 2.5 * base(z, z) + 0.7)
     np.testing.assert_allclose(lifted.diagonal(z), np.diag(lifted(z, z)))
     weights, h = np.random.default_rng(1).random((5, 5)), 1e-6
@@ -202,7 +202,7 @@ def test_on_draws_of_the_hyper_prior_the_residuals_are_standard_normal():
         ).criterion.unknowns
         q = np.clip(unknowns.centre + unknowns.width * rng.standard_normal(4), unknowns.lo, unknowns.hi)
         kernel = kernels.Matern(nu=2.5, lengthscale=np.exp(q[1:3]) * SPAN, variance=float(np.exp(q[0])))
-        f = Posterior.prior(Lifted(kernel, constant=1.0), 0.0).sample(x, rng)[0]
+        f = Posterior.prior(AffineKernel(kernel, constant=1.0), 0.0).sample(x, rng)[0]
         y = f + np.exp(0.5 * q[-1]) * rng.standard_normal(26)
         residuals.append(Foreseen()(values_of(x, y)))
     z = np.concatenate(residuals)

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
-from conftest import KERNELS
+from conftest import KERNELS, RationalQuadratic
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.gaussian_process import kernels as sk
 
 from gpmi import Posterior, kernels
-
-
-@dataclass(frozen=True)
-class RationalQuadratic(kernels.Stationary):
-    """A kernel of a user: one method."""
-
-    alpha: float = 1.0
-
-    def kappa_and_slope(self, r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        base = 1.0 + r2 / (2.0 * self.alpha)
-        kappa = base**-self.alpha
-        return kappa, -0.5 * kappa / base
-
 
 ALL = {
     **KERNELS,

@@ -14,7 +14,7 @@ optuna = pytest.importorskip("optuna")
 if int(optuna.__version__.split(".")[0]) < 5:
     pytest.skip("Optuna 5 is needed", allow_module_level=True)
 
-from test_files import SPACES, played, same  # noqa: E402
+from sample_runs import SPACES, played, same  # noqa: E402
 
 from gpmi.integrations.optuna import from_optuna, to_optuna  # noqa: E402
 

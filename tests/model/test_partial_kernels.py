@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_kernels import RationalQuadratic
+from conftest import RationalQuadratic
 
 import gpmi
 from gpmi import kernels

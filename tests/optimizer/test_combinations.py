@@ -10,7 +10,7 @@ from scipy import stats
 from gpmi import Int, Optimizer, Posterior, Real, Trial, kernels, maximize
 from gpmi._support.types import Observations
 from gpmi.analysis.ledger.averaged import Foreseen, Particles, Values
-from gpmi.gp.paths import Frame
+from gpmi.gp.paths import PathSampler
 from gpmi.gp.trend import Trend
 from gpmi.model.fitting import schedule
 from gpmi.model.fitting.criterion import Setting as FitSetting
@@ -182,7 +182,7 @@ def test_paths_have_the_known_mean_everywhere():
     prior = Posterior.prior(kernels.RBF(0.4), 0.01, trend=trend)
     rng = np.random.default_rng(0)
     z = rng.random((9, 2)) * SPAN
-    paths = Frame.of(prior.condition(z[:4], trend(z[:4])), z[:6]).paths(3, rng, rough=True)
+    paths = PathSampler.of(prior.condition(z[:4], trend(z[:4])), z[:6]).paths(3, rng, rough=True)
     for s in range(3):
         np.testing.assert_allclose(paths.everywhere(z)[:, s], paths(z, np.full(9, s))[0], rtol=1e-5, atol=1e-4)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import gpmi
 from gpmi import GPUCB, Explore, Find, LogEI, Optimizer, Reinvest, kernels
+from gpmi.optimizer import Defaults
 from gpmi.paper.tasks import HIMMELBLAU
 from gpmi.search.screens import covering
 
@@ -40,6 +42,39 @@ GIVEN: dict[str, Any] = {"kernel": kernels.RBF(0.3), "noise_var": 1e-4}
 def test_the_default_aim_is_to_find() -> None:
     assert Optimizer([(0, 1)]).policy == Find() == Optimizer([(0, 1)], aim="find").policy
     assert Find() == Find(first=Reinvest(), then=LogEI("mean"), last=GPUCB(scale=0.2))
+
+
+MIXED = {"a": (0.0, 1.0), "b": ["u", "v", "w", "x", "y"]}
+
+
+def table() -> Any:
+    """Few different numbers in the first column, an option that is rare in the second."""
+    rng = np.random.default_rng(0)
+    columns = {"a": 10.0 ** -rng.integers(1, 6, 60), "b": rng.choice(["u", "v", "w"], 60, p=[0.6, 0.35, 0.05])}
+    return pytest.importorskip("pandas").DataFrame(columns)
+
+
+def of_parts(x: Any) -> float:
+    return hill([x["a"]]) + {"u": 0.3, "v": -0.2}.get(x["b"], 0.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"kernel": kernels.RBF(0.3)}], ids=["learned", "kernel"])
+@pytest.mark.parametrize("space", [MIXED, table], ids=["mixed", "table"])
+def test_find_is_the_same_whether_the_aim_or_the_user_names_it(space: Any, options: dict[str, Any]) -> None:
+    made = space() if callable(space) else space
+    named, default = Optimizer(made, Find(), seed=2, **options), Optimizer(made, seed=2, **options)
+    assert named.defaults == default.defaults == Defaults.of("find", options.get("kernel"))
+    assert repr(named) == repr(default)
+    np.testing.assert_array_equal(asked(named, of_parts, 14), asked(default, of_parts, 14))
+    assert repr(named) == repr(default)
+
+
+def test_the_defaults_are_a_value_that_an_optimizer_prints() -> None:
+    assert Defaults.of("find") == Defaults(Find(), True, True, True, True) == Defaults.of(Find())
+    assert Defaults.of("find", kernels.RBF(0.3)) == Defaults(Find(), show_options=True)
+    assert Defaults.of(LogEI()) == Defaults(LogEI()) and Defaults.of("earn") == Defaults(Reinvest())
+    assert "show options, rank columns, widen choices, compress losses" in repr(Optimizer([(0, 1)]))
+    assert re.search(r"defaults +none", repr(Optimizer([(0, 1)], LogEI())))
 
 
 def test_to_earn_is_reinvest() -> None:

@@ -23,10 +23,10 @@ from gpmi._support.types import Observations
 from gpmi.analysis.ledger import alarms
 from gpmi.analysis.ledger.calibration import judge
 from gpmi.analysis.ledger.maxima import draw_maxima
-from gpmi.gp.approximate.chance import Chance, Condition
+from gpmi.gp.approximate.success import Requirement, SuccessProbability
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
-from gpmi.gp.paths import Draw, Frame
-from gpmi.gp.tracking import Blur, Tracked, chunks, contenders, first_best
+from gpmi.gp.paths import Draw, PathSampler
+from gpmi.gp.tracking import RoundingError, Tracked, chunks, contenders, first_best
 from gpmi.model.fitting.choice import choose_warp
 from gpmi.model.fitting.classes import fit_classes
 from gpmi.model.fitting.criterion import Setting
@@ -114,12 +114,12 @@ def test_scores_that_differ_in_the_last_digits_are_a_tie_and_others_are_not() ->
 @guards("gpmi.gp.tracking.CLOSE", 0.0, 1e-3)
 def test_points_with_scores_close_to_the_best_are_compared_again() -> None:
     x = np.linspace(0.0, 1.0, 4)[:, None]
-    blur = Blur.of(Posterior.prior(kernels.RBF(0.5), 0.1).condition(x[:1], np.array([1.0])), x)
+    blur = RoundingError.of(Posterior.prior(kernels.RBF(0.5), 0.1).condition(x[:1], np.array([1.0])), x)
     mu, var = np.array([0.0, 1.0, 1.0 - 1e-12, 1.0 - 1e-5]), np.ones(4)
     assert contenders(lambda mu, var: mu, mu, var, blur, None, True).tolist() == [1, 2]
 
 
-@guards("gpmi.gp.posterior.NUGGET", 1e-6, 1e-4)
+@guards("gpmi.gp.linalg.NUGGET", 1e-6, 1e-4)
 def test_exact_observations_of_a_smooth_function_keep_their_digits() -> None:
     x = np.linspace(0.0, 1.0, 40)[:, None]
     posterior = Posterior.prior(kernels.RBF(0.5), 0.0)
@@ -156,9 +156,9 @@ def test_a_frame_leaves_f_open_where_it_stays_uncertain_between_the_points() -> 
         return float(np.sqrt(prior.condition(width * ends, np.zeros(2))(width * middle)[1][0]))
 
     assert 0.05 < unknown(0.9) < 0.15
-    assert Frame.of(prior, 0.9 * ends).leaves_open(0.9 * middle)
+    assert PathSampler.of(prior, 0.9 * ends).is_uncertain_at(0.9 * middle)
     assert 0.005 < unknown(0.25) < 0.015
-    assert not Frame.of(prior, 0.25 * ends).leaves_open(0.25 * middle)
+    assert not PathSampler.of(prior, 0.25 * ends).is_uncertain_at(0.25 * middle)
 
 
 @guards("gpmi.gp.paths.FEATURES", 1, 51)
@@ -168,7 +168,7 @@ def test_the_random_features_of_a_path_have_the_covariance_of_the_kernel() -> No
     z = rng.random((60, 2))
     errors = []
     for _ in range(4):
-        features = Frame.of(Posterior.prior(kernel, 1e-4), z[:1]).paths(1, rng, rough=True).features
+        features = PathSampler.of(Posterior.prior(kernel, 1e-4), z[:1]).paths(1, rng, rough=True).features
         assert features is not None
         phi, _ = features(z)
         errors.append(phi @ phi.T - kernel(z, z))
@@ -184,7 +184,7 @@ def spread_of_equal_points(values: Array) -> float:
 @guards("gpmi.gp.paths._BLUR_VAR", 1e-8, 1e-6)
 def test_two_values_of_one_draw_at_the_same_point_differ_by_much_less_than_a_regret_that_counts() -> None:
     posterior, z = Posterior.prior(kernels.RBF(0.3), 1e-4), np.array([[0.4], [0.4]])
-    paths = Frame.of(posterior, z).paths(500, np.random.default_rng(0), rough=False)
+    paths = PathSampler.of(posterior, z).paths(500, np.random.default_rng(0), rough=False)
     assert spread_of_equal_points(paths.values) < 5e-5
     draws = [Draw(posterior, np.random.default_rng(seed))(z) for seed in range(100)]
     assert spread_of_equal_points(np.array(draws).T) < 5e-5
@@ -770,9 +770,9 @@ def test_every_whole_number_that_is_allowed_has_coordinates_of_its_own() -> None
 
 @guards("gpmi.model.fitting.classes._LOG_VARIANCE", (2.3, 1.0))
 def test_an_edge_between_a_success_and_a_failure_is_sharp_unless_failures_come_by_chance() -> None:
-    def chance(x: Array, success: NDArray[np.bool_]) -> Chance:
+    def chance(x: Array, success: NDArray[np.bool_]) -> SuccessProbability:
         learned = fit_classes(x, success, np.ones(1), (0,))
-        return Chance((Condition(learned.sites(x, success).posterior(learned.kernel, x, learned.mean)),))
+        return SuccessProbability((Requirement(learned.sites(x, success).posterior(learned.kernel, x, learned.mean)),))
 
     x = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49, 0.51, 0.6, 0.8, 1.0])[:, None]
     p = chance(x, x[:, 0] < 0.5)(np.array([[0.48], [0.5], [0.52]]))
@@ -788,7 +788,7 @@ def test_an_edge_is_taken_for_smooth_but_not_for_a_plane() -> None:
     x = np.array([[a, b] for a in (0.0, 0.2, 0.4) for b in np.linspace(0.0, 1.0, 6)])
     success = x[:, 1] < 0.35 + 0.4 * x[:, 0]
     learned = fit_classes(x, success, np.ones(2), (0, 1))
-    chance = Chance((Condition(learned.sites(x, success).posterior(learned.kernel, x, learned.mean)),))
+    chance = SuccessProbability((Requirement(learned.sites(x, success).posterior(learned.kernel, x, learned.mean)),))
     beside, far = chance(np.array([[0.6, 0.3], [1.0, 0.35]]))
     assert beside > 0.85 and far < 0.9
 

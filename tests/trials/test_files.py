@@ -3,75 +3,17 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_runs import HARD, SPACES, played, same, value_of
 
 import gpmi
 from gpmi.trials.files import from_frame, read_trials, to_frame, write_trials
-
-HARD = ("relu", "1", "true", "", " x", "a,b", 'a"b', "a\nb", "null", "{", "é", 1, True, 2.5, None)
-SPACES: dict[str, Any] = {
-    "box": [(0.0, 1.0), (-1.0, 1.0)],
-    "named": {
-        "y": gpmi.Real(1e-5, 0.1, log=True),
-        "x.y": gpmi.Int(1, 9, step=2),
-        "kind": list(HARD),
-        "depth": gpmi.Int(1, 4, when={"kind": "relu"}),
-        "size": gpmi.Choice([16, 32, 64], ordered=True),
-    },
-    "rows": np.random.default_rng(0).random((30, 2)),
-    "table": pd.DataFrame({"a": np.linspace(0.0, 1.0, 20), "b": ["u", "1"] * 10, "order": range(20)}),
-}
-
-
-def value_of(x: Any) -> float:
-    if isinstance(x, dict):
-        return float(x.get("a", x.get("y", 0.0))) / 3.0
-    return float(np.sin(7.0 * x[0]) + x[1])
-
-
-GIVEN: dict[str, Any] = {"box": {1: 0.1}, "named": {"kind": "1", "y": 0.01}, "table": {"b": "1", "order": 3}}
-
-
-def played(space: Any) -> gpmi.Optimizer:
-    """A run in which everything happens that can happen to a trial."""
-    names = [name for name, one in SPACES.items() if one is space]
-    opt = gpmi.Optimizer(space, seed=1)
-    for t in range(9):
-        x = opt.ask()
-        if t == 3:
-            opt.fail(x, why='exit code 1: "no, space" left\n on device')
-        elif t == 4:
-            opt.reject(x)
-        else:
-            opt.tell(x, value_of(x), noise_var=0.1 * (t == 5), repeats=1 + (t == 6), constraints=[-0.1, t / 3.0])
-    told = [trial for trial in opt.trials if trial.status == "told"]
-    opt.correct(told[0], 1.0 / 3.0, constraints=[0.1, -0.2])
-    opt.retract(told[1])
-    opt.ask()
-    given = {0: space[7, 0]} if names == ["rows"] else GIVEN[names[0]]
-    assert opt.ask(fixed=given) is not None
-    return opt
-
-
-def as_rows(trials: Any) -> list[list[Any]]:
-    return [
-        [x.tolist() if isinstance(x := getattr(trial, f.name), np.ndarray) else x for f in fields(gpmi.Trial)]
-        for trial in trials
-    ]
-
-
-def same(a: Any, b: Any) -> bool:
-    """Equal in value and type, bit for bit."""
-    return repr(as_rows(a)) == repr(as_rows(b))
-
 
 PARQUET = pytest.param(".parquet", id="parquet")
 

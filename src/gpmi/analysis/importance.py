@@ -30,7 +30,7 @@ from gpmi._support.types import Array, Mask
 from gpmi.analysis.ledger.account import Ledger
 from gpmi.analysis.ledger.regret import Interval
 from gpmi.gp.linalg import one_blas_thread
-from gpmi.gp.paths import Frame, Paths, has_features
+from gpmi.gp.paths import Paths, PathSampler, has_features
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import chunks, mean_in_chunks
 from gpmi.model.fitting.warp import Warp
@@ -243,7 +243,7 @@ def _paths(posterior: Posterior, measure: Product | Table, start: Array, rng: np
     """Functions drawn from the posterior. A kernel without random features is drawn at the points of some lines."""
     rough = has_features(posterior.kernel)
     z = start[None] if rough else np.unique(measure.along(0).rows[:, 0], axis=0)[:: max(1, LINES // DRAWN_LINES)]
-    return Frame.of(posterior, z).paths(DRAWS, rng, rough=rough, count=_FEATURES)
+    return PathSampler.of(posterior, z).paths(DRAWS, rng, rough=rough, count=_FEATURES)
 
 
 def _one(axis: Axis, lines: Lines, posterior: Posterior, drawn: Paths, warp: Warp) -> Importance:

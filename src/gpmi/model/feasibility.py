@@ -7,7 +7,7 @@ from copy import copy
 import numpy as np
 
 from gpmi._support.types import Array, Event, Mask, Numbers, Observations
-from gpmi.gp.approximate.chance import Chance, Condition
+from gpmi.gp.approximate.success import Requirement, SuccessProbability
 from gpmi.model.fitting.classes import Classes, fit_classes
 from gpmi.model.fitting.schedule import Priors, fit_point
 from gpmi.trials.outcomes import Outcomes
@@ -33,7 +33,7 @@ class Feasibility:
         self._span, self._groups, self._seed = span, groups, seed
         self._classes: dict[int, Classes] = {}
         self._priors: dict[int, Priors] = {}  # by the number of the constraint
-        self._last: tuple[int, Chance] | None = None  # the number of outcomes, and what followed from them
+        self._last: tuple[int, SuccessProbability] | None = None  # the number of outcomes, and what followed from them
 
     def anew(self) -> Feasibility:
         """The same, with nothing learned: for other outcomes."""
@@ -41,7 +41,7 @@ class Feasibility:
         fresh._classes, fresh._priors, fresh._last = {}, {}, None
         return fresh
 
-    def chance(self, outcomes: Outcomes, given: int = 0) -> Chance:
+    def chance(self, outcomes: Outcomes, given: int = 0) -> SuccessProbability:
         """The probability of success after these outcomes. O(n^3).
 
         `given` values were told before the first point was asked, if they are many: see `Priors`.
@@ -49,10 +49,10 @@ class Feasibility:
         n, last = len(outcomes.x), self._last  # threads may read ledgers of the same run
         if last is None or last[0] != n:
             conditions, events = self._failures(outcomes)
-            self._last = last = n, Chance((*conditions, *self._limits(outcomes, given)), events)
+            self._last = last = n, SuccessProbability((*conditions, *self._limits(outcomes, given)), events)
         return last[1]
 
-    def _failures(self, outcomes: Outcomes) -> tuple[list[Condition], tuple[Event, ...]]:
+    def _failures(self, outcomes: Outcomes) -> tuple[list[Requirement], tuple[Event, ...]]:
         """That an evaluation does not fail; nothing if none has failed."""
         x, success = outcomes.x, outcomes.success
         if success.all():
@@ -69,9 +69,9 @@ class Feasibility:
         classes = self._classes[p]
         sites = classes.sites(x, success)
         posterior = sites.posterior(classes.kernel, x, classes.mean)
-        return [Condition(posterior)], (*events, *sites.events)
+        return [Requirement(posterior)], (*events, *sites.events)
 
-    def _limits(self, outcomes: Outcomes, given: int) -> list[Condition]:
+    def _limits(self, outcomes: Outcomes, given: int) -> list[Requirement]:
         """That each of the constraints is at most 0."""
         x, constraints = outcomes.told, outcomes.constraints
         conditions = []
@@ -85,7 +85,7 @@ class Feasibility:
             prior = priors(priors.point(len(values)), observed, given=given)
             posterior = prior.posterior().condition_merged(x, prior.warp(observed.y))
             limit = float(prior.warp(np.zeros(1))[0])
-            conditions.append(Condition(posterior, limit, -1.0, 0.0))
+            conditions.append(Requirement(posterior, limit, -1.0, 0.0))
         return conditions
 
 

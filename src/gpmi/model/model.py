@@ -13,8 +13,8 @@ import numpy as np
 
 from gpmi._support.text import aligned, rounded
 from gpmi._support.types import Array, Event, Mask, Observations
-from gpmi.gp.approximate.chance import Chance
 from gpmi.gp.approximate.student import normal_score
+from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.model.feasibility import Feasibility
@@ -173,7 +173,7 @@ class Model:
         return replace(self, outcomes=outcomes)
 
     @cached_property
-    def chance(self) -> Chance | None:
+    def chance(self) -> SuccessProbability | None:
         """The probability of success at each point; None where nothing failed and no constraint was measured."""
         setting = self.setting
         return None if self.outcomes is None else setting.feasibility.chance(self.outcomes, setting.given)

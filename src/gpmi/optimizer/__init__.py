@@ -1,5 +1,6 @@
 """Ask for a point, tell its value: the `Optimizer`, and how it selects a suggestion."""
 
+from gpmi.optimizer.defaults import Defaults
 from gpmi.optimizer.optimizer import Optimizer
 
-__all__ = ["Optimizer"]
+__all__ = ["Defaults", "Optimizer"]

@@ -32,6 +32,7 @@ from gpmi.model.fitting.schedule import Priors
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Extensions, Model, Setting, information_of
 from gpmi.model.orientation import Goal, Orientation
+from gpmi.optimizer.defaults import Defaults
 from gpmi.optimizer.suggestion import (
     Suggestion,
     by_policy,
@@ -41,7 +42,7 @@ from gpmi.optimizer.suggestion import (
     known_mean,
     starting_points,
 )
-from gpmi.policies import Aim, Policy, of_aim
+from gpmi.policies import Aim, Policy
 from gpmi.policies.policy import checked_policy
 from gpmi.search.places import Place, Places
 from gpmi.space import Space, SpaceExhausted
@@ -76,9 +77,9 @@ class Optimizer(Printable):
     Parameters
     ----------
     space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
-    policy : how the next point is chosen; None for that of `aim`.
-    aim : what counts: the best point when the budget ends ("find"), or every evaluation ("earn"). A policy that is
-        given overrides it.
+    policy : how the next point is chosen; None for the policy of `aim`. A given policy overrides the aim.
+    aim : what counts: the best point when the budget ends ("find"), or every evaluation ("earn"). `opt.defaults` says
+        what an aim or a policy decides besides: of the initial design and of the model.
     kernel, noise_var : the prior. With both given the model is exactly the paper's: mean 0, coordinates and y as they
         are, nothing learned. What is None is learned from what is told: kernel=None, noise_var=None, or a
         hyper-parameter of a kernel, as in `kernels.Matern(nu=1.5, lengthscale=None)`.
@@ -129,17 +130,18 @@ class Optimizer(Printable):
         constraints: Any = None,
         noise: Literal["normal", "student"] = "normal",
     ) -> None:
-        made, finding = Space.of(space).constrained(constraints), policy is None and aim == "find" and kernel is None
-        self.space = made = made.evened() if finding else made  # how finite sets are modelled depends on the aim
-        self.policy = of_aim(aim) if policy is None else checked_policy(policy)
+        made = Space.of(space).constrained(constraints)
+        self.defaults = defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel)
+        self.space = made = made.evened() if defaults.rank_columns else made
+        self.policy = defaults.policy
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
         self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
         checks.one_of("goal", goal, ("max", "min"))
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
-        soften = finding and made.rows is not None
-        units = made.units if finding else made.span
+        soften = defaults.compress_losses and made.rows is not None
+        units = made.units if defaults.widen_choices else made.span
         where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
         priors = Priors(kernel, noise_var, fit, **where, soften=soften, noise=noise)
         self.n_init = (
@@ -153,7 +155,7 @@ class Optimizer(Printable):
         self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
         self._believe_anew(Setting(self.space, priors, self.seed, self._orientation.trend(trend)))
         self._start = starting_points(x0, self.space)
-        self._places = Places(self.space, self.seed, repeats=self.repeats, cover=policy is None and aim == "find")
+        self._places = Places(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
         self._note(*self.space.events)
 
     # What the user does
@@ -453,6 +455,7 @@ class Optimizer(Printable):
             *best_lines(self.goal, x, y, measured=bool(log.count_of_constraints())),
             ("trials", outcomes if self.budget is None else f"{outcomes}; budget {self.budget}"),
             ("policy", repr(self.policy)),
+            ("defaults", str(self.defaults)),
             ("seed", str(self.seed)),
             ("events", event_summary([(event.kind, event.message) for event in self._events])),
         ]

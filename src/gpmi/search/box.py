@@ -9,7 +9,7 @@ import numpy as np
 
 from gpmi._support.sobol import far_apart
 from gpmi._support.types import Array, Event, Mask, Numbers
-from gpmi.gp.approximate.chance import LIKELY, Chance
+from gpmi.gp.approximate.success import LIKELY, SuccessProbability
 from gpmi.gp.paths import Draw
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks
@@ -93,7 +93,7 @@ def best_mean(
     members: tuple[Posterior, ...],  # the same under other priors; where there are any, their means are averaged
     space: Space,
     seed: int,
-    chance: Chance | None = None,
+    chance: SuccessProbability | None = None,
     least: float = LIKELY,
 ) -> Array:
     """The point (d,) with the largest posterior mean, observed or not. On a finite set a tie goes to the lowest row.

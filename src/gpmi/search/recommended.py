@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpmi._support.types import Array, Mask
-from gpmi.gp.approximate.chance import Chance
+from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best
 from gpmi.policies.policy import SAFE
@@ -22,7 +22,7 @@ def recommended(
     members: tuple[Posterior, ...],  # the same under other priors; where there are any, their means are averaged
     space: Space,  # the whole space, or a part of it with given coordinates
     seed: int,
-    chance: Chance | None,
+    chance: SuccessProbability | None,
     proven: Mask,  # which rows of the posterior are at points that have worked
 ) -> Array:
     """The coordinates (d,) of the point of the space with the best posterior mean, told or not.

@@ -17,15 +17,12 @@ import numpy as np
 from gpmi import policies
 from gpmi._support.checks import shape, shown
 from gpmi._support.types import Point
-from gpmi.gp import kernel as combined
 from gpmi.gp import kernels
 from gpmi.optimizer import Optimizer
 from gpmi.space import Candidates, Choice, Constant, Forbidden, Int, Parameters, Real, Space
 
 PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant)}
-KERNELS = {
-    kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, combined.Sum, combined.Product)
-}
+KERNELS = {kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Sum, kernels.Product)}
 POLICIES = {
     kind.__name__: kind
     for kind in (

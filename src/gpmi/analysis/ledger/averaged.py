@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi._support.types import Array, Observations
-from gpmi.gp.lifted import Lifted
-from gpmi.gp.linalg import whiten
-from gpmi.gp.posterior import SINGULAR, Posterior
+from gpmi.gp.kernels import AffineKernel
+from gpmi.gp.linalg import SINGULAR, whiten
+from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.model.fitting.data import merges, warped
 from gpmi.model.fitting.fit import Prior
@@ -228,7 +228,7 @@ def _inflated(prior: Prior, trend: Trend | None, observed: Observations, factor:
     given stays: where only the noise is learned, nothing is multiplied.
     """
     kernel = prior.kernel
-    if not isinstance(kernel, Lifted):
+    if not isinstance(kernel, AffineKernel):
         return conditioned(prior.posterior(trend), observed)
-    kernel = Lifted(kernel.base, factor * kernel.factor, kernel.constant)
+    kernel = AffineKernel(kernel.base, factor * kernel.factor, kernel.constant)
     return conditioned(Posterior.prior(kernel, factor * prior.noise_var, prior.mean, trend), observed, factor)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gpmi._support.types import Array, Mask
 from gpmi.gp.linalg import one_blas_thread
-from gpmi.gp.paths import FEATURES, Frame, Paths, has_features
+from gpmi.gp.paths import FEATURES, Paths, PathSampler, has_features
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import chunks, moments_in_chunks
 from gpmi.search.box import best_levels
@@ -82,7 +82,7 @@ def draw_maxima(
         return Maxima(draws[:, _counted(z, allowed)].max(axis=1), draws[:, : len(at)], how)
     joint, rest = rows[numbers[:limit]], rows[numbers[limit:]]
     how = f"{how}, those beyond {limit} by {FEATURES} random features"
-    frame = Frame.of(posterior, np.concatenate([at, joint]))
+    frame = PathSampler.of(posterior, np.concatenate([at, joint]))
     paths = frame.paths(size, rng, rough=True)
     best = np.maximum(paths.values[_counted(paths.z, allowed)].max(axis=0), paths.everywhere(rest).max(axis=0))
     return Maxima(best, paths.values[: len(at)].T, how)
@@ -105,7 +105,7 @@ def _on_a_box(
     few = size < _GROUPS * _FEW_PATHS  # the paths of one of many posteriors
     screen = screen[most_plausible(posterior, screen)[: _SOME if few else None]]
     limit = min(2 * size, _JOINT_WIDE if wide else _JOINT) if has_features(posterior.kernel) else _JOINT
-    frame = Frame.of(posterior, np.concatenate([at, screen[:limit]]))
+    frame = PathSampler.of(posterior, np.concatenate([at, screen[:limit]]))
     rough = few or _leaves_open(frame, space, seed)
     groups = _GROUPS if rough and not few else 1
     count = FEATURES // 2 if few else FEATURES
@@ -119,10 +119,10 @@ def _on_a_box(
     return Maxima(np.concatenate(best)[:size], np.concatenate(values)[:size], how)
 
 
-def _leaves_open(frame: Frame, space: Parameters, seed: int) -> bool:
+def _leaves_open(frame: PathSampler, space: Parameters, seed: int) -> bool:
     """Whether much is open between the points of the frame: at one of 128 probes that may hold the maximum."""
     probes = spread_over(space, 7, (seed, 2))
-    return frame.leaves_open(probes[most_plausible(frame.posterior, probes)])
+    return frame.is_uncertain_at(probes[most_plausible(frame.posterior, probes)])
 
 
 def most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:

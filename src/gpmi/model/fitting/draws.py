@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi._support.types import Array, Observations
-from gpmi.gp.lifted import Lifted
+from gpmi.gp.kernels import AffineKernel
 from gpmi.model.fitting.criterion import NO_FIT, Criterion, Setting
 from gpmi.model.fitting.data import FIT_POINTS, Data, warped
 from gpmi.model.fitting.fit import Prior, noise_density
@@ -52,7 +52,7 @@ class Posed(NamedTuple):
 
     def q_of(self, prior: Prior) -> Array:
         """The q of a prior, within the bounds."""
-        kernel = prior.kernel.base if isinstance(prior.kernel, Lifted) else prior.kernel
+        kernel = prior.kernel.base if isinstance(prior.kernel, AffineKernel) else prior.kernel
         q = self.criterion.covariance.q_of(kernel, prior.noise_var / self.scale**2)
         clipped: Array = np.clip(q, self.criterion.unknowns.lo, self.criterion.unknowns.hi)
         return clipped
@@ -61,7 +61,7 @@ class Posed(NamedTuple):
         """The prior at q, in the user's units: its mean is N(mean of y, variance of y)."""
         given = self.setting.noise_var
         noise_var = self.criterion.noise(q) * self.scale**2 if given is None else given
-        kernel = Lifted(self.criterion.covariance.kernel(q), constant=self.scale**2)
+        kernel = AffineKernel(self.criterion.covariance.kernel(q), constant=self.scale**2)
         return Prior(kernel, noise_var, self.location, warp=self.warp)
 
 

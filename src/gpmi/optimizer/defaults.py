@@ -1,0 +1,34 @@
+"""What an aim decides where the user left it open: the policy, the initial design, the scale of the coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from gpmi.gp.kernels import Kernel
+from gpmi.policies import Aim, Find, Policy, of_aim
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a policy comes with. `Optimizer.defaults` holds it, and an Optimizer prints it.
+
+    Only `Find` comes with more than its score, whether aim="find" stands for it or the user gave it. A given kernel
+    has units of its own, so then only the initial design differs. docs/policy.md has the experiments.
+    """
+
+    policy: Policy
+    show_options: bool = False  # the initial design shows the options of each choice early
+    rank_columns: bool = False  # a column of candidates with few different numbers is modelled by rank
+    widen_choices: bool = False  # the unit of length is wider for a choice than for a number (`Space.units`)
+    compress_losses: bool = False  # on a finite set the model compresses the values below the median
+
+    @staticmethod
+    def of(aim: Aim | Policy, kernel: Kernel | None = None) -> Defaults:
+        """Return the defaults of an aim, or of a policy that the user gave."""
+        policy = aim if isinstance(aim, Policy) else of_aim(aim)
+        finds, learned = isinstance(policy, Find), kernel is None
+        return Defaults(policy, finds, finds and learned, finds and learned, finds and learned)
+
+    def __str__(self) -> str:
+        switches = [field.name.replace("_", " ") for field in fields(self) if getattr(self, field.name) is True]
+        return ", ".join(switches) or "none"
