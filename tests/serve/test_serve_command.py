@@ -118,7 +118,7 @@ def test_a_folder_shows_all_that_is_in_it(tmp_path: Path) -> None:
 def large(tmp_path: Path) -> str:
     path, rng = made(tmp_path, space=[(0.0, 1.0), (0.0, 1.0)]), np.random.default_rng(0)
     with gpmi.study(path) as study:
-        study.tell_first([(x, float(-np.sum((x - 0.4) ** 2)), 0.0, 1) for x in rng.random((12, 2))])
+        study.optimizer.tell_all([(x, float(-np.sum((x - 0.4) ** 2))) for x in rng.random((12, 2))])
     return path
 
 

@@ -196,9 +196,9 @@ def _run(job: Job, make: partial[Optimizer], earlier: Any, study: Any, interrupt
     budget = _with_known(job.budget, known)
     if study is None:
         return _begun(job, make(budget=budget), known, interrupts)
-    from gpmi.storage.opening import kept  # needs SQLAlchemy
+    from gpmi.storage.opening import opened_for_run  # needs SQLAlchemy
 
-    with kept(study, *make.args, budget=job.budget, **make.keywords) as optimizer:
+    with opened_for_run(study, *make.args, budget=job.budget, **make.keywords) as optimizer:
         return _begun(job, optimizer, known, interrupts)
 
 

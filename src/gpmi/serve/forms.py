@@ -320,9 +320,9 @@ async def new_candidates(request: Request, said: Said) -> Response:
     except (ValueError, TypeError) as error:
         return new_study.show_table(request, key, table, said, f"{error}.", 400)
     desk = await room_of(request).desk(book.slug)
-    values = [(x, read.y, read.noise_var, 1) for x, read in known if read.y is not None]
+    values = [(x, read.y, read.noise_var) for x, read in known if read.y is not None]
     if values:
-        await run_in_threadpool(desk.writer.tell_first, values)
+        await run_in_threadpool(desk.writer.optimizer.tell_all, values)
     return _to(request, desk, _made(len(values), len(known) - len(values)))
 
 

@@ -151,5 +151,5 @@ class Live:
         async for _ in self._states():
             for entry in await to_thread.run_sync(self.desk.entries, after):
                 after = entry.seq
-                said = {"seq": entry.seq, "kind": entry.kind, "time": entry.time, "said": entry.said}
+                said = {"seq": entry.seq, "kind": entry.kind, "time": entry.time, "said": entry.content}
                 yield f"id: {entry.seq}\nevent: {entry.kind}\ndata: {json.dumps(said)}\n\n"

@@ -18,7 +18,7 @@ from gpmi.run.study import Study, study
 from gpmi.serve.fields import Field, fields_of
 from gpmi.serve.model_worker import Thinker
 from gpmi.space import Space
-from gpmi.storage.entries import Entry
+from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 from gpmi.storage.tables import NEVER, Lease
 from gpmi.trials import Trial
@@ -120,14 +120,14 @@ class Desk:
 
     def trial(self, number: int) -> Trial:
         """A trial by its number."""
-        optimizer = self.reader.refresh()
-        if number in optimizer.forgotten:
+        log = self.reader.refresh().log
+        if number in log.forgotten:
             raise NoSuchTrial(f"trial {number} was put back; there is nothing to say of it")
-        if not 0 <= number < optimizer.next_number:
-            raise NoSuchTrial(f"there is no trial {number}; the study has {optimizer.next_number}")
-        return optimizer.at(number)
+        if not 0 <= number < log.next_number:
+            raise NoSuchTrial(f"there is no trial {number}; the study has {log.next_number}")
+        return log.at(number)
 
-    def entries(self, after: int) -> tuple[Entry, ...]:
+    def entries(self, after: int) -> tuple[StoredEntry, ...]:
         """The entries of the log with a number above `after`."""
         return self.reader.log(after)
 
@@ -169,11 +169,11 @@ class Desk:
             return self.writer.tell(known.x, y, **more)
         if known.status == "told" and known.y == y:
             return known
-        raise Conflict(known, "was put back" if number in self.reader.optimizer.forgotten else None)
+        raise Conflict(known, "was put back" if number in self.reader.optimizer.log.forgotten else None)
 
     def _ever(self, number: int) -> Trial:
         """A trial by its number; one that was put back has its point and is retracted."""
-        x = self.reader.refresh().forgotten.get(number)
+        x = self.reader.refresh().log.forgotten.get(number)
         return self.trial(number) if x is None else Trial(number, x, None, "retracted", "user")
 
     def recommend(self, fixed: Mapping[Any, Any] | None = None) -> Point | None:

@@ -20,12 +20,14 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Array, GrowingObservations, Mask, Observations, Point
 from gpmi.trials.outcomes import Ending, Outcome, Outcomes, details_of
 from gpmi.trials.trial import PREDICTIONS, Origin, Status, Trial, names_a_trial
 
 Target: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
 Settle: TypeAlias = Callable[[Target, Outcome], Trial]  # how an Optimizer records an outcome
+Find: TypeAlias = Callable[[Target], Target]  # the number of the pending trial that a point means, or the point
 
 
 class Entry(NamedTuple):
@@ -247,14 +249,23 @@ class Log:
             raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {others}")
         return number
 
-    def number_with(self, trial: Any, statuses: Sequence[Status], remedy: str) -> int:
-        """Return the number of a trial that has one of these statuses; raise a ValueError if it has another."""
+    def correctable(self, trial: Any) -> Trial:
+        """Return a trial that was told, failed or retracted; raise a ValueError if it has another status."""
+        remedy = "give a trial that was told, failed or retracted; a pending one is told"
+        return self._with_status(trial, ("told", "failed", "retracted"), remedy)
+
+    def retractable(self, trial: Any) -> Trial:
+        """Return a trial that was told, failed or rejected; raise a ValueError if it has another status."""
+        remedy = "give a trial that was told, failed or rejected; a pending one is forgotten"
+        return self._with_status(trial, ("told", "failed", "rejected"), remedy)
+
+    def _with_status(self, trial: Any, statuses: Sequence[Status], remedy: str) -> Trial:
         if not names_a_trial(trial):
             raise TypeError(f"trial is {checks.shown(trial)}; give a Trial or its number")
         number = trial.number if isinstance(trial, Trial) else int(trial)
         if number not in self._trials or self._trials[number].status not in statuses:
             raise ValueError(f"trial is {number}: {self._state(number)}; {remedy}")
-        return number
+        return self._trials[number]
 
     def _state(self, number: int) -> str:
         trial = self._trials.get(number)
@@ -266,13 +277,14 @@ class Log:
         """Record the outcome of a trial, or of a new trial at a point, by settle(target, outcome)."""
         return settle(target, outcome)
 
-    def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle) -> list[Trial]:
-        """Record outcomes of points."""
-        return [settle(x, outcome) for x, outcome in observations]
+    def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: Find) -> list[Trial]:
+        """Record outcomes at points, each of the pending trial that find(point) returns or of a new one."""
+        return [settle(find(x), outcome) for x, outcome in observations]
 
     def change(self, act: Callable[[], Trial]) -> Trial:
         """Record what act() does to one trial, as a whole or not at all."""
-        return act()
+        with uninterrupted():
+            return act()
 
     def take_over(self, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
         """Add the trials of an earlier run with their predictions, then their outcomes in the order of that run.
@@ -298,12 +310,21 @@ class Log:
 
     # Entries
 
-    def add(self, x: Point, row: Array, origin: Origin, *, number: int | None = None, **fields: Any) -> Trial:
+    def add(
+        self,
+        x: Point,
+        row: Array,
+        origin: Origin,
+        *,
+        number: int | None = None,
+        when: float | None = None,
+        **fields: Any,
+    ) -> Trial:
         """Add a pending trial at x with the coordinates `row`; `fields` are further fields of `Trial`.
 
-        Its number is the next one, unless an unused one is given.
+        Its number is the next one, unless an unused one is given; `when` is now by default.
         """
-        now = self._now()
+        now = self._now() if when is None else when
         asked = {"asked": None if origin == "user" else now}
         number = self._next_number if number is None else number
         trial = Trial(number, x, None, "pending", origin, **{**asked, **fields})

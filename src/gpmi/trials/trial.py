@@ -14,7 +14,7 @@ from gpmi._support.text import point, rounded, shortened, trial_line
 from gpmi._support.types import Point
 from gpmi.trials.outcomes import Outcome, check_count, details_of
 
-# A trial is pending until it has an outcome: a value was told, it failed, or its point was rejected. A retracted outcome
+# A trial is pending until it has an outcome: a value was told, it failed, or its point was rejected. A retracted trial
 # counts for nothing.
 Status: TypeAlias = Literal["pending", "told", "failed", "rejected", "retracted"]
 Origin: TypeAlias = Literal["design", "policy", "user"]
@@ -24,7 +24,7 @@ WHY = 40  # characters of the reason for a failure in the line of a trial; our c
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trial:
-    """One point: where it came from, the prediction for it, and its outcome. The fields of `Outcome` are among these."""
+    """One point: where it came from, the prediction for it, and its outcome, with the fields of `Outcome`."""
 
     number: int
     x: Point
@@ -32,8 +32,8 @@ class Trial:
     status: Status
     origin: Origin  # asked as part of the initial design, asked by the policy, or told without being asked
     order: int | None = None  # the place of its outcome among all outcomes, from 0; None while it is pending
-    # The prediction of f(x) when the policy chose x; if it did not choose x, the prediction when y was told. In units of
-    # y: where y was transformed, mu is the median and sd half the width of the central 68 %.
+    # The prediction of f(x) when the policy chose x, or when y was told if the policy did not choose x. In units of y:
+    # where y was transformed, mu is the median and sd half the width of the central 68 %.
     mu: float | None = None
     sd: float | None = None
     # About the policy's choice, in units of the transformed y; None where the policy did not choose:
