@@ -27,9 +27,9 @@ from gpmi.analysis.ledger.account import Ledger, Memory
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.model.fitting.schedule import Priors
+from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.warp import IDENTITY, Warp
-from gpmi.model.model import Extensions, Model, Setting, information_of
+from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.optimizer.defaults import Defaults
 from gpmi.optimizer.suggestion import (
@@ -131,7 +131,7 @@ class Optimizer(Printable):
     ) -> None:
         made = Space.of(space).constrained(constraints)
         self.defaults = defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel)
-        self.space = made = made.evened() if defaults.rank_columns else made
+        self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = defaults.policy
         self._log = Log(None if budget is None else checks.whole("budget", budget, 1))
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
@@ -142,7 +142,7 @@ class Optimizer(Printable):
         soften = defaults.compress_losses and made.rows is not None
         units = made.units if defaults.widen_choices else made.span
         where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
-        priors = Priors(kernel, noise_var, fit, **where, soften=soften, noise=noise)
+        priors = PriorSchedule(kernel, noise_var, fit, **where, soften=soften, noise=noise)
         self.n_init = (
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
@@ -150,7 +150,7 @@ class Optimizer(Printable):
         trend = known_mean(mean, self.space)
         self._orientation = Orientation(goal)
         self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
-        self._believe_anew(Setting(self.space, priors, self.seed, self._orientation.trend(trend)))
+        self._believe_anew(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
         self._start = starting_points(x0, self.space)
         self._places = Places(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
         self._note(*self.space.events)
@@ -329,7 +329,7 @@ class Optimizer(Printable):
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
             row = model.recommended_in(space)
-            if not (model.allowed(row[None]) if space.pins else model.proven).any():
+            if not (model.allowed(row[None]) if space.fixed_coordinates else model.proven).any():
                 self._note(Event("nothing feasible", "no point told so far probably succeeds and is feasible"))
             return space.decode(row)
 
@@ -342,7 +342,7 @@ class Optimizer(Printable):
         """
         checked = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
         fixed = [self._places.given(trial.fixed).fixed for trial in checked]
-        frozen = [self.space.frozen(self.space.canonical(trial.x)) for trial in checked]
+        frozen = [self.space.freeze(self.space.canonical(trial.x)) for trial in checked]
         placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, frozen, fixed, strict=True)]
         rows = [self.space.encode(trial.x) for trial in placed]
         with uninterrupted():
@@ -426,7 +426,7 @@ class Optimizer(Printable):
             failures=tuple(self._log[number] for number in self._log.failed),
             noted=tuple((told, event) for event, told in self._events.items()),
             orientation=self._orientation,
-            setting=self._setting.after(self._log.told_before_asking),
+            setting=self._setting.with_preloaded(self._log.told_before_asking),
             known=(self._foresight, self._model),
             memory=self._memory,
         )
@@ -460,13 +460,13 @@ class Optimizer(Printable):
     def _drop_outdated(self) -> None:
         """Drop everything that was derived from values which were corrected or retracted since."""
         if self._revision != self._log.revision:
-            self._believe_anew(self._setting.anew())
+            self._believe_anew(self._setting.cleared())
 
-    def _believe_anew(self, setting: Setting) -> None:
+    def _believe_anew(self, setting: ModelSetting) -> None:
         """Start from a prior with nothing learned."""
         self._revision = self._log.revision  # of the values that the following were derived from
         self._setting = setting
-        self._extensions = Extensions()
+        self._extensions = PendingPosteriors()
         self._memory = Memory({}, {})  # what was read of the ledger, for the next one
         self._model: Model | None = None  # after the values told when it was last needed
         self._foresight: Model | None = None  # that of the policy's last choice, extended by the values told since
@@ -483,9 +483,9 @@ class Optimizer(Printable):
     def _believe(self) -> Model:
         """The model after everything told."""
         self._drop_outdated()
-        setting = self._setting.after(self._log.told_before_asking)
+        setting = self._setting.with_preloaded(self._log.told_before_asking)
         model = Model.after(setting, self._observed(), self._foresight, self._model)
-        self._model = model = model.given(self._log.outcomes)
+        self._model = model = model.with_outcomes(self._log.outcomes)
         self._note(*model.prior.events)
         if model.warp.bends:
             self._note(Event("transformed", f"the model is that of {self._orientation.warp(model.warp)}"))
@@ -496,7 +496,7 @@ class Optimizer(Printable):
         """The model to compare the next value with; None with a learned prior before the policy's first choice."""
         self._drop_outdated()
         log = self._log
-        if not (self._setting.priors.given or (log.unchosen < len(log) and log.told)):
+        if not (self._setting.priors.is_fixed or (log.unchosen < len(log) and log.told)):
             return None
         with suppress(Exception):  # a value is recorded whatever the model says; the next `ask` raises what is wrong
             if self._foresight is None:
@@ -512,7 +512,7 @@ class Optimizer(Printable):
         except Exception:  # as above
             return trial
         self._foresight = model
-        mu, var, surprise = model.foreseen(before, observed)
+        mu, var, surprise = model.prediction_of_last(before, observed)
         said: dict[str, float] = {}
         if trial.mu is None:
             median, said["sd"] = model.in_units_of_y(mu, math.sqrt(var))
@@ -544,7 +544,7 @@ class Optimizer(Printable):
 
     def _add(self, x: Point, origin: Origin, **fields: Any) -> Trial:
         """Add a pending trial at x."""
-        return self._log.add(self.space.frozen(x), self.space.encode(x), origin, **fields)
+        return self._log.add(self.space.freeze(x), self.space.encode(x), origin, **fields)
 
     def _pending_at(self, x: Target) -> Target:
         """Return the number of the pending trial that a point means, if there is one; otherwise x."""

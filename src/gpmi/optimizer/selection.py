@@ -111,7 +111,7 @@ class Chooser:
         space, log, state = self.place.space, self.log, self.seen.state
         if state.horizon is None or not 0 <= state.horizon - state.t < LATE * (state.horizon + log.unchosen):
             return None
-        pending = [log[n] for n in log.pending if log[n].origin == "policy" and space.has(log.rows[n])]
+        pending = [log[n] for n in log.pending if log[n].origin == "policy" and space.contains(log.rows[n])]
         if not pending or any(trial.phi == 0.0 for trial in pending):
             return None
         row = self.model.best_in(space)  # once for all points of a batch
@@ -130,7 +130,9 @@ class Chooser:
         model, space = self.model, self.place.space
         if not model.posterior.n:
             return -np.inf
-        here = model.proven & np.array([not space.pins or space.has(row) for row in model.posterior.x])
+        here = model.proven & np.array(
+            [not space.fixed_coordinates or space.contains(row) for row in model.posterior.x]
+        )
         return float(np.max(mean_at_told(model.posterior, model.members), initial=-np.inf, where=here))
 
     @property

@@ -14,8 +14,8 @@ from gpmi._support.sobol import far_apart
 from gpmi._support.types import Array, Event, Point
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
-from gpmi.model.fitting.schedule import Priors
-from gpmi.model.model import Extensions, Model, Setting, objective, risk_now
+from gpmi.model.fitting.schedule import PriorSchedule
+from gpmi.model.model import Model, ModelSetting, PendingPosteriors, objective, risk_now
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.duplicates import SAME
 from gpmi.optimizer.escape import where_else
@@ -48,24 +48,24 @@ class Suggestion(NamedTuple):
     events: tuple[Event, ...]
 
 
-def default_n_init(space: Space, priors: Priors, budget: int | None) -> int:
+def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> int:
     """The size of the initial design: none with a given prior, else three points more than there are parameters.
 
     At most ten, and at most a third of the budget: our choice, docs/policy.md.
     """
-    if priors.given:
+    if priors.is_fixed:
         return 0
     n_init = min(10, len(set(space.groups)) + 3)
     return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 
-def from_design(place: Place, setting: Setting, log: Log, n_init: int) -> Suggestion | None:
+def from_design(place: Place, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
     """The next point of the initial design that is not in the log; None when the design is complete.
 
     It is complete with trials at n_init places, or once the policy has chosen; but a prior that is learned needs a
     value first. Points told close to each other are one place: six penalties in one corner are no design.
     """
-    blind = not setting.priors.given and not log.told
+    blind = not setting.priors.is_fixed and not log.told
     barred = barriers(place.space, log)
     if not blind and (log.unchosen < len(log) or _places(setting.space, log, n_init) >= n_init):
         return None
@@ -104,7 +104,7 @@ def from_start(start: tuple[tuple[Point, Array], ...], space: Space, log: Log) -
     """
     barred = barriers(space, log) if start else None
     for x, row in start:
-        if space.pins and not space.has(row):
+        if space.fixed_coordinates and not space.contains(row):
             continue
         if row.tobytes() not in log.places and (barred is None or not barred.holds(row[None], core=True)[0]):
             return Suggestion(x, "design", {}, ())
@@ -168,7 +168,7 @@ def by_policy(
     policy: Policy,
     log: Log,
     place: Place,
-    extensions: Extensions,
+    extensions: PendingPosteriors,
     orientation: Orientation,
     *,
     budget: int | None,
@@ -181,7 +181,7 @@ def by_policy(
     risk = risk_now(log, horizon)
     barred = barriers(space, log) if space.rows is None else None
     barred = _with_unsafe(model, barred, LOG_SAFE if risk.used_up else None)
-    alike = likeness(model, space, log) if space.pins and isinstance(policy, Reinvest) else 1.0
+    alike = likeness(model, space, log) if space.fixed_coordinates and isinstance(policy, Reinvest) else 1.0
     seen = among(objective(model, policy, log, horizon, extensions), model, space, alike)
     chooser = Chooser(model, log, place, orientation, seen, rng, barred, repeats)
     charged = dict[str, Any]()
@@ -236,7 +236,7 @@ def _suggested(
 def _follows(space: Space, log: Log) -> bool:
     """Whether a point is pending that the policy chose for its score; where coordinates are given, one with these."""
     pending = (number for number in log.pending if log[number].phi is not None)
-    return any(space.has(log.rows[number]) for number in pending)
+    return any(space.contains(log.rows[number]) for number in pending)
 
 
 def among(scored: Objective, model: Model, space: Space, alike: float = 1.0) -> Objective:
@@ -244,7 +244,7 @@ def among(scored: Objective, model: Model, space: Space, alike: float = 1.0) -> 
 
     A value that was told under other coordinates is not to be had now. `alike`: see `likeness`.
     """
-    if not space.pins:
+    if not space.fixed_coordinates:
         return scored
     row = model.best_in(space)[None]
 
@@ -267,7 +267,7 @@ def likeness(model: Model, space: Space, log: Log) -> float:
         return 1.0
     here, kernel = model.best_in(space)[None], model.posterior.kernel
     given = np.zeros(here.shape[1], dtype=bool)
-    for j, _ in space.pins:
+    for j, _ in space.fixed_coordinates:
         given[space.columns[j]] = True
     there = np.where(given, np.array(list(log.rows.values())), here)
     size = np.sqrt(kernel.diagonal(here) * kernel.diagonal(there))
@@ -290,7 +290,13 @@ def _guarded(
     """
     whole, posterior, found = model.setting.space.rows, choice.scored.posterior, choice.found
     rows, search = place.space.rows, place.search
-    if whole is None or rows is None or len(whole) < 2 or not model.setting.priors.given or posterior.noise_var == 0.0:
+    if (
+        whole is None
+        or rows is None
+        or len(whole) < 2
+        or not model.setting.priors.is_fixed
+        or posterior.noise_var == 0.0
+    ):
         return choice, {}
     moments = search.moments(model.posterior, model.anchor)
     if moments is None:

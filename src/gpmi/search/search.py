@@ -217,7 +217,7 @@ class Search:
         excluded = np.zeros(len(rows), dtype=bool)
         for number, row in taken.items():
             if number not in self._numbers:
-                self._numbers[number] = self._space.numbers(row)
+                self._numbers[number] = self._space.row_numbers(row)
             excluded[self._numbers[number]] = True
         if excluded.all():
             raise SpaceExhausted(

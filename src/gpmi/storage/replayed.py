@@ -68,7 +68,7 @@ class ReplayedLog(Log):
 
     def _add_stored(self, x: Any, origin: Origin, **fields: Any) -> Trial:
         point = self.space.canonical(point_from_json(x))
-        return super().add(self.space.frozen(point), self.space.encode(point), origin, **fields)
+        return super().add(self.space.freeze(point), self.space.encode(point), origin, **fields)
 
     def forget(self, number: int, when: float | None = None) -> Trial:
         trial = super().forget(number, when)
@@ -121,8 +121,8 @@ class ReplayedLog(Log):
     def _fixed(self, content: Mapping[str, Any]) -> FrozenPoint | None:
         """Return the fixed coordinates of an ask as a trial has them."""
         fixed = fixed_in(content)
-        part = None if not fixed else self.space.given(fixed)
-        return FrozenPoint(part.values_given()) if part is not None and part.pins else None
+        part = None if not fixed else self.space.with_fixed(fixed)
+        return FrozenPoint(part.fixed_values()) if part is not None and part.fixed_coordinates else None
 
 
 def fixed_in(content: Mapping[str, Any]) -> dict[Any, Any] | None:

@@ -145,7 +145,7 @@ def space_to_json(spec: Any) -> dict[str, Any]:
     """A space, without its constraints: these are an argument of their own."""
     space = Space.of(spec)
     if isinstance(space, Parameters):
-        if space.rules.texts:
+        if space.constraints.texts:
             raise ValueError("space has constraints of its own; give them to the study, as constraints=")
         return {
             "names": None if space.names is None else list(space.names),
@@ -154,7 +154,7 @@ def space_to_json(spec: Any) -> dict[str, Any]:
             ],
         }
     assert isinstance(space, Candidates)
-    if space.rules is not None:
+    if space.constraints.texts:
         raise ValueError("space has constraints of its own; give them to the study, as constraints=")
     if space.names is None:
         return {"rows": np.asarray(space.table).tolist()}

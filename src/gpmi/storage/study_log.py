@@ -400,8 +400,9 @@ class StudyLog(ReplayedLog):
     def _delivery(self, target: Target, outcome: Outcome) -> Delivery:
         """Return the delivery of an outcome. Its token is that of its trial, so that the trial gets one value."""
         if not names_a_trial(target) or self._is_orphan(target):
-            point = point_to_json(self.space, target.x if isinstance(target, Trial) else target)
-            return Delivery(outcome, uuid.uuid4().hex, self.worker, None, point)
+            point = target.x if isinstance(target, Trial) else target
+            self.space.encode(point)  # refuses a point outside of the space before it can get into the outbox
+            return Delivery(outcome, uuid.uuid4().hex, self.worker, None, point_to_json(self.space, point))
         number = self._number_of(target)
         granted = self._own.get(number, self.grants.get(number))
         token = uuid.uuid4().hex if granted is None else f"answer:{granted.checksum}"
@@ -465,7 +466,7 @@ class StudyLog(ReplayedLog):
         """Return the trial as it will be once a waiting delivery has arrived."""
         outcome = delivery.outcome
         if delivery.number is None:
-            x = self.space.frozen(self.space.canonical(point_from_json(delivery.point)))
+            x = self.space.freeze(self.space.canonical(point_from_json(delivery.point)))
             return Trial(self.next_number, x, origin="user", **vars(outcome))
         trial = self.at(delivery.number)
         return replace(trial, **vars(outcome)) if trial.status == "pending" else trial

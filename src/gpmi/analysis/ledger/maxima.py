@@ -204,7 +204,7 @@ def _maxima(paths: Paths, space: Parameters, more: Array, starts: int, allowed: 
     top = np.argsort(-value.reshape(count, size), axis=0, kind="stable")[:_ROUNDS_BEST_OF]
     kept = (top * size + np.arange(size)).ravel()
     at, value = _climb(paths, space, at[kept], which[kept], _ROUNDS, allowed)
-    if space.combinations > 1:
+    if space.discrete_settings > 1:
         last = value.reshape(-1, size).argmax(axis=0) * size + np.arange(size)
         moved, _ = best_levels(along, space, at[last], value[last], _spread_levels)
         value = np.append(value, _climb(paths, space, moved, np.arange(size), _ROUNDS, allowed)[1])
@@ -239,12 +239,12 @@ def _climb(
     the climb of `gpmi.search`, which would need d + 1 points for each of the hundreds of paths; `search/climb.py`
     compares the two.
     """
-    metric = np.where(space.free, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
+    metric = np.where(space.continuous, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
     value, gradient = paths(z, which)
     length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), _TINY)  # the first step: a tenth of reach
     for _ in range(rounds):
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows ends at the bounds
-            new = space.stepped(z, z + (length[:, None] * metric) * gradient)
+            new = space.last_inside(z, z + (length[:, None] * metric) * gradient)
         new_value, new_gradient = paths(new, which)
         better = new_value > value if allowed is None else (new_value > value) & allowed(new)
         step = new - z
