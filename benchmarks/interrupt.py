@@ -33,7 +33,7 @@ import numpy as np
 
 import gpmi
 from gpmi import kernels
-from gpmi._support.interrupts import held
+from gpmi._support.interrupts import lazy_call
 from gpmi.run.stopping import ImprovementBelow, RegretBelow, Rule, Seconds, Stop
 
 ROOT = Path(__file__).parents[1]
@@ -117,10 +117,10 @@ def one_run(number: int, name: str, space: Any, arguments: dict[str, Any], key: 
             if name.endswith("slow f"):
                 time.sleep(0.005)
             # No signal is handled between the writing and the return: what is written is returned.
-            held(partial(os.write, file.fileno()), np.float64(y).tobytes())[0]
+            lazy_call(partial(os.write, file.fileno()), np.float64(y).tobytes())[0]
             return y
 
-        results = held(partial(gpmi.maximize, f, seed=number, **arguments), space)
+        results = lazy_call(partial(gpmi.maximize, f, seed=number, **arguments), space)
         ended, kept, begin = "returned", None, time.monotonic()
         try:
             try:
@@ -162,7 +162,7 @@ class Outcome:
     def holds(self) -> bool:
         """No value is lost, and nothing was raised but a KeyboardInterrupt that carries the result.
 
-        One that comes in the instructions before the keys are held back has no result to carry.
+        One that comes in the instructions before keys are deferred has no result to carry.
         """
         carried = self.ended in ("returned", "KeyboardInterrupt")
         return not self.lost and (carried or (self.ended == WITHOUT and self.evaluations == 0))

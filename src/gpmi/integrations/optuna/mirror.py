@@ -6,7 +6,7 @@ import math
 from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
@@ -15,20 +15,12 @@ from gpmi._support.logger import logger
 from gpmi.integrations.optuna.domain import Domain
 from gpmi.integrations.optuna.published import published, seconds_since
 from gpmi.optimizer import Optimizer
-from gpmi.trials import Trial
+from gpmi.trials import Outcome, Trial
 
 SAID = ("origin", "mu", "sd", "phi", "gamma_hat", "explored", "charge", "zeta")  # what a policy said of its choice
 # A running trial is taken for dead when it has lasted so many times as long as the longest that has completed, and at
 # least a minute. Our choices: it then pushes no point away any more, and may still come back with its value.
 LONGEST, LEAST = 10.0, 60.0
-
-
-class Outcome(NamedTuple):
-    """What a finished trial teaches: a value with its constraints, or that it failed."""
-
-    y: float | None
-    constraints: tuple[float, ...] = ()
-    why: str | None = None
 
 
 class Mirror:
@@ -116,10 +108,7 @@ class Mirror:
         return added
 
     def _settle(self, number: int, outcome: Outcome) -> None:
-        if outcome.y is None:
-            self.optimizer.fail(number, why=outcome.why)
-        else:
-            self.optimizer.tell(number, outcome.y, constraints=outcome.constraints)
+        self.optimizer.record(number, outcome.checked())
 
     def _take_over(self, trials: list[Trial]) -> None:
         if trials:
@@ -128,17 +117,15 @@ class Mirror:
 
     def _finished(self, trial: FrozenTrial, point: dict[str, Any], outcome: Outcome, order: int) -> Trial:
         ended = _time(trial.datetime_complete)
-        more: dict[str, Any] = {"constraints": outcome.constraints, "why": outcome.why, "order": order, "ended": ended}
-        status = "failed" if outcome.y is None else "told"
-        return Trial(trial.number, point, outcome.y, status, **_said(trial), **more)  # type: ignore[arg-type]
+        return Trial(trial.number, point, order=order, ended=ended, **vars(outcome), **_said(trial))
 
     def _outcome(self, trial: FrozenTrial) -> Outcome | None:
         """What a finished trial teaches; None if that cannot be said."""
         if trial.state == TrialState.FAIL:
-            return Outcome(None, why="failed")
+            return Outcome("failed", why="failed")
         value = trial.value  # of a pruned trial the last one that it reported; None if it reported none
         if value is None or not abs(value) <= LARGEST:
-            return Outcome(None, why=f"{trial.state.name.lower()}, its value is {value}")
+            return Outcome("failed", why=f"{trial.state.name.lower()}, its value is {value}")
         if trial.state == TrialState.PRUNED:
             value = self._not_better(value)
         else:
@@ -160,11 +147,11 @@ class Mirror:
         found = trial.constraints
         values = tuple(found.get(name, math.nan) for name in self.limits)
         if all(abs(value) <= LARGEST for value in values):
-            return Outcome(y, values)
+            return Outcome("told", y, constraints=values)
         if any(value > LARGEST for value in values):
-            return Outcome(None, why="a constraint is infinite")
+            return Outcome("failed", why="a constraint is infinite")
         if trial.state == TrialState.PRUNED:
-            return Outcome(None, why="pruned before its constraints were known")
+            return Outcome("failed", why="pruned before its constraints were known")
         logger.warning("trial %d is left out: it has no finite constraints %s", trial.number, list(self.limits))
         return None
 
