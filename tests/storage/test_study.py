@@ -346,7 +346,7 @@ def test_a_study_whose_budget_is_used_up_says_so_and_what_it_found(path: Path) -
         again = gpmi.maximize(f, **call, **more)
         assert (again.reason, again.y) == ("budget", first.y) and len(again.trials) == 5
         (event,) = again.events
-        assert event.kind == "budget used up" and "5 evaluations, a larger budget goes on" in event.message
+        assert event.kind == "budget used up" and "5 evaluations; a larger budget continues it" in event.message
         assert f"the best is {first.y:.6g}" in event.message and event.message in str(again)
     longer = gpmi.maximize(f, **{**call, "budget": 6})
     assert longer.events == () and len(longer.trials) == 6
