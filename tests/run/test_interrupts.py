@@ -70,7 +70,7 @@ def the_handler_is_given_back() -> Iterator[None]:
 
 @pytest.mark.slow
 def test_real_keys_at_random_moments_lose_nothing() -> None:
-    """1,000 of them: make bench-interrupt."""
+    """1,000 of them: make bench NAME=interrupt."""
     outcomes = interrupt.press(20, 4, seed=1)
     if any(outcome.ended == "hangs" for outcome in outcomes):  # a limit of time, on a busy machine: once more
         outcomes = interrupt.press(20, 4, seed=2)
