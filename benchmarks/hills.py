@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 import gpmi
 from gpmi import LogEI
 from gpmi.optimizer.escape import are_wasted
-from gpmi.search.screens import design_of
+from gpmi.search.initial_design import design_of
 
 Array = NDArray[np.float64]
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"

@@ -44,7 +44,7 @@ from gpmi.optimizer.suggestion import (
 )
 from gpmi.policies import Aim, Policy
 from gpmi.policies.policy import checked_policy
-from gpmi.search.places import Place, Places
+from gpmi.search.subspaces import Subspace, Subspaces
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
@@ -155,7 +155,7 @@ class Optimizer(Printable):
         self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
         self._believe_anew(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
         self._start = starting_points(x0, self.space)
-        self._places = Places(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
+        self._subspaces = Subspaces(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
         self._note(*self.space.events)
 
     # What the user does
@@ -172,7 +172,7 @@ class Optimizer(Printable):
         n_obs observations a point costs O(n_obs^2) on average, plus O(n_obs m) on a finite set of m points.
         """
         with self._lock:
-            place = self._places.given(fixed)
+            place = self._subspaces.with_fixed(fixed)
             return self._ask_one(place) if n is None else self._ask_several(checks.whole("n", n, 1), place)
 
     @property
@@ -335,7 +335,7 @@ class Optimizer(Printable):
         failed or constraints were measured, it is the best told one that has worked as above; if none has, the best of
         those that succeed with a probability of at least 0.95, told or not, or else the point most likely to succeed.
         """
-        space, model = self._places.given(fixed).space, self.model
+        space, model = self._subspaces.with_fixed(fixed).space, self.model
         if model is None:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
@@ -352,7 +352,7 @@ class Optimizer(Printable):
         trials afterwards are compared with the model of now.
         """
         checked = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
-        fixed = [self._places.given(trial.fixed).fixed for trial in checked]
+        fixed = [self._subspaces.with_fixed(trial.fixed).fixed for trial in checked]
         frozen = [self.space.freeze(self.space.canonical(trial.x)) for trial in checked]
         placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, frozen, fixed, strict=True)]
         rows = [self.space.encode(trial.x) for trial in placed]
@@ -607,7 +607,7 @@ class Optimizer(Printable):
 
     # How a suggestion is made
 
-    def _ask_several(self, n: int, place: Place) -> list[Point]:
+    def _ask_several(self, n: int, place: Subspace) -> list[Point]:
         points: list[Point] = []
         for _ in range(n):
             try:
@@ -618,7 +618,7 @@ class Optimizer(Printable):
                 break
         return points
 
-    def _ask_one(self, place: Place) -> Point:
+    def _ask_one(self, place: Subspace) -> Point:
         with one_blas_thread:
             log = self._log
             first = from_start(self._start, place.space, log) or from_design(place, self._setting, log, self.n_init)
@@ -631,7 +631,7 @@ class Optimizer(Printable):
         """How many values there will be in all, those that nobody asked for included: the budget counts them here."""
         return self.budget
 
-    def _chosen(self, place: Place) -> Suggestion:
+    def _chosen(self, place: Subspace) -> Suggestion:
         self._foresight = model = self._believe()
         limits: dict[str, Any] = {"budget": self._budget_of_all(), "repeats": self.repeats}
         chosen = by_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)

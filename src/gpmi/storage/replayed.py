@@ -77,7 +77,7 @@ class Mirror(Optimizer):
 
     def context(self, fixed: Any) -> Mapping[Any, Any] | None:
         """The coordinates that are given, checked, as a trial has them; None if all are chosen."""
-        return self._places.given(fixed).fixed
+        return self._subspaces.with_fixed(fixed).fixed
 
     def propose(self, fixed: Any = None) -> dict[str, Any]:
         """What the next entry says if a point is asked for; nothing is changed but what is remembered of the model."""
