@@ -113,7 +113,7 @@ def test_under_find_a_row_with_an_error_bar_may_be_asked_again() -> None:
         ({"noise_var": -1.0}, "noise_var is -1.0"),
         ({"noise_var": np.nan}, "noise_var is nan"),
         ({"noise_var": "1"}, "noise_var is '1'"),
-        ({"noise_var": 1e250}, "too large to be computed with"),
+        ({"noise_var": 1e250}, "too large to compute with"),
         ({"repeats": 0}, "repeats is 0"),
         ({"repeats": 1.5}, "repeats is 1.5"),
         ({"repeats": True}, "repeats is True"),

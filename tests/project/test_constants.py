@@ -8,6 +8,7 @@ miss. The limits in the tests leave room on both sides, because they are about b
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -800,12 +801,17 @@ def test_an_edge_is_taken_for_smooth_but_not_for_a_plane() -> None:
 @guards("gpmi.policies.risk.RISK", 0.02, 0.9)
 @guards("gpmi.policies.risk.DEARER", 0.0, 0.5)
 def test_a_risk_is_taken_while_few_queries_have_failed_and_none_after_five_failures_of_thirty() -> None:
-    def weight(failures: int, then: int, p: float, left: int | None = None) -> float:
-        """How much log EI loses where the probability of success is p, after failures and then successes."""
-        opt = Optimizer([(0.0, 1.0)] * 2, GPMI(), seed=0, n_init=2)
+    @cache
+    def run(failures: int, then: int) -> Optimizer:
+        opt = Optimizer([(0.0, 1.0)] * 2, GPMI(), kernel=kernels.RBF(0.5), noise_var=1e-4, seed=0, n_init=2)
         for i in range(2 + failures + then):
             x = opt.ask()
             opt.fail(x) if 2 <= i < 2 + failures else opt.tell(x, -float((x**2).sum()))
+        return opt
+
+    def weight(failures: int, then: int, p: float, left: int | None = None) -> float:
+        """How much log EI loses where the probability of success is p, after failures and then successes."""
+        opt = run(failures, then)
         assert opt.model is not None
         state = objective(opt.model, LogEI(), opt._log, None if left is None else failures + then + left).state
         return float(LogEI().weighed(np.zeros(1), np.log([p]), state)[0][0])

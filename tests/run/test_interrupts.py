@@ -20,7 +20,7 @@ import pytest
 import gpmi
 from gpmi import GPMI, Event, Optimizer, Result, kernels, maximize, minimize
 from gpmi._support import sobol
-from gpmi._support.interrupts import Interrupts, holding, uninterrupted
+from gpmi._support.interrupts import Interrupts, defer_interrupts, uninterrupted
 from gpmi.run import loop
 from gpmi.run.stopping import Budget, Rule, Stop
 
@@ -70,7 +70,7 @@ def the_handler_is_given_back() -> Iterator[None]:
 
 @pytest.mark.slow
 def test_real_keys_at_random_moments_lose_nothing() -> None:
-    """1,000 of them: make bench-interrupt."""
+    """1,000 of them: make bench NAME=interrupt."""
     outcomes = interrupt.press(20, 4, seed=1)
     if any(outcome.ended == "hangs" for outcome in outcomes):  # a limit of time, on a busy machine: once more
         outcomes = interrupt.press(20, 4, seed=2)
@@ -111,7 +111,7 @@ def test_a_key_at_any_line_of_the_loop_loses_nothing(arguments: dict[str, Any]) 
 
     _, lines = press_at(-1, work)
     reasons = set()
-    begun = 20  # lines that come before the keys are held back, at most
+    begun = 20  # lines that come before keys are deferred, at most
     for count in range(begun, lines + 1):
         (f, result), _ = press_at(count, work)
         assert values(result) == f.returned, count
@@ -280,7 +280,7 @@ def test_inside_a_run_keys_are_passed_on_to_it() -> None:
             interrupts.act(2)
         interrupts.act()  # both were acted on
 
-    holding(work)
+    defer_interrupts(work)
 
 
 def test_an_exception_in_uninterrupted_work_is_not_replaced() -> None:

@@ -6,18 +6,17 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 from gpmi._support.checks import with_name_hints
 from gpmi._support.text import Line
 from gpmi._support.types import Event, Point
 from gpmi.analysis.ledger import Ledger
-from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim
 from gpmi.run.evaluation import Measured
-from gpmi.run.loop import OnFailure, drive
+from gpmi.run.loop import run_optimizer
+from gpmi.run.options import RunOptions, RunSettings, with_options
 from gpmi.run.result import Result
-from gpmi.run.stopping import Rule
 from gpmi.storage.opening import LEASE, PATIENCE, opened
 from gpmi.storage.study_log import Fixed, Record
 from gpmi.storage.verification import Verification, verified
@@ -96,34 +95,22 @@ class Study(Record, Printable):
     # What is done
 
     @with_name_hints
+    @with_options(RunOptions, RunSettings)
     def optimize(
         self,
         f: Callable[[Any], float | Measured],
-        *,
-        budget: int | None = None,
-        stop: Rule | None = None,
-        on_failure: OnFailure = "raise",
-        timeout: float | None = None,
-        workers: int | None = None,
-        executor: Any = None,
-        in_flight: int | None = None,
-        retries: int = 1,
-        on_trial: Callable[[Trial, Optimizer], Any] | None = None,
-        progress: bool = False,
+        **options: Unpack[RunOptions],
     ) -> Result:
         """Evaluate f at one trial after the other, until the study has `budget` outcomes, its own by default.
 
-        Several processes may do so at the same time, on several machines: each works on other trials, they stop
-        together, and what one of them leaves behind when it dies another one evaluates. Other arguments, and what
-        happens if f raises or Ctrl-C is pressed, as with `maximize`; the trial is then offered again.
+        Several processes, on several machines, may do so at the same time: each works on other trials, and they stop
+        together. When one dies, another evaluates its trials. The other arguments, and what happens if f raises or
+        Ctrl-C is pressed, are as with `maximize`; the trial is then offered again.
         """
-        if budget is not None:
+        if (budget := options.get("budget")) is not None:
             self.set_budget(budget)
-        return drive(
-            self.optimizer, f, budget=self.budget, stop=stop, on_failure=on_failure, timeout=timeout,
-            workers=workers, executor=executor, in_flight=in_flight, retries=retries, on_trial=on_trial,
-            progress=progress,
-        )  # fmt: skip
+        options["budget"] = self.budget
+        return run_optimizer(self.optimizer, f, **options)
 
     def __enter__(self) -> Study:
         return self

@@ -1,26 +1,20 @@
-"""Ten functions that nothing was tuned on: this list was committed before any tool had seen one of them.
+"""Ten functions that nothing was tuned on. The list was committed before any tool had seen one of them.
 
-    python benchmarks/held_out.py      finds the maxima without a closed form and the means, for benchmarks/maxima.json
-
-Many local maxima, thin ones among them, ten and twenty dimensions, two mixed spaces, and six of a hundred coordinates
-that matter. `benchmarks/compare.py` runs them once, at the end; docs/benchmarks/compare.md reports them apart. Boxes
-differ from the customary ones where a coordinate of the maximiser would be in the middle of its interval.
+They have many local maxima, some of them narrow, ten and twenty dimensions, two mixed spaces, and a hundred coordinates
+of which six matter. `benchmarks/compare.py` runs them once, at the end; docs/benchmarks/compare.md reports them apart.
+Boxes differ from the customary ones where a coordinate of the maximiser would be in the middle of its interval.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import problems
-from numpy.typing import NDArray
-from problems import Bounds, Problem
 
 import gpmi
 
-Array = NDArray[np.float64]
+from .functions import HARTMANN6_MAXIMUM, Array, Bounds, Problem, data, hartmann6, quiet
 
 SHEKEL_C = np.array(
     [
@@ -43,7 +37,7 @@ LANGERMANN_C = np.array([1, 2, 5, 2, 3])
 
 
 def langermann(x: Array) -> float:
-    """Waves around five centres that die away."""
+    """Waves around five centres, which decay."""
     squares = np.sum((x - LANGERMANN_A) ** 2, axis=1)
     return float(-np.sum(LANGERMANN_C * np.exp(-squares / np.pi) * np.cos(np.pi * squares)))
 
@@ -55,7 +49,7 @@ def eggholder(x: Array) -> float:
 
 
 def gramacy_lee(x: Array) -> float:
-    """A peak and a trough in one corner, flat elsewhere."""
+    """A peak and a trough in one corner, flat everywhere else."""
     return float(x[0] * np.exp(-(x[0] ** 2) - x[1] ** 2))
 
 
@@ -81,7 +75,7 @@ EMBEDDED = (7, 22, 41, 58, 76, 93)  # the six of a hundred coordinates that matt
 
 
 def hartmann_in_100(x: Array) -> float:
-    return problems.hartmann6(x[list(EMBEDDED)])
+    return hartmann6(x[list(EMBEDDED)])
 
 
 SVC: dict[str, Any] = {
@@ -94,20 +88,20 @@ SVC: dict[str, Any] = {
 
 
 def svc_wine(x: Mapping[str, Any]) -> float:
-    """The mean log-likelihood of the wine data's classes under a support vector classifier, in five fixed folds.
+    """Return the mean log-likelihood of the wine data's classes under a support vector classifier, in five fixed folds.
 
-    Chances are a logistic regression on the classifier's margins, themselves predicted in the folds.
+    Probabilities come from a logistic regression on the classifier's margins, which are predicted in the folds as well.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold, cross_val_predict
     from sklearn.svm import SVC as Classifier
 
-    inputs, labels = problems.data("wine")
+    inputs, labels = data("wine")
     model = Classifier(
         kernel=x["kernel"], C=x["C"], gamma=x["gamma"], degree=x["degree"], coef0=x["coef0"], max_iter=10_000
     )
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
-    with problems.quiet():
+    with quiet():
         margins = cross_val_predict(model, inputs, labels, cv=folds, method="decision_function")
         chances = cross_val_predict(LogisticRegression(), margins, labels, cv=folds, method="predict_proba")
     return float(np.mean(np.log(np.maximum(chances[np.arange(len(labels)), labels.astype(int)], 1e-12))))
@@ -153,32 +147,9 @@ HELD_OUT = {
         Problem("griewank-3", [(-4.0, 8.0), (-7.0, 5.0), (-5.0, 9.0)], griewank, 0.0),
         Problem("dixon-price-10", [(-10.0, 10.0)] * 10, dixon_price, 0.0),
         Problem("powell-20", [(-4.0, 5.0)] * 20, powell, 0.0),
-        Problem("hartmann-6-in-100", [(0.0, 1.0)] * 100, hartmann_in_100, problems.HARTMANN6_MAXIMUM),
+        Problem("hartmann-6-in-100", [(0.0, 1.0)] * 100, hartmann_in_100, HARTMANN6_MAXIMUM),
         Problem("svc-wine", SVC, svc_wine, None),
         Problem("alloys", ALLOYS, alloys, None),
     )
 }
 NAMES = tuple(HELD_OUT)
-
-
-def search_alloys() -> float:
-    """The maximum of `alloys`: a search over u and v for each pair of choices, with five layers."""
-    pairs = [(a, c) for a in ALLOYS["alloy"] for c in ALLOYS["coating"]]
-
-    def at(alloy: str, coating: str) -> Any:
-        return lambda z: alloys({"alloy": alloy, "coating": coating, "u": z[0], "v": z[1], "layers": 5})
-
-    return max(problems.search(at(*pair), [(-1.0, 1.2)] * 2) for pair in pairs)
-
-
-def main() -> None:
-    maxima = json.loads(problems.MAXIMA.read_text())
-    for name, (bounds, f) in SEARCHED.items():
-        maxima[name] = problems.search(f, bounds, starts=200, screen=100_000)
-    maxima["alloys"] = search_alloys()
-    maxima |= {f"mean/{name}": problems.mean(problem) for name, problem in HELD_OUT.items()}
-    problems.MAXIMA.write_text(json.dumps(maxima, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()

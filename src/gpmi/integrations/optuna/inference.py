@@ -1,8 +1,7 @@
-"""The parameters of a study that nobody has written down, from its trials, with the conditions under which they are.
+"""Infer the parameters of a study and their conditions from its trials.
 
-Optuna's studies are defined by running them: which parameters there are, and when, is in the objective alone. A
-parameter that only some trials have is taken to depend on the values of others, if there are values that explain all
-trials.
+Optuna defines a study by running it: only the objective knows which parameters exist, and when. A parameter that only
+some trials have is assumed to depend on the values of other parameters, if some values explain all trials.
 """
 
 from __future__ import annotations
@@ -13,17 +12,17 @@ from typing import Any, TypeAlias
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from gpmi.integrations.optuna.domain import Domain, parameter_of
+from gpmi.integrations.optuna.search_space import SearchSpace, parameter_of
 from gpmi.space import Parameters
 from gpmi.space.parameters import MOST_OPTIONS
 
-Seen: TypeAlias = Mapping[str, float]  # the parameters of a trial, as storages have them: a choice by its position
+Seen: TypeAlias = Mapping[str, float]  # the parameters of a trial as storages keep them: a choice by its position
 
 
-def inferred(trials: Sequence[FrozenTrial]) -> Domain | None:
-    """The parameters of the trials, each with its latest distribution; None before there are any.
+def inferred(trials: Sequence[FrozenTrial]) -> SearchSpace | None:
+    """Return the search space of the trials, each parameter with its latest distribution; None without any.
 
-    Parameters with a single value are left out, and so are those whose presence no values of others explain. O(n p) for
+    Parameters with a single value are left out, and so are those whose presence no other values explain. O(n p) for
     n trials with p parameters; where some are not in all trials, O(n p^2).
     """
     distributions, whens = described(trials)
@@ -31,14 +30,14 @@ def inferred(trials: Sequence[FrozenTrial]) -> Domain | None:
     if not kept:
         return None
     parameters = (parameter_of(one, whens[name] or None) for name, one in kept.items())
-    return Domain(kept, Parameters(tuple(parameters), tuple(kept)))
+    return SearchSpace(kept, Parameters(tuple(parameters), tuple(kept)))
 
 
 def described(trials: Sequence[FrozenTrial]) -> tuple[dict[str, BaseDistribution], dict[str, dict[str, list[Any]]]]:
-    """The latest distribution of each parameter, and the conditions of those that have one or need none.
+    """Return the latest distribution of each parameter, and the conditions that explain when it is present.
 
-    Completed trials count, or else pruned, or else failed ones, which may have ended before they had all their
-    parameters.
+    Completed trials are used if there are any, then pruned, then failed ones, which may have ended before they had
+    all their parameters.
     """
     for state in (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL):
         used = [trial for trial in trials if trial.state == state and trial.distributions]
@@ -51,7 +50,7 @@ def described(trials: Sequence[FrozenTrial]) -> tuple[dict[str, BaseDistribution
 def conditions(
     distributions: Mapping[str, BaseDistribution], trials: Sequence[Seen]
 ) -> dict[str, dict[str, list[Any]]]:
-    """The condition of each parameter, {} where all trials have it; those that nothing explains are left out."""
+    """Return the condition of each parameter, {} where all trials have it; leave out those nothing explains."""
     found: dict[str, dict[str, list[Any]]] = {}
     for name in distributions:
         if all(name in trial for trial in trials):
@@ -67,10 +66,10 @@ def conditions(
 def _condition(
     name: str, distributions: Mapping[str, BaseDistribution], trials: Sequence[Seen]
 ) -> dict[str, list[Any]] | None:
-    """The fewest parents whose values tell the trials with this parameter from those without; None if none do.
+    """Return the fewest parents whose values separate the trials with this parameter from those without.
 
-    A parent comes before it in all trials that have it. Of several that explain the same, those are kept that more
-    trials have, and of these the nearest.
+    None if no values do. A parent comes before the parameter in all trials that have it. Of several explanations, the
+    one that more trials have is kept, and of these the nearest.
     """
     having = [list(trial) for trial in trials if name in trial]
     before = [set(order[: order.index(name)]) for order in having]

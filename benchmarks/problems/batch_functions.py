@@ -1,6 +1,6 @@
-"""Functions on which the rules for batches are chosen, none of them on a page: each seed has a function of its own.
+"""Functions on which the rules for batches were chosen. None of them is on a page, and each seed has its own function.
 
-`family(name, seed)` takes "hartmann-like-5", "hill-6" and the like, the number being the dimension.
+`family(name, seed)` takes "hartmann-like-5", "hill-6" and the like; the number is the dimension.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
-from problems import A6, WEIGHTS, Problem
 
-Array = NDArray[np.float64]
+from .functions import A6, WEIGHTS, Array, Problem
+
 Function: TypeAlias = Callable[[Array], float]
 
 
 @lru_cache
 def family(name: str, seed: int) -> tuple[Problem, float]:
-    """The problem, and its spread: the maximum minus the mean of f."""
+    """Return the problem and its spread: the maximum minus the mean of f."""
     kind, _, d = name.rpartition("-")
     f, starts = {"hartmann-like": hartmann_like, "hill": hill}[kind](int(d), seed)
     box, rng = [(0.0, 1.0)] * int(d), np.random.default_rng(0)
@@ -29,7 +28,7 @@ def family(name: str, seed: int) -> tuple[Problem, float]:
 
 
 def hartmann_like(d: int, seed: int) -> tuple[Function, Array]:
-    """Four bumps with Hartmann's weights and widths, the widths shuffled, the centres anywhere."""
+    """Return four bumps at random centres, with Hartmann's weights and shuffled widths."""
     rng = np.random.default_rng([77, seed, d])
     a = np.stack([row[rng.permutation(6)[:d]] for row in A6])
     centres = rng.random((4, d))
@@ -37,7 +36,7 @@ def hartmann_like(d: int, seed: int) -> tuple[Function, Array]:
 
 
 def hill(d: int, seed: int) -> tuple[Function, Array]:
-    """A hill with turned axes of different widths, and a lower one."""
+    """Return a hill with rotated axes of different widths, and a lower hill."""
     rng = np.random.default_rng([79, seed, d])
     top, other = 0.25 + 0.5 * rng.random(d), rng.random(d)
     axes, _ = np.linalg.qr(rng.standard_normal((d, d)))
@@ -50,7 +49,7 @@ def hill(d: int, seed: int) -> tuple[Function, Array]:
 
 
 def maximum(f: Function, starts: Array, box: list[tuple[float, float]]) -> float:
-    """The best end of climbs from all starts."""
+    """Return the best value of climbs from all starts."""
     from scipy.optimize import minimize
 
     options = {"ftol": 1e-15, "gtol": 1e-12}

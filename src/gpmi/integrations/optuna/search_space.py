@@ -1,4 +1,4 @@
-"""The parameters of an Optuna study as a space: its distributions are our parameters, its params are our points."""
+"""The search space of an Optuna study: distributions become parameters, and params become points."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from gpmi.space import Choice, Constant, Int, Parameters, Real
 from gpmi.space.conversion import named_parameters
 from gpmi.space.parameters import MOST_OPTIONS
 
-DIGITS = 12  # of the levels of a float with a step: 0.1 + 0.2 is 0.3; Optuna takes what is within 1e-8 of a step
+DIGITS = 12  # digits of the levels of a float with a step: 0.1 + 0.2 is 0.3; Optuna accepts 1e-8 off a step
 
 
 def parameter_of(distribution: BaseDistribution, when: Mapping[str, Any] | None = None) -> Any:
-    """Our parameter for a distribution. `Domain` turns values into each other where they differ:
+    """Return gpmi's parameter for a distribution. `SearchSpace` converts values where the two differ.
 
-    a float with more than 1,000 steps goes by the number of its step, and a very large integer is a Real.
+    A float with more than 1,000 steps is represented by the number of its step, a very large integer by a Real.
     """
     if isinstance(distribution, CategoricalDistribution):
         options = tuple(distribution.choices)
@@ -44,7 +44,7 @@ def parameter_of(distribution: BaseDistribution, when: Mapping[str, Any] | None 
 
 
 def distribution_of(parameter: Any) -> BaseDistribution:
-    """The distribution of Optuna for one of our parameters."""
+    """Return Optuna's distribution for a parameter of gpmi."""
     if isinstance(parameter, Real):
         return FloatDistribution(parameter.lo, parameter.hi, log=parameter.log)
     if isinstance(parameter, Int):
@@ -55,15 +55,15 @@ def distribution_of(parameter: Any) -> BaseDistribution:
 
 
 @dataclass(frozen=True, eq=False)
-class Domain:
-    """The parameters of a study: their distributions, and the space that they are."""
+class SearchSpace:
+    """The parameters of a study: Optuna's distributions, and gpmi's space of the same names."""
 
     distributions: Mapping[str, BaseDistribution]
     space: Parameters  # named as the distributions
 
     @staticmethod
-    def of(spec: Any) -> Domain:
-        """From a dict of names with distributions of Optuna, or with parameters as gpmi has them, in any mixture."""
+    def of(spec: Any) -> SearchSpace:
+        """Build it from a dict of names with Optuna's distributions or gpmi's parameters, in any mixture."""
         remedy = "give a dict of names and distributions, those of Optuna or parameters of gpmi"
         if not isinstance(spec, Mapping):
             raise TypeError(f"search_space is {checks.shown(spec)}; {remedy}")
@@ -73,7 +73,7 @@ class Domain:
         others = {name: one for name, one in spec.items() if name not in known}
         parameters = {**(named_parameters(others) if others else {}), **{n: parameter_of(d) for n, d in known.items()}}
         distributions = {name: known.get(name) or distribution_of(parameters[name]) for name in spec}
-        return Domain(distributions, Parameters(tuple(parameters[name] for name in spec), tuple(spec)))
+        return SearchSpace(distributions, Parameters(tuple(parameters[name] for name in spec), tuple(spec)))
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -82,7 +82,7 @@ class Domain:
 
     @cached_property
     def _order(self) -> list[int]:
-        """The numbers of the parameters, those that a condition is about before those that it is for."""
+        """The numbers of the parameters, parents before the parameters that depend on them."""
         conditions, order = self.space.layout.conditions, list[int]()
         while len(order) < len(conditions):
             order += [
@@ -93,9 +93,9 @@ class Domain:
         return order
 
     def point(self, params: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The point of the space that these params are; None if they are outside, or do not say all that it needs.
+        """Return the point with these params; None if it is outside the space or incomplete.
 
-        What is inactive under them does not count.
+        Inactive parameters are ignored.
         """
         point: dict[str, Any] = {}
         try:
@@ -110,10 +110,10 @@ class Domain:
             return None
         return point
 
-    def given(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the params that `Optimizer.ask` can be given: values of the space that are active.
+    def fixed(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the params that `Optimizer.ask(fixed=...)` accepts: active parameters with values of the space.
 
-        Where one is there only under a condition that the params leave open, what makes it active is given as well.
+        If a parameter needs a condition that the params leave open, its parent is fixed to a value that activates it.
         """
         wanted = {name: self._ours(name, params[name]) for name in self.names if name in params}
         wanted = {name: value for name, value in wanted.items() if self._is_value(name, value)}
@@ -123,27 +123,27 @@ class Domain:
                 if self.names[condition.parent] not in wanted and not isinstance(parent, Constant):
                     row = parent.from_levels(np.array([min(condition.numbers)]))[0]
                     wanted[self.names[condition.parent]] = parent.decode(row)
-        given: dict[str, Any] = {}
+        fixed: dict[str, Any] = {}
         for j in self._order:
-            if self.names[j] in wanted and self._active(j, given):
-                given[self.names[j]] = wanted[self.names[j]]
-        return given
+            if self.names[j] in wanted and self._active(j, fixed):
+                fixed[self.names[j]] = wanted[self.names[j]]
+        return fixed
 
     def params(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of a point as Optuna's trials have them."""
+        """Convert a point to the params of an Optuna trial."""
         return {name: self._theirs(name, value) for name, value in point.items()}
 
     def internal(self, params: Mapping[str, Any]) -> dict[str, float]:
-        """The values as Optuna's storages have them: numbers, a choice by its position."""
+        """Convert params to the numbers of Optuna's storages; a choice becomes its position."""
         return {name: float(self.distributions[name].to_internal_repr(value)) for name, value in params.items()}
 
     def external(self, numbers: Mapping[str, float]) -> dict[str, Any]:
-        """The values of such numbers; names that are not in the space are left out."""
+        """Convert such numbers back to params; names outside the space are left out."""
         known = {name: number for name, number in numbers.items() if name in self.distributions}
         return {name: self.distributions[name].to_external_repr(number) for name, number in known.items()}
 
     def fits(self, distributions: Mapping[str, BaseDistribution], params: Mapping[str, Any]) -> bool:
-        """Whether a trial has these very distributions, and just those parameters that are active under its params."""
+        """Whether a trial has the same distributions, and exactly the parameters that are active under its params."""
         varied = {name: one for name, one in distributions.items() if not one.single()}
         if any(self.distributions.get(name) != one for name, one in varied.items()):
             return False
@@ -151,7 +151,7 @@ class Domain:
         return point is not None and point.keys() == varied.keys()
 
     def _ours(self, name: str, value: Any) -> Any:
-        """A value of a trial as our points have it; one that is outside as it is."""
+        """Convert a value of a trial to one of our points; leave it as it is if it is outside."""
         distribution = self.distributions[name]
         if not isinstance(distribution, FloatDistribution) or distribution.step is None:
             return value
@@ -167,7 +167,7 @@ class Domain:
         return round(value) if isinstance(distribution, IntDistribution) else value
 
     def _counts_steps(self, name: str) -> bool:
-        """Whether it is a float with so many steps that our value is the number of a step."""
+        """Whether it is a float with so many steps that gpmi's value is the number of a step."""
         return isinstance(self.distributions[name], FloatDistribution) and isinstance(self._parameter(name), Int)
 
     def _parameter(self, name: str) -> Any:
@@ -182,7 +182,7 @@ class Domain:
         return not isinstance(parameter, Constant)
 
     def _active(self, j: int, point: Mapping[str, Any]) -> bool:
-        """Whether parameter j is there, where `point` has the values of those that its condition is about."""
+        """Whether parameter j is active, given the values of its parents in `point`."""
         return all(
             self.names[parent] in point and self._number(parent, point[self.names[parent]]) in numbers
             for parent, numbers in self.space.layout.conditions[j]

@@ -1,7 +1,7 @@
-"""What the workers of a study tell each other, without a server: the point of each trial, as soon as it is chosen.
+"""How the workers of a study coordinate without a server: each publishes the point of its trial once it is chosen.
 
-It stands in system attributes of the trial. A worker chooses the point of its trial when all that were begun before it
-have theirs, so that it knows them, and no two choose the same at the same time.
+The payload is kept in system attributes of the trial. A worker waits until every trial that was started earlier has
+its point. So it knows these points, and no two workers choose the same point at the same time.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from optuna.storages import BaseStorage
 from optuna.trial import FrozenTrial
 
 KEY = "gpmi:point"
-PART = 1000  # characters of one attribute: some databases hold 2,045, and quotes may become two of them
-PATIENCE = (
-    30.0  # seconds after which the first of the earlier trials is given up; our choice: many times what one takes
-)
-LATEST = 300.0  # a trial that was begun so many seconds ago and has no point will not have one; our choice
-PAUSES = (0.01, 0.2)  # seconds between two looks, from the first to the last: on SQLite those who look keep others off
+PART = 1000  # characters of an attribute: some databases hold 2,045, and escaping doubles quotes
+# Seconds without progress after which the first earlier trial is given up: many times what a choice takes. Our choice.
+PATIENCE = 30.0
+LATEST = 300.0  # seconds after which a trial without a point will not get one any more; our choice
+PAUSES = (0.01, 0.2)  # seconds between polls, first and longest: on SQLite, readers block writers
 
 
-def publish(storage: BaseStorage, trial_id: int, said: Mapping[str, Any]) -> None:
-    """Write what is said of a trial; others see all of it or nothing."""
-    text = json.dumps(said)
+def publish(storage: BaseStorage, trial_id: int, payload: Mapping[str, Any]) -> None:
+    """Write the payload of a trial, so that others see all of it or nothing."""
+    text = json.dumps(payload)
     parts = [text[i : i + PART] for i in range(0, len(text), PART)]
     for i in range(len(parts) - 1, 0, -1):
         storage.set_trial_system_attr(trial_id, f"{KEY}:{i}", parts[i])
@@ -35,20 +34,20 @@ def publish(storage: BaseStorage, trial_id: int, said: Mapping[str, Any]) -> Non
 
 
 def published(attributes: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What was said of the trial with these system attributes; None if nothing was."""
+    """Return the payload in these system attributes; None if there is none."""
     if KEY not in attributes:
         return None
     count, first = attributes[KEY]
-    said: dict[str, Any] = json.loads("".join([first, *(attributes[f"{KEY}:{i}"] for i in range(1, count))]))
-    return said
+    payload: dict[str, Any] = json.loads("".join([first, *(attributes[f"{KEY}:{i}"] for i in range(1, count))]))
+    return payload
 
 
 def await_earlier(running: Callable[[], Sequence[FrozenTrial]], number: int, given_up: set[int]) -> None:
     """Wait until every running trial with a lower number has its point.
 
-    After PATIENCE without any progress the first of them is `given_up` for ever: its worker has died, or has another
-    sampler. One after the other, so that those who wait for the same one do not go on at the same moment. A trial that
-    has parameters has got them without us.
+    After PATIENCE seconds without progress, the first of them is added to `given_up`: its worker has died, or uses
+    another sampler. They are given up one at a time, so that workers waiting for the same trial do not all continue at
+    once. A trial that has parameters got them from elsewhere.
     """
     pause, last, since = PAUSES[0], set[int](), time.monotonic()
     while waiting := {trial.number for trial in running() if trial.number < number and _undecided(trial)} - given_up:
@@ -62,9 +61,9 @@ def await_earlier(running: Callable[[], Sequence[FrozenTrial]], number: int, giv
 
 
 def is_shared(trial: FrozenTrial, x: Mapping[str, float], running: Sequence[FrozenTrial]) -> bool:
-    """Whether another running trial has published this very point."""
+    """Whether another running trial has published the same point."""
     others = (published(other.system_attrs) for other in running if other.number != trial.number)
-    return bool(x) and any(said is not None and said["x"] == x for said in others)
+    return bool(x) and any(payload is not None and payload["x"] == x for payload in others)
 
 
 def _undecided(trial: FrozenTrial) -> bool:
@@ -72,5 +71,5 @@ def _undecided(trial: FrozenTrial) -> bool:
 
 
 def seconds_since(moment: datetime | None) -> float:
-    """The seconds since a moment as Optuna notes it, in local time; 0 if it has not come."""
+    """Return the seconds since a time noted by Optuna, which is local time; 0 for None."""
     return 0.0 if moment is None else (datetime.now() - moment).total_seconds()

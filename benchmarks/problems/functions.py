@@ -1,43 +1,34 @@
-"""The problems of the comparison: twenty functions to be maximised, smooth and rugged, exact and noisy, real and mixed.
-
-    python benchmarks/problems.py      finds the maxima that have no closed form and the means of the functions over
-                                       their spaces, and writes benchmarks/maxima.json; then run held_out.py
-
-`make(name, seed)` gives a problem. Only the GP draws depend on the seed: each seed is a new function. The boxes of
-Ackley, Levy, Goldstein-Price and Michalewicz differ from the customary ones, so that no coordinate of the maximiser is
-in the middle of its interval, where some optimisers look first; the maxima are the customary ones.
-"""
+"""Functions to be maximised: closed forms, draws of Gaussian processes, mixed spaces and real data."""
 
 from __future__ import annotations
 
-import json
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import gpmi
-from gpmi.paper.tasks.functions import HIMMELBLAU, MIXTURE, branin, goldstein_price, log_goldstein_price
+from gpmi.paper.tasks.functions import MIXTURE
 
 Array = NDArray[np.float64]
 Point = Any  # an array (d,) for boxes, a dict for named spaces
 Bounds = list[tuple[float, float]]
 
 FEATURES = 4096  # cosines in a GP draw
-SEEDS = 20  # draws whose maxima are kept in MAXIMA
-MAXIMA = Path(__file__).with_name("maxima.json")
+BRANIN: Bounds = [(-5.0, 10.0), (0.0, 15.0)]
+LEVY: Bounds = [(-6.0, 12.0), (-10.0, 8.0), (-6.0, 12.0), (-10.0, 8.0)]
+BRANIN_MAXIMUM, HARTMANN3_MAXIMUM, HARTMANN6_MAXIMUM = -0.39788735772973816, 3.862782147820755, 3.322368011415515
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A function to be maximised; `maximum` is None where nobody knows it."""
+    """A function to be maximised. `maximum` is None where it is unknown."""
 
     name: str
     space: Any  # what gpmi.Space.of takes: a list of (lo, hi), or a dict of parameters
@@ -46,7 +37,7 @@ class Problem:
     noise_sd: float = 0.0
 
     def observe(self, x: Point, seed: int, number: int) -> float:
-        """y = f(x) + noise; the noise is a function of (problem, seed, number of the evaluation)."""
+        """Return y = f(x) + noise. The noise is a function of the problem, the seed and the evaluation's number."""
         return self.f(x) + self.noise(seed, number)
 
     def noise(self, seed: int, number: int) -> float:
@@ -81,6 +72,16 @@ def hartmann6(x: Array) -> float:
     return float(WEIGHTS @ np.exp(-np.sum(A6 * (x - P6) ** 2, axis=1)))
 
 
+def minus_hartmann6(x: Array) -> float:
+    """Return Hartmann's function with its customary sign: its minimum is -3.32237."""
+    return -hartmann6(x)
+
+
+def wave(x: Array) -> float:
+    """Return a sum of sines, for runs in which only the time counts."""
+    return float(np.sin(5.0 * x).sum())
+
+
 def ackley(x: Array) -> float:
     bowl = 20 * np.exp(-0.2 * np.sqrt(np.mean(x**2)))
     return float(bowl + np.exp(np.mean(np.cos(2 * np.pi * x))) - 20 - np.e)
@@ -110,7 +111,7 @@ def styblinski_tang(x: Array) -> float:
 
 
 def matern_draw(d: int, nu: float, lengthscale: float, seed: list[int]) -> Callable[[Array], float]:
-    """A draw from the GP with a Matern kernel of variance 1, by random Fourier features.
+    """Return a draw from the GP with a Matern kernel of variance 1, by random Fourier features.
 
     f(x) = sqrt(2 / m) sum_j w_j cos(omega_j . x + b_j), w_j ~ N(0, 1), b_j ~ U(0, 2 pi), and omega_j from the spectral
     density of the kernel, a t distribution with 2 nu degrees of freedom. O(m d) for each value.
@@ -125,7 +126,7 @@ def matern_draw(d: int, nu: float, lengthscale: float, seed: list[int]) -> Calla
 
 @lru_cache
 def gp_draw(d: int, stream: int, seed: int) -> Callable[[Array], float]:
-    """A Matern-5/2 draw on the unit cube with several maxima: lengthscale 0.18 in 2 dimensions, 0.35 in 4."""
+    """Return a Matern-5/2 draw on the unit cube with several maxima: lengthscale 0.18 in 2 dimensions, 0.35 in 4."""
     return matern_draw(d, 2.5, {2: 0.18, 4: 0.35}[d], [d, stream, seed])
 
 
@@ -203,7 +204,7 @@ def boosting_cancer(x: Mapping[str, Any]) -> float:
 
 @cache
 def data(name: str) -> tuple[Array, Array]:
-    """Standardised inputs (n, d) and the target (n,) of one of scikit-learn's own data sets."""
+    """Return the standardised inputs (n, d) and the target (n,) of one of scikit-learn's data sets."""
     from sklearn import datasets
 
     x, y = getattr(datasets, f"load_{name}")(return_X_y=True)
@@ -212,7 +213,7 @@ def data(name: str) -> tuple[Array, Array]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without warnings: a fit that reaches max_iter is scored as it is."""
+    """Suppress warnings. A fit that reaches max_iter is scored as it is."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -226,80 +227,11 @@ def _cross_validate(model: Any, x: Array, y: Array, scoring: str, *, folds: int)
         return float(np.mean(cross_val_score(model, x, y, scoring=scoring, cv=cv)))
 
 
-# The list
-
-
-def _unit(d: int) -> Bounds:
-    return [(0.0, 1.0)] * d
-
-
-BRANIN: Bounds = [(-5.0, 10.0), (0.0, 15.0)]
-BRANIN_MAXIMUM, HARTMANN3_MAXIMUM, HARTMANN6_MAXIMUM = -0.39788735772973816, 3.862782147820755, 3.322368011415515
-GOLDSTEIN_PRICE: Bounds = [(-2.0, 1.6), (-2.0, 2.0)]
-ACKLEY: Bounds = [(-10.0, 20.0), (-20.0, 10.0), (-10.0, 20.0), (-20.0, 10.0), (-10.0, 20.0)]
-LEVY: Bounds = [(-6.0, 12.0), (-10.0, 8.0), (-6.0, 12.0), (-10.0, 8.0)]
-MICHALEWICZ: Bounds = [(0.0, 3.5)] * 5  # x2 = pi / 2 at the maximum
-
-FIXED = {
-    problem.name: problem
-    for problem in (
-        Problem("himmelblau", list(HIMMELBLAU.bounds), HIMMELBLAU.f, HIMMELBLAU.maximum),
-        Problem("mixture", _unit(2), mixture, None),
-        Problem("branin", BRANIN, branin, BRANIN_MAXIMUM),
-        Problem("goldstein-price", GOLDSTEIN_PRICE, goldstein_price, -3.0),
-        Problem("log-goldstein-price", GOLDSTEIN_PRICE, log_goldstein_price, -float(np.log(3.0))),
-        Problem("hartmann-3", _unit(3), hartmann3, HARTMANN3_MAXIMUM),
-        Problem("hartmann-6", _unit(6), hartmann6, HARTMANN6_MAXIMUM),
-        Problem("ackley-5", ACKLEY, ackley, 0.0),
-        Problem("levy-4", LEVY, levy, 0.0),
-        Problem("rosenbrock-4", [(-5.0, 10.0)] * 4, rosenbrock, 0.0),
-        Problem("michalewicz-5", MICHALEWICZ, michalewicz, 4.687658179088148),
-        Problem("styblinski-tang-4", [(-5.0, 5.0)] * 4, styblinski_tang, 156.66466281508565),
-        # The noise is 5 % of the function's standard deviation on Branin, 8 % on Hartmann-6 and on the draw.
-        Problem("branin-noisy", BRANIN, branin, BRANIN_MAXIMUM, noise_sd=2.5),
-        Problem("hartmann-6-noisy", _unit(6), hartmann6, HARTMANN6_MAXIMUM, noise_sd=0.03),
-        Problem("hartmann-mixed", MIXED, hartmann_mixed, None),
-        Problem("svr-diabetes", SVR, svr_diabetes, None),
-        Problem("boosting-cancer", BOOSTING, boosting_cancer, None),
-    )
-}
-DRAWS = {"gp-2": (2, 0, 0.0), "gp-4": (4, 0, 0.0), "gp-2-noisy": (2, 1, 0.08)}  # dimension, stream, noise sd
-NAMES = (*FIXED, *DRAWS)
-
-
-def make(name: str, seed: int) -> Problem:
-    """The problem of that name; for a GP draw, the function of that seed."""
-    if name in DRAWS:
-        d, stream, noise_sd = DRAWS[name]
-        return Problem(name, _unit(d), gp_draw(d, stream, seed), _kept_maxima().get(f"{name}/{seed}"), noise_sd)
-    from held_out import HELD_OUT  # which is made of the functions here
-
-    problem = FIXED[name] if name in FIXED else HELD_OUT[name]
-    if problem.maximum is None:
-        return replace(problem, maximum=_kept_maxima().get(name))
-    return problem
-
-
-def spread(name: str, maximum: float) -> float:
-    """The maximum minus the mean of f over its space, which is 0 for a GP draw: what a gap is measured by."""
-    return maximum - _kept_maxima().get(f"mean/{name}", 0.0)
-
-
-def mean(problem: Problem) -> float:
-    """The mean of f over 20,000 uniform points of its space, over 200 where f is slow."""
-    space = gpmi.Space.of(problem.space)
-    points = 200 if problem.name in ("svr-diabetes", "boosting-cancer", "svc-wine") else 20_000
-    rows = space.from_unit(np.random.default_rng(0).random((points, space.unit_dim)))
-    return float(np.mean([problem.f(space.decode(row)) for row in rows]))
-
-
-@cache
-def _kept_maxima() -> dict[str, float]:
-    return json.loads(MAXIMA.read_text()) if MAXIMA.exists() else {}
+# Maxima
 
 
 def search(f: Callable[[Array], float], bounds: Bounds, *, starts: int = 40, screen: int = 20_000) -> float:
-    """The maximum of f on a box: the best of many quasi-random points, climbed from the best `starts` of them."""
+    """Return the maximum of f on a box, by climbs from the best `starts` of `screen` quasi-random points."""
     from scipy.optimize import minimize
     from scipy.stats import qmc
 
@@ -309,28 +241,3 @@ def search(f: Callable[[Array], float], bounds: Bounds, *, starts: int = 40, scr
     best = points[np.argsort(-values)[:starts]]
     ends = [minimize(lambda x: -f(x), x, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-15}) for x in best]
     return max(-float(end.fun) for end in ends)
-
-
-def search_mixed() -> float:
-    """The maximum of hartmann_mixed: a search over the three reals for each setting of the others."""
-    settings = [(a, b, c) for a in range(13) for b in range(13) for c in METAL]
-
-    def at(a: int, b: int, c: str) -> Callable[[Array], float]:
-        return lambda u: hartmann_mixed({"x1": u[0], "x2": u[1], "x3": u[2], "x4": a, "x5": b, "x6": c})
-
-    rough = {setting: search(at(*setting), _unit(3), starts=1, screen=128) for setting in settings}
-    best = sorted(settings, key=lambda setting: -rough[setting])[:20]
-    return max(search(at(*setting), _unit(3), starts=5, screen=2000) for setting in best)
-
-
-def main() -> None:
-    maxima = {"mixture": search(mixture, _unit(2)), "hartmann-mixed": search_mixed()}
-    for name, (d, stream, _) in DRAWS.items():
-        for seed in range(SEEDS):
-            maxima[f"{name}/{seed}"] = search(gp_draw(d, stream, seed), _unit(d))
-    maxima |= {f"mean/{name}": mean(problem) for name, problem in FIXED.items()}
-    MAXIMA.write_text(json.dumps(maxima, indent=1) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,29 +1,27 @@
-"""The peers of the comparison behind one protocol: tell points and values, ask for the next point.
+"""The peers of the comparison, behind one protocol: tell points and values, ask for the next point.
 
-Each adapter hands the problem to its library as that library's manual recommends and leaves every setting at its
-default unless its docstring says otherwise. A library that knows integers, choices and logarithmic scales is told of
-them. For the others `Cube` relaxes the space: coordinates in [0, 1], logarithms of logarithmic parameters, integers
-rounded, one coordinate for each option of a choice, the largest of which wins; the point told is the point that was
-evaluated.
+Each adapter hands the problem to its library as that library's manual recommends, and leaves every setting at its
+default unless its docstring says otherwise. A library that supports integers, choices and logarithmic scales is told
+about them. For the others `Cube` relaxes the space to [0, 1]^d. It takes logarithms of logarithmic parameters and
+rounds integers. A choice has one coordinate for each option, and the largest wins. The point told is the one evaluated.
 """
 
 from __future__ import annotations
 
-import subprocess
+import random
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+import harness
 import numpy as np
-from numpy.typing import NDArray
+from problems.functions import Array, Point
 
 import gpmi
 from gpmi.space import Choice, Int, Parameters, Real
-
-Array = NDArray[np.float64]
-Point = Any
 
 
 class Peer(Protocol):
@@ -35,7 +33,7 @@ class Peer(Protocol):
 
 
 class Cube:
-    """The space as the unit cube: rows (d,) of numbers in [0, 1] for points, and back by rounding."""
+    """The space as the unit cube: points become rows (d,) of numbers in [0, 1], and rows points by rounding."""
 
     def __init__(self, space: Parameters) -> None:
         self.space, self.d = space, space.dim
@@ -51,7 +49,7 @@ class Cube:
 
 
 class Names:
-    """Points as lists or dicts of named values, which most libraries want: x0, x1, ... for the coordinates of a box."""
+    """Points as dicts of named values, which most libraries want. The coordinates of a box are x0, x1, ..."""
 
     def __init__(self, space: Parameters) -> None:
         self.space = space
@@ -63,7 +61,7 @@ class Names:
         return dict(zip(self.names, values, strict=True))
 
     def point(self, values: dict[str, Any]) -> Point:
-        """The point with these values, inside the bounds and of plain types."""
+        """Return the point with these values, inside the bounds and of plain types."""
         plain = [_plain(p, values[name]) for name, p in self.parameters.items()]
         return dict(zip(self.names, plain, strict=True)) if self.space.names else np.array(plain)
 
@@ -76,7 +74,7 @@ def _plain(parameter: Real | Int | Choice, value: Any) -> Any:
 
 
 class Opened:
-    """A peer without an initial design of its own, after n points of one (Sobol' or uniform), told all at once."""
+    """A peer without an initial design of its own: it is told n points, Sobol' or uniform, all at once."""
 
     def __init__(self, peer: Peer, space: Parameters, seed: int, n: int, *, sobol: bool = False) -> None:
         rng = np.random.default_rng([2, seed])
@@ -104,7 +102,7 @@ def _sobol(d: int, n: int, seed: int) -> Array:
 
 
 def opening(space: Parameters) -> int:
-    """How many points to begin with where a library leaves it to its user: 2 (d + 1), at most a third of 60."""
+    """Return how many points to begin with where a library leaves it to its user: 2 (d + 1), at most a third of 60."""
     return min(20, 2 * (space.dim + 1))
 
 
@@ -144,7 +142,7 @@ class Random:
 
 
 class CmaEs:
-    """pycma on the relaxed cube, from the best point told first with sigma 0.25, a generation at a time."""
+    """pycma on the relaxed cube, a generation at a time. It starts at the best point told first, with sigma 0.25."""
 
     def __init__(self, space: Parameters, seed: int, budget: int | None) -> None:
         import cma
@@ -271,7 +269,7 @@ class Emukit:
 
         self.cube, self.gpy = Cube(space), GPy
         self.loop: Any = None
-        self.new: list[Any] = []  # results the loop has not seen
+        self.new: list[Any] = []  # results that the loop has not seen
 
     def _space(self) -> Any:
         from emukit.core import (
@@ -319,7 +317,7 @@ class Emukit:
 
 
 class BayesianOptimization:
-    """bayesian-optimization's own acquisition (UCB) and space; it has no logarithmic scale, so it gets logarithms."""
+    """bayesian-optimization's own acquisition (UCB) and space. It has no logarithmic scale, so it gets logarithms."""
 
     def __init__(self, space: Parameters, seed: int, budget: int | None) -> None:
         from bayes_opt import BayesianOptimization as Library
@@ -349,7 +347,7 @@ class BayesianOptimization:
 
 
 class ScikitOptimize:
-    """skopt.Optimizer with its Gaussian process and gp_hedge; it fits and searches in `tell`."""
+    """skopt.Optimizer with its Gaussian process and gp_hedge. It fits and searches in `tell`."""
 
     def __init__(self, space: Parameters, seed: int, budget: int | None) -> None:
         import skopt
@@ -401,9 +399,9 @@ class Hebo:
 
 
 class Ax:
-    """Ax's client with the generation strategy it chooses; the initial design counts as its initialisation.
+    """Ax's client with the generation strategy it chooses. The initial design counts as its initialisation.
 
-    Without initialize_with_center=False its first point would be a Sobol point all the same.
+    initialize_with_center=False changes nothing here: the first point would be a Sobol point in either case.
     """
 
     def __init__(self, space: Parameters, seed: int, budget: int | None) -> None:
@@ -439,7 +437,7 @@ class Ax:
 
 Maker = Callable[[Parameters, int, int | None], Peer]  # of the space, the seed and the budget
 
-# Cheap ones first: a partial table is then balanced. The distribution gives the version.
+# Cheap peers first, so that a partial table is balanced. The version is that of the package named second.
 PEERS: dict[str, tuple[Maker, str]] = {
     "gpmi": (Gpmi, "gpmi"),
     "gpmi earn": (GpmiEarn, "gpmi"),
@@ -456,8 +454,8 @@ PEERS: dict[str, tuple[Maker, str]] = {
     "HEBO": (Hebo, "hebo"),
 }
 OURS = ("gpmi", "gpmi earn")
-# The design of those that leave it to their user: BoTorch's and Emukit's examples draw a few points for each dimension,
-# bayesian-optimization takes five, CMA-ES one to start from. Each as (points for a space, whether they are Sobol').
+# The design of peers that leave it to their user: the number of points for a space, and whether they are Sobol' points.
+# BoTorch's and Emukit's examples draw a few for each dimension, bayesian-optimization five, CMA-ES one to start from.
 OPENINGS: dict[str, tuple[Callable[[Parameters], int], bool]] = {
     "CMA-ES": (lambda space: 1, False),
     "Emukit EI": (opening, False),
@@ -466,17 +464,16 @@ OPENINGS: dict[str, tuple[Callable[[Parameters], int], bool]] = {
     "BoTorch UCB": (opening, True),
 }
 CHEAP = ("gpmi", "gpmi earn", "random", "CMA-ES", "Optuna TPE", "Emukit EI", "Optuna GP")  # also with 200 evaluations
-SLOW = ("BoTorch LogEI", "BoTorch UCB", "scikit-optimize", "Ax", "HEBO")  # 30 s of CPU a run and more: three seeds
+SLOWEST = ("Ax", "HEBO")
+SLOW = ("BoTorch LogEI", "BoTorch UCB", "scikit-optimize", *SLOWEST)  # 30 s of CPU a run and more
 HALF_SLOW = ("Emukit EI", "Optuna GP", *SLOW)  # the same with 200 evaluations
-# Beside .venv-bench, because HEBO's pins exclude the others'. There boosting-cancer differs by some 1e-4: nearly equal
-# splits of a tree are told apart by the last digit of NumPy's exponential. The other problems are the same.
+# HEBO's pins exclude those of the other peers. In its environment boosting-cancer differs by some 1e-4: the last digit
+# of NumPy's exponential decides between nearly equal splits of a tree. The other problems are the same.
 OWN_ENVIRONMENT = {"HEBO": ".venv-bench-hebo"}
 
 
 def make(name: str, space: Any, seed: int, budget: int | None = None, *, alone: bool = False) -> Peer:
-    """The peer, ready to be told an initial design or, `alone`, to be asked; every source of randomness is seeded."""
-    import random
-
+    """Return the peer, ready to be told an initial design or, with `alone`, to be asked. All randomness is seeded."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002  (some peers use NumPy's global generator)
     warnings.simplefilter("ignore")
@@ -491,11 +488,18 @@ def make(name: str, space: Any, seed: int, budget: int | None = None, *, alone: 
 
 
 def version(name: str) -> str:
-    """The peer's version; for gpmi the commit that last changed its source, marked if there are changes since."""
-    if name not in OURS:
-        return metadata.version(PEERS[name][1])
-    source = Path(gpmi.__file__).parent
-    git = ["git", "-C", str(source)]
-    commit = subprocess.run([*git, "log", "-1", "--format=%h", "--", "."], capture_output=True, text=True, check=True)
-    changed = subprocess.run([*git, "status", "--porcelain", "--", "."], capture_output=True, text=True, check=True)
-    return commit.stdout.strip() + (" and changes" if changed.stdout else "")
+    """Return the peer's version: for gpmi, the commit of its source."""
+    return harness.commit() if name in OURS else metadata.version(PEERS[name][1])
+
+
+def python(name: str) -> Path:
+    """Return the interpreter of the environment that the peer is installed in."""
+    if name in OWN_ENVIRONMENT:
+        return harness.ROOT / OWN_ENVIRONMENT[name] / "bin" / "python"
+    return Path(sys.executable)
+
+
+def one_thread() -> None:
+    """Limit PyTorch, which has threads of its own, to one."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)

@@ -1,4 +1,4 @@
-"""What a sampler needs of Optuna and what has no public name there. Optuna's own samplers use the same."""
+"""The parts of Optuna that a sampler needs and that have no public name. Optuna's own samplers use them too."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from optuna.trial import FrozenTrial, TrialState
 storage_of: Callable[[Study], BaseStorage] = attrgetter("_storage")
 study_id_of: Callable[[Study], int] = attrgetter("_study_id")
 trial_id_of: Callable[[FrozenTrial], int] = attrgetter("_trial_id")
-# Of a PartialFixedSampler: the values that it fixes, and the sampler that it asks for the others.
+# Of a PartialFixedSampler: the values it fixes, and the sampler that chooses the others.
 fixed_params_of: Callable[[Any], dict[str, Any]] = attrgetter("_fixed_params")
 base_sampler_of: Callable[[Any], Any] = attrgetter("_base_sampler")
 
 
 def trials_of(study: Study, *states: TrialState) -> list[FrozenTrial]:
-    """The trials in these states, or all; those of all brackets, where a pruner has several."""
+    """Return the trials in these states, or all of them, from every bracket of the pruner."""
     return storage_of(study).get_all_trials(study_id_of(study), deepcopy=False, states=states or None)

@@ -1,7 +1,7 @@
-"""Functions drawn from Gaussian processes whose hyper-parameters are drawn as well: what a learned prior has to learn.
+"""Draws of Gaussian processes whose hyper-parameters are drawn as well, for tests of a learned prior.
 
-`make(seed)` gives a problem on the unit cube. The dimension, the smoothness and whether there is one lengthscale or one
-for each coordinate follow from the seed; lengthscales and noise are random. f has variance 1.
+`make(seed)` returns a function on the unit cube. The dimension, the smoothness and whether there is one lengthscale or
+one for each coordinate follow from the seed. Lengthscales and noise are random. f has variance 1.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from .functions import Array
+
 FEATURES = 2048  # cosines in a draw
-SCREEN, STARTS = 14, 32  # log2 of the points among which the maximum is looked for, and how many of them are climbed
+SCREEN, STARTS = 14, 32  # log2 of the points that are screened for the maximum, and how many of them are climbed from
 SMOOTHNESS = (1.5, 2.5, np.inf)
 
 
@@ -38,7 +38,7 @@ class Draw:
 
     @cached_property
     def maximum(self) -> float:
-        """The largest value found by L-BFGS from the best of many quasi-random points."""
+        """Return the largest value found by L-BFGS from the best of many quasi-random points."""
         from scipy.optimize import minimize
         from scipy.stats import qmc
 
@@ -59,7 +59,7 @@ class Draw:
 
 
 def make(seed: int) -> Draw:
-    """The problem of a seed: 30 settings (d = 2 to 6, three kernels, one lengthscale or several) in turn."""
+    """Return the draw of a seed. 30 settings take turns: d = 2 to 6, three kernels, one lengthscale or several."""
     rng = np.random.default_rng([seed, 13])
     d, nu, several = 2 + seed % 5, SMOOTHNESS[seed // 5 % 3], bool(seed // 15 % 2)
     # Lengthscales grow with sqrt(d), as the distance between two points does. Our choices.
