@@ -51,7 +51,6 @@ from gpmi.policies import Policy
 from gpmi.policies.policy import LOG_SAFE
 from gpmi.search.objective import Objective
 from gpmi.trials import Log, Trial
-from gpmi.trials.replay import take_over
 
 HISTORIES = os.environ.get("GPMI_HISTORIES")
 STEPS = 25  # the most that happens in one history
@@ -796,7 +795,7 @@ class Histories(RuleBasedStateMachine):
 
     def log_of(self, trials: tuple[Trial, ...]) -> Log:
         log = Log()
-        take_over(log, trials, [self.opt.space.encode(trial.x) for trial in trials])
+        log.take_over(trials, [self.opt.space.encode(trial.x) for trial in trials])
         return log
 
     def model(self, log: Log) -> Model:
