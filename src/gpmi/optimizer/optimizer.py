@@ -23,7 +23,7 @@ from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
 from gpmi._support.text import Line, best_lines, event_summary
 from gpmi._support.types import Array, Event, Observations, Point
-from gpmi.analysis.ledger.account import Ledger, Memory
+from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
@@ -424,11 +424,11 @@ class Optimizer(Printable):
             observed=self._log.observed,
             outcomes=self._log.outcomes,
             failures=tuple(self._log[number] for number in self._log.failed),
-            noted=tuple((told, event) for event, told in self._events.items()),
+            events=tuple((told, event) for event, told in self._events.items()),
             orientation=self._orientation,
             setting=self._setting.with_preloaded(self._log.told_before_asking),
-            known=(self._foresight, self._model),
-            memory=self._memory,
+            earlier=(self._foresight, self._model),
+            cache=self._memory,
         )
 
     def all_trials(self) -> tuple[Trial, ...]:
@@ -467,7 +467,7 @@ class Optimizer(Printable):
         self._revision = self._log.revision  # of the values that the following were derived from
         self._setting = setting
         self._extensions = PendingPosteriors()
-        self._memory = Memory({}, {})  # what was read of the ledger, for the next one
+        self._memory = LedgerCache({}, {})  # what was read of the ledger, for the next one
         self._model: Model | None = None  # after the values told when it was last needed
         self._foresight: Model | None = None  # that of the policy's last choice, extended by the values told since
 

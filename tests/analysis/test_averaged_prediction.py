@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 import gpmi
 from gpmi import Optimizer, Posterior, kernels
 from gpmi._support.types import Observations
-from gpmi.analysis.ledger.averaged import RECENT, Foreseen, Particles, Values, begin, inflation
+from gpmi.analysis.ledger.averaged_prediction import RECENT, AveragedResiduals, Particles, RunValues, begin, inflation
 from gpmi.gp.kernels import AffineKernel
 from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.fit import fit
@@ -42,7 +42,7 @@ def values_of(x, y, **arguments):
     space = Space.of(BOX)
     kernel, noise_var = arguments.get("kernel"), arguments.get("noise_var")
     priors = PriorSchedule(kernel, noise_var, arguments.get("fit", "map"), span=space.span, groups=space.groups, seed=3)
-    return Values(ModelSetting(space, priors, 3), Observations.of(x, y), IDENTITY)
+    return RunValues(ModelSetting(space, priors, 3), Observations.of(x, y), IDENTITY)
 
 
 # The kernel
@@ -108,7 +108,7 @@ def test_moves_keep_the_law_of_the_draws():
     x, y = told(8)
     near = fit(problem.setting, x, y)
     peak = problem.peak(near)
-    long = chain(problem.criterion.surprisal, problem.criterion.unknowns, peak, 1200, 8, rng)
+    long = chain(problem.criterion.surprisal, problem.criterion.unknowns, peak, 600, 8, rng)
     before = tuple(problem.prior(q) for q in long)
     after = move_priors(problem.setting, Observations.of(x, y), before, near.hessian, rng)
     was, now = (np.array([problem.q_of(prior) for prior in some]) for some in (before, after))
@@ -123,9 +123,9 @@ def test_the_draws_have_the_law_of_a_long_chain():
     problem = posed(10)
     peak = problem.peak(fit(problem.setting, x, y))
     criterion = problem.criterion
-    long = np.array(chain(criterion.surprisal, criterion.unknowns, peak, 3000, 8, np.random.default_rng(1)))
+    long = np.array(chain(criterion.surprisal, criterion.unknowns, peak, 1500, 8, np.random.default_rng(1)))
     short = []
-    for seed in range(40):
+    for seed in range(20):
         space = Space.of(BOX)
         priors = PriorSchedule(None, None, "map", span=space.span, groups=space.groups, seed=seed)
         short += [problem.q_of(prior) for prior in priors.draw(10, Observations.of(x, y), IDENTITY)]
@@ -157,7 +157,7 @@ def test_under_a_given_kernel_the_noise_has_its_density():
 def test_a_residual_is_the_normal_quantile_of_the_averaged_probability():
     x, y = told(13)
     values = values_of(x, y)
-    z = Foreseen()(values)
+    z = AveragedResiduals()(values)
     start = begin(13)
     assert (start, len(z)) == (4, 9)
     drawn = values.setting.priors.draw(start, Observations.of(x, y), IDENTITY)
@@ -183,7 +183,7 @@ def test_draws_that_foresaw_more_count_more():
         assert density[i, 1] == pytest.approx(ahead, rel=1e-6, abs=1e-9)
     weights = density[:, 0]
     alive = np.exp(2 * logsumexp(weights) - logsumexp(2 * weights)) / DRAWS
-    found = Foreseen()(values)
+    found = AveragedResiduals()(values)
     if alive >= 0.5:
         below = np.exp(logsumexp(weights + stats.norm.logcdf(z[:, 1])) - logsumexp(weights))
         assert found[1] == pytest.approx(stats.norm.ppf(below), rel=1e-6)
@@ -204,7 +204,7 @@ def test_on_draws_of_the_hyper_prior_the_residuals_are_standard_normal():
         kernel = kernels.Matern(nu=2.5, lengthscale=np.exp(q[1:3]) * SPAN, variance=float(np.exp(q[0])))
         f = Posterior.prior(AffineKernel(kernel, constant=1.0), 0.0).sample(x, rng)[0]
         y = f + np.exp(0.5 * q[-1]) * rng.standard_normal(26)
-        residuals.append(Foreseen()(values_of(x, y)))
+        residuals.append(AveragedResiduals()(values_of(x, y)))
     z = np.concatenate(residuals)
     assert np.mean(np.abs(z) <= 1.96) == pytest.approx(0.95, abs=0.04)
     assert np.sqrt(np.mean(z**2)) == pytest.approx(1.0, abs=0.2)
@@ -212,14 +212,16 @@ def test_on_draws_of_the_hyper_prior_the_residuals_are_standard_normal():
 
 def test_residuals_do_not_depend_on_when_they_are_read():
     x, y = told(21)
-    late, often = Foreseen(), Foreseen()
+    late, often = AveragedResiduals(), AveragedResiduals()
     for n in range(1, 22):
         read = often(values_of(x[:n], y[:n]))
     np.testing.assert_allclose(late(values_of(x, y)), read, rtol=1e-6, atol=1e-9)
-    drawn = [foreseen.drawn(values_of(x, y)) for foreseen in (late, often)]
+    drawn = [foreseen.priors(values_of(x, y)) for foreseen in (late, often)]
     np.testing.assert_allclose(*[[prior.noise_var for prior in some] for some in drawn], rtol=1e-6)
     for n in (9, 15):
-        np.testing.assert_allclose(often(values_of(x[:n], y[:n])), Foreseen()(values_of(x[:n], y[:n])), rtol=1e-6)
+        np.testing.assert_allclose(
+            often(values_of(x[:n], y[:n])), AveragedResiduals()(values_of(x[:n], y[:n])), rtol=1e-6
+        )
 
 
 def test_the_residuals_begin_in_the_first_half():
@@ -260,8 +262,8 @@ def test_a_learned_interval_is_the_quantile_of_a_mixture_and_begins_at_0():
     assert regret.interval(0.9) == (0.0, np.quantile(regret.simple, 0.9))
     values = values_of(x, y)
     grid = np.stack(np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 2, 21)), -1).reshape(-1, 2)
-    foreseen = Foreseen()
-    mixture = values.posteriors(foreseen.drawn(values), 12, inflation(foreseen(values), DRAWS))
+    foreseen = AveragedResiduals()
+    mixture = values.posteriors(foreseen.priors(values), 12, inflation(foreseen(values), DRAWS))
     at = np.concatenate([opt.model.recommended[None], grid])
     brute = np.concatenate([posterior.sample(at, np.random.default_rng(0), 200) for posterior in mixture])
     gaps = brute.max(axis=1) - brute[:, 0]
