@@ -13,11 +13,11 @@ from gpmi.model.model import Model
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.duplicates import SAME, is_known, is_near, is_noisy, is_repetition
 from gpmi.policies import GPUCBPE, Explore, Find, Mean, Policy, State
-from gpmi.search.objective import Found, Objective
-from gpmi.search.places import Place
-from gpmi.search.recommended import mean_at_told
-from gpmi.search.relevant import Relevant
-from gpmi.search.screens import Barriers
+from gpmi.search.barriers import Barriers
+from gpmi.search.objective import Objective, SearchResult
+from gpmi.search.recommendation import mean_at_told
+from gpmi.search.relevant_region import RelevantRegion
+from gpmi.search.subspaces import Subspace
 from gpmi.space import SpaceExhausted
 from gpmi.trials import Log
 
@@ -35,7 +35,7 @@ class Choice(NamedTuple):
 
     policy: Policy
     scored: Objective
-    found: Found
+    found: SearchResult
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Chooser:
 
     model: Model
     log: Log
-    place: Place
+    place: Subspace
     orientation: Orientation
     seen: Objective  # given the values told and the pending points
     rng: np.random.Generator
@@ -56,11 +56,11 @@ class Chooser:
         policy: Policy,
         *,
         taken: Mapping[int, Array] | None = None,  # the trials whose points may not be asked again
-        region: Relevant | None = None,
+        region: RelevantRegion | None = None,
         barred: Barriers | None = None,  # in place of those of the moment
     ) -> Choice:
         """The best point; of a finite set one that has not failed, and was not asked before if nothing is repeated."""
-        scored, space = self.seen.under(policy), self.place.space
+        scored, space = self.seen.with_policy(policy), self.place.space
         taken = (self._failed if self.repeats else self.log.rows) if taken is None else taken
         if self.log.rejected and space.rows is not None:
             taken = {**taken, **{number: self.log.row(number) for number in self.log.rejected}}
@@ -69,7 +69,7 @@ class Chooser:
         found = self.place.search.best(scored, told, anchor, taken, self.rng, normals, barred, region)
         return Choice(policy, scored, found)
 
-    def unknown(self, policy: Policy, region: Relevant | None = None, barred: Barriers | None = None) -> Choice:
+    def unknown(self, policy: Policy, region: RelevantRegion | None = None, barred: Barriers | None = None) -> Choice:
         """The best point; without noise, the best of those without a trial as long as there are any."""
         noisy = self.repeats and is_noisy(self.model.setting.priors.noise_var, self.log)
         try:
@@ -121,8 +121,8 @@ class Chooser:
         chance = self.model.chance  # the best mean is often at the edge of what works, where half of the queries fail
         if chance is not None and chance.log(row[None])[0] < state.log_enough:
             return None
-        scored = self.seen.under(Mean())
-        choice = Choice(scored.policy, scored, scored.found(row))
+        scored = self.seen.with_policy(Mean())
+        choice = Choice(scored.policy, scored, scored.result_at(row))
         return None if self._is_beside(choice) or choice.found.mu <= self._best_told() else choice
 
     def _best_told(self) -> float:
@@ -162,7 +162,7 @@ class Chooser:
         return Barriers(at, within, core, old.unsafe)
 
 
-def relevant(policy: GPUCBPE, model: Model, log: Log, place: Place) -> Relevant:
+def relevant(policy: GPUCBPE, model: Model, log: Log, place: Subspace) -> RelevantRegion:
     """The region in which the points of a batch after the first explore, the same for all of them."""
     size, dim = model.setting.space.extent
     state = State(t=int(log.chosen([*log.told, *log.failed]).sum()) + 1, size=size, dim=dim)

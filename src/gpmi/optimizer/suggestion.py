@@ -24,10 +24,11 @@ from gpmi.policies import GPUCBPE, Explore, Find, Policy, Reinvest, guard
 from gpmi.policies.improvement import log_h
 from gpmi.policies.policy import LOG_SAFE, TINY
 from gpmi.policies.risk import Risk
+from gpmi.search.barriers import Barriers
 from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Objective
-from gpmi.search.places import Place
-from gpmi.search.screens import Barriers, farthest
+from gpmi.search.screen import farthest
+from gpmi.search.subspaces import Subspace
 from gpmi.space import Space
 from gpmi.trials import Log, Origin
 
@@ -59,7 +60,7 @@ def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> i
     return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 
-def from_design(place: Place, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
+def from_design(place: Subspace, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
     """The next point of the initial design that is not in the log; None when the design is complete.
 
     It is complete with trials at n_init places, or once the policy has chosen; but a prior that is learned needs a
@@ -69,7 +70,7 @@ def from_design(place: Place, setting: ModelSetting, log: Log, n_init: int) -> S
     barred = barriers(place.space, log)
     if not blind and (log.unchosen < len(log) or _places(setting.space, log, n_init) >= n_init):
         return None
-    x = place.design.first_outside(log.places, barred)
+    x = place.design.first_free(log.places, barred)
     return None if x is None else Suggestion(x, "design", {}, ())
 
 
@@ -167,7 +168,7 @@ def by_policy(
     model: Model,
     policy: Policy,
     log: Log,
-    place: Place,
+    place: Subspace,
     extensions: PendingPosteriors,
     orientation: Orientation,
     *,
@@ -186,7 +187,7 @@ def by_policy(
     chooser = Chooser(model, log, place, orientation, seen, rng, barred, repeats)
     charged = dict[str, Any]()
     if isinstance(policy, Find) and (x := _elsewhere(model, log, place, orientation, risk)) is not None:
-        choice = Choice(Explore(), scored := seen.under(Explore()), scored.found(space.encode(x)))
+        choice = Choice(Explore(), scored := seen.with_policy(Explore()), scored.result_at(space.encode(x)))
         return _suggested(choice, model, log, space, orientation, charged)._replace(x=x)  # to the last bit
     if isinstance(policy, Find):
         choice = chooser.found(policy)
@@ -199,7 +200,7 @@ def by_policy(
     return _suggested(choice, model, log, space, orientation, charged)
 
 
-def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation, risk: Risk) -> Point | None:
+def _elsewhere(model: Model, log: Log, place: Subspace, orientation: Orientation, risk: Risk) -> Point | None:
     """A point apart from the policy, if there is nothing to learn where it looks; None also if there is no new one."""
     space = place.space
     where = where_else(model, log, space, orientation)
@@ -209,7 +210,7 @@ def _elsewhere(model: Model, log: Log, place: Place, orientation: Orientation, r
     unsafe = LOG_SAFE if risk.used_up else None
     barred = _with_unsafe(model, barriers(space, log), risk.log_far if where == "farthest" else unsafe)
     if where == "design":
-        return place.design.first_outside(log.places, barred)
+        return place.design.first_free(log.places, barred)
     row = farthest(space, model.setting.seed, np.array(list(log.rows.values())), barred)
     return None if row is None else space.decode(row)
 
@@ -279,7 +280,7 @@ def _guarded(
     choice: Choice,
     model: Model,
     log: Log,
-    place: Place,
+    place: Subspace,
     chooser: Chooser,
 ) -> tuple[Choice, dict[str, Any]]:
     """Reinvest's choice, or that of the guard if its account does not allow it; and what the trial says of it.
