@@ -32,14 +32,14 @@ from gpmi.model.fitting.schedule import Priors
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Extensions, Model, Setting, information_of
 from gpmi.model.orientation import Goal, Orientation
-from gpmi.optimizer.defaults import Defaults
+from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.suggestion import (
     Suggestion,
-    by_policy,
     default_n_init,
     from_design,
+    from_policy,
     from_start,
-    known_mean,
+    prior_mean,
     starting_points,
 )
 from gpmi.policies import Aim, Policy
@@ -131,7 +131,9 @@ class Optimizer(Printable):
         noise: Literal["normal", "student"] = "normal",
     ) -> None:
         made = Space.of(space).constrained(constraints)
-        self.defaults = defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel)
+        bounded = has_bound(made, kernel, noise_var, repeats)
+        self.defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel, bounded=bounded)
+        defaults = self.defaults
         self.space = made = made.evened() if defaults.rank_columns else made
         self.policy = defaults.policy
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
@@ -148,7 +150,7 @@ class Optimizer(Printable):
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
 
-        trend = known_mean(mean, self.space)
+        trend = prior_mean(mean, self.space)
         self._lock = RLock()
         self._orientation = Orientation(goal)
         self._log = Log()
@@ -623,8 +625,8 @@ class Optimizer(Printable):
             log = self._log
             first = from_start(self._start, place.space, log) or from_design(place, self._setting, log, self.n_init)
             next_one = first or self._chosen(place)
-        said = next_one.said if place.fixed is None else {**next_one.said, "fixed": place.fixed}
-        trial: Trial = uninterrupted(lambda: self._add(next_one.x, next_one.origin, **said))
+        fields = next_one.fields if place.fixed is None else {**next_one.fields, "fixed": place.fixed}
+        trial: Trial = uninterrupted(lambda: self._add(next_one.x, next_one.origin, **fields))
         return self.space.copy(trial.x)
 
     def _budget_of_all(self) -> int | None:
@@ -634,6 +636,6 @@ class Optimizer(Printable):
     def _chosen(self, place: Place) -> Suggestion:
         self._foresight = model = self._believe()
         limits: dict[str, Any] = {"budget": self._budget_of_all(), "repeats": self.repeats}
-        chosen = by_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)
+        chosen = from_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)
         self._note(*chosen.events)
         return chosen
