@@ -279,7 +279,7 @@ def cost(name: str, seed: int) -> Iterator[Row]:
 def read(ledger: Ledger) -> None:
     """All that needs no draws, neither of f nor of the prior."""
     assert ledger.steps[-1].t == ledger.n
-    if ledger.setting.priors.given:
+    if ledger.setting.priors.is_fixed:
         assert ledger.calibration.verdict
         assert ledger.calibration.coverage
 

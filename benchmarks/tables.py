@@ -36,7 +36,7 @@ from find import commit
 from numpy.typing import NDArray
 
 import gpmi
-from gpmi.space import space
+from gpmi.space import candidates as candidates_module
 
 Array = NDArray[np.float64]
 Numbers = NDArray[np.intp]
@@ -397,11 +397,11 @@ def every_second(opt: gpmi.Optimizer) -> None:
 
 
 def all_ranks(data: Table, seed: int, budget: int) -> Tool:
-    before, space.GRID = space.GRID, len(data)
+    before, candidates_module.GRID = candidates_module.GRID, len(data)
     try:
         return Gpmi(data, seed, budget)
     finally:
-        space.GRID = before
+        candidates_module.GRID = before
 
 
 EI_MEAN = gpmi.LogEI("mean")

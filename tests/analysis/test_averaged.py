@@ -11,15 +11,15 @@ import gpmi
 from gpmi import Optimizer, Posterior, kernels
 from gpmi._support.types import Observations
 from gpmi.analysis.ledger.averaged import RECENT, Foreseen, Particles, Values, begin, inflation
-from gpmi.gp.lifted import Lifted
-from gpmi.model.fitting.criterion import Setting as FitSetting
-from gpmi.model.fitting.draws import DRAWS, Posed, draws_of_noise, moved
+from gpmi.gp.kernels import AffineKernel
+from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.fit import fit
-from gpmi.model.fitting.schedule import Priors
-from gpmi.model.fitting.search import chain
+from gpmi.model.fitting.prior_draws import DRAWS, DrawingProblem, draw_noise_priors, move_priors
+from gpmi.model.fitting.schedule import PriorSchedule
+from gpmi.model.fitting.slice_sampling import chain
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.fitting.warp import IDENTITY
-from gpmi.model.model import Setting
+from gpmi.model.model import ModelSetting
 from gpmi.space import Space
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
@@ -35,14 +35,14 @@ def told(n=14, noise=0.05, seed=0):
 
 def posed(n=14, seed=0):
     x, y = told(n, seed=seed)
-    return Posed.of(FitSetting(DEFAULT, None, SPAN, (0, 1)), Observations.of(x, y), IDENTITY)
+    return DrawingProblem.of(FitSetting(DEFAULT, None, SPAN, (0, 1)), Observations.of(x, y), IDENTITY)
 
 
 def values_of(x, y, **arguments):
     space = Space.of(BOX)
     kernel, noise_var = arguments.get("kernel"), arguments.get("noise_var")
-    priors = Priors(kernel, noise_var, arguments.get("fit", "map"), span=space.span, groups=space.groups, seed=3)
-    return Values(Setting(space, priors, 3), Observations.of(x, y), IDENTITY)
+    priors = PriorSchedule(kernel, noise_var, arguments.get("fit", "map"), span=space.span, groups=space.groups, seed=3)
+    return Values(ModelSetting(space, priors, 3), Observations.of(x, y), IDENTITY)
 
 
 # The kernel
@@ -50,7 +50,7 @@ def values_of(x, y, **arguments):
 
 def test_a_lifted_kernel_is_a_number_times_a_kernel_plus_a_constant():
     base, z = kernels.Matern(nu=1.5, lengthscale=0.4) + kernels.Linear(0.3), np.random.default_rng(0).random((5, 2))
-    lifted = Lifted(base, 2.5, 0.7)
+    lifted = AffineKernel(base, 2.5, 0.7)
     np.testing.assert_allclose(lifted(z, z), 2.5 * base(z, z) + 0.7)
     np.testing.assert_allclose(lifted.diagonal(z), np.diag(lifted(z, z)))
     weights, h = np.random.default_rng(1).random((5, 5)), 1e-6
@@ -91,13 +91,13 @@ def test_the_surprisal_integrates_the_mean_out():
 
 def test_a_draw_of_the_prior_has_the_mean_and_the_units_of_y():
     x, y = told()
-    drawn = values_of(x, y).setting.priors.drawn(len(y), Observations.of(x, y), IDENTITY)
+    drawn = values_of(x, y).setting.priors.draw(len(y), Observations.of(x, y), IDENTITY)
     assert len(drawn) == DRAWS
     for prior in drawn:
         assert prior.mean == pytest.approx(y.mean())
         assert prior.kernel.constant == pytest.approx(y.var())
         assert 0.0 < prior.noise_var < 10.0 * y.var()
-    again = values_of(x, y).setting.priors.drawn(len(y), Observations.of(x, y), IDENTITY)
+    again = values_of(x, y).setting.priors.draw(len(y), Observations.of(x, y), IDENTITY)
     assert [prior.noise_var for prior in again] == [prior.noise_var for prior in drawn]
 
 
@@ -110,7 +110,7 @@ def test_moves_keep_the_law_of_the_draws():
     peak = problem.peak(near)
     long = chain(problem.criterion.surprisal, problem.criterion.unknowns, peak, 1200, 8, rng)
     before = tuple(problem.prior(q) for q in long)
-    after = moved(problem.setting, Observations.of(x, y), before, near.hessian, rng)
+    after = move_priors(problem.setting, Observations.of(x, y), before, near.hessian, rng)
     was, now = (np.array([problem.q_of(prior) for prior in some]) for some in (before, after))
     for k in range(was.shape[1]):
         assert stats.ks_2samp(was[:, k], now[:, k]).pvalue > 1e-3
@@ -127,8 +127,8 @@ def test_the_draws_have_the_law_of_a_long_chain():
     short = []
     for seed in range(40):
         space = Space.of(BOX)
-        priors = Priors(None, None, "map", span=space.span, groups=space.groups, seed=seed)
-        short += [problem.q_of(prior) for prior in priors.drawn(10, Observations.of(x, y), IDENTITY)]
+        priors = PriorSchedule(None, None, "map", span=space.span, groups=space.groups, seed=seed)
+        short += [problem.q_of(prior) for prior in priors.draw(10, Observations.of(x, y), IDENTITY)]
     spread = long.std(axis=0)
     np.testing.assert_allclose(np.mean(short, axis=0), long.mean(axis=0), atol=0.25 * spread.max())
     np.testing.assert_allclose(np.std(short, axis=0) / spread, 1.0, atol=0.25)
@@ -137,7 +137,7 @@ def test_the_draws_have_the_law_of_a_long_chain():
 def test_under_a_given_kernel_the_noise_has_its_density():
     x, y = told(20, noise=0.3)
     kernel, y = kernels.Matern(nu=2.5, lengthscale=0.5), (y - 3.0) / 2.0
-    drawn = draws_of_noise(FitSetting(kernel, None, SPAN, (0, 1)), Observations.of(x, y))
+    drawn = draw_noise_priors(FitSetting(kernel, None, SPAN, (0, 1)), Observations.of(x, y))
     grid = np.linspace(np.log(1e-8), np.log(2.0), 2000)
     loss = [
         -stats.multivariate_normal(np.zeros(20), kernel(x, x) + np.exp(g) * np.eye(20)).logpdf(y)
@@ -160,7 +160,7 @@ def test_a_residual_is_the_normal_quantile_of_the_averaged_probability():
     z = Foreseen()(values)
     start = begin(13)
     assert (start, len(z)) == (4, 9)
-    drawn = values.setting.priors.drawn(start, Observations.of(x, y), IDENTITY)
+    drawn = values.setting.priors.draw(start, Observations.of(x, y), IDENTITY)
     below = []
     for prior in drawn:
         posterior = prior.posterior().condition(x[:start], y[:start])
@@ -173,7 +173,7 @@ def test_draws_that_foresaw_more_count_more():
     """The second residual: the draws are weighted by the density of the first value, if they are not moved."""
     x, y = told(6)
     values = values_of(x, y)
-    particles = Particles(4, values.setting.priors.drawn(4, Observations.of(x, y), IDENTITY))
+    particles = Particles(4, values.setting.priors.draw(4, Observations.of(x, y), IDENTITY))
     z, density = particles.ahead(values, 6)
     for i, prior in enumerate(particles.drawn):
         posterior = prior.posterior().condition(x[:5], y[:5])
@@ -197,12 +197,12 @@ def test_on_draws_of_the_hyper_prior_the_residuals_are_standard_normal():
     residuals, rng = [], np.random.default_rng(0)
     for _ in range(40):
         x = rng.random((26, 2)) * SPAN
-        unknowns = Posed.of(
+        unknowns = DrawingProblem.of(
             FitSetting(DEFAULT, None, SPAN, (0, 1)), Observations.of(x, np.arange(26.0)), IDENTITY
         ).criterion.unknowns
         q = np.clip(unknowns.centre + unknowns.width * rng.standard_normal(4), unknowns.lo, unknowns.hi)
         kernel = kernels.Matern(nu=2.5, lengthscale=np.exp(q[1:3]) * SPAN, variance=float(np.exp(q[0])))
-        f = Posterior.prior(Lifted(kernel, constant=1.0), 0.0).sample(x, rng)[0]
+        f = Posterior.prior(AffineKernel(kernel, constant=1.0), 0.0).sample(x, rng)[0]
         y = f + np.exp(0.5 * q[-1]) * rng.standard_normal(26)
         residuals.append(Foreseen()(values_of(x, y)))
     z = np.concatenate(residuals)
@@ -242,7 +242,7 @@ def test_large_residuals_raise_the_variances_and_small_ones_do_not_lower_them():
     assert not np.all(np.diff(order) < 0.0)
     x, y = told(12)
     values = values_of(x, y)
-    drawn = values.setting.priors.drawn(12, Observations.of(x, y), IDENTITY)[:2]
+    drawn = values.setting.priors.draw(12, Observations.of(x, y), IDENTITY)[:2]
     for plain, raised in zip(values.posteriors(drawn, 12), values.posteriors(drawn, 12, np.full(2, 4.0)), strict=True):
         assert raised.noise_var == pytest.approx(4.0 * plain.noise_var)
         z = np.random.default_rng(0).random((6, 2)) * SPAN

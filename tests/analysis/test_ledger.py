@@ -13,7 +13,7 @@ from gpmi.analysis.ledger.account import MISSED, REPEATS
 from gpmi.analysis.ledger.calibration import ENOUGH, Calibration, judge, left_out
 from gpmi.analysis.ledger.maxima import draw_maxima, most_likely_better
 from gpmi.analysis.ledger.regret import DRAWS, PATHS, Regret, credible_interval
-from gpmi.gp.paths import Frame, random_features
+from gpmi.gp.paths import PathSampler, random_features
 from gpmi.space import Space
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
@@ -128,7 +128,7 @@ def test_paths_pass_through_their_draws_and_have_the_law_of_the_posterior_elsewh
     x = rng.random((6, 2))
     posterior = gpmi.Posterior.prior(kernel, 1e-2).condition(x, np.sin(5.0 * x[:, 0]))
     z, new, size = rng.random((10 if rough else 60, 2)), rng.random((3, 2)), 2000
-    paths = Frame.of(posterior, z).paths(size, rng, rough=rough)
+    paths = PathSampler.of(posterior, z).paths(size, rng, rough=rough)
     every = np.arange(size)
     np.testing.assert_allclose(paths(np.repeat(z[:1], size, axis=0), every)[0], paths.values[0], atol=1e-3)
     mu, var = posterior(new)
@@ -144,7 +144,7 @@ def test_the_gradient_of_a_path_is_its_derivative(rough):
     x = rng.random((9, 2))
     kernel = kernels.Matern(nu=2.5, lengthscale=0.3) * (kernels.RBF(0.9) + kernels.Linear(0.5))
     posterior = gpmi.Posterior.prior(kernel, 1e-2).condition(x, np.sin(9.0 * x[:, 0]))
-    paths = Frame.of(posterior, rng.random((20, 2))).paths(4, rng, rough=rough)
+    paths = PathSampler.of(posterior, rng.random((20, 2))).paths(4, rng, rough=rough)
     assert (paths.features is not None) == rough
     z, which, h = rng.random((4, 2)), np.arange(4), 3e-4 if rough else 1e-6  # features are exact to 1e-7
     _, gradient = paths(z, which)

@@ -11,12 +11,12 @@ from scipy.integrate import quad
 from scipy.special import ndtr
 from scipy.stats import multivariate_normal, t
 
-from gpmi.gp.approximate.chance import Chance, Condition
 from gpmi.gp.approximate.ep import Sites, expectation_propagation, probit
 from gpmi.gp.approximate.student import NU, log_student, normal_score, student
+from gpmi.gp.approximate.success import Requirement, SuccessProbability
 from gpmi.gp.kernels import RBF, Linear, Matern
 from gpmi.gp.posterior import Posterior
-from gpmi.model.fitting.classes import fit_classes
+from gpmi.model.fitting.classifier_prior import fit_classifier
 
 LONG = json.loads(FILE.read_text())
 
@@ -32,7 +32,7 @@ def test_probabilities_of_success_are_those_of_long_mcmc(i: int) -> None:
     data, long = with_failures()[i], LONG["failures"][i]
     sites = sites_of(data)
     posterior = sites.posterior(data.kernel, data.x)
-    p = Chance((Condition(posterior),))(data.z)
+    p = SuccessProbability((Requirement(posterior),))(data.z)
     mu, var = posterior(data.z)
     assert sites.converged and sites.events == ()
     np.testing.assert_allclose(p, long["p"], rtol=0.0, atol=0.02)
@@ -153,7 +153,9 @@ def test_the_gradient_of_a_chance_is_that_of_finite_differences(spread: float) -
         Posterior.prior(Matern(lengthscale=0.4), 0.01).condition(x, np.sin(5 * x).sum(axis=1) - shift)
         for shift in (0.0, 0.5)
     ]
-    chance = Chance((Condition(posteriors[0], 0.1, 1.0, spread), Condition(posteriors[1], -0.3, -1.0, spread)))
+    chance = SuccessProbability(
+        (Requirement(posteriors[0], 0.1, 1.0, spread), Requirement(posteriors[1], -0.3, -1.0, spread))
+    )
     log, gradient = chance.log_with_gradient(z)
     np.testing.assert_allclose(log, np.log(chance(z)), atol=1e-12)
     for j in range(2):
@@ -164,18 +166,16 @@ def test_the_gradient_of_a_chance_is_that_of_finite_differences(spread: float) -
 
 
 def test_the_fit_of_a_classifier_descends_by_the_right_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpmi.model.fitting import classes
-
     seen = {}
 
     def noted(f, begin, *rest):
         seen["f"], seen["q"] = f, begin.q
         return begin
 
-    monkeypatch.setattr(classes, "minimum_in_box", noted)
+    monkeypatch.setattr("gpmi.model.fitting.classifier_prior.minimum_in_box", noted)
     rng = np.random.default_rng(1)
     x = rng.random((25, 3))
-    fit_classes(x, x[:, 0] + 0.3 * x[:, 1] < 0.8, np.ones(3), (0, 1, 1))
+    fit_classifier(x, x[:, 0] + 0.3 * x[:, 1] < 0.8, np.ones(3), (0, 1, 1))
     f, q = seen["f"], seen["q"] + 0.2
     _, gradient = f(q)
     slopes = [(f(q + 1e-4 * e)[0] - f(q - 1e-4 * e)[0]) / 2e-4 for e in np.eye(len(q))]
@@ -186,12 +186,12 @@ def test_a_classifier_learns_which_parameter_matters() -> None:
     rng = np.random.default_rng(2)
     x = rng.random((40, 3))
     success = x[:, 1] < 0.55
-    classes = fit_classes(x, success, np.ones(3), (0, 1, 2))
+    classes = fit_classifier(x, success, np.ones(3), (0, 1, 2))
     lengths = np.exp(classes.kernel.theta[1:])
     assert lengths[1] < 0.5 * min(lengths[0], lengths[2])
     posterior = classes.sites(x, success).posterior(classes.kernel, x, classes.mean)
     z = rng.random((500, 3))
-    right = Chance((Condition(posterior),)).likely(z) == (z[:, 1] < 0.55)
+    right = SuccessProbability((Requirement(posterior),)).likely(z) == (z[:, 1] < 0.55)
     assert right.mean() > 0.93
 
 

@@ -14,12 +14,12 @@ from gpmi import GPMI, Optimizer, Posterior, Reinvest, Thompson, kernels
 from gpmi._support.types import Array, Observations
 from gpmi.gp.replicates import merge
 from gpmi.model.fitting import data as prior_data
-from gpmi.model.fitting.criterion import Setting as FitSetting
-from gpmi.model.fitting.data import Data, merges
+from gpmi.model.fitting.criterion import FitSetting
+from gpmi.model.fitting.data import FitData, merges
 from gpmi.model.fitting.fit import fit, fit_noise
-from gpmi.model.fitting.schedule import Priors
+from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.unknowns import DEFAULT
-from gpmi.model.model import Model, Setting, promises
+from gpmi.model.model import Model, ModelSetting, promises
 from gpmi.paper.theory import gamma
 from gpmi.space import Space
 
@@ -139,7 +139,7 @@ def losses(values: Observations, loo: bool, monkeypatch: Any, noise: float | Non
     made = []
     for least in (1, 10**9):
         monkeypatch.setattr(prior_data, "MERGE_FROM", least)
-        location, scale, rows = Data.of(values).standardised()
+        location, scale, rows = FitData.of(values).standardised()
         made.append((location, scale, setting.criterion(rows.x, rows.y, scale, rows.noises)))
     (location, scale, merged), (other, width, every) = made
     assert location == pytest.approx(other, rel=1e-10) and scale == pytest.approx(width, rel=1e-10)
@@ -179,7 +179,7 @@ def test_a_fit_on_merged_rows_finds_what_a_fit_on_all_values_finds(monkeypatch: 
     priors, noises = [], []
     for least in (1, 10**9):
         monkeypatch.setattr(prior_data, "MERGE_FROM", least)
-        rows = Data.of(values)
+        rows = FitData.of(values)
         priors.append(fit(setting, rows.x, rows.y, noises=rows.noises))
         noises.append(fit_noise(rows.x, rows.y, KERNEL, rows.noises).noise_var)
     merged, every = priors
@@ -196,7 +196,7 @@ def test_the_common_noise_is_learned_beside_error_bars() -> None:
     y = np.sin(6.0 * x[:, 0]) + 0.3 * rng.standard_normal(60)
     setting = FitSetting(DEFAULT, None, np.ones(1), (0,))
     for own, low, high in ((0.0, 0.05, 0.15), (0.09, 0.0, 0.03)):
-        values = Data.of(Observations.of(x, y, np.full(60, own)))
+        values = FitData.of(Observations.of(x, y, np.full(60, own)))
         assert low < fit(setting, values.x, values.y, noises=values.noises).noise_var < high
         assert low < fit_noise(values.x, values.y, kernels.RBF(0.3), values.noises).noise_var < high
 
@@ -208,7 +208,7 @@ def test_a_value_that_says_nothing_does_not_set_the_units() -> None:
     own = np.zeros(20)
     y[3], own[3] = 1e6, 1e12
     without = fit(FitSetting(DEFAULT, None, np.ones(1), (0,)), np.delete(x, 3, 0), np.delete(y, 3))
-    values = Data.of(Observations.of(x, y, own))
+    values = FitData.of(Observations.of(x, y, own))
     wild = fit(FitSetting(DEFAULT, None, np.ones(1), (0,)), x, y, noises=values.noises)
     np.testing.assert_allclose(wild.kernel.theta, without.kernel.theta, atol=0.5)
 
@@ -216,10 +216,10 @@ def test_a_value_that_says_nothing_does_not_set_the_units() -> None:
 # The run
 
 
-def where(policy_prior: dict[str, Any]) -> Setting:
+def where(policy_prior: dict[str, Any]) -> ModelSetting:
     space = Space.of([(0.0, 1.0)] * 2)
     given = {"kernel": None, "noise_var": None, "fit": "map", **policy_prior}
-    return Setting(space, Priors(**given, span=space.span, groups=space.groups, seed=0), 0)
+    return ModelSetting(space, PriorSchedule(**given, span=space.span, groups=space.groups, seed=0), 0)
 
 
 GIVEN = {"kernel": KERNEL, "noise_var": 0.04}
@@ -293,7 +293,7 @@ def test_a_run_with_merged_rows_replays_at_every_moment(
     """With merging from 8 values on, replicates told beside what is asked, points pending, corrected and failed."""
     monkeypatch.setattr(prior_data, "MERGE_FROM", 8)
     monkeypatch.setattr(gpmi.model.model, "MERGE_FROM", 8)
-    monkeypatch.setattr(gpmi.model.model, "LOOSE", 3)
+    monkeypatch.setattr(gpmi.model.model, "UNMERGED", 3)
     options: dict[str, Any] = {"policy": policy, "goal": goal, "seed": 1, "n_init": 2, **prior}
     rng, opt = np.random.default_rng(0), Optimizer(space, **options)
     for step in range(12):

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpmi import Posterior, kernels, maximize
-from gpmi.model.fitting import schedule, search
-from gpmi.model.fitting.criterion import Criterion, Setting
+from gpmi.model.fitting import descent, schedule, slice_sampling
+from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, subset
 from gpmi.model.fitting.fit import SAMPLES, fit, fit_noise
 from gpmi.model.fitting.unknowns import DEFAULT
@@ -25,8 +25,8 @@ def draw(n: int, d: int, lengthscale: list[float], noise_var: float, seed: int) 
     return x, f + np.sqrt(noise_var) * rng.standard_normal(n)
 
 
-def setting(groups: tuple[int, ...], noise: float | None = None, loo: bool = False, span: float = 1.0) -> Setting:
-    return Setting(DEFAULT, noise, np.full(len(groups), span), groups, loo)
+def setting(groups: tuple[int, ...], noise: float | None = None, loo: bool = False, span: float = 1.0) -> FitSetting:
+    return FitSetting(DEFAULT, noise, np.full(len(groups), span), groups, loo)
 
 
 def criterion(
@@ -125,11 +125,11 @@ def test_the_search_ends_where_another_minimiser_ends_and_is_warm_once_it_has_be
 
     x, y = draw(60, 4, [0.3, 0.5, 0.9, 2.0], 0.0, 6)
     e = criterion(x, (y - y.mean()) / y.std(), (0, 1, 2, 3), loo=loo)
-    peak = search.descend(e, search.start(e, e.unknowns.centre), 60)
+    peak = descent.descend(e, descent.start(e, e.unknowns.centre), 60)
     bounds = list(zip(e.unknowns.lo, e.unknowns.hi, strict=True))
     want = minimize(e.loss, peak.q, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-13, "gtol": 1e-7})
     assert peak.loss < want.fun + 0.05
-    again = search.descend(e, peak, 60)
+    again = descent.descend(e, peak, 60)
     assert again.loss == pytest.approx(peak.loss, abs=0.02)
     assert np.all(peak.q >= e.unknowns.lo) and np.all(peak.q <= e.unknowns.hi)
 
@@ -141,7 +141,7 @@ def test_a_minimum_on_the_bounds_is_found() -> None:
         return float(0.5 * q @ a @ q - 100.0 * q[0]), a @ q - np.array([100.0, 0.0])
 
     lo, hi = np.array([-1.0, -3.0]), np.array([1.0, 3.0])
-    peak = search.minimum_in_box(f, search.Peak(np.zeros(2), 0.0, np.eye(2)), lo, hi, 50)
+    peak = descent.minimum_in_box(f, descent.Peak(np.zeros(2), 0.0, np.eye(2)), lo, hi, 50)
     np.testing.assert_allclose(peak.q, [1.0, -0.95], atol=0.1)
 
 
@@ -250,7 +250,9 @@ def test_slice_sampling_leaves_a_normal_density_invariant(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(e, "loss", loss)
     guess = np.diag([4.0, 30.0, 4.0, 1.0])  # rough scales will do
-    draws = np.array(search.sample(e, search.Peak(e.unknowns.centre, 0.0, guess), 1500, np.random.default_rng(0)))
+    draws = np.array(
+        slice_sampling.sample(e, descent.Peak(e.unknowns.centre, 0.0, guess), 1500, np.random.default_rng(0))
+    )
     np.testing.assert_allclose(draws.mean(axis=0), e.unknowns.centre, atol=0.08)
     np.testing.assert_allclose(np.cov(draws.T), chol @ chol.T, atol=0.06)
 

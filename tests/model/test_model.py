@@ -10,8 +10,8 @@ import pytest
 from gpmi import GPMI, LogEI, Optimizer, Reinvest, kernels
 from gpmi._support.types import Observations
 from gpmi.model.fitting import schedule
-from gpmi.model.fitting.schedule import Priors
-from gpmi.model.model import Model, Setting
+from gpmi.model.fitting.schedule import PriorSchedule
+from gpmi.model.model import Model, ModelSetting
 from gpmi.model.orientation import MirroredNormals, Orientation
 from gpmi.space import Space
 
@@ -23,10 +23,10 @@ def hill(x: Any) -> float:
     return float(-((x[0] - 0.3) ** 2) - 0.01 * (x[1] - 1.0) ** 2)
 
 
-def setting(seed: int = 0, **arguments: Any) -> Setting:
+def setting(seed: int = 0, **arguments: Any) -> ModelSetting:
     space = Space.of(BOX)
     given = {"kernel": None, "noise_var": None, "fit": "map", **arguments}
-    return Setting(space, Priors(**given, span=space.span, groups=space.groups, seed=seed), seed)
+    return ModelSetting(space, PriorSchedule(**given, span=space.span, groups=space.groups, seed=seed), seed)
 
 
 def data(n: int) -> tuple[list[np.ndarray], np.ndarray]:

@@ -13,10 +13,10 @@ import gpmi
 from gpmi import kernels
 from gpmi._support.types import Observations
 from gpmi.gp.linalg import one_blas_thread
-from gpmi.model.fitting.covariance import filled
-from gpmi.model.fitting.criterion import Criterion, Setting
+from gpmi.model.fitting.covariance import template_covariance
+from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.fit import SAMPLES, fit
-from gpmi.model.fitting.schedule import Priors
+from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.unknowns import DEFAULT
 
 TEMPLATES: dict[str, kernels.Kernel] = {
@@ -53,8 +53,8 @@ def data(n: int = 18, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 GROUPS = (0, 1, 1)
 
 
-def setting(template: kernels.Kernel, noise_var: float | None = None, loo: bool = False) -> Setting:
-    return Setting(template, noise_var, np.full(3, 2.0), GROUPS, loo)
+def setting(template: kernels.Kernel, noise_var: float | None = None, loo: bool = False) -> FitSetting:
+    return FitSetting(template, noise_var, np.full(3, 2.0), GROUPS, loo)
 
 
 def criterion(template: kernels.Kernel, x: np.ndarray, y: np.ndarray, **options: Any) -> Criterion:
@@ -120,7 +120,7 @@ def test_the_general_way_is_the_fast_one_for_the_default() -> None:
     x, y = data()
     z, scale = (y - y.mean()) / y.std(), float(y.std())
     fast = setting(DEFAULT).criterion(x, z, scale)
-    general = Criterion(filled(DEFAULT.for_dim(3), x, np.full(3, 2.0), GROUPS, scale), z, None, loo=False)
+    general = Criterion(template_covariance(DEFAULT.for_dim(3), x, np.full(3, 2.0), GROUPS, scale), z, None, loo=False)
     for name in ("centre", "width", "lo", "hi", "told", "noisy"):
         np.testing.assert_array_equal(getattr(fast.unknowns, name), getattr(general.unknowns, name))
     q = fast.unknowns.noisy + 0.1
@@ -181,7 +181,7 @@ def test_a_true_variance_and_a_true_slope_are_found() -> None:
     x = rng.random((120, 2))
     true = kernels.RBF([0.2, 0.6], 9.0)
     y = gpmi.Posterior.prior(true, 0.0).sample(x, rng)[0] + 0.3 * rng.standard_normal(120)
-    prior = fit(Setting(kernels.RBF(None, None), None, np.ones(2), (0, 1)), x, y)
+    prior = fit(FitSetting(kernels.RBF(None, None), None, np.ones(2), (0, 1)), x, y)
     assert isinstance(prior.kernel, kernels.RBF)
     np.testing.assert_allclose(prior.kernel.lengthscale, [0.2, 0.6], rtol=0.35)
     assert 3.0 < prior.kernel.known_variance < 27.0 and 0.04 < prior.noise_var < 0.2
@@ -228,7 +228,9 @@ def test_a_transformation_is_considered_only_where_everything_is_unknown() -> No
     y = np.exp(20.0 * x[:, 0])
 
     def warp(kernel: kernels.Kernel | None, noise_var: float | None = None) -> Any:
-        return Priors(kernel, noise_var, "map", span=np.ones(1), groups=(0,), seed=0)(16, Observations.of(x, y)).warp
+        return PriorSchedule(kernel, noise_var, "map", span=np.ones(1), groups=(0,), seed=0)(
+            16, Observations.of(x, y)
+        ).warp
 
     assert warp(None).bends and warp(kernels.Matern(None, None, nu=1.5)).bends
     assert warp(kernels.RBF(None, None) + kernels.Linear(None)).bends
@@ -239,15 +241,15 @@ def test_a_transformation_is_considered_only_where_everything_is_unknown() -> No
 
 def test_priors_are_the_door() -> None:
     known = {"span": np.ones(2), "groups": (0, 1), "seed": 0}
-    assert Priors(kernels.RBF(0.3), 0.1, "map", **known).given
-    assert not Priors(kernels.RBF(None), 0.1, "map", **known).given
+    assert PriorSchedule(kernels.RBF(0.3), 0.1, "map", **known).given
+    assert not PriorSchedule(kernels.RBF(None), 0.1, "map", **known).given
     with pytest.raises(ValueError, match=r"fit is .loo., but kernel is given"):
-        Priors(kernels.RBF(0.3), None, "loo", **known)
-    Priors(kernels.RBF(None), None, "loo", **known)
+        PriorSchedule(kernels.RBF(0.3), None, "loo", **known)
+    PriorSchedule(kernels.RBF(None), None, "loo", **known)
     with pytest.raises(ValueError, match="kernel has 3 lengthscales but the space has 2"):
-        Priors(kernels.RBF([None, None, 1.0]), None, "map", **known)
+        PriorSchedule(kernels.RBF([None, None, 1.0]), None, "map", **known)
     with pytest.raises(ValueError, match="noise_var is -1"):
-        Priors(None, -1.0, "map", **known)
+        PriorSchedule(None, -1.0, "map", **known)
 
 
 MIXED = {"x": (0.0, 1.0), "n": gpmi.Int(1, 8), "c": ["a", "b", "c"]}

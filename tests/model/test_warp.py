@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpmi
-from gpmi.model.fitting.choice import choose_warp, softened
-from gpmi.model.fitting.criterion import Setting
+from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.fitting.warp import IDENTITY, Warp
+from gpmi.model.fitting.warp_selection import choose_warp, softened
 
 numbers = st.floats(-1e6, 1e6)
 
@@ -78,7 +78,7 @@ def design(n: int, d: int, seed: int) -> np.ndarray:
 
 def chosen(x: np.ndarray, y: np.ndarray, sign: float = 1.0) -> Warp:
     d = x.shape[1]
-    warp = choose_warp(Setting(DEFAULT, None, np.ones(d), tuple(range(d))), x, sign * y)
+    warp = choose_warp(FitSetting(DEFAULT, None, np.ones(d), tuple(range(d))), x, sign * y)
     return warp if sign > 0.0 else warp.mirrored()
 
 

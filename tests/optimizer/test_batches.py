@@ -243,7 +243,7 @@ def test_where_coordinates_are_given_the_best_mean_is_compared_with_points_that_
         opt.tell(x := opt.ask(fixed={1: 0.25}), bumps(x))
     batch, model = opt.ask(4, fixed={1: 0.75}), opt.model
     assert model is not None  # nothing was told with 0.75, so the point with the best mean is asked
-    best = model.best_in(opt.space.given({1: 0.75}))
+    best = model.best_in(opt.space.with_fixed({1: 0.75}))
     assert sum(trial.phi == 0.0 for trial in opt.pending) == 1
     assert min(np.abs(best - x).max() for x in batch) == 0.0
 

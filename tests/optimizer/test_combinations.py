@@ -10,16 +10,16 @@ from scipy import stats
 from gpmi import Int, Optimizer, Posterior, Real, Trial, kernels, maximize
 from gpmi._support.types import Observations
 from gpmi.analysis.ledger.averaged import Foreseen, Particles, Values
-from gpmi.gp.paths import Frame
+from gpmi.gp.paths import PathSampler
 from gpmi.gp.trend import Trend
 from gpmi.model.fitting import schedule
-from gpmi.model.fitting.criterion import Setting as FitSetting
+from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.data import merges
-from gpmi.model.fitting.draws import DRAWS, Posed, draws_of_noise
-from gpmi.model.fitting.schedule import Priors
+from gpmi.model.fitting.prior_draws import DRAWS, DrawingProblem, draw_noise_priors
+from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.fitting.warp import IDENTITY, Warp
-from gpmi.model.model import Setting
+from gpmi.model.model import ModelSetting
 from gpmi.policies import guard
 from gpmi.space import Space
 
@@ -44,8 +44,8 @@ def told(n, places=None, *, own=True, seed=0):
 
 def values_of(observed, kernel=None, trend=None, warp=IDENTITY):
     space = Space.of(BOX)
-    priors = Priors(kernel, None, "map", span=space.span, groups=space.groups, seed=3)
-    return Values(Setting(space, priors, 3, trend), observed, warp)
+    priors = PriorSchedule(kernel, None, "map", span=space.span, groups=space.groups, seed=3)
+    return Values(ModelSetting(space, priors, 3, trend), observed, warp)
 
 
 def fill(opt, observed, mean=lambda x: 0.0):
@@ -63,7 +63,7 @@ def test_the_surprisal_is_that_of_all_values(n, places):
     """Up to a constant -log N(y; 0, C + 1 1^T) - log p(q), where C has the noise of each value on its diagonal."""
     observed, rng = told(n, places), np.random.default_rng(1)
     assert merges(observed) == (places is not None)
-    problem = Posed.of(FitSetting(DEFAULT, None, SPAN, (0, 1)), observed, IDENTITY)
+    problem = DrawingProblem.of(FitSetting(DEFAULT, None, SPAN, (0, 1)), observed, IDENTITY)
     criterion, unknowns, scale = problem.criterion, problem.criterion.unknowns, problem.scale
     z, x = (observed.y - problem.location) / scale, observed.x
     gaps = []
@@ -80,7 +80,7 @@ def test_the_surprisal_is_that_of_all_values(n, places):
 def test_the_noise_beside_error_bars_has_its_density(n, places):
     observed = told(n, places)
     kernel = kernels.Matern(nu=2.5, lengthscale=0.5)
-    drawn = draws_of_noise(FitSetting(kernel, None, SPAN, (0, 1)), observed)
+    drawn = draw_noise_priors(FitSetting(kernel, None, SPAN, (0, 1)), observed)
     grid, x = np.linspace(np.log(1e-8), np.log(2.0), 600), observed.x
     loss = []
     for g in grid:
@@ -182,7 +182,7 @@ def test_paths_have_the_known_mean_everywhere():
     prior = Posterior.prior(kernels.RBF(0.4), 0.01, trend=trend)
     rng = np.random.default_rng(0)
     z = rng.random((9, 2)) * SPAN
-    paths = Frame.of(prior.condition(z[:4], trend(z[:4])), z[:6]).paths(3, rng, rough=True)
+    paths = PathSampler.of(prior.condition(z[:4], trend(z[:4])), z[:6]).paths(3, rng, rough=True)
     for s in range(3):
         np.testing.assert_allclose(paths.everywhere(z)[:, s], paths(z, np.full(9, s))[0], rtol=1e-5, atol=1e-4)
 

@@ -56,7 +56,7 @@ def mixed(constraints: Any = None, seed: int = 0) -> Optimizer:
 @pytest.mark.parametrize("context", [-2.0, 0.3, 2.9])
 def test_the_choice_is_the_best_of_a_dense_grid_of_the_other_coordinates(policy: gpmi.Policy, context: float) -> None:
     opt = told(policy=policy)
-    part = opt.space.given({1: context})
+    part = opt.space.with_fixed({1: context})
     assert opt.model is not None
     grid = np.column_stack([np.linspace(0.0, 1.0, 20_001), np.full(20_001, context)])
     scored = with_best_here(objective(opt.model, policy, opt._log, None), opt.model, part)
@@ -92,7 +92,7 @@ def test_a_table_is_searched_among_the_rows_with_the_value() -> None:
         trial = opt.trials[-1]
         if trial.origin == "policy":
             assert opt.model is not None and opt.space.rows is not None
-            part = opt.space.given(fixed)
+            part = opt.space.with_fixed(fixed)
             log = Optimizer(frame, policy=GPUCB(), seed=0, n_init=6).replay(opt.trials[:-1])._log
             scored = with_best_here(objective(opt.model, opt.policy, log, None), opt.model, part)
             assert part.rows is not None
@@ -153,7 +153,7 @@ def test_a_function_that_forbids_is_asked_about_the_whole_point() -> None:
         x = opt.ask(fixed={1: c})
         assert x[1] == c and x[0] + 0.3 * c < 0.5
         opt.tell(x, wave(x))
-    with pytest.raises(ValueError, match="no point is left"):
+    with pytest.raises(ValueError, match="leaves no point"):
         opt.ask(fixed={1: 2.5})
 
 
@@ -170,7 +170,7 @@ def test_a_function_that_forbids_is_asked_about_the_whole_point() -> None:
         ({"kind": "d"}, ValueError, "kind"),
         ({"gain": 0.5}, ValueError, "only where kind = 'a'"),
         ({"gain": 0.5, "kind": "b"}, ValueError, "only where kind = 'a'"),
-        ({"count": 9}, ValueError, "no point is left"),
+        ({"count": 9}, ValueError, "leaves no point"),
         ({"count": 7, "rate": 0.5}, ValueError, "breaks the constraint"),
         ({"kind": "c", "count": 1}, ValueError, "Forbidden"),
     ],
@@ -292,7 +292,7 @@ def test_where_no_told_point_has_the_coordinates_the_recommended_one_is_safe_or_
     for cells in sorted(set(range(10, 60, 5)) - told):
         x = opt.recommend(fixed={"cells": cells})
         p = float(opt.model.chance(opt.space.encode(x)[None])[0])
-        part = opt.space.given({"cells": cells})
+        part = opt.space.with_fixed({"cells": cells})
         some = np.array(
             [part.encode(part.decode(part.from_unit(u)[0])) for u in np.random.default_rng(0).random((400, 1, 4))]
         )
@@ -394,7 +394,7 @@ def test_a_choice_with_order_may_be_given() -> None:
 def test_earn_counts_a_gain_as_often_as_it_serves_under_other_coordinates() -> None:
     """At a correlation r there is r h(2 / r) / h(2) left of an improvement by two sd."""
     earn, find = told(aim="earn", budget=30), told(budget=30)
-    part, model = earn.space.given({1: 1.0}), earn.model
+    part, model = earn.space.with_fixed({1: 1.0}), earn.model
     assert model is not None
     r = np.exp(-((np.array([trial.x[1] for trial in earn.trials]) - 1.0) ** 2) / (2.0 * 1.2**2))
 
@@ -418,7 +418,7 @@ def test_all_of_a_gain_is_left_where_the_coordinates_are_always_the_same() -> No
     for x in (0.1, 0.5, 0.8):
         opt.tell([x, 1.0], wave([x, 1.0]))
     assert opt.model is not None
-    assert share_of_gain(opt.model, opt.space.given({1: 1.0}), opt._log) == 1.0
+    assert share_of_gain(opt.model, opt.space.with_fixed({1: 1.0}), opt._log) == 1.0
 
 
 @pytest.mark.parametrize("names", [("k", "x", "c"), ("k", "c", "x"), ("x", "c", "k")])
@@ -432,5 +432,5 @@ def test_a_constant_does_not_shift_what_is_given(names: tuple[str, ...]) -> None
             point = {"k": 7, "x": x, "c": c}
             opt.tell({name: point[name] for name in kept}, wave([x, 3.0 * c]))
         assert opt.model is not None
-        shares.append(share_of_gain(opt.model, opt.space.given({"c": 0.5}), opt._log))
+        shares.append(share_of_gain(opt.model, opt.space.with_fixed({"c": 0.5}), opt._log))
     assert shares[0] == pytest.approx(shares[1], rel=1e-9) and shares[0] < 0.999

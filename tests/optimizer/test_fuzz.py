@@ -362,7 +362,7 @@ class Histories(RuleBasedStateMachine):
     def ask_in_a_context(self, data: st.DataObject, n: int | None) -> None:
         before, fixed = self.opt.trials, self.context(data)
         again = self.fresh().replay(before)
-        part = self.opt.space.given(fixed)
+        part = self.opt.space.with_fixed(fixed)
         try:
             points = [self.opt.ask(fixed=fixed)] if n is None else self.opt.ask(n, fixed=fixed)
         except SpaceExhausted:
@@ -374,7 +374,7 @@ class Histories(RuleBasedStateMachine):
             same = [again.ask(fixed=fixed)] if n is None else []
             assert all(self.row(x) == self.row(z) for z in same)
             assert all(equal(x[key], value) for key, value in fixed.items())
-            assert part.has(self.opt.space.encode(x))
+            assert part.contains(self.opt.space.encode(x))
         for trial in self.opt.trials[len(before) :]:
             assert trial.fixed is not None and set(trial.fixed) == set(fixed)
         if n is not None:
@@ -388,7 +388,7 @@ class Histories(RuleBasedStateMachine):
             return
         x = self.opt.recommend(fixed=fixed)
         assert self.place.holds(x) and all(equal(x[key], value) for key, value in fixed.items())
-        rows = self.opt.space.given(fixed).rows
+        rows = self.opt.space.with_fixed(fixed).rows
         model = self.opt.model
         assert model is not None
         if rows is not None and model.chance is None:
@@ -660,7 +660,7 @@ class Histories(RuleBasedStateMachine):
         elif rows is not None:
             means = np.array([posterior.mu(rows) for posterior in model.mixture])
             slack = np.mean([mu_rounding(posterior, rows, TWO_WAYS) for posterior in model.mixture], axis=0)
-            mean, number = means.mean(axis=0), int(self.opt.space.numbers(self.opt.space.encode(x))[0])
+            mean, number = means.mean(axis=0), int(self.opt.space.row_numbers(self.opt.space.encode(x))[0])
             values = {trial.y for trial in self.opt.trials if trial.status == "told"}
             if len(values) == 1:  # then a told point is it, if no mean is larger by a share of the prior's sd
                 slack += ROUNDING * np.sqrt(model.posterior.kernel.diagonal(rows).max())
@@ -823,7 +823,7 @@ class Histories(RuleBasedStateMachine):
         if rows is None:
             self.check_barriers(trial, before)
             return
-        number = int(self.opt.space.numbers(self.opt.space.encode(trial.x))[0])
+        number = int(self.opt.space.row_numbers(self.opt.space.encode(trial.x))[0])
         excluded = self.excluded(before)
         if trial.origin == "design":
             return

@@ -23,18 +23,19 @@ from gpmi._support.types import Observations
 from gpmi.analysis.ledger import alarms
 from gpmi.analysis.ledger.calibration import judge
 from gpmi.analysis.ledger.maxima import draw_maxima
-from gpmi.gp.approximate.chance import Chance, Condition
+from gpmi.gp.approximate.success import Requirement, SuccessProbability
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
-from gpmi.gp.paths import Draw, Frame
-from gpmi.gp.tracking import Blur, Tracked, chunks, contenders, first_best
-from gpmi.model.fitting.choice import choose_warp
-from gpmi.model.fitting.classes import fit_classes
-from gpmi.model.fitting.criterion import Setting
+from gpmi.gp.paths import Draw, PathSampler
+from gpmi.gp.tracking import RoundingError, Tracked, chunks, contenders, first_best
+from gpmi.model.fitting.classifier_prior import fit_classifier
+from gpmi.model.fitting.criterion import FitSetting
+from gpmi.model.fitting.descent import Peak
 from gpmi.model.fitting.fit import fit, fit_noise
-from gpmi.model.fitting.schedule import Priors
-from gpmi.model.fitting.search import Peak, sample
+from gpmi.model.fitting.schedule import PriorSchedule
+from gpmi.model.fitting.slice_sampling import sample
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.fitting.warp import Warp
+from gpmi.model.fitting.warp_selection import choose_warp
 from gpmi.model.model import objective
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.contexts import share_of_gain
@@ -114,12 +115,12 @@ def test_scores_that_differ_in_the_last_digits_are_a_tie_and_others_are_not() ->
 @guards("gpmi.gp.tracking.CLOSE", 0.0, 1e-3)
 def test_points_with_scores_close_to_the_best_are_compared_again() -> None:
     x = np.linspace(0.0, 1.0, 4)[:, None]
-    blur = Blur.of(Posterior.prior(kernels.RBF(0.5), 0.1).condition(x[:1], np.array([1.0])), x)
+    blur = RoundingError.of(Posterior.prior(kernels.RBF(0.5), 0.1).condition(x[:1], np.array([1.0])), x)
     mu, var = np.array([0.0, 1.0, 1.0 - 1e-12, 1.0 - 1e-5]), np.ones(4)
     assert contenders(lambda mu, var: mu, mu, var, blur, None, True).tolist() == [1, 2]
 
 
-@guards("gpmi.gp.posterior.NUGGET", 1e-6, 1e-4)
+@guards("gpmi.gp.linalg.NUGGET", 1e-6, 1e-4)
 def test_exact_observations_of_a_smooth_function_keep_their_digits() -> None:
     x = np.linspace(0.0, 1.0, 40)[:, None]
     posterior = Posterior.prior(kernels.RBF(0.5), 0.0)
@@ -156,9 +157,9 @@ def test_a_frame_leaves_f_open_where_it_stays_uncertain_between_the_points() -> 
         return float(np.sqrt(prior.condition(width * ends, np.zeros(2))(width * middle)[1][0]))
 
     assert 0.05 < unknown(0.9) < 0.15
-    assert Frame.of(prior, 0.9 * ends).leaves_open(0.9 * middle)
+    assert PathSampler.of(prior, 0.9 * ends).is_uncertain_at(0.9 * middle)
     assert 0.005 < unknown(0.25) < 0.015
-    assert not Frame.of(prior, 0.25 * ends).leaves_open(0.25 * middle)
+    assert not PathSampler.of(prior, 0.25 * ends).is_uncertain_at(0.25 * middle)
 
 
 @guards("gpmi.gp.paths.FEATURES", 1, 51)
@@ -168,7 +169,7 @@ def test_the_random_features_of_a_path_have_the_covariance_of_the_kernel() -> No
     z = rng.random((60, 2))
     errors = []
     for _ in range(4):
-        features = Frame.of(Posterior.prior(kernel, 1e-4), z[:1]).paths(1, rng, rough=True).features
+        features = PathSampler.of(Posterior.prior(kernel, 1e-4), z[:1]).paths(1, rng, rough=True).features
         assert features is not None
         phi, _ = features(z)
         errors.append(phi @ phi.T - kernel(z, z))
@@ -184,7 +185,7 @@ def spread_of_equal_points(values: Array) -> float:
 @guards("gpmi.gp.paths._BLUR_VAR", 1e-8, 1e-6)
 def test_two_values_of_one_draw_at_the_same_point_differ_by_much_less_than_a_regret_that_counts() -> None:
     posterior, z = Posterior.prior(kernels.RBF(0.3), 1e-4), np.array([[0.4], [0.4]])
-    paths = Frame.of(posterior, z).paths(500, np.random.default_rng(0), rough=False)
+    paths = PathSampler.of(posterior, z).paths(500, np.random.default_rng(0), rough=False)
     assert spread_of_equal_points(paths.values) < 5e-5
     draws = [Draw(posterior, np.random.default_rng(seed))(z) for seed in range(100)]
     assert spread_of_equal_points(np.array(draws).T) < 5e-5
@@ -292,8 +293,8 @@ def test_a_run_is_locked_in_when_it_asks_for_the_tenth_time_at_one_place() -> No
 
 @guards("gpmi.analysis.ledger.alarm.DOUBTED", 10, 30)
 @guards("gpmi.analysis.ledger.alarm.NATS", -8.0, 20.0)
-@guards("gpmi.model.fitting.doubt.LITTLE", 1e-9)
-@guards("gpmi.model.fitting.doubt.MUCH", 1.9)
+@guards("gpmi.model.fitting.undetected_noise.LITTLE", 1e-9)
+@guards("gpmi.model.fitting.undetected_noise.MUCH", 1.9)
 def test_noise_is_in_doubt_where_it_explains_as_much_and_not_before_twenty_values() -> None:
     x, rng = np.random.default_rng(0).random((24, 2)), np.random.default_rng(1)
     smooth = np.sin(4.0 * x[:, 0]) + x[:, 1]
@@ -539,7 +540,7 @@ def test_one_joint_draw_is_made_of_all_rows_up_to_what_can_be_waited_for() -> No
 # prior: what is learned
 
 
-UNIT = Setting(DEFAULT, None, np.ones(2), (0, 1))
+UNIT = FitSetting(DEFAULT, None, np.ones(2), (0, 1))
 CENTRE = -1.5857864376269049  # of the logarithm of a lengthscale of one parameter: that of 0.2
 
 
@@ -581,9 +582,9 @@ def test_five_observations_do_not_make_the_hyper_parameters_run_away() -> None:
 @guards("gpmi.model.fitting.unknowns._BOUNDS_LENGTHSCALE", (-0.53, 0.69), (-5.3, -0.7))
 @guards("gpmi.model.fitting.unknowns._BOUNDS_VARIANCE", (-0.6, 0.6))
 @guards("gpmi.model.fitting.unknowns.BOUNDS_NOISE", (-1.84, 0.07), (-18.4, -4.6))
-@guards("gpmi.model.fitting.search.ROUNDS", 1)
-@guards("gpmi.model.fitting.search._LONGEST", 0.02)
-@guards("gpmi.model.fitting.search._ENOUGH", 20.0)
+@guards("gpmi.model.fitting.descent.ROUNDS", 1)
+@guards("gpmi.model.fitting.descent._LONGEST", 0.02)
+@guards("gpmi.model.fitting.descent._ENOUGH", 20.0)
 def test_a_hundred_observations_decide_what_the_hyper_parameters_are() -> None:
     rough, smooth, noisy = (
         learned(*drawn_data(120, lengthscale, noise_var, 1))
@@ -607,7 +608,7 @@ def test_noise_is_told_from_a_rough_function() -> None:
 
 @guards("gpmi.model.fitting.covariance.EXACT", 0.0, 1e-3)
 def test_exact_values_can_be_learned_from_also_where_they_repeat() -> None:
-    setting = Setting(kernels.RBF(lengthscale=None, variance=None), 0.0, np.ones(1), (0,))
+    setting = FitSetting(kernels.RBF(lengthscale=None, variance=None), 0.0, np.ones(1), (0,))
     x = np.repeat(np.linspace(0.0, 1.0, 6), 3)[:, None]
     assert fit(setting, x, np.sin(5.0 * x[:, 0])).events == ()
     x = np.random.default_rng(0).random((40, 1))
@@ -631,9 +632,9 @@ def test_draws_of_the_prior_show_how_uncertain_it_is() -> None:
     assert thetas.std(axis=0).min() > 0.1
 
 
-@guards("gpmi.model.fitting.search._SLICE", 0.02, 0.2)
-@guards("gpmi.model.fitting.search._STEPS_OUT", 0, 1)
-@guards("gpmi.model.fitting.search._SHRINKS", 1)
+@guards("gpmi.model.fitting.slice_sampling._SLICE", 0.02, 0.2)
+@guards("gpmi.model.fitting.slice_sampling._STEPS_OUT", 0, 1)
+@guards("gpmi.model.fitting.slice_sampling._SHRINKS", 1)
 def test_slices_find_the_scale_of_the_density_where_the_guess_is_wrong_by_a_factor_of_five() -> None:
     sd = np.array([1.0, 2.0, 0.5])
 
@@ -661,45 +662,45 @@ def transformed(n: int, of: Callable[[Array], Array], *, noise_var: float = 1e-4
 
 def learned_with_warp(n: int, of: Callable[[Array], Array]) -> int:
     """For how many of some draws of f the prior learned from n values of(f) has a transformation."""
-    priors = [Priors(None, None, "map", span=UNIT.span, groups=UNIT.groups, seed=0) for _ in range(8)]
+    priors = [PriorSchedule(None, None, "map", span=UNIT.span, groups=UNIT.groups, seed=0) for _ in range(8)]
     data = [drawn_data(n, 0.5, 1e-4, seed) for seed in range(len(priors))]
     return sum(prior(n, Observations.of(x, of(f))).warp.bends for prior, (x, f) in zip(priors, data, strict=True))
 
 
-@guards("gpmi.model.fitting.choice.WARP_FROM", 32, 80)
+@guards("gpmi.model.fitting.warp_selection.WARP_FROM", 32, 80)
 def test_sixteen_values_of_many_orders_of_magnitude_are_learned_with_a_transformation() -> None:
     assert learned_with_warp(16, lambda f: -np.exp(3.0 * f)) >= 4
 
 
-@guards("gpmi.model.fitting.choice.WARP_FROM", 0, 4)
+@guards("gpmi.model.fitting.warp_selection.WARP_FROM", 0, 4)
 def test_four_values_are_never_learned_with_a_transformation() -> None:
     assert learned_with_warp(4, lambda f: -np.exp(12.0 * f)) == 0
 
 
-@guards("gpmi.model.fitting.choice._CLEARLY", 60.0)
-@guards("gpmi.model.fitting.choice._CLEARLY_EACH", 5.0)
-@guards("gpmi.model.fitting.choice._WARP_POINTS", 6)
-@guards("gpmi.model.fitting.choice._WARP_APART", 0.5)
+@guards("gpmi.model.fitting.warp_selection._CLEARLY", 60.0)
+@guards("gpmi.model.fitting.warp_selection._CLEARLY_EACH", 5.0)
+@guards("gpmi.model.fitting.warp_selection._WARP_POINTS", 6)
+@guards("gpmi.model.fitting.warp_selection._WARP_APART", 0.5)
 def test_sixteen_values_of_many_orders_of_magnitude_are_transformed() -> None:
     assert transformed(16, lambda f: -np.exp(3.0 * f)) >= 14
 
 
-@guards("gpmi.model.fitting.choice.WARP_PLACES", 0, 2)
+@guards("gpmi.model.fitting.warp_selection.WARP_PLACES", 0, 2)
 def test_values_at_three_places_are_never_transformed() -> None:
     assert transformed(3, lambda f: -np.exp(12.0 * f)) == 0
 
 
-@guards("gpmi.model.fitting.choice.WARP_PLACES", 8, 16)
+@guards("gpmi.model.fitting.warp_selection.WARP_PLACES", 8, 16)
 def test_values_at_seven_places_of_many_orders_of_magnitude_are_transformed() -> None:
     assert transformed(7, lambda f: -np.exp(6.0 * f)) >= 10
 
 
-@guards("gpmi.model.fitting.choice._CLEARLY_EACH", 0.0, 0.05)
+@guards("gpmi.model.fitting.warp_selection._CLEARLY_EACH", 0.0, 0.05)
 def test_values_that_are_a_little_skewed_are_left_as_they_are() -> None:
     assert transformed(64, lambda f: -np.exp(0.7 * f), noise_var=0.1) <= 3
 
 
-@guards("gpmi.model.fitting.choice._CLEARLY_EACH_AT_BEST", 0.0, 0.15, 15.0)
+@guards("gpmi.model.fitting.warp_selection._CLEARLY_EACH_AT_BEST", 0.0, 0.15, 15.0)
 def test_to_compress_the_best_values_takes_a_clearer_case_than_to_compress_the_worst() -> None:
     assert 3 <= transformed(16, lambda f: np.exp(3.0 * f)) <= 12
 
@@ -741,7 +742,7 @@ def test_ten_thousand_discrete_points_are_searched_one_by_one_and_a_hundred_thou
     assert Space.of({"a": Int(1, 100), "b": Int(1, 1000)}).rows is None
 
 
-@guards("gpmi.space.constraints.ranges._ROUNDS", 1, 3)
+@guards("gpmi.space.constraints.level_ranges._PASSES", 1, 3)
 def test_ranges_follow_from_each_other_through_several_rows() -> None:
     numbers = {name: Int(0, 10**6) for name in "abcd"}
     space = Space.of(numbers).constrained(["d <= c", "c <= b", "b <= a", "a <= 4"])
@@ -750,8 +751,8 @@ def test_ranges_follow_from_each_other_through_several_rows() -> None:
 
 @guards("gpmi.space.parameters._MOST_LEVELS", 10**6, 10**8)
 def test_millions_of_values_of_a_whole_number_are_held_in_memory_and_of_more_a_few_are_tried() -> None:
-    assert len(Int(1, 4 * 10**6).tried(np.array([5.0]))) == 4 * 10**6
-    assert len(Int(1, 3 * 10**7).tried(np.array([5.0]))) < 1000
+    assert len(Int(1, 4 * 10**6).levels_to_try(np.array([5.0]))) == 4 * 10**6
+    assert len(Int(1, 3 * 10**7).levels_to_try(np.array([5.0]))) < 1000
 
 
 @guards("gpmi.space.parameters.LARGEST", 2**50, 2**56)
@@ -768,11 +769,11 @@ def test_every_whole_number_that_is_allowed_has_coordinates_of_its_own() -> None
 # failures
 
 
-@guards("gpmi.model.fitting.classes._LOG_VARIANCE", (2.3, 1.0))
+@guards("gpmi.model.fitting.classifier_prior._LOG_VARIANCE", (2.3, 1.0))
 def test_an_edge_between_a_success_and_a_failure_is_sharp_unless_failures_come_by_chance() -> None:
-    def chance(x: Array, success: NDArray[np.bool_]) -> Chance:
-        learned = fit_classes(x, success, np.ones(1), (0,))
-        return Chance((Condition(learned.sites(x, success).posterior(learned.kernel, x, learned.mean)),))
+    def chance(x: Array, success: NDArray[np.bool_]) -> SuccessProbability:
+        learned = fit_classifier(x, success, np.ones(1), (0,))
+        return SuccessProbability((Requirement(learned.sites(x, success).posterior(learned.kernel, x, learned.mean)),))
 
     x = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.49, 0.51, 0.6, 0.8, 1.0])[:, None]
     p = chance(x, x[:, 0] < 0.5)(np.array([[0.48], [0.5], [0.52]]))
@@ -782,13 +783,13 @@ def test_an_edge_between_a_success_and_a_failure_is_sharp_unless_failures_come_b
     assert np.all((p > 0.4) & (p < 0.6))
 
 
-@guards("gpmi.model.fitting.classes._SMOOTHER", 0.2, 10.0)
+@guards("gpmi.model.fitting.classifier_prior._SMOOTHER", 0.2, 10.0)
 def test_an_edge_is_taken_for_smooth_but_not_for_a_plane() -> None:
     """Successes below and failures above a slope, told on one half of the box."""
     x = np.array([[a, b] for a in (0.0, 0.2, 0.4) for b in np.linspace(0.0, 1.0, 6)])
     success = x[:, 1] < 0.35 + 0.4 * x[:, 0]
-    learned = fit_classes(x, success, np.ones(2), (0, 1))
-    chance = Chance((Condition(learned.sites(x, success).posterior(learned.kernel, x, learned.mean)),))
+    learned = fit_classifier(x, success, np.ones(2), (0, 1))
+    chance = SuccessProbability((Requirement(learned.sites(x, success).posterior(learned.kernel, x, learned.mean)),))
     beside, far = chance(np.array([[0.6, 0.3], [1.0, 0.35]]))
     assert beside > 0.85 and far < 0.9
 
@@ -877,7 +878,7 @@ def test_a_point_is_taken_up_to_rounding_and_one_beside_it_is_not() -> None:
 @guards("gpmi.optimizer.escape.FEW", 1, 5)
 def test_a_point_far_from_all_others_is_asked_up_to_three_dimensions() -> None:
     assert is_small(Space.of([(0.0, 1.0)] * 3)) and not is_small(Space.of([(0.0, 1.0)] * 5))
-    assert is_small(Space.of([(0.0, 1.0)] * 5).given({0: 0.5, 1: 0.5}))
+    assert is_small(Space.of([(0.0, 1.0)] * 5).with_fixed({0: 0.5, 1: 0.5}))
 
 
 @guards("gpmi.policies.find.LATE", 0.0, 0.1, 0.4, 1.0)
@@ -898,4 +899,4 @@ def test_half_of_an_improvement_by_two_sd_is_left_under_coordinates_with_a_corre
     opt.tell([0.5, 0.5], 1.0)
     context = 0.5 + float(np.sqrt(-2.0 * np.log(0.9)))
     assert opt.model is not None
-    assert 0.4 < share_of_gain(opt.model, opt.space.given({1: context}), opt._log) < 0.6
+    assert 0.4 < share_of_gain(opt.model, opt.space.with_fixed({1: context}), opt._log) < 0.6

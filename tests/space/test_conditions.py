@@ -108,7 +108,7 @@ def test_a_point_with_wrong_names_is_refused(change: dict[str, Any], word: str) 
     ("spec", "word"),
     [
         ({"a": Real(0, 1, when={"b": 1})}, "names 'b'"),
-        ({"a": Real(0, 1, when={"a": 1})}, "only a Choice"),
+        ({"a": Real(0, 1, when={"a": 1})}, "use a Choice"),
         ({"a": Choice([1, 2], when={"a": 1}), "b": (0, 1)}, "depends on itself"),
         ({"a": Choice([1, 2], when={"b": 1}), "b": Choice([1, 2], when={"a": 1})}, "depends on itself"),
         ({"a": Real(0, 1, when={"b": 3}), "b": ["x", "y"]}, "one of"),
@@ -278,8 +278,8 @@ def test_a_whole_number_up_to_a_billion_is_searched_by_order_of_magnitude() -> N
 
 def test_a_whole_number_with_a_billion_values_takes_no_memory() -> None:
     parameter = Int(0, 10**9)
-    assert parameter.count == 10**9 + 1 and len(parameter.tried(np.array([123_456_789.0]))) < 600
-    near = set(parameter.tried(np.array([123_456_789.0]))[:, 0])
+    assert parameter.count == 10**9 + 1 and len(parameter.levels_to_try(np.array([123_456_789.0]))) < 600
+    near = set(parameter.levels_to_try(np.array([123_456_789.0]))[:, 0])
     assert {123_456_788.0, 123_456_789.0, 123_456_790.0, 0.0, 1e9} <= near
 
 

@@ -125,7 +125,7 @@ def test_what_equals_several_options_is_refused_unless_it_is_one_of_them() -> No
     space = Space.of({"m": [first, second, "a"]})
     assert space.encode({"m": first}).tolist() == [1.0, 0.0, 0.0]
     assert space.encode({"m": second}).tolist() == [0.0, 1.0, 0.0]
-    with pytest.raises(ValueError, match=r"m is Method.* equals the options \[0, 1\]: give the very object"):
+    with pytest.raises(ValueError, match=r"m is Method.* equals the options at \[0, 1\]: give the very object"):
         space.encode({"m": Method("a")})
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpmi import GPMI, Choice, Int, Optimizer, Real, Space, SpaceExhausted, kernels
-from gpmi.space import Candidates, index
+from gpmi.space import Candidates, row_index
 
 MIXED = {
     "lr": Real(1e-5, 1e-1, log=True),
@@ -163,7 +163,7 @@ def test_the_rows_of_the_users_own_array_are_points(dtype):
     array = np.array([[1, 0], [0, 1], [1, 1]], dtype=dtype)
     space = Space.of(array)
     for number, row in enumerate(array):
-        assert space.numbers(space.encode(row))[0] == number
+        assert space.row_numbers(space.encode(row))[0] == number
 
 
 def test_candidates_do_not_change_with_the_array_they_were_made_from():
@@ -189,9 +189,9 @@ def test_a_point_of_a_dataframe_is_one_of_its_rows_as_a_dict_of_python_types():
 def test_the_rows_of_the_users_own_dataframe_are_points():
     space = Space.of(TABLE)
     for number, record in enumerate(TABLE.to_dict("records")[:3]):
-        assert space.numbers(space.encode(record))[0] == number
+        assert space.row_numbers(space.encode(record))[0] == number
     for number, (_, series) in enumerate(TABLE.iloc[:3].iterrows()):
-        assert space.numbers(space.encode(dict(series)))[0] == number
+        assert space.row_numbers(space.encode(dict(series)))[0] == number
 
 
 def test_numbers_of_a_dataframe_are_one_coordinate_and_bools_and_strings_one_per_option():
@@ -296,7 +296,7 @@ def test_the_last_digit_of_a_logarithm_does_not_depend_on_where_it_is_taken(para
     space = Space.of({"p": parameter})
     for end, coordinates in ((parameter.lo, space.lo), (parameter.hi, space.hi)):
         assert space.encode({"p": end}).tobytes() == coordinates.tobytes() == np.array([math.log(end)]).tobytes()
-    if parameter.levels is not None:
+    if isinstance(parameter, Int):
         rng = np.random.default_rng(0)
         for n in rng.integers(parameter.lo, parameter.hi, 1000).tolist():
             assert parameter.encode("p", n)[0] == parameter.levels[n - parameter.lo, 0]
@@ -420,8 +420,8 @@ def test_every_row_of_a_discrete_space_has_its_own_number(spec):
     space = Space.of(spec)
     for number in range(0, len(space.rows), max(1, len(space.rows) // 20)):
         row = space.rows[number]
-        assert list(space.numbers(row)) == [number]
-        assert space.numbers(space.encode(space.decode(row)))[0] == number
+        assert list(space.row_numbers(row)) == [number]
+        assert space.row_numbers(space.encode(space.decode(row)))[0] == number
 
 
 def test_a_space_with_a_continuous_parameter_is_not_enumerated():
@@ -435,7 +435,7 @@ def test_a_space_with_a_continuous_parameter_is_not_enumerated():
 def test_duplicate_rows_are_one_point_the_first_of_them(rows):
     for space in (Space.of(np.array(rows)), Space.of(pd.DataFrame(rows, columns=["a", "b"]))):
         for row, coordinates in zip(rows, space.rows, strict=True):
-            assert space.numbers(coordinates)[0] == rows.index(row)
+            assert space.row_numbers(coordinates)[0] == rows.index(row)
             point = space.decode(coordinates)
             assert (list(point.values()) if isinstance(point, dict) else point.tolist()) == row
 
@@ -490,7 +490,7 @@ def test_a_column_of_words_costs_what_its_coordinates_cost():
     assert space.rows.shape == (8000, 903) and not space.rows.flags.writeable
     assert np.all(space.rows[:, :900].sum(axis=1) == 1.0) and np.array_equal(space.rows[:, 900], values)
     for row in (0, 899, 900, 7999):
-        assert space.numbers(space.encode(space.decode(space.rows[row]))).tolist() == [row]
+        assert space.row_numbers(space.encode(space.decode(space.rows[row]))).tolist() == [row]
         assert space.decode(space.rows[row]) == {"word": words[row], "x": values[row], "flag": bool(values[row] > 0.5)}
 
 
@@ -511,19 +511,19 @@ def test_the_index_finds_the_rows_that_comparing_them_all_finds(rows):
     table = np.array(rows)
     space = Space.of(table)
     for row in [*table, np.array([9.0, 9.0, 9.0])]:
-        assert space.numbers(row).tolist() == np.flatnonzero(np.all(table == row, axis=1)).tolist()
+        assert space.row_numbers(row).tolist() == np.flatnonzero(np.all(table == row, axis=1)).tolist()
 
 
 def test_rows_with_equal_hashes_are_told_apart(monkeypatch):
-    monkeypatch.setattr(index, "_factors", lambda d: np.zeros(d, dtype=np.uint64))
+    monkeypatch.setattr(row_index, "_factors", lambda d: np.zeros(d, dtype=np.uint64))
     rows = np.arange(12.0).reshape(6, 2)
-    assert [index.RowIndex.of(rows).find(row).tolist() for row in rows] == [[i] for i in range(6)]
+    assert [row_index.RowIndex.of(rows).find(row).tolist() for row in rows] == [[i] for i in range(6)]
 
 
 def test_telling_many_rows_does_not_read_the_table_each_time():
     table = np.hstack([np.zeros((200_000, 1)), np.random.default_rng(0).uniform(size=(200_000, 2))])
     space = Space.of(table)
-    space.numbers(table[0])  # sorts the rows, once
+    space.row_numbers(table[0])  # sorts the rows, once
     begin = time.process_time()
     for row in table[:2000]:
         space.encode(row)
@@ -644,7 +644,7 @@ def geometric() -> pd.DataFrame:
 
 def test_an_evened_grid_has_ranks_and_the_same_points():
     plain = Space.of(geometric().drop(columns="weight"))
-    even = plain.evened()
+    even = plain.with_ranks()
     assert even.choices == plain.choices
     np.testing.assert_array_equal(even.rows[:, 0], np.tile([0.0, 1.0, 2.0, 3.0], 3))
     np.testing.assert_array_equal(even.rows[:, 1], np.repeat([0.0, 1.0, 2.0], 4))
@@ -652,11 +652,11 @@ def test_an_evened_grid_has_ranks_and_the_same_points():
     for plain_row, row in zip(plain.rows, even.rows, strict=True):
         assert even.decode(row) == plain.decode(plain_row)
         np.testing.assert_array_equal(even.encode(plain.decode(plain_row)), row)
-    np.testing.assert_array_equal(even.evened().rows, even.rows)
+    np.testing.assert_array_equal(even.with_ranks().rows, even.rows)
 
 
 def test_a_number_between_those_of_a_grid_is_not_among_the_candidates():
-    even = Space.of(geometric().drop(columns="weight")).evened()
+    even = Space.of(geometric().drop(columns="weight")).with_ranks()
     for rate in (0.5, 2.0, 1e-5):
         with pytest.raises(ValueError, match="not among the candidates"):
             even.encode({"rate": rate, "width": 16, "kind": "a"})
@@ -664,12 +664,12 @@ def test_a_number_between_those_of_a_grid_is_not_among_the_candidates():
 
 def test_many_different_numbers_and_arrays_keep_their_coordinates():
     frame = pd.concat([geometric().assign(weight=np.random.default_rng(i).random(12)) for i in range(2)])
-    even = Space.of(frame).evened()
+    even = Space.of(frame).with_ranks()
     np.testing.assert_array_equal(even.rows[:, -1], frame["weight"])  # 24 numbers are no grid
     array = geometric()[["rate", "width"]].to_numpy()
-    np.testing.assert_array_equal(Space.of(array).evened().rows, array)
+    np.testing.assert_array_equal(Space.of(array).with_ranks().rows, array)
     box = Space.of([(0.0, 1.0)])
-    assert box.evened() is box
+    assert box.with_ranks() is box
 
 
 def test_a_grid_is_evened_to_find_with_the_default_kernel_only():
@@ -703,7 +703,7 @@ def test_equal_rows_leave_an_event_and_stay_one_point() -> None:
     frame = pd.DataFrame({"s": list("aabba"), "x": [1, 1, 3, 4, 1]}, index=list("VWXYZ"))
     opt = Optimizer(frame, seed=0)
     (event,) = opt.events
-    assert event.kind == "duplicate candidates" and event.message.startswith("2 of 5 rows are equal")
+    assert event.kind == "duplicate candidates" and event.message.startswith("2 of 5 rows equal an earlier row")
     assert opt.tell(frame.loc["Z"], 1.0).label == "V"
     array = Optimizer(frame[["x"]].to_numpy(dtype=float), seed=0)
     assert [event.kind for event in array.events] == ["duplicate candidates"]
@@ -712,7 +712,7 @@ def test_equal_rows_leave_an_event_and_stay_one_point() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, -0.0, 1.0]), st.sampled_from([0.0, 2.0])), min_size=1, max_size=12))
 def test_the_rows_that_repeat_another_are_counted(rows: list[tuple[float, float]]) -> None:
-    assert index.RowIndex.of(np.array(rows)).repeated() == len(rows) - len(set(rows))
+    assert row_index.RowIndex.of(np.array(rows)).count_repeated() == len(rows) - len(set(rows))
 
 
 def test_a_unit_is_for_people_and_changes_nothing() -> None:
@@ -735,7 +735,7 @@ def test_candidates_by_columns_are_those_of_the_data_frame() -> None:
     plain = Candidates.from_columns(columns, list("pqrs"))
     assert plain.table == frame.table and [one.label for one in plain.table] == [one.label for one in frame.table]
     assert plain.encoded.tobytes() == frame.encoded.tobytes() and plain.choices == frame.choices
-    with pytest.raises(ValueError, match="as many in each"):
+    with pytest.raises(ValueError, match="the same number in each"):
         Candidates.from_columns({"a": [1, 2], "b": [1]})
     with pytest.raises(ValueError, match="at least one"):
         Candidates.from_columns({"a": []})

@@ -30,7 +30,7 @@ from gpmi._support.types import Array, Mask
 from gpmi.analysis.ledger.account import Ledger
 from gpmi.analysis.ledger.regret import Interval
 from gpmi.gp.linalg import one_blas_thread
-from gpmi.gp.paths import Frame, Paths, has_features
+from gpmi.gp.paths import Paths, PathSampler, has_features
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import chunks, mean_in_chunks
 from gpmi.model.fitting.warp import Warp
@@ -133,7 +133,7 @@ def _importances(ledger: Ledger) -> Importances:
 def _lines(p: int, n: int, space: Space) -> int:
     """The number of lines along each of p parameters, for n observations: a power of two."""
     wanted = WORK / (max(p, 1) * max(n, 1) * NODES)
-    if isinstance(space, Parameters) and space.rules.feasible:
+    if isinstance(space, Parameters) and space.constraints.functions:
         return _OWN_FUNCTIONS
     return int(2 ** np.floor(np.log2(np.clip(wanted, FEWEST, LINES))))
 
@@ -162,18 +162,18 @@ class Product:
 
     def along(self, i: int) -> Lines:
         j = self.numbers[i]
-        at, weights = _nodes(self.space.parts[j])
+        at, weights = _nodes(self.space.encodings[j])
         u = np.repeat(self.u[:, None], len(at), axis=1)
         u[:, :, j] = at
         law = np.tile(weights, (len(self.u), 1))
         rows = self.space.from_unit(u.reshape(-1, u.shape[2])).reshape(*law.shape, -1)
         if self.inside:
-            law *= self.space.inside(rows.reshape(-1, rows.shape[2])).reshape(law.shape)
+            law *= self.space.feasible_set.contains(rows.reshape(-1, rows.shape[2])).reshape(law.shape)
             (missed,) = np.nonzero(law.sum(axis=1) == 0.0)  # the part inside lies between two nodes
             nearest = np.abs(at - self.u[missed, j, None]).argmin(axis=1)
             rows[missed, nearest], law[missed, nearest] = self.space.from_unit(self.u[missed]), 1.0
             law /= law.sum(axis=1, keepdims=True)
-        return Lines(rows, law, self.space.parts[j].at(at), self.inside)
+        return Lines(rows, law, self.space.encodings[j].from_unit(at), self.inside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,15 +207,15 @@ def _measure(space: Space, axes: list[Axis], lines: int, seed: int) -> Product |
         note = "over the candidates, each column taken as independent of the others"
         return Table(unique[some], unique, tuple(axes), note)  # in any order, so that the first ones are a sample, too
     assert isinstance(space, Parameters)
-    numbers = tuple(j for j, part in enumerate(space.parts) if part.width)
+    numbers = tuple(j for j, part in enumerate(space.encodings) if part.width)
     log2 = int(np.log2(lines))
     u, note = sobol(space.unit_dim, log2, (seed, 8)), "over the whole space"
-    if not space.rules.texts:
+    if not space.constraints.texts:
         return Product(space, numbers, u, False, note)
     for more in range(log2, _LOG2_TRIED + 1):
         u = sobol(space.unit_dim, more, (seed, 8))
-        u = u[space.inside(space.from_unit(u))]
-        if len(u) >= lines or (space.rules.feasible and more > 11):
+        u = u[space.feasible_set.contains(space.from_unit(u))]
+        if len(u) >= lines or (space.constraints.functions and more > 11):
             break
     if len(u) >= _ENOUGH:
         return Product(space, numbers, u[:lines], True, "over what the constraints leave of the space")
@@ -227,7 +227,7 @@ def _nodes(part: Any) -> tuple[Array, Array]:
     """Points (q,) of [0, 1] and their weights: the levels of a parameter that has few, otherwise a Gauss rule."""
     if part.count is not None and part.count <= NODES:
         fine = (np.arange(8192) + 0.5) / 8192
-        level = part.number(part.at(fine)).astype(np.intp)
+        level = part.level_numbers(part.from_unit(fine)).astype(np.intp)
         counts = np.bincount(level)
         (there,) = np.nonzero(counts)
         middles = np.array([np.median(fine[level == k]) for k in there])
@@ -243,7 +243,7 @@ def _paths(posterior: Posterior, measure: Product | Table, start: Array, rng: np
     """Functions drawn from the posterior. A kernel without random features is drawn at the points of some lines."""
     rough = has_features(posterior.kernel)
     z = start[None] if rough else np.unique(measure.along(0).rows[:, 0], axis=0)[:: max(1, LINES // DRAWN_LINES)]
-    return Frame.of(posterior, z).paths(DRAWS, rng, rough=rough, count=_FEATURES)
+    return PathSampler.of(posterior, z).paths(DRAWS, rng, rough=rough, count=_FEATURES)
 
 
 def _one(axis: Axis, lines: Lines, posterior: Posterior, drawn: Paths, warp: Warp) -> Importance:

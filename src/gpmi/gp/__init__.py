@@ -1,1 +1,7 @@
-"""Gaussian processes: factors, kernels, posteriors, their moments kept up to date, and functions drawn from them."""
+"""Gaussian processes. Start with `posterior`: Equations 1 and 2 of the paper.
+
+`linalg` has the Cholesky factors that grow row by row, `kernels` the covariance functions, `trend` a known mean
+function and `replicates` the merging of observations at equal points. `tracking` updates mu and var at a fixed set of
+points. `paths` draws functions from a posterior. `finite_differences` makes gradients cheap at a point and its close
+neighbours. `approximate` handles observations that are not Gaussian.
+"""

@@ -1,4 +1,4 @@
-"""Cholesky factors that grow by a row at a time. The only module that talks to LAPACK."""
+"""Cholesky factors that grow by one row at a time. The only module that calls LAPACK."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ from scipy.linalg import lapack
 
 from gpmi._support.types import Array
 
-# A pivot below FLOOR * C_ss is lifted to it. The subtraction that makes a pivot is wrong by about
-# sqrt(n) * 2e-16 * C_ss, so at 1e-12 a pivot still has a correct digit for every n we can store.
+# A pivot below FLOOR * C_ss is lifted to that. The subtraction behind a pivot has an error of about
+# sqrt(n) * 2e-16 * C_ss, so at 1e-12 a pivot still has a correct digit for every n that fits in memory.
 FLOOR = 1e-12
 # A pivot below -REFUSE * C_ss is not a rounding error: the kernel is not a covariance function. Our choice, far above
 # any rounding error.
 REFUSE = 1e-6
+# A pivot below SINGULAR * C_ss has lost ten of its sixteen digits, so C counts as singular. A posterior then adds
+# NUGGET of the prior variance to every observation's noise, and ten times more until that is enough. With 1e-9 the
+# moments keep six digits (tests/gp/test_exact.py).
+SINGULAR = 1e-10
+NUGGET = 1e-9
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
@@ -28,7 +33,7 @@ _SEGMENT = 256  # rows of a factor allocated together; our choice, not tuned
 
 
 class NotPositiveDefinite(ValueError):
-    """The matrix K + noise_var I has a clearly negative pivot, so no small jitter can repair it."""
+    """The matrix K + noise_var I has a clearly negative pivot, which no small jitter can repair."""
 
 
 @dataclass(slots=True)
@@ -49,8 +54,8 @@ class Factor:
     """L, lower triangular with positive diagonal, such that L L^T = C.
 
     An immutable value. Its n rows lie in segments shared with the factors it was extended from. `append` writes row n
-    after the rows that older factors use, so these do not change. If another row was written there already, the last
-    segment is copied. So neither growing nor branching copies more than one segment.
+    after the rows of older factors, so these do not change. If another row is already there, the last segment is
+    copied. So neither growing nor branching copies more than one segment.
     """
 
     _segments: tuple[_Segment, ...]
@@ -58,11 +63,11 @@ class Factor:
 
     @staticmethod
     def empty() -> Factor:
-        """The factor of the empty matrix."""
+        """Return the factor of the empty matrix."""
         return Factor((), 0)
 
     def _parts(self) -> Iterator[tuple[int, int, _Segment]]:
-        """(first row, number of our rows, segment) for each segment."""
+        """Yield (first row, number of our rows, segment) for each segment."""
         start = 0
         for segment in self._segments:
             rows = min(len(segment.corner), self.n - start)
@@ -78,7 +83,7 @@ class Factor:
         return np.concatenate(parts) if parts else np.empty(0)
 
     def rows(self, begin: int = 0) -> Array:
-        """Rows begin..n-1 of L, an (n - begin, n) matrix with zeros above the diagonal. A copy."""
+        """Return rows begin..n-1 of L, an (n - begin, n) matrix with zeros above the diagonal. A copy."""
         lower = np.zeros((self.n - begin, self.n))
         for start, rows, segment in self._parts():
             skip = max(0, begin - start)
@@ -89,7 +94,7 @@ class Factor:
         return lower
 
     def row(self, s: int) -> Array:
-        """L_{s, 1..s+1}, the row that observation s added. It may be a view: do not write to it."""
+        """Return L_{s, 1..s+1}, the row of observation s. It may be a view: do not write to it."""
         if len(self._segments) == 1:
             return self._segments[0].corner[s, : s + 1]
         start, _, segment = next(part for part in self._parts() if s < part[0] + part[1])
@@ -98,7 +103,7 @@ class Factor:
         return np.concatenate([segment.left[i], tail]) if start else tail
 
     def solve(self, b: Array) -> Array:
-        """L^-1 b for b (n,) or (n, m). O(n^2 m)."""
+        """Return L^-1 b for b (n,) or (n, m). O(n^2 m)."""
         if len(self._segments) == 1:
             return _triangular(self._segments[0], self.n, b, transposed=False)
         x = np.empty_like(b, dtype=float)
@@ -109,7 +114,7 @@ class Factor:
         return x
 
     def solve_transposed(self, b: Array) -> Array:
-        """L^-T b for b (n,) or (n, m). O(n^2 m)."""
+        """Return L^-T b for b (n,) or (n, m). O(n^2 m)."""
         if len(self._segments) == 1:
             return _triangular(self._segments[0], self.n, b, transposed=True)
         x = np.array(b, dtype=float)
@@ -120,24 +125,24 @@ class Factor:
         return x
 
     def append(self, column: Array, diagonal: float, unit: float | None = None) -> tuple[Factor, float]:
-        """The factor of [[C, column], [column^T, diagonal + jitter]] and jitter, usually 0. O(n^2).
+        """Return the factor of [[C, column], [column^T, diagonal + jitter]] and the jitter, usually 0. O(n^2).
 
-        `unit` is the size of the numbers that the diagonal was computed from, if that is not the diagonal's own.
+        `unit` is the magnitude of the numbers behind the diagonal, if that is not the diagonal itself.
         """
         return self.append_solved(self.solve(column), diagonal, unit)
 
     def append_solved(self, row: Array, diagonal: float, unit: float | None = None) -> tuple[Factor, float]:
-        """The same where row = L^-1 column is known. O(n)."""
+        """Do the same where row = L^-1 column is already solved. O(n)."""
         pivot = diagonal - float(row @ row)
         jitter = _repair(pivot, diagonal if unit is None else unit)
         row = np.concatenate([row, [math.sqrt(pivot + jitter)]])
         return Factor(self._with_row(row), self.n + 1), jitter
 
     def append_block(self, columns: Array, block: Array, units: Array | None = None) -> tuple[Factor, Array]:
-        """The factor of [[C, columns], [columns^T, block + diag(jitter)]] and jitter (k,).
+        """Return the factor of [[C, columns], [columns^T, block + diag(jitter)]] and the jitter (k,).
 
         columns (n, k), block (k, k), units (k,) as in `append`. One matrix factorisation, O(n^2 k + n k^2 + k^3). If a
-        pivot needs repair, the rows are appended one by one, and each gets the smallest jitter that it needs.
+        pivot needs repair, the rows are appended one by one, and each gets the smallest jitter it needs.
         """
         k = len(block)
         units = np.diagonal(block) if units is None else units
@@ -153,7 +158,7 @@ class Factor:
                 segment = _Segment.empty(0)
                 segment.corner[:k, :k], segment.used = corner.T, k
                 return Factor((segment,), k), jitter
-            for i in range(k):  # few rows get no segment of their own: many small segments would make `solve` slow
+            for i in range(k):  # no segment of their own for few rows: many small segments slow `solve` down
                 row = np.concatenate([left[:, i], corner[: i + 1, i]])
                 factor = Factor(factor._with_row(row), factor.n + 1)
             return factor, jitter
@@ -163,7 +168,7 @@ class Factor:
         return factor, jitter
 
     def _full_segments(self) -> tuple[_Segment, ...]:
-        """Our segments, the last one cut after our rows, so that another segment can follow."""
+        """Return our segments, the last one cut after our rows, so that another segment can follow."""
         if not self._segments:
             return ()
         *before, (_, rows, last) = self._parts()
@@ -172,16 +177,16 @@ class Factor:
         return (*(segment for _, _, segment in before), last)
 
     def _with_row(self, row: Array) -> tuple[_Segment, ...]:
-        """Our segments with row n in them."""
+        """Return our segments with row n added."""
         *before, last = self._segments or (_Segment.empty(0),)
         start = sum(len(segment.corner) for segment in before)
-        rows = self.n - start  # the number of our rows in the last segment
+        rows = self.n - start  # our rows in the last segment
         if rows == len(last.corner):
             before, last, start, rows = [*before, last], _Segment.empty(self.n), self.n, 0
-        if last.used > rows:  # another version wrote here
+        if last.used > rows:  # another version of the factor has written here
             same = np.array_equal(last.left[rows], row[:start])
             if same and np.array_equal(last.corner[rows, : rows + 1], row[start:]):
-                return (*before, last)  # the same row, for instance of a pending point that has been told
+                return (*before, last)  # the same row, for instance of a pending point whose value has arrived
             fork = _Segment.empty(start)
             fork.left[:rows], fork.corner[:rows, :rows] = last.left[:rows], last.corner[:rows, :rows]
             last = fork
@@ -194,7 +199,7 @@ def _triangular(segment: _Segment, rows: int, b: Array, transposed: bool) -> Arr
     """Solve with the corner of a segment, or its transpose, for b (rows,) or (rows, m)."""
     if rows == 0 or b.size == 0:
         return np.array(b, dtype=float)
-    # LAPACK reads arrays by columns: the C-ordered rows of L are the columns of U = L^T to it, and nothing is copied.
+    # LAPACK is column-major: it sees the C-ordered rows of L as the columns of U = L^T, so nothing is copied.
     x, info = lapack.dtrtrs(segment.corner[:rows].T, b, lower=0, trans=0 if transposed else 1)
     if info != 0:
         raise NotPositiveDefinite(f"triangular solve failed at row {info - 1}: the factor has a zero pivot")
@@ -203,7 +208,7 @@ def _triangular(segment: _Segment, rows: int, b: Array, transposed: bool) -> Arr
 
 
 def _repair(pivot: float, unit: float) -> float:
-    """The smallest jitter that lifts a pivot to FLOOR * unit; pivots that rounding cannot explain are refused.
+    """Return the smallest jitter that lifts a pivot to FLOOR * unit, or raise if rounding cannot explain the pivot.
 
     If the unit itself is 0, f is known exactly and has no covariance with anything, so any jitter will do.
     """
@@ -227,11 +232,11 @@ class Inverted(NamedTuple):
 
 
 def invert(lower: Array, b: Array) -> Inverted | None:
-    """C^-1, C^-1 b for b (n, m) and log det C, or None where C is not numerically positive definite. O(n^3).
+    """Return C^-1, C^-1 b for b (n, m) and log det C, or None where C is not numerically positive definite. O(n^3).
 
     Only the lower triangle of C is read; it is overwritten.
     """
-    # LAPACK reads arrays by columns: the lower triangle of a C-ordered matrix is the upper one to it. No copy is made.
+    # LAPACK is column-major: it sees the lower triangle of a C-ordered matrix as the upper one. No copy is made.
     upper, info = lapack.dpotrf(lower.T, lower=0, clean=0, overwrite_a=1)
     if info != 0:
         return None
@@ -250,9 +255,10 @@ class Whitened(NamedTuple):
 
 
 def whiten(lower: Array, b: Array) -> Whitened | None:
-    """L^-1 b for b (n, m), the diagonal of L and log det C, L L^T = C; None where C is not positive definite. O(n^3).
+    """Return L^-1 b for b (n, m), the diagonal of L and log det C, L L^T = C. O(n^3).
 
-    A third of what `invert` costs. Only the lower triangle of C is read; it is overwritten.
+    None where C is not positive definite. It costs a third of `invert`. Only the lower triangle of C is read; it is
+    overwritten.
     """
     upper, info = lapack.dpotrf(lower.T, lower=0, clean=0, overwrite_a=1)
     if info != 0:
@@ -263,26 +269,28 @@ def whiten(lower: Array, b: Array) -> Whitened | None:
 
 
 def solve_definite(c: Array, b: Array) -> Array | None:
-    """C^-1 b for b (n,), or None where C is not numerically positive definite. O(n^3)."""
+    """Return C^-1 b for b (n,), or None where C is not numerically positive definite. O(n^3)."""
     _, x, info = lapack.dposv(c, b)
     solution: Array | None = x if info == 0 else None
     return solution
 
 
 def solve_lower(lower: Array, b: Array) -> Array:
-    """L^-1 b for a lower triangular L (n, n) and b (n, m). O(n^2 m)."""
+    """Return L^-1 b for a lower triangular L (n, n) and b (n, m). O(n^2 m)."""
     solution, _ = lapack.dtrtrs(lower.T, b, lower=0, trans=1)
     return np.asarray(solution)
 
 
 def eigen(c: Array) -> tuple[Array, Array]:
-    """Eigenvalues (..., n) and eigenvectors (..., n, n), in columns, of symmetric matrices (..., n, n). O(n^3) each."""
+    """Return eigenvalues (..., n) and eigenvectors (..., n, n), in columns, of symmetric matrices (..., n, n). O(n^3)
+    each.
+    """
     values, vectors = np.linalg.eigh(c)
     return values, vectors
 
 
 def semidefinite_root(c: Array) -> Array:
-    """A (m, r) with A A^T = C for a covariance C that may be singular, r its numerical rank. O(m^2 r).
+    """Return A (m, r) with A A^T = C for a covariance C that may be singular, r its numerical rank. O(m^2 r).
 
     Cholesky with pivoting stops where only rounding is left, so nothing has to be added to the diagonal.
     """
@@ -292,61 +300,61 @@ def semidefinite_root(c: Array) -> Array:
     return root
 
 
-class _Here(local):
-    """What one thread keeps: how often it has entered, and its error state while it is inside."""
+class _ThreadState(local):
+    """The state of one thread: how often it has entered, and its NumPy error state while it is inside."""
 
     depth = 0
     errors: Any = None
 
 
 class _OneBlasThread:
-    """The library's own arithmetic: BLAS on one thread and NumPy's default error state, whatever the user has set.
+    """Run the library's arithmetic with one BLAS thread and NumPy's default error state, whatever the user has set.
 
-    At our sizes more threads of BLAS make it slower. That setting belongs to the process: it is changed by the first
-    thread to enter and restored by the last to leave. The error state (`numpy.seterr`) belongs to each thread; with
-    under="raise" a kernel could not be evaluated at two points far apart, where it vanishes. A thread that is inside
-    already changes nothing, so an `errstate` inside the library holds also in what it calls.
+    At our sizes more BLAS threads make it slower. That setting belongs to the process: the first thread to enter
+    changes it and the last to leave restores it. The error state (`numpy.seterr`) belongs to each thread. With the
+    user's under="raise", a kernel could not be evaluated at two points far apart, where it vanishes. A thread that is
+    already inside changes nothing, so an `errstate` inside the library also holds in the functions called from there.
     """
 
     def __init__(self) -> None:
-        self._lock, self._threads, self._here = Lock(), 0, _Here()
-        self._libraries: list[Any] | None = None  # those with BLAS, as threadpoolctl finds them
-        self._before: list[int] = []  # their numbers of threads outside
+        self._lock, self._threads, self._state = Lock(), 0, _ThreadState()
+        self._libraries: list[Any] | None = None  # the BLAS libraries that threadpoolctl finds
+        self._before: list[int] = []  # the user's number of threads for each of them
 
     def __call__(self, function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-        """The function, run inside. Most are called from inside, and cost nothing more there."""
+        """Wrap a function so that it runs inside. A call from inside costs nothing more."""
 
         @wraps(function)
         def inside(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-            if self._here.depth:
+            if self._state.depth:
                 return function(*args, **kwargs)
             with self:
                 return function(*args, **kwargs)
 
         return inside
 
-    # Ctrl-C may come between any two lines. Each change is counted only after it was made, and undone only after it is
-    # no longer counted: at worst the user's setting is not given back, but never is the library without its own.
+    # Ctrl-C may come between any two lines. A change is counted only after it was made, and undone only after it is no
+    # longer counted. At worst the user's setting is not restored; the library never runs without its own.
 
     def __enter__(self) -> None:
-        here = self._here
-        if here.depth == 0:
+        state = self._state
+        if state.depth == 0:
             self._limit_blas()
-            here.errors = np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
-            here.errors.__enter__()
-        here.depth += 1
+            state.errors = np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
+            state.errors.__enter__()
+        state.depth += 1
 
     def __exit__(self, *exception: object) -> None:
-        here = self._here
-        here.depth -= 1
-        if here.depth == 0:
-            here.errors.__exit__(None, None, None)
+        state = self._state
+        state.depth -= 1
+        if state.depth == 0:
+            state.errors.__exit__(None, None, None)
             self._restore_blas()
 
     def _limit_blas(self) -> None:
         with self._lock:
             if self._threads == 0:
-                if self._libraries is None:  # it searches the loaded libraries, which is slow: once is enough
+                if self._libraries is None:  # searching the loaded libraries is slow: once is enough
                     from threadpoolctl import ThreadpoolController
 
                     self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers

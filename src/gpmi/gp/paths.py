@@ -1,6 +1,6 @@
-"""Functions drawn from a posterior: joint draws of their values at some points, and functions between these.
+"""Draw functions from a posterior: joint values at some points, and functions that continue them everywhere.
 
-`Draw` is one function. Its values are drawn batch by batch, each batch given all before it. `Frame` draws many
+`Draw` is one function. Its values are drawn batch by batch, each given all earlier ones. `PathSampler` draws many
 functions at once through the same points; the result, `Paths`, can be evaluated anywhere, with gradients.
 """
 
@@ -15,18 +15,17 @@ from numpy.typing import NDArray
 
 from gpmi._support.sobol import sobol
 from gpmi._support.types import Array
-from gpmi.gp.kernels import RBF, Kernel, Linear, Matern, Product, Pullback, Sum
-from gpmi.gp.lifted import Lifted
+from gpmi.gp.kernels import RBF, AffineKernel, Kernel, Linear, Matern, Product, Pullback, Sum
 from gpmi.gp.linalg import Factor, one_blas_thread
 from gpmi.gp.posterior import Posterior
 
 # Every drawn value has an independent error of this standard deviation, in prior standard deviations. Without it the
-# covariance of points that are almost equal would be singular. Our choice: a variance of 1e-10 is a hundred times the
-# smallest pivot that `linalg` accepts, and no regret is resolved more finely than 1e-5 prior sd.
+# covariance of almost equal points would be singular. Our choice: a variance of 1e-10 is a hundred times the smallest
+# pivot that `linalg` accepts, and no regret is resolved more finely than 1e-5 prior sd.
 _BLUR, _BLUR_VAR = 1e-5, 1e-10
-_OPEN = 0.03  # the sd of f, in prior sd, that may remain between the points of a frame: our choice, not tuned
-FEATURES = 512  # random features of a path, our choice: k has an error of 1 / sqrt(512) = 4 %, less by Sobol points
-_INSIDE = 1e-12  # uniform numbers are kept this far from 0 and 1, where the normal quantile is infinite; our choice
+_OPEN = 0.03  # the sd of f, in prior sd, that may remain between the points of a sampler: our choice, not tuned
+FEATURES = 512  # random features of a path, our choice: the error of k is 1 / sqrt(512) = 4 %, less with Sobol points
+_INSIDE = 1e-12  # uniform numbers stay this far from 0 and 1, where the normal quantile is infinite; our choice
 
 Features: TypeAlias = Callable[[Array], tuple[Array, Pullback]]  # z (m, d) -> phi (m, F), and W -> W . d phi / dz
 
@@ -42,7 +41,7 @@ class Draw:
 
     @one_blas_thread
     def __call__(self, z: Array) -> Array:
-        """f(z) for z (k, d), each value with an independent error of 1e-5 prior standard deviations.
+        """Draw f(z) for z (k, d), each value with an independent error of 1e-5 prior standard deviations.
 
         O(n^2 (m + k) + m^2 k + k^3) if m points were evaluated before.
         """
@@ -57,7 +56,7 @@ class Draw:
         return draw
 
 
-class Frame(NamedTuple):
+class PathSampler(NamedTuple):
     """Points z at which paths are drawn jointly, and the matrices that all these paths share."""
 
     posterior: Posterior
@@ -67,16 +66,16 @@ class Frame(NamedTuple):
     v: Array  # (n, K), L^-1 k(x, z), L the factor of C
 
     @staticmethod
-    def of(posterior: Posterior, z: Array) -> Frame:
-        """The frame of a posterior and points z (K, d). O(n^2 K + n K^2 + K^3)."""
+    def of(posterior: Posterior, z: Array) -> PathSampler:
+        """Build the sampler of a posterior and points z (K, d). O(n^2 K + n K^2 + K^3)."""
         v = posterior.whiten(z) if posterior.n else np.empty((0, len(z)))
         blur = _BLUR * np.sqrt(posterior.kernel.diagonal(z))
         block = posterior.kernel(z, z) - v.T @ v + np.diag(blur**2)
         factor, _ = Factor.empty().append_block(np.empty((0, len(z))), block, posterior.kernel.diagonal(z))
-        return Frame(posterior, z, blur, factor, v)
+        return PathSampler(posterior, z, blur, factor, v)
 
-    def leaves_open(self, probes: Array) -> bool:
-        """Whether the sd of f at a probe, of (m, d), exceeds _OPEN prior sd even if f is known at z. O(K^2 m)."""
+    def is_uncertain_at(self, probes: Array) -> bool:
+        """Return whether the sd of f at a probe of (m, d) exceeds _OPEN prior sd even with f known at z. O(K^2 m)."""
         if len(probes) == 0:
             return False
         var = self.posterior(probes)[1]
@@ -115,10 +114,10 @@ class Frame(NamedTuple):
 class Paths(NamedTuple):
     """Draws of f that are exact and joint at z, continued to functions f_s = mean + phi . w_s + k(., centres) v_s.
 
-    The weights v_s give f_s the values that were drawn at z. Without features, f_s is the conditional mean given these
-    values and the observations. With features, phi . w_s ~ GP(0, k) up to the error of the features, and v_s corrects
-    it: at an observed point f_s is the observation minus a draw of the noise. Then f_s varies between the points as a
-    draw of the posterior does (Matheron's rule; Wilson et al. 2020).
+    The weights v_s give f_s the values drawn at z. Without features, f_s is the conditional mean given these values and
+    the observations. With features, phi . w_s ~ GP(0, k) up to the error of the features, and v_s corrects it: at an
+    observed point f_s is the observation minus a draw of the noise. Then f_s varies between the points as a draw of the
+    posterior does (Matheron's rule; Wilson et al. 2020).
     """
 
     posterior: Posterior
@@ -130,7 +129,7 @@ class Paths(NamedTuple):
     w: Array  # (F, size)
 
     def __call__(self, z: Array, which: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Path which[i] at z_i, (m,), and its gradient there, (m, d). O(m (n + K + F) d)."""
+        """Return path which[i] at z_i, (m,), and its gradient there, (m, d). O(m (n + K + F) d)."""
         k, pull_k = self.posterior.kernel.with_input_pullback(z, self.centres)
         v, trend = self.v.T[which], self.posterior.trend
         value, gradient = self.posterior.prior_mean(z) + np.einsum("ij,ij->i", k, v), pull_k(v)
@@ -143,25 +142,25 @@ class Paths(NamedTuple):
         return value, gradient
 
     def everywhere(self, z: Array) -> Array:
-        """All paths at all points z (m, d): (m, size). O(m (n + K + F) (d + size))."""
+        """Return all paths at all points z (m, d): (m, size). O(m (n + K + F) (d + size))."""
         values: Array = self.posterior.prior_mean(z)[:, None] + self.posterior.kernel(z, self.centres) @ self.v
         return values if self.features is None else values + self.features(z)[0] @ self.w
 
 
 def has_features(kernel: Kernel) -> bool:
-    """Whether `random_features` knows the kernel."""
-    return _terms(kernel.base if isinstance(kernel, Lifted) else kernel) is not None
+    """Return whether `random_features` supports the kernel."""
+    return _terms(kernel.base if isinstance(kernel, AffineKernel) else kernel) is not None
 
 
 def random_features(kernel: Kernel, d: int, count: int, rng: np.random.Generator) -> Features | None:
-    """phi with E[phi(x) . phi(z)] = k(x, z) (Rahimi and Recht 2007): phi . w with w ~ N(0, I) is a path of the prior.
+    """Return phi with E[phi(x) . phi(z)] = k(x, z) (Rahimi and Recht 2007), or None for unsupported kernels.
 
-    The kernel is expanded into a sum of products of RBF, Matern and Linear kernels, and each product gets `count`
-    features. None if it contains other kernels. The constant of a `Lifted` kernel is one more feature.
+    phi . w with w ~ N(0, I) is then a path of the prior. The kernel is expanded into a sum of products of RBF, Matern
+    and Linear kernels, and each product gets `count` features. An `AffineKernel` adds one feature for its constant.
     """
-    if isinstance(kernel, Lifted):
+    if isinstance(kernel, AffineKernel):
         base = random_features(kernel.base, d, count, rng)
-        return None if base is None else _lifted(base, math.sqrt(kernel.factor), math.sqrt(kernel.constant))
+        return None if base is None else _affine(base, math.sqrt(kernel.factor), math.sqrt(kernel.constant))
     terms = _terms(kernel)
     if terms is None:
         return None
@@ -183,21 +182,23 @@ def random_features(kernel: Kernel, d: int, count: int, rng: np.random.Generator
     return features
 
 
-def _lifted(base: Features, scale: float, constant: float) -> Features:
-    """The features times a number, and one that is constant."""
+def _affine(base: Features, scale: float, constant: float) -> Features:
+    """Return the features times a number, and one constant feature."""
 
     def features(z: Array) -> tuple[Array, Pullback]:
         phi, pull = base(z)
-        lifted = np.empty((len(z), phi.shape[1] + 1))
-        np.multiply(phi, scale, out=lifted[:, :-1])
-        lifted[:, -1] = constant
-        return lifted, lambda w: scale * pull(w[:, :-1])
+        scaled = np.empty((len(z), phi.shape[1] + 1))
+        np.multiply(phi, scale, out=scaled[:, :-1])
+        scaled[:, -1] = constant
+        return scaled, lambda w: scale * pull(w[:, :-1])
 
     return features
 
 
 def _terms(kernel: Kernel) -> list[list[Kernel]] | None:
-    """The kernel as a sum (outer list) of products (inner lists) of RBF, Matern and Linear kernels; None otherwise."""
+    """Return the kernel as a sum (outer list) of products (inner lists) of RBF, Matern and Linear kernels; None
+    otherwise.
+    """
     if isinstance(kernel, RBF | Matern | Linear):
         return [[kernel]]
     if not isinstance(kernel, Sum | Product):
@@ -209,7 +210,7 @@ def _terms(kernel: Kernel) -> list[list[Kernel]] | None:
 
 
 def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) -> Features:
-    """`count` random columns phi, each with E[phi(x) phi(z)] = k(x, z).
+    """Return `count` random columns phi, each with E[phi(x) phi(z)] = k(x, z).
 
     A stationary kernel of variance v and lengthscale l has the columns sqrt(2 v) cos(omega . x + b) with b uniform on
     [0, 2 pi]; omega l is standard normal for RBF, and Student's t with 2 nu degrees of freedom for Matern. Linear has
@@ -226,8 +227,8 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
     omega = ndtri(u[:, :d]) / np.asarray(kernel.lengthscale)
     if isinstance(kernel, Matern):
         omega *= np.sqrt(kernel.nu / gammaincinv(kernel.nu, u[:, d : d + 1]))
-    # In turns, not in radians. Once whole turns are left out, four bytes are enough: an error of 1e-7, far below _BLUR,
-    # and NumPy's cosine of them is thirty times as fast.
+    # Angles are in turns, not in radians. Without whole turns, float32 is enough: its error of 1e-7 is far below _BLUR,
+    # and NumPy's float32 cosine is thirty times as fast.
     turns, phase, scale = omega.T / (2.0 * np.pi), u[:, d + 1], float(np.sqrt(2.0 * kernel.known_variance))
 
     def features(z: Array) -> tuple[Array, Pullback]:
@@ -236,14 +237,14 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
         angle -= np.rint(angle)
         short = np.empty(angle.shape, dtype=np.float32)
         np.multiply(angle, 2.0 * np.pi, out=short, casting="same_kind")
-        np.multiply(np.cos(short), scale, out=angle, dtype=float)  # a large scale overflows in four bytes
+        np.multiply(np.cos(short), scale, out=angle, dtype=float)  # a large scale would overflow in float32
         return angle, lambda weights: (-scale * weights * np.sin(short)) @ omega
 
     return features
 
 
 def _product(factors: list[tuple[Array, Pullback]]) -> tuple[Array, Pullback]:
-    """The products of several features, column by column, and their pullback to the points."""
+    """Multiply several features column by column; return the products and their pullback to the points."""
     (value, pull), *rest = factors
     for other, pull_other in rest:
         value, pull = value * other, _product_rule(value, pull, other, pull_other)

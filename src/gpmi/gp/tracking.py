@@ -1,7 +1,7 @@
-"""mu and var of successive posteriors at a fixed set of points, without computing them anew.
+"""Update mu and var of successive posteriors at a fixed set of points, instead of recomputing them.
 
-`Tracked` keeps V = L^-1 k(x, z) and adds one row to it for each observation. Where V does not fit in memory, or the
-prior has changed, `lazy_argmax` finds the same best point and computes only a few of the variances.
+`Tracked` stores V = L^-1 k(x, z) and adds one row for each observation. Where V does not fit in memory, or the prior
+has changed, `lazy_argmax` finds the same best point and computes only a few of the variances.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from gpmi.gp.linalg import solve_lower
 from gpmi.gp.posterior import Posterior
 
 TRACKED_BYTES = 2**31  # memory that V may take, 2 GiB: 268 observations on a million points; our choice
-TIE = 4.0  # scores this many units in the last place below the best tie with it: a few roundings of one formula
-CLOSE = 1e-9  # mu and var are trusted up to this part of their size; where that leaves a choice, `moments_in_blocks`
-OF_TREND = 1e-14  # and mu up to this part of a known mean function, to which it is added: about fifty roundings
-BLOCK, MANY = 16, 20_000  # points of such a block; for more points than MANY a block is larger: our choice
+TIE = 4.0  # scores at most this many units in the last place below the best tie with it: a few roundings
+CLOSE = 1e-9  # mu and var are trusted up to this part of their size; `moments_in_blocks` settles what this leaves open
+OF_TREND = 1e-14  # a known mean function adds this part of its value to the error of mu: about fifty roundings
+BLOCK, MANY = 16, 20_000  # points of a block in `moments_in_blocks`; above MANY points a block is larger: our choice
 AT_ONCE = 32  # more new rows than this are computed together, by matrices; our choice, not tuned
 _BLOCK_ROWS = 32  # rows of V allocated together; our choice, not tuned
 _CHUNK_VALUES = 2**22  # kernel values computed at once, 32 MiB; our choice, not tuned
-_PORTION = 32  # scores that a lazy search computes first; each portion is twice the last. Our choice, not tuned
+_PORTION = 32  # scores that a lazy search computes first; each further portion is twice as large; our choice, not tuned
 
-Index = Callable[[Array, Array], Array]  # (mu, var) -> score, for each point
+ScoreFunction = Callable[[Array, Array], Array]  # (mu, var) -> score of each point
 
 
 @dataclass(slots=True)
@@ -34,14 +34,14 @@ class _Block:
     """Consecutive rows of V, each written once, in order, and shared between versions of `Tracked`."""
 
     v: Array  # (rows, m)
-    x: Array  # (rows, d), the observed point each row belongs to
-    noise: Array  # (rows,), and the variance of its noise
+    x: Array  # (rows, d), the observed point of each row
+    noise: Array  # (rows,), and its noise variance
     used: int
 
 
 @dataclass(frozen=True, eq=False)
 class Tracked:
-    """mu and var of `posterior` at z (m, d). Immutable; `follow` gives those of a longer posterior."""
+    """mu and var of `posterior` at z (m, d). Immutable; `follow` returns those of a longer posterior."""
 
     z: Array  # (m, d)
     posterior: Posterior
@@ -51,12 +51,12 @@ class Tracked:
 
     @staticmethod
     def fits(n: int, m: int) -> bool:
-        """Whether V for n observations and m points is within TRACKED_BYTES."""
+        """Return whether V for n observations and m points takes at most TRACKED_BYTES."""
         return 8 * n * m <= TRACKED_BYTES
 
     @staticmethod
     def start(posterior: Posterior, z: Array) -> Tracked:
-        """The moments of any posterior, computed from the beginning. O(n^2 m)."""
+        """Compute the moments of any posterior from scratch. O(n^2 m)."""
         n, m = posterior.n, len(z)
         mu, var = posterior.prior_mean(z), posterior.kernel.diagonal(z)
         if n == 0:
@@ -69,7 +69,7 @@ class Tracked:
         return Tracked(z, posterior, mu + posterior.whitened @ v, np.maximum(var, 0.0), (block,))
 
     def extends_to(self, posterior: Posterior) -> bool:
-        """Whether `posterior` has the same prior and begins with the same observed points."""
+        """Return whether `posterior` has the same prior and begins with the same observed points."""
         mine, n = self.posterior, self.posterior.n
         return (
             posterior.kernel is mine.kernel
@@ -84,11 +84,12 @@ class Tracked:
         )
 
     def follow(self, posterior: Posterior, *, at_once: bool = False) -> Tracked:
-        """The moments of a posterior that extends this one (`extends_to`). O(n m) per added observation.
+        """Return the moments of a posterior that extends this one (`extends_to`). O(n m) per added observation.
 
-        Many observations may be added `at_once`, by matrices: sooner, but then the last digits depend on how many.
+        With `at_once` many observations are added by matrix products. That is faster, but then the last digits depend
+        on how many they are.
 
-        Row s of V is (k(x_s, z) - L_s,<s V_<s) / L_ss; it adds whitened_s V_s to mu and takes V_s^2 from var.
+        Row s of V is (k(x_s, z) - L_s,<s V_<s) / L_ss. It adds whitened_s V_s to mu and subtracts V_s^2 from var.
         """
         mu, var, blocks = self.mu.copy(), self.var.copy(), self._blocks
         begin = self.posterior.n
@@ -105,16 +106,16 @@ class Tracked:
 
 
 def _with_row(blocks: tuple[_Block, ...], s: int, posterior: Posterior, z: Array) -> tuple[tuple[_Block, ...], Array]:
-    """The blocks with row s of V behind the first s rows, and that row."""
-    filled = s - sum(len(block.v) for block in blocks[:-1])  # rows of the last block that are ours
+    """Return the blocks with row s of V appended to the first s rows, and that row."""
+    filled = s - sum(len(block.v) for block in blocks[:-1])  # our rows in the last block
     if not blocks or filled == len(blocks[-1].v):
         blocks = (*blocks, _empty_block(posterior, len(z)))
         filled = 0
     last = blocks[-1]
     if last.used > filled:
         if np.array_equal(last.x[filled], posterior.x[s]) and last.noise[filled] == posterior.noise[s]:
-            return blocks, last.v[filled]  # computed already, for instance when the point was pending
-        last = _empty_block(posterior, len(z))  # another version has written here: leave its block and copy ours
+            return blocks, last.v[filled]  # already computed, for instance while the point was pending
+        last = _empty_block(posterior, len(z))  # another version has written here: copy our rows to a new block
         for own, theirs in ((last.v, blocks[-1].v), (last.x, blocks[-1].x), (last.noise, blocks[-1].noise)):
             own[:filled] = theirs[:filled]
         blocks = (*blocks[:-1], last)
@@ -128,10 +129,10 @@ def _with_row(blocks: tuple[_Block, ...], s: int, posterior: Posterior, z: Array
 def _with_rows(
     blocks: tuple[_Block, ...], begin: int, posterior: Posterior, z: Array
 ) -> tuple[tuple[_Block, ...], Array]:
-    """The blocks with all rows of V from `begin` on behind their first rows, and those rows. O(n^2 m) by matrices."""
+    """Return the blocks with all rows of V from `begin` on appended, and those rows. O(n^2 m), by matrix products."""
     own: list[_Block] = []
     start = 0
-    for block in blocks:  # the last one is cut after our rows, so that another can follow
+    for block in blocks:  # cut the last one after our rows, so that another can follow
         rows = min(len(block.v), begin - start)
         own += [_Block(block.v[:rows], block.x[:rows], block.noise[:rows], rows)] if rows else []
         start += rows
@@ -147,7 +148,7 @@ def _with_rows(
 
 
 def next_row(covariance: Array, lower: Array, above: Iterable[Array]) -> Array:
-    """Row s of V = L^-1 cov[observed, f(z)], that is (covariance - L_s,<s V_<s) / L_ss. (m,), O(s m).
+    """Return row s of V = L^-1 cov[observed, f(z)], that is (covariance - L_s,<s V_<s) / L_ss. (m,), O(s m).
 
     covariance (m,) is cov[observation s, f(z)] and is overwritten; lower (s + 1,) is row s of L; `above` holds the s
     rows of V before this one, in one or several blocks.
@@ -166,7 +167,7 @@ def _empty_block(posterior: Posterior, m: int) -> _Block:
 
 
 def moments_in_chunks(posterior: Posterior, z: Array) -> tuple[Array, Array]:
-    """mu and var at z (m, d), the direct way, in pieces that fit in memory. O(n^2 m)."""
+    """Compute mu and var at z (m, d) directly, in pieces that fit in memory. O(n^2 m)."""
     mu, var = np.empty(len(z)), np.empty(len(z))
     for part in chunks(len(z), posterior.n):
         mu[part], var[part] = posterior(z[part])
@@ -174,7 +175,7 @@ def moments_in_chunks(posterior: Posterior, z: Array) -> tuple[Array, Array]:
 
 
 def mean_in_chunks(posterior: Posterior, z: Array) -> Array:
-    """mu alone at z (m, d), in pieces that fit in memory. O(n m)."""
+    """Compute mu at z (m, d), in pieces that fit in memory. O(n m)."""
     mu = np.empty(len(z))
     for part in chunks(len(z), posterior.n):
         mu[part] = posterior.mu(z[part])
@@ -182,7 +183,7 @@ def mean_in_chunks(posterior: Posterior, z: Array) -> Array:
 
 
 def first_best(score: Array, excluded: Mask | None = None) -> int:
-    """The first of the points not excluded whose score is the largest, up to rounding."""
+    """Return the first point, excluded ones aside, whose score is the largest up to rounding."""
     if excluded is not None:
         allowed = np.flatnonzero(~excluded)
         return int(allowed[first_best(score[allowed])])
@@ -192,39 +193,41 @@ def first_best(score: Array, excluded: Mask | None = None) -> int:
     return int(np.argmax(score >= best - TIE * float(np.spacing(abs(best)))))
 
 
-class Blur(NamedTuple):
-    """How far mu and var at m points may be from what another way of computing them gives, (m,) each.
+class RoundingError(NamedTuple):
+    """Bounds on how far mu and var at m points may differ between two ways of computing them, (m,) each.
 
-    var = k(z, z) - v . v is rounded relative to k(z, z), however small it is, and mu = mean + v . whitened relative to
-    the size of the whitened values.
+    var = k(z, z) - v . v is rounded relative to k(z, z), however small it is itself. mu = mean + v . whitened is
+    rounded relative to the size of the whitened values.
     """
 
     mu: Array
     var: Array
 
     @staticmethod
-    def of(posterior: Posterior, z: Array) -> Blur:
-        """CLOSE of these sizes: far above any rounding."""
+    def of(posterior: Posterior, z: Array) -> RoundingError:
+        """Return CLOSE of these sizes: far above any rounding."""
         prior = posterior.kernel.diagonal(z)
         largest = float(np.abs(posterior.whitened).max(initial=0.0)) * np.sqrt(posterior.n)
         mu = CLOSE * largest * np.sqrt(prior)
         if posterior.trend is not None:
             mu += OF_TREND * np.abs(posterior.prior_mean(z))
-        return Blur(mu, CLOSE * prior)
+        return RoundingError(mu, CLOSE * prior)
 
-    def upper(self, index: Index, mu: Array, var: Array, grows: bool = True) -> Array:
-        """The largest scores (m,) that mu and var may stand for; `grows` says that the index grows with var."""
+    def upper(self, index: ScoreFunction, mu: Array, var: Array, grows: bool = True) -> Array:
+        """Return upper bounds (m,) of the scores; `grows` says that the index grows with var."""
         high = index(mu + self.mu, var + self.var)
         return high if grows else np.maximum(high, index(mu + self.mu, np.maximum(var - self.var, 0.0)))
 
-    def lower(self, index: Index, mu: Array, var: Array, at: int) -> float:
-        """The smallest score of the point with number `at`."""
+    def lower(self, index: ScoreFunction, mu: Array, var: Array, at: int) -> float:
+        """Return a lower bound of the score of point number `at`."""
         ends = np.maximum(var[at] + self.var[at] * np.array([-1.0, 1.0]), 0.0)
         return float(index(np.full(2, mu[at] - self.mu[at]), ends).min())
 
 
-def contenders(index: Index, mu: Array, var: Array, blur: Blur, excluded: Mask | None, grows: bool) -> Numbers:
-    """Which of the points not excluded may have the largest score, given that mu and var (m,) are rounded."""
+def contenders(
+    index: ScoreFunction, mu: Array, var: Array, blur: RoundingError, excluded: Mask | None, grows: bool
+) -> Numbers:
+    """Return the points, excluded ones aside, whose score may be the largest, as mu and var (m,) are rounded."""
     upper = blur.upper(index, mu, var, grows)
     if excluded is None:
         best = int(np.argmax(upper))
@@ -235,10 +238,10 @@ def contenders(index: Index, mu: Array, var: Array, blur: Blur, excluded: Mask |
 
 
 def moments_in_blocks(posterior: Posterior, z: Array, numbers: Numbers) -> tuple[Array, Array]:
-    """mu and var at the points of z (m, d) with these numbers (k,): the same to the last bit whatever the others are.
+    """Compute mu and var at the points of z (m, d) with these numbers (k,): bit for bit the same in every selection.
 
-    What BLAS rounds depends on how many points it is given, so points are evaluated with their neighbours in z, in
-    blocks that are the same for every call: of BLOCK points, of four times as many if z has more than MANY. O(n^2) for
+    The rounding of BLAS depends on how many points it gets. So points are evaluated with their neighbours in z, in
+    blocks that are the same for every call: BLOCK points, or four times as many if z has more than MANY. O(n^2) for
     each point of a block.
     """
     if posterior.n == 0:  # nothing is summed
@@ -253,13 +256,13 @@ def moments_in_blocks(posterior: Posterior, z: Array, numbers: Numbers) -> tuple
 
 
 def lazy_argmax(
-    posterior: Posterior, z: Array, index: Index, bound: Array | None = None, excluded: Mask | None = None
+    posterior: Posterior, z: Array, index: ScoreFunction, bound: Array | None = None, excluded: Mask | None = None
 ) -> tuple[int, Array]:
-    """The argmax over z of an index that grows with var, and upper bounds of the variances for the next call.
+    """Return the argmax over z of an index that grows with var, and upper bounds of the variances for the next call.
 
-    Variances only fall as observations are added, so `bound`, the second result of an earlier call with the same prior
-    and a subset of the observations, bounds them from above. So does the variance given one observation alone, for the
-    observation that makes it smallest. O(n m) for the means, O(n^2) for each variance computed (`search_lazily`).
+    Variances only fall as observations are added. So `bound`, returned by an earlier call with the same prior and a
+    subset of the observations, bounds them from above. So does the variance given any single observation, of which the
+    smallest is taken. O(n m) for the means, O(n^2) for each variance computed (`search_lazily`).
     """
     m = len(z)
     mu = np.empty(m)
@@ -267,7 +270,7 @@ def lazy_argmax(
     for part in chunks(m, posterior.n):
         mu[part], one = _mean_and_bound(posterior, z[part])
         bound[part] = np.minimum(bound[part], one)
-    blur = Blur.of(posterior, z)
+    blur = RoundingError.of(posterior, z)
     upper = blur.upper(index, mu, bound)
     allowed = np.ones(m, dtype=bool) if excluded is None else ~excluded
     stale = allowed.copy()
@@ -285,8 +288,10 @@ def lazy_argmax(
     return argmax_of_contenders(posterior, z, index, numbers), bound
 
 
-def argmax_of_contenders(posterior: Posterior, z: Array, index: Index, numbers: Numbers) -> int:
-    """The argmax over the points of z with these numbers, the first of equals; independent of how they were found."""
+def argmax_of_contenders(posterior: Posterior, z: Array, index: ScoreFunction, numbers: Numbers) -> int:
+    """Return the argmax over the points of z with these numbers, the first of equals. How they were found does not
+    matter.
+    """
     if len(numbers) == 1:
         return int(numbers[0])
     return int(numbers[first_best(index(*moments_in_blocks(posterior, z, numbers)))])
@@ -294,13 +299,13 @@ def argmax_of_contenders(posterior: Posterior, z: Array, index: Index, numbers: 
 
 def search_lazily(
     score: Array,  # (m,), upper bounds of the scores; overwritten with the scores that are computed
-    stale: Mask,  # (m,), whose scores may be computed; overwritten: what is left was not worth it
-    refresh: Callable[[Numbers], Array],  # the numbers of k points -> their scores, (k,)
-    threshold: Callable[[float], float],  # the best score -> the lowest that ties with it
+    stale: Mask,  # (m,), points whose score may be computed; overwritten: those left were not worth computing
+    refresh: Callable[[Numbers], Array],  # numbers of k points -> their scores, (k,)
+    threshold: Callable[[float], float],  # the best score -> the lowest score that ties with it
 ) -> float:
-    """The best score, found by computing only those whose upper bound reaches it (Minoux 1978).
+    """Return the best score, computing only those whose upper bound reaches it (Minoux 1978).
 
-    The highest bounds come first, in portions of doubling size, until no bound that is left reaches the best score.
+    The highest bounds come first, in portions of doubling size, until no remaining bound reaches the best score.
     """
     best, portion = -np.inf, _PORTION
     while True:
@@ -317,21 +322,21 @@ def search_lazily(
 
 
 def _mean_and_bound(posterior: Posterior, z: Array) -> tuple[Array, Array]:
-    """mu, and min_j k(z, z) - k(z, x_j)^2 / C_jj >= var. O(n m)."""
+    """Return mu, and min_j k(z, z) - k(z, x_j)^2 / C_jj >= var. O(n m)."""
     prior = posterior.kernel.diagonal(z)
     if posterior.n == 0:
         return posterior.prior_mean(z), prior
     k = posterior.kernel(z, posterior.x)
     mu = posterior.mu(z) if posterior.nugget > 0.0 else posterior.prior_mean(z) + k @ posterior.weights
     noisy = posterior.kernel.diagonal(posterior.x) + posterior.noise + posterior.jitter
-    k /= np.sqrt(noisy)  # before it is squared: k^2 may overflow
+    k /= np.sqrt(noisy)  # before squaring: k^2 may overflow
     np.square(k, out=k)
-    # Both this and the posterior's own variance are rounded; with 1e-12 of the prior's it still is an upper bound.
+    # Both this and the posterior's own variance are rounded; 1e-12 of the prior variance keeps it an upper bound.
     return mu, prior * (1.0 + 1e-12) - k.max(axis=1)
 
 
 def chunks(m: int, n: int) -> Iterator[slice]:
-    """Slices of range(m) for which an (n, slice) matrix has at most _CHUNK_VALUES values."""
+    """Yield slices of range(m) for which an (n, slice) matrix has at most _CHUNK_VALUES values."""
     step = max(1, _CHUNK_VALUES // max(n, 1))
     for begin in range(0, m, step):
         yield slice(begin, min(begin + step, m))

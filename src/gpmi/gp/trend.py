@@ -8,42 +8,42 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from gpmi._support.types import Array
-from gpmi.gp.kernel import Kernel
+from gpmi.gp.kernels import Kernel
 
 STEP = 1e-5  # of the width of a coordinate: near the cube root of 1e-16, where central differences are most exact
-KEPT = 2**17  # values that are remembered, at most: our choice, about 20 MB
+MOST_CACHED = 2**17  # cached values, at most: our choice, about 20 MB
 
 
 @dataclass(frozen=True, eq=False)
 class Trend:
-    """The values of a function at coordinates, remembered, and its gradient by central differences."""
+    """A function of the coordinates with cached values, and its gradient by central differences."""
 
     f: Callable[[Array], float] = field(repr=False)  # coordinates (d,) -> value
-    lo: Array = field(repr=False)  # (d,), the bounds of the coordinates: f is not evaluated outside
+    lo: Array = field(repr=False)  # (d,), the bounds of the coordinates: f is not evaluated outside them
     hi: Array = field(repr=False)
     sign: float = 1.0
-    known: dict[bytes, float] = field(default_factory=dict, repr=False)
+    cache: dict[bytes, float] = field(default_factory=dict, repr=False)
 
     def mirrored(self) -> Trend:
-        """The trend -f."""
+        """Return the trend -f."""
         return replace(self, sign=-self.sign)
 
     def __call__(self, z: Array) -> Array:
-        """The values at z (m, d). One call of f for each point that is not remembered."""
+        """Return the values at z (m, d). Calls f once for each point that is not in the cache."""
         values = np.empty(len(z))
         for i, row in enumerate(np.ascontiguousarray(z)):
-            place = row.tobytes()
-            value = self.known.get(place)
+            key = row.tobytes()
+            value = self.cache.get(key)
             if value is None:
                 value = self.f(row)
-                if len(self.known) >= KEPT:
-                    self.known.clear()
-                self.known[place] = value
+                if len(self.cache) >= MOST_CACHED:
+                    self.cache.clear()
+                self.cache[key] = value
             values[i] = value
         return self.sign * values
 
     def gradient(self, z: Array) -> Array:
-        """d trend / dz at z (m, d), (m, d); at a bound from one side. 2 m d calls of f."""
+        """Return d trend / dz at z (m, d), (m, d); at a bound from one side. Calls f 2 m d times."""
         step = STEP * (self.hi - self.lo)
         gradient = np.zeros(z.shape)
         for j in np.flatnonzero(step > 0.0).tolist():
@@ -57,7 +57,7 @@ class Trend:
 def with_prior_gradient(
     kernel: Kernel, trend: Trend | None, z: Array, gradient: Array, by_mu: Array, by_var: Array
 ) -> Array:
-    """A gradient at z (m, d) with what the prior mean and variance add to it, where these are not constant."""
+    """Add to a gradient at z (m, d) the terms of the prior mean and variance, where these are not constant."""
     if kernel.constant_variance is None:
         gradient = gradient + by_var[:, None] * kernel.diagonal_gradient(z)
     return gradient if trend is None else gradient + by_mu[:, None] * trend.gradient(z)

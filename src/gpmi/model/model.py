@@ -13,15 +13,15 @@ import numpy as np
 
 from gpmi._support.text import aligned, rounded
 from gpmi._support.types import Array, Event, Mask, Observations
-from gpmi.gp.approximate.chance import Chance
 from gpmi.gp.approximate.student import normal_score
+from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.model.feasibility import Feasibility
 from gpmi.model.fitting.data import MERGE_FROM, merges, warped
 from gpmi.model.fitting.fit import Prior
-from gpmi.model.fitting.heavy import sites_of
-from gpmi.model.fitting.schedule import BULK, Priors
+from gpmi.model.fitting.schedule import BULK, PriorSchedule
+from gpmi.model.fitting.student_prior import student_sites
 from gpmi.model.fitting.warp import Warp
 from gpmi.policies import Policy, State
 from gpmi.policies.promises import Promises, account
@@ -33,108 +33,112 @@ from gpmi.space import Space
 from gpmi.trials import Log
 from gpmi.trials.outcomes import Outcomes
 
-# Where values are merged, the rows that have come since are merged as well when there are this many of them, or a
-# quarter of the others if that is more: then merging costs O(m^2) a value. Our choice, not tuned.
-LOOSE, LOOSE_SHARE = 16, 0.25
+# Once values are merged, later rows are merged too as soon as there are this many of them, or a quarter of the merged
+# ones if that is more. Then merging costs O(m^2) a value. Our choice, not tuned.
+UNMERGED, UNMERGED_SHARE = 16, 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
-    """What a model depends on besides the values: the space, the schedule of priors, the seed, what is known."""
+class ModelSetting:
+    """The inputs of a model besides the values: the space, the schedule of priors, the seed, a known mean."""
 
     space: Space
-    priors: Priors
+    priors: PriorSchedule
     seed: int
     trend: Trend | None = None  # a known mean of y, oriented so that larger is better
-    given: int = 0  # how many values were told before the first point was asked, if they are many: see `Priors`
+    preloaded: int = 0  # the number of values before the first suggestion, if there are many: see `PriorSchedule`
 
-    def after(self, given: int) -> Setting:
-        """The same, with this number of values told before the first point was asked."""
-        if given < BULK:
+    def with_preloaded(self, count: int) -> ModelSetting:
+        """Return the same setting with this number of values before the first suggestion."""
+        if count < BULK:
             return self
-        later = replace(self, given=given)
-        vars(later)["feasibility"] = self.feasibility  # what was learned stays
+        later = replace(self, preloaded=count)
+        vars(later)["feasibility"] = self.feasibility  # reuse what it has learned
         return later
 
     @cached_property
     def feasibility(self) -> Feasibility:
-        """What is learned of failures and constraints."""
+        """What failures and constraints have taught."""
         return Feasibility(self.space.span, self.space.groups, self.seed)
 
-    def anew(self) -> Setting:
-        """The same, with nothing learned: for other values."""
-        return replace(self, priors=self.priors.anew())
+    def cleared(self) -> ModelSetting:
+        """Return a copy with nothing learned, for other values."""
+        return replace(self, priors=self.priors.cleared())
 
-    def off_trend(self, observed: Observations) -> Observations:
-        """The observations minus the known mean: what the prior is learned from. O(n) evaluations of the mean."""
-        known = replace(observed, x=observed.x.reshape(len(observed), self.space.dim))
+    def detrended(self, observed: Observations) -> Observations:
+        """Subtract the known mean from the observations: the prior is learned from the rest. Evaluates the mean O(n)
+        times.
+        """
+        shaped = replace(observed, x=observed.x.reshape(len(observed), self.space.dim))
         if self.trend is None or len(observed) == 0:
-            return known
-        return replace(known, y=known.y - self.trend(known.x))
+            return shaped
+        return replace(shaped, y=shaped.y - self.trend(shaped.x))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """The prior in use with n values, and the posterior given them.
 
-    The prior is learned from the first values (`Priors.point`). These enter the posterior together, the others one by
-    one in the order of `tell`. So the same values in the same order give the same model to the last bit, whether they
-    were told one by one or replayed.
+    The prior is learned from the first values (`PriorSchedule.point`). These enter the posterior together, the others
+    one by one in the order of `tell`. So the same values in the same order give the same model to the last bit, whether
+    they arrived one by one or in a replay.
 
-    Where a run repeats itself much, values at equal points are merged (`fitting.data.merges`): the first ones
-    together, and the others whenever LOOSE of them have come. That is a function of the values, too, and changes
-    nothing but rounding.
+    In a run with many repeats, values at equal points are merged (`fitting.data.merges`): the first ones together,
+    later ones whenever UNMERGED of them have come. This too depends on the values alone, and it changes nothing but
+    rounding.
     """
 
-    setting: Setting
+    setting: ModelSetting
     prior: Prior
     begin: int  # the number of values that entered the posterior together
-    anchor: Posterior  # of warp(y), given those, or the values that were merged last
+    anchor: Posterior  # of warp(y), given those values, or given all values at the last merge
     posterior: Posterior  # of warp(y), given all values; it extends the anchor
     members: tuple[Posterior, ...] = ()  # with fit="mcmc": `posterior` under each draw of the prior
-    outcomes: Outcomes | None = None  # where a trial has failed or constraints were measured
+    outcomes: Outcomes | None = None  # None unless a trial has failed or constraints were measured
     events: tuple[Event, ...] = ()  # of expectation propagation
 
     @staticmethod
-    def after(setting: Setting, observed: Observations, *known: Model | None) -> Model:
-        """The model after these values, oriented so that larger is better.
+    def after(setting: ModelSetting, observed: Observations, *earlier: Model | None) -> Model:
+        """Return the model after these values, oriented so that larger is better.
 
-        `known` are models after some of the first of these values. The longest that has the right prior is extended,
-        in O(n^2) for each further value. If there is none the prior is learned, in O(n^3).
+        `earlier` are models after some of the first of these values. The longest one with the right prior is extended,
+        in O(n^2) for each further value. If there is none, the prior is learned, in O(n^3).
         """
         begin, n = setting.priors.begin(observed), len(observed)
-        usable = [model for model in known if model is not None and model.begin == begin and model.n <= n]
+        usable = [model for model in earlier if model is not None and model.begin == begin and model.n <= n]
         longest = max(usable, key=lambda model: model.n, default=None)
         return (longest or Model._learned(setting, observed.first(begin))).extended(observed)
 
     @staticmethod
-    def _learned(setting: Setting, observed: Observations) -> Model:
-        """The model whose prior is learned from all of these values."""
-        n, trend = len(observed), setting.trend
-        known = setting.off_trend(observed)
-        prior = setting.priors(setting.priors.point(n), known, known_mean=trend is not None, given=setting.given)
-        if setting.priors.heavy:
-            return _robust(setting, prior, n, replace(observed, x=known.x))
-        modelled = warped(replace(observed, x=known.x), prior.warp)
+    def _learned(setting: ModelSetting, observed: Observations) -> Model:
+        """Return the model whose prior is learned from all of these values."""
+        n, trend, priors = len(observed), setting.trend, setting.priors
+        detrended = setting.detrended(observed)
+        prior = priors(priors.point(n), detrended, known_mean=trend is not None, preloaded=setting.preloaded)
+        if priors.student_noise:
+            return _with_student_noise(setting, prior, n, replace(observed, x=detrended.x))
+        modelled = warped(replace(observed, x=detrended.x), prior.warp)
         posterior = conditioned(prior.posterior(trend), modelled)
         members = tuple(conditioned(sample.posterior(trend), modelled) for sample in prior.samples)
         return Model(setting, prior, n, posterior, posterior, members)
 
     def extended(self, observed: Observations) -> Model:
-        """The model after these values, the first n of which it has already, under the same prior. O(n^2) a value.
+        """Return the model after these values under the same prior; it has the first n of them already. O(n^2) a value.
 
-        Where the noise has heavy tails it is O(n^3).
+        With heavy-tailed noise it is O(n^3).
         """
         anchor, posterior, members = self.anchor, self.posterior, self.members
-        if self.setting.priors.heavy and len(observed) > self.n:  # a new value changes what the others are worth
-            return _robust(self.setting, self.prior, self.begin, observed)
+        if self.setting.priors.student_noise and len(observed) > self.n:  # a new value changes the weight of the others
+            return _with_student_noise(self.setting, self.prior, self.begin, observed)
         for s in range(self.n, len(observed)):
-            if _is_crowded(posterior, observed, s):
+            if _needs_merging(posterior, observed, s):
                 anchor = posterior = posterior.compacted()
                 members = tuple(member.compacted() for member in members)
             one = warped(observed.part(s, s + 1), self.prior.warp)
-            posterior = posterior.condition(one.x[0], one.y, noise_of(one, posterior.noise_var))
-            members = tuple(member.condition(one.x[0], one.y, noise_of(one, member.noise_var)) for member in members)
+            posterior = posterior.condition(one.x[0], one.y, noise_variances(one, posterior.noise_var))
+            members = tuple(
+                member.condition(one.x[0], one.y, noise_variances(one, member.noise_var)) for member in members
+            )
         return (
             self if posterior is self.posterior else replace(self, anchor=anchor, posterior=posterior, members=members)
         )
@@ -157,30 +161,30 @@ class Model:
 
     @property
     def warp(self) -> Warp:
-        """The transformation of y that the posterior is about."""
+        """The transformation of y: the posterior is the one of warp(y)."""
         return self.prior.warp
 
     @property
     def mixture(self) -> tuple[Posterior, ...]:
-        """The posteriors with equal weights whose mixture is the model's belief: the members, or the one posterior."""
+        """The posteriors whose mixture with equal weights is the model's belief: the members, or the one posterior."""
         return self.members or (self.posterior,)
 
-    def given(self, outcomes: Outcomes | None) -> Model:
-        """The same model with what is known of failures and constraints; `self` if that is nothing new."""
-        known = self.outcomes
-        if outcomes is None or (known is not None and len(known.x) == len(outcomes.x)):
+    def with_outcomes(self, outcomes: Outcomes | None) -> Model:
+        """Return the same model with the failures and constraints of these outcomes; `self` if they are not new."""
+        current = self.outcomes
+        if outcomes is None or (current is not None and len(current.x) == len(outcomes.x)):
             return self
         return replace(self, outcomes=outcomes)
 
     @cached_property
-    def chance(self) -> Chance | None:
-        """The probability of success at each point; None where nothing failed and no constraint was measured."""
+    def chance(self) -> SuccessProbability | None:
+        """The probability of success at each point; None if no trial failed and no constraint was measured."""
         setting = self.setting
-        return None if self.outcomes is None else setting.feasibility.chance(self.outcomes, setting.given)
+        return None if self.outcomes is None else setting.feasibility.chance(self.outcomes, setting.preloaded)
 
     @cached_property
     def proven(self) -> Mask:
-        """Which rows of the posterior are at points that succeed with p >= 1/2, and where no constraint was broken."""
+        """Which rows of the posterior are at points that succeed with p >= 1/2 and have broken no constraint."""
         rows = self.posterior.x
         if self.chance is None or self.outcomes is None or len(rows) == 0:
             return np.ones(len(rows), dtype=bool)
@@ -190,12 +194,12 @@ class Model:
     def recommended(self) -> Array:
         """The coordinates (d,) of the point of the space with the best posterior mean, observed or not.
 
-        O(n m) on a finite set of m points, a multi-start climb elsewhere. Computed once. Where all values told are
-        equal and the mean is nowhere larger than at a told point, it is that one.
+        O(n m) on a finite set of m points, a multi-start climb elsewhere. Computed once. If all values are equal and
+        the mean is nowhere larger than at an observed point, it is that point.
 
-        Where trials have failed or constraints were measured it is a point that was told a value and is `proven`: a
-        better mean elsewhere may lie where nothing works. If no point is proven, it is the told one with the largest
-        probability of success.
+        If trials have failed or constraints were measured, it is a `proven` observed point: a better mean elsewhere may
+        lie where evaluations fail. If no point is proven, it is the observed point with the largest probability of
+        success.
         """
         return self._recommended_of(self.setting.space)
 
@@ -203,32 +207,32 @@ class Model:
         return recommended(self.posterior, self.members, space, self.setting.seed, self.chance, self.proven)
 
     def allowed(self, z: Array) -> Mask:
-        """Which of the points z (m, d) probably succeed; all where nothing failed and no constraint was measured."""
+        """Return which of the points z (m, d) probably succeed; all if none failed and no constraint was measured."""
         return np.ones(len(z), dtype=bool) if self.chance is None else self.chance.likely(z)
 
     def recommended_in(self, space: Space) -> Array:
-        """The same in a part of the space with given coordinates. Computed once for each.
+        """Return the recommended point of a part of the space with fixed coordinates. Computed once for each.
 
-        Where trials have failed or constraints were measured it is the best of the told points of this part that are
-        `proven`. If there is none, it is the point with the best mean among those that succeed with a probability of at
-        least SAFE, told or not, and if none is found, the point most likely to succeed.
+        If trials have failed or constraints were measured, it is the best `proven` observed point of this part. If
+        there is none, it is the point with the best mean among those that succeed with a probability of at least SAFE,
+        observed or not. If none is found, it is the point most likely to succeed.
         """
-        if not space.pins:
+        if not space.fixed_coordinates:
             return self.recommended
-        if space.pins not in self._recommended_in:
-            self._recommended_in[space.pins] = self._recommended_of(space)
-        return self._recommended_in[space.pins]
+        if space.fixed_coordinates not in self._recommended_in:
+            self._recommended_in[space.fixed_coordinates] = self._recommended_of(space)
+        return self._recommended_in[space.fixed_coordinates]
 
     def best_in(self, space: Space) -> Array:
-        """The point with the best mean of a part of the space with given coordinates: what a policy compares with.
+        """Return the point with the best mean in a part of the space with fixed coordinates: the incumbent of a policy.
 
-        Where trials have failed or constraints were measured, it is the best of those that probably succeed, told or
-        not, or the point most likely to. Computed once for each.
+        If trials have failed or constraints were measured, it is the best point that probably succeeds, observed or
+        not, or else the one most likely to succeed. Computed once for each.
         """
-        if space.pins not in self._best_in:
+        if space.fixed_coordinates not in self._best_in:
             found = best_mean(self.posterior, self.members, space, self.setting.seed, self.chance)
-            self._best_in[space.pins] = found
-        return self._best_in[space.pins]
+            self._best_in[space.fixed_coordinates] = found
+        return self._best_in[space.fixed_coordinates]
 
     @cached_property
     def _recommended_in(self) -> dict[tuple[tuple[int, bytes], ...], Array]:
@@ -239,18 +243,18 @@ class Model:
         return {}
 
     def in_units_of_y(self, mu: float, sd: float) -> tuple[float, float]:
-        """The median and half the width of the central 68 % of y, where warp(y) ~ N(mu, sd^2)."""
+        """Return the median and half the width of the central 68 % of y, where warp(y) ~ N(mu, sd^2)."""
         if not self.warp.bends:
             return mu, sd
         low, mid, high = self.warp.inverse(np.array([mu - sd, mu, mu + sd])).tolist()
         return mid, 0.5 * (high - low)
 
-    def foreseen(self, before: Model, observed: Observations) -> tuple[float, float, float]:
-        """mu and var at the last of the values as predicted by `before`, and the standardised residual. O(n).
+    def prediction_of_last(self, before: Model, observed: Observations) -> tuple[float, float, float]:
+        """Return mu and var at the last value as predicted by `before`, and the standardised residual. O(n).
 
-        Where the noise has heavy tails the residual is the quantile of the normal law with the same probability.
+        With heavy-tailed noise the residual is the normal quantile of the same probability.
         """
-        if self.setting.priors.heavy:
+        if self.setting.priors.student_noise:
             last = observed.part(len(observed) - 1, len(observed))
             (mu,), (var,) = before.posterior(last.x)
             scale2 = float((before.prior.noise_var / last.repeats + last.noise_var)[0])
@@ -259,33 +263,33 @@ class Model:
         return mu, var, surprise
 
 
-def _robust(setting: Setting, prior: Prior, begin: int, observed: Observations) -> Model:
-    """The model whose noise is Student's t: its posterior is given sites, not the values. O(n^3) a round."""
+def _with_student_noise(setting: ModelSetting, prior: Prior, begin: int, observed: Observations) -> Model:
+    """Return the model with Student's t noise: its posterior is given sites, not the values. O(n^3) a round."""
     start = prior.posterior(setting.trend)
     if len(observed) == 0:
         return Model(setting, prior, begin, start, start)
-    sites = sites_of(prior, observed, setting.trend)
+    sites = student_sites(prior, observed, setting.trend)
     posterior = start.condition(observed.x, sites.value, sites.noise)
     return Model(setting, prior, begin, posterior, posterior, events=sites.events)
 
 
-# What a policy is asked
+# The policy's score
 
 
-class Extensions:
-    """Posteriors of the values told, extended by pending trials; remembered from one query to the next.
+class PendingPosteriors:
+    """Posteriors of the observed values, extended by pending trials; cached from one query to the next.
 
-    A query that differs from the last by one more pending trial costs one extension, not as many as are pending.
+    A query that differs from the last by one more pending trial costs one extension, not one for each pending trial.
     """
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[Posterior, list[int], Posterior]] = {}
 
     def extend(self, member: int, told: Posterior, log: Log) -> Posterior:
-        """The posterior `told`, the member-th of its model, given the pending trials.
+        """Extend the posterior `told`, the member-th of its model, by the pending trials of the log.
 
-        A pending point counts as observed with its posterior mean: mu stays as it is, and var falls around the point,
-        which pushes the next query away. O(n^2) for each trial.
+        A pending point counts as observed with its posterior mean. mu stays, and var falls around the point, which
+        pushes the next query away. O(n^2) for each trial.
         """
         steps = log.pending
         start, done, posterior = self._last.get(member, (None, [], told))
@@ -298,13 +302,13 @@ class Extensions:
 
 
 def objective(
-    model: Model, policy: Policy, log: Log, horizon: int | None, extensions: Extensions | None = None
+    model: Model, policy: Policy, log: Log, horizon: int | None, extensions: PendingPosteriors | None = None
 ) -> Objective:
-    """The policy's score, with pending trials taken into account (`Extensions`), and weighed by the chance of success.
+    """Return the policy's score, with pending trials taken into account and weighted by the probability of success.
 
-    What has failed is in the chance alone: no value of f is made up for it.
+    Failures affect the probability of success only: no value of f is invented for them.
     """
-    extensions = extensions or Extensions()
+    extensions = extensions or PendingPosteriors()
 
     def of(member: int, told: Posterior) -> Objective:
         posterior = extensions.extend(member, told, log)
@@ -316,10 +320,10 @@ def objective(
 
 
 def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizon: int | None) -> State:
-    """The state for a policy: `told` is given the values told, `posterior` also pending trials.
+    """Return the state for a policy. `told` is given the observed values; `posterior` also the pending trials.
 
-    The best values are those of points that work. Where there is none so far, the worst take their place: then any
-    point that works is an improvement.
+    The best values are those of points that succeed. If there are none yet, the worst values take their place: then any
+    point that succeeds is an improvement.
     """
     chosen = log.chosen([*log.told, *log.pending])
     size, dim = model.setting.space.extent
@@ -329,7 +333,7 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
         observed = observed[feasible] if feasible.any() else observed.min(keepdims=True)
         means = means[proven] if proven.any() else means.min(keepdims=True)
     risk = Risk() if model.outcomes is None else risk_now(log, horizon)
-    if model.setting.priors.heavy:  # the largest of these values may be an outlier
+    if model.setting.priors.student_noise:  # the largest value may be an outlier
         observed = means
     return State(
         t=int(chosen.sum() + log.chosen(log.failed).sum()) + 1,
@@ -347,44 +351,46 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
 
 
 def risk_now(log: Log, horizon: int | None) -> Risk:
-    """The risk of a failure that the policy's next query may take; `horizon` is the number of its queries in all."""
+    """Return the risk of failure that the policy's next query may take; `horizon` is the number of all its queries."""
     failed, ended = log.failed_lately(LATELY)
     return risk_of(failed, ended, None if horizon is None else max(1, horizon - (len(log) - log.unchosen)))
 
 
 def promises(posterior: Posterior, counted: Mask) -> Promises:
-    """The account of promises of the observations in the mask `counted` (n,), read off the posterior. O(n).
+    """Return the account of promises for the observations in the mask `counted` (n,), read off the posterior. O(n).
 
     With the pivots L_ss in query order and w = L^-1 (y - m), y_s was predicted as N(y_s - L_ss w_s, L_ss^2).
     """
     return account(*posterior.ahead, counted)
 
 
-def _is_crowded(posterior: Posterior, observed: Observations, n: int) -> bool:
-    """Whether the rows at equal points are to be merged before the next of the observations than the first n."""
+def _needs_merging(posterior: Posterior, observed: Observations, n: int) -> bool:
+    """Return whether to merge the rows at equal points before adding observation n."""
     merged = posterior.replicates
     if merged is None:
         return n >= MERGE_FROM and merges(observed.first(n))
-    return posterior.n - merged.rows >= max(LOOSE, LOOSE_SHARE * merged.rows)
+    return posterior.n - merged.rows >= max(UNMERGED, UNMERGED_SHARE * merged.rows)
 
 
-def noise_of(observed: Observations, common: float) -> Array | None:
-    """The variance of the noise of each value, (n,): common / repeats plus its own; None if all have the common one."""
+def noise_variances(observed: Observations, common: float) -> Array | None:
+    """Return the noise variance of each value, (n,): common / repeats plus its own; None if all have the common one."""
     return None if observed.plain else common / observed.repeats + observed.noise_var
 
 
 def conditioned(start: Posterior, observed: Observations, factor: float = 1.0) -> Posterior:
-    """The posterior `start`, without observations, given these. Values at equal points are merged if there are many.
+    """Return the posterior `start`, which has no observations, given these. Many values at equal points are merged.
 
-    `factor` multiplies the variances that the values have of their own; that of `start` is taken as it is.
+    `factor` multiplies the values' own noise variances; the variance of `start` is used as it is.
     """
     if len(observed) == 0:
         return start
     scaled = observed if factor == 1.0 else replace(observed, noise_var=factor * observed.noise_var)
     condition = start.condition_merged if merges(observed) else start.condition
-    return condition(observed.x, observed.y, noise_of(scaled, start.noise_var))
+    return condition(observed.x, observed.y, noise_variances(scaled, start.noise_var))
 
 
 def information_of(var: float, noise_var: float) -> float:
-    """What a value tells about f where f had the variance var before it: log(1 + var / noise_var) / 2 nats."""
+    """Return the information of a value about f in nats: log(1 + var / noise_var) / 2, var being f's variance before
+    it.
+    """
     return 0.5 * math.log1p(var / noise_var) if noise_var > 0.0 else math.inf

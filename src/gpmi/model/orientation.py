@@ -1,7 +1,7 @@
-"""Between the user's y and the model's y: in the model, larger is always better.
+"""Convert between the user's y and the model's y: in the model, larger is always better.
 
-To minimise f is to maximise -f. The sign is changed once, where a value comes in, and changed back where a number, a
-posterior or a warp goes out. Nothing in between knows the goal. A change of sign is exact in floating point.
+Minimising f is maximising -f. The sign changes once, where a value enters, and changes back where a number, a posterior
+or a warp leaves. Nothing in between knows the goal. A change of sign is exact in floating point.
 """
 
 from __future__ import annotations
@@ -38,25 +38,27 @@ class Orientation:
         return self.goal == "min"
 
     def value(self, y: float) -> float:
-        """-y, or y."""
+        """Return -y for "min", y for "max"."""
         return 0.0 - y if self.mirrors else y  # 0.0 - y is never -0.0
 
     def values(self, y: Array) -> Array:
-        """-y, or y, for an array."""
+        """Return -y for "min", y for "max", for an array."""
         return 0.0 - y if self.mirrors else y  # 0.0 - y is never -0.0
 
     def posterior(self, posterior: Posterior) -> Posterior:
-        """The posterior of -f, or that of f."""
+        """Return the posterior of -f for "min", of f for "max"."""
         return posterior.mirrored() if self.mirrors else posterior
 
     def trend(self, trend: Trend | None) -> Trend | None:
-        """The known mean of -f, or that of f."""
+        """Return the known mean of -f for "min", of f for "max"."""
         return trend.mirrored() if self.mirrors and trend is not None else trend
 
     def warp(self, warp: Warp) -> Warp:
-        """The transformation y -> -W(-y), or W."""
+        """Return the transformation y -> -W(-y) for "min", W for "max"."""
         return warp.mirrored() if self.mirrors else warp
 
     def normals(self, rng: np.random.Generator) -> np.random.Generator:
-        """The generator for draws of f: with the goal "min" a draw of -f is minus what the same numbers give for f."""
+        """Return the generator for draws of f. For "min", a draw of -f is minus the draw of f from the same random
+        numbers.
+        """
         return MirroredNormals(rng.bit_generator) if self.mirrors else rng

@@ -21,7 +21,7 @@ def audit_of(model: Model, log: Log, place: Place, objective: Objective) -> Audi
     stays that of the whole set: the bound is then one of the regret against the best point of each moment.
     """
     space, rows, posterior = model.setting.space, place.space.rows, objective.posterior
-    if space.rows is None or rows is None or not model.setting.priors.given or posterior.noise_var == 0.0:
+    if space.rows is None or rows is None or not model.setting.priors.is_fixed or posterior.noise_var == 0.0:
         raise ValueError("policy is a Guarded, whose bound needs candidates, kernel and noise_var > 0; give its policy")
     moments = place.search.moments(model.posterior, model.anchor)
     if moments is None:

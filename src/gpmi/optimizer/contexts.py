@@ -22,7 +22,7 @@ def with_best_here(objective: Objective, model: Model, space: Space) -> Objectiv
 
     A value told under other coordinates cannot be had now.
     """
-    if not space.pins:
+    if not space.fixed_coordinates:
         return objective
     row = model.best_in(space)[None]
 
@@ -36,7 +36,7 @@ def with_best_here(objective: Objective, model: Model, space: Space) -> Objectiv
 
 def discounted(objective: Objective, model: Model, space: Space, log: Log) -> Objective:
     """Return the objective with the share of a gain that serves queries with other coordinates (`State.alike`)."""
-    if not space.pins:
+    if not space.fixed_coordinates:
         return objective
     alike = share_of_gain(model, space, log)
     members = tuple(replace(part, state=replace(part.state, alike=alike)) for part in objective.members)
@@ -54,7 +54,7 @@ def share_of_gain(model: Model, space: Space, log: Log) -> float:
         return 1.0
     here, kernel = model.best_in(space)[None], model.posterior.kernel
     fixed = np.zeros(here.shape[1], dtype=bool)
-    for j, _ in space.pins:
+    for j, _ in space.fixed_coordinates:
         fixed[space.columns[j]] = True
     there = np.where(fixed, np.array(list(log.rows.values())), here)
     size = np.sqrt(kernel.diagonal(here) * kernel.diagonal(there))

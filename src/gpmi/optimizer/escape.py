@@ -62,7 +62,7 @@ def escape_kind(model: Model, log: Log, space: Space, orientation: Orientation) 
         return None
     if has_options(space):
         return "design" if last_wasted(taught_nothing(log, space, orientation)) else None
-    if model.setting.priors.given or model.warp.bends or not is_small(space):
+    if model.setting.priors.is_fixed or model.warp.bends or not is_small(space):
         return None
     return "farthest" if is_escape_due(taught_nothing(log, space, orientation, model.posterior.noise_var)) else None
 
@@ -76,7 +76,7 @@ def taught_nothing(log: Log, space: Space, orientation: Orientation, noise_var: 
     to a known point, which is no reason for another escape. Values that break a constraint, or that were told under
     other fixed coordinates, do not count.
     """
-    trials = [log[number] for number, row in log.rows.items() if space.has(row)]
+    trials = [log[number] for number, row in log.rows.items() if space.contains(row)]
     y = np.array([orientation.value(t.y) if t.y is not None and t.feasible else -np.inf for t in trials])
     told: Mask = np.isfinite(y)
     if not told.any():
@@ -122,4 +122,4 @@ def has_options(space: Space) -> bool:
 
 def is_small(space: Space) -> bool:
     """Whether at most FEW parameters are free, so that a point far from all others may well be on a hill."""
-    return len(set(space.groups)) - len(space.pins) <= FEW
+    return len(set(space.groups)) - len(space.fixed_coordinates) <= FEW

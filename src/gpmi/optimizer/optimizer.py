@@ -28,9 +28,9 @@ from gpmi.analysis.ledger.account import Ledger, Memory
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.model.fitting.schedule import Priors
+from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.warp import IDENTITY, Warp
-from gpmi.model.model import Extensions, Model, Setting, information_of
+from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.suggestion import (
@@ -134,7 +134,7 @@ class Optimizer(Printable):
         bounded = has_bound(made, kernel, noise_var, repeats)
         self.defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel, bounded=bounded)
         defaults = self.defaults
-        self.space = made = made.evened() if defaults.rank_columns else made
+        self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = defaults.policy
         self.budget = None if budget is None else checks.whole("budget", budget, 1)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
@@ -145,7 +145,7 @@ class Optimizer(Printable):
         soften = defaults.compress_losses and made.rows is not None
         units = made.units if defaults.widen_choices else made.span
         where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
-        priors = Priors(kernel, noise_var, fit, **where, soften=soften, noise=noise)
+        priors = PriorSchedule(kernel, noise_var, fit, **where, soften=soften, noise=noise)
         self.n_init = (
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
@@ -155,7 +155,7 @@ class Optimizer(Printable):
         self._orientation = Orientation(goal)
         self._log = Log()
         self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
-        self._believe_anew(Setting(self.space, priors, self.seed, self._orientation.trend(trend)))
+        self._believe_anew(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
         self._start = starting_points(x0, self.space)
         self._places = Places(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
         self._note(*self.space.events)
@@ -274,7 +274,7 @@ class Optimizer(Printable):
 
         def record() -> Trial:
             corrected = self._log.correct(number, value, *noise, limits)
-            self._believe_anew(self._setting.anew())
+            self._believe_anew(self._setting.cleared())
             return corrected
 
         return self._said(uninterrupted(record))
@@ -292,7 +292,7 @@ class Optimizer(Printable):
 
         def record() -> Trial:
             retracted = self._log.retract(number)
-            self._believe_anew(self._setting.anew())
+            self._believe_anew(self._setting.cleared())
             return retracted
 
         return self._said(uninterrupted(record))
@@ -342,7 +342,7 @@ class Optimizer(Printable):
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
             row = model.recommended_in(space)
-            if not (model.allowed(row[None]) if space.pins else model.proven).any():
+            if not (model.allowed(row[None]) if space.fixed_coordinates else model.proven).any():
                 self._note(Event("nothing feasible", "no point told so far probably succeeds and is feasible"))
             return space.decode(row)
 
@@ -355,7 +355,7 @@ class Optimizer(Printable):
         """
         checked = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
         fixed = [self._places.given(trial.fixed).fixed for trial in checked]
-        frozen = [self.space.frozen(self.space.canonical(trial.x)) for trial in checked]
+        frozen = [self.space.freeze(self.space.canonical(trial.x)) for trial in checked]
         placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, frozen, fixed, strict=True)]
         rows = [self.space.encode(trial.x) for trial in placed]
         uninterrupted(lambda: take_over(self._log, placed, rows))
@@ -437,7 +437,7 @@ class Optimizer(Printable):
             failures=tuple(self._log[number] for number in self._log.failed),
             noted=tuple((told, event) for event, told in self._events.items()),
             orientation=self._orientation,
-            setting=self._setting.after(self._log.given),
+            setting=self._setting.with_preloaded(self._log.given),
             known=(self._foresight, self._model),
             memory=self._memory,
         )
@@ -471,10 +471,10 @@ class Optimizer(Printable):
 
     # What is believed
 
-    def _believe_anew(self, setting: Setting) -> None:
+    def _believe_anew(self, setting: ModelSetting) -> None:
         """Drop what was derived from values that are no longer those of the log."""
         self._setting = setting
-        self._extensions = Extensions()
+        self._extensions = PendingPosteriors()
         self._memory = Memory({}, {})  # what was read of the ledger, for the next one
         self._model: Model | None = None  # after the values told when it was last needed
         self._foresight: Model | None = None  # that of the policy's last choice, extended by the values told since
@@ -490,9 +490,9 @@ class Optimizer(Printable):
 
     def _believe(self) -> Model:
         """The model after everything told."""
-        setting = self._setting.after(self._log.given)
+        setting = self._setting.with_preloaded(self._log.given)
         model = Model.after(setting, self._observed(), self._foresight, self._model)
-        self._model = model = model.given(self._log.outcomes)
+        self._model = model = model.with_outcomes(self._log.outcomes)
         self._note(*model.prior.events)
         if model.warp.bends:
             self._note(Event("transformed", f"the model is that of {self._orientation.warp(model.warp)}"))
@@ -502,7 +502,7 @@ class Optimizer(Printable):
     def _foreseeing(self) -> Model | None:
         """The model to compare the next value with; None with a learned prior before the policy's first choice."""
         log = self._log
-        if not (self._setting.priors.given or (log.unchosen < len(log) and log.told)):
+        if not (self._setting.priors.is_fixed or (log.unchosen < len(log) and log.told)):
             return None
         with suppress(Exception):  # a value is recorded whatever the model says; the next `ask` raises what is wrong
             if self._foresight is None:
@@ -518,7 +518,7 @@ class Optimizer(Printable):
         except Exception:  # as above
             return trial
         self._foresight = model
-        mu, var, surprise = model.foreseen(before, observed)
+        mu, var, surprise = model.prediction_of_last(before, observed)
         said: dict[str, float] = {}
         if trial.mu is None:
             median, said["sd"] = model.in_units_of_y(mu, math.sqrt(var))
@@ -556,7 +556,7 @@ class Optimizer(Printable):
 
     def _add(self, x: Point, origin: Origin, **said: Any) -> Trial:
         """A new pending trial at x, with what the model says of it."""
-        return self._log.add(self.space.frozen(x), self.space.encode(x), origin, **said)
+        return self._log.add(self.space.freeze(x), self.space.encode(x), origin, **said)
 
     def _said(self, trial: Trial) -> Trial:
         logger.info("%r", trial)

@@ -67,7 +67,7 @@ class Selection:
     @property
     def pending_phi(self) -> Sequence[float | None]:
         log, space = self.log, self.place.space
-        return [log[n].phi for n in log.pending if log[n].origin == "policy" and space.has(log.rows[n])]
+        return [log[n].phi for n in log.pending if log[n].origin == "policy" and space.contains(log.rows[n])]
 
     def is_duplicate(self, point: Selected) -> bool:
         return is_duplicate(point.row, self.place.space, self.log)
@@ -154,7 +154,9 @@ class Selection:
         model, space = self.model, self.place.space
         if not model.posterior.n:
             return -np.inf
-        here = model.proven & np.array([not space.pins or space.has(row) for row in model.posterior.x])
+        here = model.proven & np.array(
+            [not space.fixed_coordinates or space.contains(row) for row in model.posterior.x]
+        )
         return float(np.max(mean_at_told(model.posterior, model.members), initial=-np.inf, where=here))
 
     @cached_property

@@ -14,8 +14,8 @@ from gpmi._support import checks
 from gpmi._support.sobol import far_apart
 from gpmi._support.types import Array, Event, Point
 from gpmi.gp.trend import Trend
-from gpmi.model.fitting.schedule import Priors
-from gpmi.model.model import Extensions, Model, Setting, objective, risk_now
+from gpmi.model.fitting.schedule import PriorSchedule
+from gpmi.model.model import Model, ModelSetting, PendingPosteriors, objective, risk_now
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.barriers import and_unsafe, around_rejected
 from gpmi.optimizer.contexts import with_best_here
@@ -38,24 +38,24 @@ class Suggestion(NamedTuple):
     events: tuple[Event, ...] = ()
 
 
-def default_n_init(space: Space, priors: Priors, budget: int | None) -> int:
+def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> int:
     """Return the size of the initial design: 0 with a given prior, else three more than there are parameters.
 
     At most ten, and at most a third of the budget: our choice, docs/policy.md.
     """
-    if priors.given:
+    if priors.is_fixed:
         return 0
     n_init = min(10, len(set(space.groups)) + 3)
     return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 
-def from_design(place: Place, setting: Setting, log: Log, n_init: int) -> Suggestion | None:
+def from_design(place: Place, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
     """Return the next point of the initial design that is not in the log; None when the design is complete.
 
     It is complete with trials at n_init places, or once the policy has chosen; but a learned prior needs a value first.
     Points close to each other are one place: six penalties in one corner are no design.
     """
-    blind = not setting.priors.given and not log.told
+    blind = not setting.priors.is_fixed and not log.told
     if not blind and (log.unchosen < len(log) or _count_places(setting.space, log, n_init) >= n_init):
         return None
     x = place.design.first_outside(log.places, around_rejected(place.space, log))
@@ -93,7 +93,7 @@ def from_start(start: tuple[tuple[Point, Array], ...], space: Space, log: Log) -
     """
     barred = around_rejected(space, log) if start else None
     for x, row in start:
-        if space.pins and not space.has(row):
+        if space.fixed_coordinates and not space.contains(row):
             continue
         if row.tobytes() not in log.places and (barred is None or not barred.holds(row[None], core=True)[0]):
             return Suggestion(x, "design")
@@ -136,7 +136,7 @@ def from_policy(
     policy: Policy,
     log: Log,
     place: Place,
-    extensions: Extensions,
+    extensions: PendingPosteriors,
     orientation: Orientation,
     *,
     budget: int | None,

@@ -252,6 +252,6 @@ def _once_chosen(optimizer: Optimizer) -> Ledger | None:
 def _at_a_look(optimizer: Optimizer) -> Ledger | None:
     """The ledger where a rule about the regret looks at it: not after every value where it costs many suggestions."""
     ledger = _once_chosen(optimizer)
-    if ledger is None or (ledger.setting.priors.given and ledger.space.rows is not None):
+    if ledger is None or (ledger.setting.priors.is_fixed and ledger.space.rows is not None):
         return ledger
     return ledger if ledger.n % max(1, (1 << (ledger.n.bit_length() - 1)) // 4) == 0 else None

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpmi._support.sobol import far_apart
 from gpmi._support.types import Array, Event, Mask, Numbers
-from gpmi.gp.approximate.chance import LIKELY, Chance
+from gpmi.gp.approximate.success import LIKELY, SuccessProbability
 from gpmi.gp.paths import Draw
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best, mean_in_chunks
@@ -57,7 +57,7 @@ def best_point(
     starts = z[chosen]
     tolerance = _tolerance(score, score[chosen])
     points, scores = _polish(objective, space, starts, tolerance)
-    for _ in range(10 if space.combinations > 1 else 0):
+    for _ in range(10 if space.discrete_settings > 1 else 0):
         moved, improved = best_levels(lambda z, _: objective(z), space, points, scores, _some_levels)
         better = improved > scores + tolerance
         if not better.any():
@@ -93,7 +93,7 @@ def best_mean(
     members: tuple[Posterior, ...],  # the same under other priors; where there are any, their means are averaged
     space: Space,
     seed: int,
-    chance: Chance | None = None,
+    chance: SuccessProbability | None = None,
     least: float = LIKELY,
 ) -> Array:
     """The point (d,) with the largest posterior mean, observed or not. On a finite set a tie goes to the lowest row.
@@ -136,11 +136,11 @@ def best_levels(
     if not space.plain:
         return best_levels_inside(f, space, points, values, levels)
     points, values = points.copy(), values.copy()
-    for part, column in zip(space.parts, space.columns, strict=True):
+    for part, column in zip(space.encodings, space.columns, strict=True):
         if part.count is None or part.width == 0:
             continue
         for i in range(len(points)):
-            options = levels(part.tried(points[i, column]), points[i, column])
+            options = levels(part.levels_to_try(points[i, column]), points[i, column])
             trial = np.repeat(points[i : i + 1], len(options), axis=0)
             trial[:, column] = options
             trial_values = f(trial, np.full(len(trial), i))
@@ -193,7 +193,7 @@ def _polish(objective: Objective, space: Parameters, starts: Array, tolerance: f
     """Climb from every start over the continuous coordinates, the others fixed."""
     if not space.plain:
         return polished_inside(objective, space, starts, tolerance)
-    is_free = space.free
+    is_free = space.continuous
     if not is_free.any():
         return starts.copy(), objective(starts)
     some_fixed = not is_free.all()

@@ -4,7 +4,7 @@ The library has three local optimisers, because three problems differ in what is
 
 - Here a few starts share one function, and several points in one call cost much less than one by one. So each start
   can afford the d + 1 points of a Hessian by finite differences, and few rounds are needed.
-- `model.fitting.search` descends from one start at a time. Each evaluation costs O(n^3), and k points cost k times as
+- `model.fitting.descent` descends from one start at a time. Each evaluation costs O(n^3), and k points cost k times as
   much. It learns the Hessian from successive gradients (BFGS).
 - `ledger.maxima` climbs hundreds of different functions, one start each. Hessians would multiply the number of
   points by d + 1, and a rough maximum is enough. It takes gradient steps.

@@ -7,7 +7,7 @@ import numpy as np
 from gpmi._support.types import Array, Event, Mask
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import (
-    Blur,
+    RoundingError,
     Tracked,
     argmax_of_contenders,
     chunks,
@@ -43,7 +43,7 @@ def best_row(
         number, bound = lazy_argmax(posterior, rows, objective.index, bound, excluded)
         return _found_row(objective, rows, number), bound
     mu, var = (tracked.mu, tracked.var) if tracked is not None else moments_in_chunks(posterior, rows)
-    numbers = contenders(objective.index, mu, var, Blur.of(posterior, rows), excluded, policy.grows_with_var)
+    numbers = contenders(objective.index, mu, var, RoundingError.of(posterior, rows), excluded, policy.grows_with_var)
     return _found_row(objective, rows, argmax_of_contenders(posterior, rows, objective.index, numbers)), None
 
 

@@ -44,12 +44,12 @@ class _Climber:
 
 def polished_inside(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
     """Climb from every start (k, d), which is inside, over the reals; the points reached and the scores there."""
-    region, reach = space.region, objective.posterior.kernel.reach(space.dim)
+    region, reach = space.feasible_set, objective.posterior.kernel.reach(space.dim)
     if not len(region.reals):
         return starts.copy(), objective(starts)
-    numbers = space.layout.numbers(starts)
+    numbers = space.layout.level_numbers(starts)
     s, polytopes = region.s_of(numbers), [region.polytope_around(row) for row in numbers]
-    s = np.array([p.pulled(row[None])[0] for p, row in zip(polytopes, s, strict=True)])
+    s = np.array([p.pull_inside(row[None])[0] for p, row in zip(polytopes, s, strict=True)])
     expansion = _Expansion(objective, space, numbers, reach)
     values, *others = expansion(s, np.arange(len(s)))
     climbers = [_Climber(*each) for each in zip(polytopes, numbers, s, values.tolist(), *others, strict=True)]
@@ -62,8 +62,8 @@ def polished_inside(objective: Objective, space: Parameters, starts: Array, tole
         values, gradients, hessians, units = expansion(ends, which)
         for k, i in enumerate(which):
             _settle(climbers[i], steps[i], ends[k], (float(values[k]), gradients[k], hessians[k], units[k]))
-    points = space.layout.coordinates(region.with_s(numbers, np.array([c.s for c in climbers])))
-    points = space.stepped(starts, points)
+    points = space.layout.from_levels(region.with_s(numbers, np.array([c.s for c in climbers])))
+    points = space.last_inside(starts, points)
     return points, objective(points)
 
 
@@ -114,8 +114,8 @@ class _Expansion:
         The Hessians are differences of gradients. The value is -inf where a function refuses the point.
         """
         space, (m, q) = self.space, s.shape
-        z = space.layout.coordinates(space.region.with_s(self.numbers[which], s))
-        slopes = space.region.slopes(z)
+        z = space.layout.from_levels(space.feasible_set.with_s(self.numbers[which], s))
+        slopes = space.feasible_set.slopes(z)
         speed = np.stack([np.sqrt((slopes[:, c] ** 2).sum(axis=1)) for c in self._columns], axis=1)  # of z by s
         width = np.array([space.span[c].max() for c in self._columns])
         reach = np.array([self.reach[c].max() for c in self._columns])
@@ -125,19 +125,19 @@ class _Expansion:
         difference = np.where(s < 0.5, difference, -difference)
         points = s[:, None] + difference[:, None] * np.eye(q + 1, q, -1)
         starts = self.numbers[which.repeat(q + 1)]
-        near = space.layout.coordinates(space.region.with_s(starts, points.reshape(-1, q)))
+        near = space.layout.from_levels(space.feasible_set.with_s(starts, points.reshape(-1, q)))
         value, by_z = self.objective.with_gradient(near)
-        by_z = np.where(np.isfinite(by_z), by_z, 0.0) * space.region.slopes(near)
+        by_z = np.where(np.isfinite(by_z), by_z, 0.0) * space.feasible_set.slopes(near)
         gradient = np.stack([by_z[:, c].sum(axis=1) for c in self._columns], axis=1).reshape(m, q + 1, q)
         hessian = (gradient[:, 1:] - gradient[:, :1]) / difference[:, :, None]
         values = value[:: q + 1]
-        if space.rules.feasible:
-            values = np.where(space.inside(z), values, -np.inf)
+        if space.constraints.functions:
+            values = np.where(space.feasible_set.contains(z), values, -np.inf)
         return values, gradient[:, 0], 0.5 * (hessian + hessian.transpose(0, 2, 1)), unit
 
     @property
     def _columns(self) -> list[slice]:
-        return [self.space.columns[j] for j in self.space.region.reals]
+        return [self.space.columns[j] for j in self.space.feasible_set.reals]
 
 
 def _step(climber: _Climber) -> Array:
@@ -212,16 +212,16 @@ def best_levels_inside(
 ) -> tuple[Array, Array]:
     """`gpmi.search.box.best_levels` where a level may be outside, or make other parameters active or inactive."""
     points, values = points.copy(), values.copy()
-    for j, (part, column) in enumerate(zip(space.parts, space.columns, strict=True)):
+    for j, (part, column) in enumerate(zip(space.encodings, space.columns, strict=True)):
         if part.count is None or part.width == 0:
             continue
-        there = np.flatnonzero(space.layout.active(space.layout.numbers(points))[:, j])
-        options = {int(i): levels(part.tried(points[i, column]), points[i, column]) for i in there}
+        there = np.flatnonzero(space.layout.active(space.layout.level_numbers(points))[:, j])
+        options = {int(i): levels(part.levels_to_try(points[i, column]), points[i, column]) for i in there}
         for some in _portions(options):
             which = np.concatenate([np.full(len(options[i]), i) for i in some])
             trial = points[which]
             trial[:, column] = np.concatenate([options[i] for i in some])
-            trial, good = space.kept(points[which], trial)
+            trial, good = space.feasible_set.repair(points[which], trial)
             trial, which = trial[good], which[good]
             trial_values = f(trial, which)
             for k in np.argsort(trial_values, kind="stable"):  # the best of a point is taken last

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gpmi._support.types import Array, Event
-from gpmi.gp.approximate.chance import Chance
-from gpmi.gp.beside import with_pullback_beside
+from gpmi.gp.approximate.success import SuccessProbability
+from gpmi.gp.finite_differences import with_pullback_on_stencils
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
 from gpmi.policies import Policy, State
@@ -39,7 +39,7 @@ class Objective:
     policy: Policy
     state: State
     members: tuple[Objective, ...] = ()
-    chance: Chance | None = None
+    chance: SuccessProbability | None = None
 
     def index(self, mu: Array, var: Array) -> Array:
         """The score where the posterior has mean mu and variance var."""
@@ -71,13 +71,13 @@ class Objective:
     def with_gradient(self, z: Array, size: int = 1) -> tuple[Array, Array]:
         """The score at z (m, d) and its gradient by z, (m, d).
 
-        With a `size` above 1 the points come in groups of a centre and points close beside it: `with_pullback_beside`.
+        With a `size` above 1 the points come in stencils of that size: see `with_pullback_on_stencils`.
         """
         if self.members:
             scores, gradients = zip(*(member.with_gradient(z, size) for member in self.members), strict=True)
             return mean(scores), mean(gradients)
         posterior = self.posterior
-        mu, var, pull = posterior.with_pullback(z) if size == 1 else with_pullback_beside(posterior, z, size)
+        mu, var, pull = posterior.with_pullback(z) if size == 1 else with_pullback_on_stencils(posterior, z, size)
         score, by_mu, by_var = self.policy.with_derivatives(mu, var, self.state)
         with np.errstate(over="ignore", invalid="ignore"):  # log EI has derivatives of 1e299 at points that are known
             if self.chance is None:

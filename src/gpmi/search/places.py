@@ -35,11 +35,11 @@ class Places:
         """The part with these coordinates, a dict; the whole for None or an empty dict."""
         if fixed is None or fixed == {}:
             return self.whole
-        space = self.whole.space.given(fixed)
-        key = space.pins
+        space = self.whole.space.with_fixed(fixed)
+        key = space.fixed_coordinates
         if not key:  # constants alone
             return self.whole
-        place = self._parts.pop(key, None) or self._place(space, FrozenPoint(space.values_given()))
+        place = self._parts.pop(key, None) or self._place(space, FrozenPoint(space.fixed_values()))
         self._parts[key] = place  # as the last
         if len(self._parts) > REMEMBERED:
             del self._parts[next(iter(self._parts))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpmi._support.types import Array, Mask
-from gpmi.gp.approximate.chance import Chance
+from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import first_best
 from gpmi.policies.policy import SAFE
@@ -22,7 +22,7 @@ def recommended(
     members: tuple[Posterior, ...],  # the same under other priors; where there are any, their means are averaged
     space: Space,  # the whole space, or a part of it with given coordinates
     seed: int,
-    chance: Chance | None,
+    chance: SuccessProbability | None,
     proven: Mask,  # which rows of the posterior are at points that have worked
 ) -> Array:
     """The coordinates (d,) of the point of the space with the best posterior mean, told or not.
@@ -31,12 +31,12 @@ def recommended(
     point most likely to succeed; in a part, where perhaps no point was told, the best mean among those that succeed
     with a probability of at least SAFE, and if none is found, the point most likely to succeed.
     """
-    here = np.array([not space.pins or space.has(row) for row in posterior.x], dtype=bool)
+    here = np.array([not space.fixed_coordinates or space.contains(row) for row in posterior.x], dtype=bool)
     if chance is None or posterior.n == 0:
         return _told_if_equal(best_mean(posterior, members, space, seed), posterior, members, here)
     if (proven & here).any():
         worth = np.where(proven & here, mean_at_told(posterior, members), -np.inf)
-    elif space.pins:
+    elif space.fixed_coordinates:
         return best_mean(posterior, members, space, seed, chance, SAFE)
     else:
         worth = chance.log(posterior.x)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpmi._support.types import Array, Mask
-from gpmi.gp.approximate.chance import Chance
+from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
 from gpmi.search.objective import Objective
@@ -23,7 +23,7 @@ class Relevant:
     level: float  # the largest lower bound of f
     at: Array  # (d,), the point that has it: inside
     rows: Mask | None = None  # (m,), which candidates are inside, on a finite set
-    chance: Chance | None = None  # of success: what f reaches where it probably fails does not count
+    chance: SuccessProbability | None = None  # of success: what f reaches where it probably fails does not count
 
     def holds(self, z: Array) -> Mask:
         """Which points (m, d) are inside. O(n^2 m)."""

@@ -49,7 +49,7 @@ def _portion(space: Parameters, seed: int, i: int) -> Array:
     def points(log2: int) -> Array:
         return space.from_unit(_in_turn(space, sobol(space.unit_dim, log2, (seed, 0, i)), (seed, 3, i)))
 
-    return space.region.spread(points, PORTION, np.random.default_rng([seed, 4, i]))
+    return space.feasible_set.spread(points, PORTION, np.random.default_rng([seed, 4, i]))
 
 
 def _in_turn(space: Parameters, u: Array, seed: tuple[int, ...]) -> Array:
@@ -113,7 +113,7 @@ class Design:
         Where coordinates are given, the points before the k-th are tried last, k being the size of `taken`: there are
         trials under other coordinates, and the rest of their coordinates shall differ.
         """
-        if self._space.pins:
+        if self._space.fixed_coordinates:
             return self._later_first(taken, barred)
         for k in range(TRIES):
             x = self._first_known(taken, barred, len(taken) + 1 + (2**k if k else 0))
@@ -176,7 +176,7 @@ def farthest(space: Space, seed: int, taken: Array, barred: Barriers | None = No
         return None
     unit, others = (rows - lo) / space.span, (taken - lo) / space.span
     squares = (unit**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2.0 * unit @ others.T
-    inside = unit[:, space.free & (np.ptp(rows, axis=0) > 0.0)]  # not where coordinates are given
+    inside = unit[:, space.continuous & (np.ptp(rows, axis=0) > 0.0)]  # not where coordinates are given
     walls = np.minimum(inside, 1.0 - inside).min(axis=1, initial=np.inf)
     apart = squares.min(axis=1)
     apart = np.where(apart > TAKEN**2, np.minimum(apart, 4.0 * walls**2), -1.0)  # what is on a wall is at least new
@@ -195,7 +195,7 @@ def spread_over(space: Space, log2: int, seed: tuple[int, ...]) -> Array:
 @lru_cache(maxsize=8)  # points inside constraints take longer to find
 def _spread_inside(space: Parameters, log2: int, seed: tuple[int, ...]) -> Array:
     rng = np.random.default_rng(seed)
-    found = space.region.spread(lambda log2: space.from_unit(sobol(space.unit_dim, log2, seed)), 2**log2, rng)
+    found = space.feasible_set.spread(lambda log2: space.from_unit(sobol(space.unit_dim, log2, seed)), 2**log2, rng)
     found.flags.writeable = False
     return found
 
@@ -209,9 +209,9 @@ def best_observed(posterior: Posterior) -> Array:
 
 def best_known(posterior: Posterior, space: Parameters) -> Array:
     """The same; where coordinates are given, the observed points with these, and the largest posterior means there."""
-    if not space.pins:
+    if not space.fixed_coordinates:
         return best_observed(posterior)
-    z = space.brought(posterior.x.reshape(-1, space.dim))
+    z = space.move_to_fixed(posterior.x.reshape(-1, space.dim))
     return z[np.argsort(-posterior.mu(z), kind="stable")[:KNOWN]] if len(z) else z
 
 
@@ -232,22 +232,22 @@ def neighbours(space: Parameters, known: Array, rng: np.random.Generator, width:
     step = rng.standard_normal((NEIGHBOURS, d)) * widths * moves
     near = centre + step[:, space.groups] * space.span
     near = np.minimum(np.maximum(near, space.lo), space.hi)
-    if space.combinations > 1:
+    if space.discrete_settings > 1:
         fresh = space.from_unit(rng.random((NEIGHBOURS, d)))
         swaps = moves & (rng.random((NEIGHBOURS, d)) < 0.3)
-        for j, (part, column) in enumerate(zip(space.parts, space.columns, strict=True)):
+        for j, (part, column) in enumerate(zip(space.encodings, space.columns, strict=True)):
             if part.count is not None:
                 near[:, column] = np.where(swaps[:, j : j + 1], fresh[:, column], centre[:, column])
-    return space.brought(near)
+    return space.move_to_fixed(near)
 
 
 def _neighbours_inside(space: Parameters, known: Array, rng: np.random.Generator, width: float | None) -> Array:
     """The same where constraints or conditions make the space less than a product."""
-    region, layout, p = space.region, space.layout, len(space.parameters)
+    region, layout, p = space.feasible_set, space.layout, len(space.parameters)
     centre = known[rng.integers(len(known), size=NEIGHBOURS)]
     widths = 10.0 ** rng.uniform(-3.0, -1.0, (NEIGHBOURS, 1)) if width is None else np.full((NEIGHBOURS, 1), width)
     moves = rng.random((NEIGHBOURS, p)) < np.maximum(rng.random((NEIGHBOURS, 1)), 2.0 / p)
-    numbers, fresh = layout.numbers(centre), layout.numbers(layout.at(rng.random((NEIGHBOURS, p))))
+    numbers, fresh = layout.level_numbers(centre), layout.level_numbers(layout.from_unit(rng.random((NEIGHBOURS, p))))
     step = rng.standard_normal((NEIGHBOURS, p)) * widths * moves
     s = np.clip(region.s_of(numbers) + step[:, region.reals] * space.scale, 0.0, 1.0)
     swaps = moves & (rng.random((NEIGHBOURS, p)) < 0.3)
@@ -255,4 +255,4 @@ def _neighbours_inside(space: Parameters, known: Array, rng: np.random.Generator
     swaps |= ~layout.active(numbers)  # what becomes active has no value to start from
     s = np.where(swaps[:, region.reals], region.s_of(fresh), s)
     target = region.with_s(np.where(swaps, fresh, numbers), s)
-    return space.stepped(centre, layout.coordinates(region.settled(target, PROGRAMS)))
+    return space.last_inside(centre, layout.from_levels(region.feasible_settings(target, PROGRAMS)))

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from gpmi._support.types import Array, Mask, Numbers
-from gpmi.gp.approximate.chance import Chance
+from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked, first_best, moments_in_chunks
 from gpmi.policies import State
@@ -63,7 +63,12 @@ class Search:
         return self._best_row(objective, told, taken, rng, normals, barred, region)
 
     def relevant(
-        self, told: Posterior, anchor: Posterior, weight: float, rng: np.random.Generator, chance: Chance | None
+        self,
+        told: Posterior,
+        anchor: Posterior,
+        weight: float,
+        rng: np.random.Generator,
+        chance: SuccessProbability | None,
     ) -> Relevant:
         """Where mu + 2 weight sd is at least the largest mu - weight sd, given the values told. Costs as `best`.
 
@@ -212,7 +217,7 @@ class Search:
         excluded = np.zeros(len(rows), dtype=bool)
         for number, row in taken.items():
             if number not in self._numbers:
-                self._numbers[number] = self._space.numbers(row)
+                self._numbers[number] = self._space.row_numbers(row)
             excluded[self._numbers[number]] = True
         if excluded.all():
             raise SpaceExhausted(

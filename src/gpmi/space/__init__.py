@@ -1,10 +1,19 @@
-"""What may be queried: `Space.of` makes a space from what a user writes."""
+"""What may be queried. `Space.of` builds a space from what a user writes.
+
+Read in this order: `space` (what every space offers), `parameters` (Real, Int, Choice and their coordinates), `product`
+(a product of parameters) and `candidates` (a table). The others are details of these: `conversion` reads what a user
+writes, `encoding` says what every parameter offers, `layout` assigns coordinates to parameters, `fixed` has constants
+and fixed values, `options` compares the options of a Choice, and `row_index` finds rows of a table. `axes` serves
+figures.
+
+The sub-packages `constraints` and `conditions` can be skipped. Without constraints the feasible set of a product is the
+whole product, and without conditions all its parameters are active.
+"""
 
 from gpmi.space.candidates import Candidates
-from gpmi.space.conditions.conditions import Constant, OnArc, Part, Pinned
-from gpmi.space.constraints.constraints import Forbidden
+from gpmi.space.constraints.constraints import Forbidden, is_matrix_form
 from gpmi.space.constraints.polytope import Polytope
-from gpmi.space.constraints.region import Region
+from gpmi.space.fixed import Constant
 from gpmi.space.parameters import Choice, Int, Parameter, Real
 from gpmi.space.product import Parameters
 from gpmi.space.space import Space, SpaceExhausted
@@ -15,14 +24,11 @@ __all__ = [
     "Constant",
     "Forbidden",
     "Int",
-    "OnArc",
     "Parameter",
     "Parameters",
-    "Part",
-    "Pinned",
     "Polytope",
     "Real",
-    "Region",
     "Space",
     "SpaceExhausted",
+    "is_matrix_form",
 ]

@@ -15,16 +15,22 @@ from numpy.typing import NDArray
 from gpmi._support import checks
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Event, LabelledPoint, Mask, Point
-from gpmi.space.conditions.conditions import level_numbers
-from gpmi.space.constraints.constraints import TOLD, Codes, Field, Rules, minimal, nothing_left, rules_of
+from gpmi.space.constraints.constraints import (
+    NO_CONSTRAINTS,
+    TOLD_TOLERANCE,
+    Constraints,
+    column_operand,
+    conflict_message,
+    parameter_operand,
+    read_constraints,
+)
 from gpmi.space.conversion import Column, array_table, as_point, frame_columns, labels_of, named_columns, values_of
-from gpmi.space.fixed import numbers_given
-from gpmi.space.layout import numeric
+from gpmi.space.fixed import fixed_by_number
 from gpmi.space.parameters import Choice
 from gpmi.space.space import Space
 
-# A column of a DataFrame with no more different numbers than this is a grid. Those of docs/benchmarks/tables.md have
-# up to 10 numbers; in the columns of its observed tables with more than 40, ranks do harm.
+# A column of a DataFrame with at most this many different numbers is a grid. Those of docs/benchmarks/tables.md have up
+# to 10 numbers; in the columns of its observed tables with more than 40, ranks do harm.
 GRID = 20
 
 
@@ -32,8 +38,8 @@ GRID = 20
 class Candidates(Space):
     """A finite set of points: the rows of an array (a point is an array) or of a DataFrame (a point is a dict).
 
-    Equal rows are one point, whose number is that of the first of them. The point of a DataFrame's row has the label of
-    the row, from the DataFrame's index, as its attribute `label`.
+    Equal rows are one point, numbered like the first of them. The point of a DataFrame's row has the row's label, from
+    the DataFrame's index, as its attribute `label`.
     """
 
     table: Any  # the user's rows: an array (m, d), or a tuple of dicts with labels
@@ -41,12 +47,12 @@ class Candidates(Space):
     choices: tuple[Choice | None, ...]  # per column of the table; None for a column of numbers
     names: tuple[str, ...] | None
     grids: tuple[Array | None, ...]  # per column: the numbers whose ranks are the coordinates; None for other columns
-    rules: Rules | None = None  # that the rows keep to
+    constraints: Constraints = NO_CONSTRAINTS  # which all rows satisfy
     dropped: int = 0  # the number of rows that broke one
-    fixed: Mapping[Any, Any] = field(default_factory=dict)  # what is given, by name or number of the column
+    fixed: Mapping[Any, Any] = field(default_factory=dict)  # fixed values, by name or number of the column
 
     @staticmethod
-    def meant_by(spec: Any) -> Candidates | None:
+    def from_spec(spec: Any) -> Candidates | None:
         if isinstance(spec, np.ndarray):
             return Candidates.from_array(spec)
         if hasattr(spec, "columns") and hasattr(spec, "iloc"):
@@ -55,31 +61,31 @@ class Candidates(Space):
 
     @staticmethod
     def from_array(array: NDArray[Any]) -> Candidates:
-        """The rows of a 2-D array of numbers."""
+        """Return the rows of a 2-D array of numbers."""
         table = array_table(array)
         return Candidates(table, table, (None,) * table.shape[1], None, (None,) * table.shape[1])
 
     @staticmethod
     def from_frame(frame: Any) -> Candidates:
-        """The rows of a pandas DataFrame, whose columns may hold numbers, strings or bools."""
-        return Candidates._of(frame_columns(frame), frame.index.tolist())
+        """Return the rows of a pandas DataFrame, whose columns may hold numbers, strings or bools."""
+        return Candidates._from_read(frame_columns(frame), frame.index.tolist())
 
     @staticmethod
     def from_columns(columns: Mapping[str, Sequence[Any]], labels: Sequence[Any] | None = None) -> Candidates:
-        """The rows of a table given by its columns, as those of a DataFrame; labels are 0, 1, ... unless given."""
+        """Return the rows of a table given by its columns, as for a DataFrame. By default the labels are 0, 1, ..."""
         read = named_columns(columns)
         count = len(next(iter(read.values())).values)
-        return Candidates._of(read, list(range(count)) if labels is None else list(labels))
+        return Candidates._from_read(read, list(range(count)) if labels is None else list(labels))
 
     @staticmethod
-    def _of(columns: Mapping[str, Column], labels: list[Any]) -> Candidates:
+    def _from_read(columns: Mapping[str, Column], labels: list[Any]) -> Candidates:
         names, choices = tuple(columns), tuple(column.choice for column in columns.values())
         rows = zip(*(column.values for column in columns.values()), strict=True)
         table = tuple(
             LabelledPoint(zip(names, row, strict=True), label) for row, label in zip(rows, labels, strict=True)
         )
         encoded = np.zeros((len(table), sum(map(_width, choices))))
-        at = 0  # the first coordinate of a column
+        at = 0  # the first coordinate of the column
         for _, choice, numbers in columns.values():
             if choice is None:
                 encoded[:, at] = numbers
@@ -89,12 +95,12 @@ class Candidates(Space):
         encoded.flags.writeable = False
         return Candidates(table, encoded, choices, names, (None,) * len(choices))
 
-    def evened(self) -> Candidates:
-        """The same points; in a column of a DataFrame with at most GRID different numbers the coordinate is the rank.
+    def with_ranks(self) -> Candidates:
+        """Return the same points, with ranks as coordinates in columns of a DataFrame with at most GRID numbers.
 
-        Who lists a few values of a parameter chooses them so that each step matters: 1e-5, 1e-4, ..., 1, or 16, 32, 64.
-        As they are, the small ones would be one point to the kernel. An array keeps its coordinates, in which its user
-        may ask the posterior.
+        Users list a few values of a parameter so that each step matters: 1e-5, 1e-4, ..., 1, or 16, 32, 64. Taken as
+        coordinates, the small ones would be one point to the kernel. An array keeps its coordinates, because its user
+        may query the posterior in them.
         """
         if self.names is None:
             return self
@@ -143,33 +149,28 @@ class Candidates(Space):
         count = len(self.choices)
         labels, values = labels_of(self.names, count), values_of(point, self.names, count)
         row = _coordinates(labels, self.choices, self.grids, values)
-        if len(self.numbers(row)) == 0:
-            told = checks.shown(point)
-            if self.rules is not None:
-                plain = _coordinates(labels, self.choices, (None,) * count, values)[None]  # ranks are for the kernel
-                self.rules.check(
-                    point,
-                    self._values(plain)[0],
-                    self._codes(plain)[0],
-                    np.ones(count, dtype=bool),
-                    lambda x: as_point(point),
-                )
-            raise ValueError(f"x is {told}, which is not among the candidates; tell rows of the candidates only")
+        if len(self.row_numbers(row)) == 0:
+            if self.constraints.texts:
+                numbers = _coordinates(labels, self.choices, (None,) * count, values)[None]  # no ranks
+                active = np.ones(count, dtype=bool)
+                self.constraints.check(point, self._values(numbers)[0], self._codes(numbers)[0], active, as_point)
+            text = checks.shown(point)
+            raise ValueError(f"x is {text}, which is not among the candidates; tell rows of the candidates only")
         return row
 
     def canonical(self, point: Point) -> Point:
         return self.decode(self.encode(point))
 
     def decode(self, row: Array) -> Point:
-        number = self.numbers(row)[0]
-        return self.copy(self.table[number])
+        return self.copy(self.table[self.row_numbers(row)[0]])
 
-    # Given coordinates
+    # Fixed coordinates
 
-    def given(self, fixed: Any) -> Candidates:
-        labels = labels_of(self.names, len(self.choices))
-        kept, given = np.ones(len(self.encoded), dtype=bool), numbers_given(fixed, self.names, len(self.choices))
-        for j, value in given.items():
+    def with_fixed(self, fixed: Any) -> Candidates:
+        count = len(self.choices)
+        labels, by_number = labels_of(self.names, count), fixed_by_number(fixed, self.names, count)
+        left = np.ones(len(self.encoded), dtype=bool)
+        for j, value in by_number.items():
             try:
                 row = _coordinates(labels[j : j + 1], self.choices[j : j + 1], self.grids[j : j + 1], [value])
             except (TypeError, ValueError) as error:
@@ -177,38 +178,43 @@ class Candidates(Space):
             here: Mask = np.all(self.encoded[:, self.columns[j]] == row, axis=1)
             if not here.any():
                 raise ValueError(
-                    f"fixed: {labels[j]} is {checks.shown(value)}, which no candidate has{self._near(j, value)}"
+                    f"fixed: {labels[j]} is {checks.shown(value)}, which no candidate has{self._nearest(j, value)}"
                 )
-            kept &= here
-        if not kept.any():
+            left &= here
+        if not left.any():
             raise ValueError(f"fixed is {checks.shown(dict(fixed))}; no candidate has these values together")
-        table = self.table[kept] if self.names is None else tuple(compress(self.table, kept))
-        encoded = self.encoded[kept]
-        encoded.flags.writeable = False
-        first: Any = table[0]
-        values = (
-            {self.names[j]: first[self.names[j]] for j in given} if self.names else {j: float(first[j]) for j in given}
-        )
-        return replace(self, table=table, encoded=encoded, fixed=values)
+        part = self._only(left)
+        first: Any = part.table[0]
+        if self.names:
+            values: dict[Any, Any] = {self.names[j]: first[self.names[j]] for j in by_number}
+        else:
+            values = {j: float(first[j]) for j in by_number}
+        return replace(part, fixed=values)
 
-    def _near(self, j: int, value: Any) -> str:
-        """The value of a column of numbers that is nearest to another one, in words."""
+    def _only(self, left: Mask) -> Candidates:
+        """Return the part with these rows (m,)."""
+        encoded = self.encoded[left]
+        encoded.flags.writeable = False
+        return replace(self, table=tuple(compress(self.table, left)) if self.names else encoded, encoded=encoded)
+
+    def _nearest(self, j: int, value: Any) -> str:
+        """Return the value of a column of numbers that is nearest to another one, in words."""
         if self.choices[j] is not None:
             return ""
         column, grid = self.encoded[:, self.columns[j]].ravel(), self.grids[j]
         numbers = column if grid is None else grid
         return f"; the nearest value is {numbers[np.abs(numbers - float(value)).argmin()]:g}"
 
-    def values_given(self) -> dict[Any, Any]:
+    def fixed_values(self) -> dict[Any, Any]:
         return dict(self.fixed)
 
     @property
-    def pins(self) -> tuple[tuple[int, bytes], ...]:
+    def fixed_coordinates(self) -> tuple[tuple[int, bytes], ...]:
         numbers = [j if self.names is None else self.names.index(j) for j in self.fixed]
         return tuple((j, self.encoded[0, self.columns[j]].tobytes()) for j in numbers)
 
-    def has(self, row: Array) -> bool:
-        return len(self.numbers(row)) > 0
+    def contains(self, row: Array) -> bool:
+        return len(self.row_numbers(row)) > 0
 
     # Constraints
 
@@ -217,33 +223,27 @@ class Candidates(Space):
         total, found = len(self.encoded) + self.dropped, []
         if self.dropped:
             found.append(Event("dropped candidates", f"{self.dropped} of {total} candidates break a constraint"))
-        if self._index is not None and (repeated := self._index.repeated()):
-            words = (
-                f"{repeated} of {len(self.encoded)} rows are equal to one before them and count as one point with it"
-            )
-            found.append(Event("duplicate candidates", words))
+        if self._index is not None and (repeated := self._index.count_repeated()):
+            text = f"{repeated} of {len(self.encoded)} rows equal an earlier row and count as one point with it"
+            found.append(Event("duplicate candidates", text))
         return tuple(found)
 
     def constrained(self, constraints: Any) -> Candidates:
-        """The rows that keep to the constraints; the others are dropped, and `dropped` says how many."""
+        """Return the rows that satisfy the constraints. `dropped` says how many did not."""
         if constraints is None:
             return self
         names = self.names or tuple(f"x{j}" for j in range(len(self.choices)))
-        rules = rules_of(constraints, [self._field(name, j) for j, name in enumerate(names)])
-        linear = rules.excess(self._values(self.encoded)) <= TOLD * rules.sizes
-        own = [[Rules((), np.zeros(0), (), (f,)).allows(x, self.copy) for x in self.table] for f in rules.feasible]
-        keeps = np.column_stack([linear, ~rules.combined(self._codes(self.encoded)), *map(np.array, own)])
-        kept: Mask = np.all(keeps, axis=1)
-        if not kept.any():
-            together = minimal(keeps.shape[1], lambda some: not keeps[:, some].all(axis=1).any())
-            raise ValueError(nothing_left([rules.texts[i] for i in together], "no candidate is left"))
-        table = self.table[kept] if self.names is None else tuple(compress(self.table, kept))
-        encoded = self.encoded[kept]
-        encoded.flags.writeable = False
-        return replace(
-            self, table=encoded if self.names is None else table, encoded=encoded, rules=rules,
-            dropped=self.dropped + int((~kept).sum()),
-        )  # fmt: skip
+        operands = [
+            column_operand(name, self.encoded[:, columns]) if choice is None else parameter_operand(name, choice)
+            for name, choice, columns in zip(names, self.choices, self.columns, strict=True)
+        ]
+        read = read_constraints(constraints, operands)
+        values, codes = self._values(self.encoded), self._codes(self.encoded)
+        satisfied = read.satisfied(values, codes, self.table, TOLD_TOLERANCE, self.copy)
+        left: Mask = np.all(satisfied, axis=1)
+        if not left.any():
+            raise ValueError(conflict_message(read.conflict_in(satisfied), "no candidate is left"))
+        return replace(self._only(left), constraints=read, dropped=self.dropped + int((~left).sum()))
 
     @cached_property
     def columns(self) -> tuple[slice, ...]:
@@ -251,43 +251,29 @@ class Candidates(Space):
         return tuple(slice(int(end) - _width(choice), int(end)) for end, choice in zip(ends, self.choices, strict=True))
 
     def _codes(self, rows: Array) -> Array:
-        """The numbers, or the numbers of the options, of each column at coordinates (m, d)."""
-        columns = zip(self.choices, self.columns, strict=True)
-        return np.stack([rows[:, c.start] if choice is None else choice.number(rows[:, c]) for choice, c in columns], 1)
+        """Return the number, or the position of the option, in each column at coordinates (m, d)."""
+        pairs = zip(self.choices, self.columns, strict=True)
+        codes = [rows[:, c.start] if choice is None else choice.level_numbers(rows[:, c]) for choice, c in pairs]
+        return np.stack(codes, axis=1)
 
     def _values(self, rows: Array) -> Array:
-        """The numbers of each column at coordinates (m, d), 0 where they are words."""
+        """Return the numbers of each column at coordinates (m, d), 0 where they are words."""
         codes = self._codes(rows)
         for j, choice in enumerate(self.choices):
             if choice is not None:
-                codes[:, j] = np.array(choice.options, dtype=float)[codes[:, j].astype(int)] if numeric(choice) else 0.0
+                codes[:, j] = choice.values(codes[:, j])
         return codes
-
-    def _field(self, name: str, j: int) -> Field:
-        """What a constraint may say of a column."""
-        choice, column = self.choices[j], self.encoded[:, self.columns[j]]
-        if choice is not None:
-            largest = max(abs(float(option)) for option in choice.options) if numeric(choice) else None
-            return Field(
-                name, largest, lambda label, value: frozenset(map(float, level_numbers(label, name, choice, value)))
-            )
-
-        def codes(label: str, value: Any) -> Codes:
-            values = value if isinstance(value, list | tuple | set | frozenset | range) else [value]
-            return frozenset(checks.number(f"{name} of {label}", one) for one in values)
-
-        return Field(name, float(np.abs(column).max()), codes)
 
 
 def _width(choice: Choice | None) -> int:
-    """The number of coordinates of a column."""
+    """Return the number of coordinates of a column."""
     return 1 if choice is None else choice.width
 
 
 def _coordinates(
     labels: Iterable[str], choices: Iterable[Choice | None], grids: Iterable[Array | None], values: Iterable[Any]
 ) -> Array:
-    """The coordinates (d,) of one row of a table; a choice of None stands for a number. nan for one not in its grid."""
+    """Return the coordinates (d,) of one row of a table. A choice of None means a number; nan if not in its grid."""
     coordinates: list[float] = []
     for label, choice, grid, value in zip(labels, choices, grids, values, strict=True):
         if choice is not None:
@@ -299,6 +285,6 @@ def _coordinates(
 
 
 def _rank(grid: Array, number: float) -> float:
-    """The place of a number in the grid, nan if it is not in it."""
-    place = int(np.searchsorted(grid, number))
-    return float(place) if place < len(grid) and grid[place] == number else math.nan
+    """Return the position of a number in the grid, nan if it is not in it."""
+    position = int(np.searchsorted(grid, number))
+    return float(position) if position < len(grid) and grid[position] == number else math.nan

@@ -1,4 +1,4 @@
-"""What a user writes, taken apart: bounds and dicts into parameters, tables into columns, points into values."""
+"""Convert what a user writes: bounds and dicts into parameters, tables into columns, points into values."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Event, Numbers, Point
-from gpmi.space.conditions.conditions import Constant
-from gpmi.space.options import equal, key
+from gpmi.space.fixed import Constant
+from gpmi.space.options import equal_options, option_key
 from gpmi.space.parameters import LARGEST, MOST_OPTIONS, Choice, Int, Parameter, Real
 
 # Parameters
 
 
 def box_parameters(bounds: Sequence[Any]) -> tuple[Real, ...]:
-    """One Real for each pair (lo, hi)."""
+    """Return one Real for each pair (lo, hi)."""
     if len(bounds) == 0:
         raise ValueError("space is empty; give at least one pair (lo, hi)")
     return tuple(_real(f"bounds[{i}]", pair) for i, pair in enumerate(bounds))
 
 
 def named_parameters(spec: Mapping[Any, Any]) -> dict[str, Parameter | Constant]:
-    """The parameters of a dict by their names, in the order of the dict."""
+    """Return the parameters of a dict by name, in the order of the dict."""
     if len(spec) == 0:
         raise ValueError("space is an empty dict; give at least one parameter")
     for name in spec:
@@ -40,14 +40,14 @@ def named_parameters(spec: Mapping[Any, Any]) -> dict[str, Parameter | Constant]
     return parameters
 
 
-def read_as_choices(spec: Mapping[Any, Any]) -> tuple[Event, ...]:
-    """An event for each list of two numbers: options, where an interval may have been meant."""
+def two_option_events(spec: Mapping[Any, Any]) -> tuple[Event, ...]:
+    """Return an event for each list of two numbers. They are two options, but perhaps an interval was meant."""
     found = []
     for name, value in spec.items():
         if isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
             lo, hi = sorted(value)
-            words = f"{name!r} is {lo} or {hi}, nothing between; ({lo}, {hi}) is the interval"
-            found.append(Event("two options", f"{words}, Choice([{lo}, {hi}]) a clear choice"))
+            text = f"{name!r} is {lo} or {hi}, nothing between; ({lo}, {hi}) is the interval"
+            found.append(Event("two options", f"{text}, Choice([{lo}, {hi}]) a clear choice"))
     return tuple(found)
 
 
@@ -56,7 +56,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _parameter(name: str, value: Any) -> Parameter | Constant:
-    """Real, Int and Choice are meant as they are, a tuple as Real, a list as Choice, a range as Int."""
+    """Return a Real, Int or Choice as it is; convert a tuple to Real, a list to Choice, a range to Int."""
     if isinstance(value, Real | Int | Choice):
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":
@@ -69,22 +69,22 @@ def _parameter(name: str, value: Any) -> Parameter | Constant:
         return _range(name, value)
     if isinstance(value, tuple):
         if any(end is None or isinstance(end, str | bool | np.bool_) for end in value):
-            told = checks.shown(value)
-            raise TypeError(f"parameter {name!r} is {told}; give a list for options, a tuple (lo, hi) for a number")
+            text = checks.shown(value)
+            raise TypeError(f"parameter {name!r} is {text}; give a list for options, a tuple (lo, hi) for a number")
         return _real(f"parameter {name!r}", value)
     if isinstance(value, list):
         try:
             return Choice(tuple(value))
         except (TypeError, ValueError) as error:
             raise type(error)(f"parameter {name!r}: {error}") from None
-    told = checks.shown(value)
+    text = checks.shown(value)
     raise TypeError(
-        f"parameter {name!r} is {told}; give Real, Int, a tuple (lo, hi), a list of options, or a value for a constant"
+        f"parameter {name!r} is {text}; give Real, Int, a tuple (lo, hi), a list of options, or a value for a constant"
     )
 
 
 def _range(name: str, value: range) -> Int | Constant:
-    """The whole numbers of a range."""
+    """Return the Int of a range; a Constant if it has one number."""
     if len(value) == 0:
         raise ValueError(f"parameter {name!r} is {value!r}, which is empty; give a range of at least one number")
     lo, hi = min(value[0], value[-1]), max(value[0], value[-1])
@@ -110,14 +110,14 @@ def _real(label: str, pair: Any) -> Real:
 
 
 def array_table(array: NDArray[Any]) -> Array:
-    """The candidates (m, d) of an array, as a copy that cannot be written to."""
+    """Return the candidates (m, d) of an array as a read-only copy."""
     if array.ndim != 2:
         hint = "; reshape(-1, 1) makes a column of it" if array.ndim == 1 else ""
         raise ValueError(f"candidates have shape {array.shape}; give shape (m, d), one candidate per row{hint}")
     if array.size == 0:
         raise ValueError(f"candidates have shape {array.shape}; give at least one candidate and one coordinate")
     if np.ma.isMaskedArray(array):
-        raise TypeError("candidates is a masked array; leave out what is masked and give an ordinary array")
+        raise TypeError("candidates is a masked array; leave out the masked rows and give an ordinary array")
     if array.dtype.kind in "iu" and not -LARGEST <= int(array.min()) <= int(array.max()) <= LARGEST:
         raise ValueError("candidates have whole numbers above 2**53, which floating point cannot tell apart")
     if array.dtype.kind not in "fiu":
@@ -130,15 +130,15 @@ def array_table(array: NDArray[Any]) -> Array:
 
 
 class Column(NamedTuple):
-    """One column of a DataFrame."""
+    """One column of a table."""
 
     values: list[Any]  # as plain Python values, (m,)
-    choice: Choice | None  # between the values; None for a column of numbers
+    choice: Choice | None  # whose options are the values; None for a column of numbers
     numbers: Array | Numbers  # the numbers, or the position of each value among the options of the choice, (m,)
 
 
 def frame_columns(frame: Any) -> dict[str, Column]:
-    """Each column of a DataFrame by its name."""
+    """Return the columns of a DataFrame by name."""
     names = tuple(frame.columns)
     if len(frame) == 0 or len(names) == 0:
         raise ValueError(f"candidates have shape {frame.shape}; give at least one row and one column")
@@ -147,40 +147,40 @@ def frame_columns(frame: Any) -> dict[str, Column]:
             raise TypeError(f"column name {checks.shown(name)} is not a string; name columns by strings")
     for name, times in Counter(names).items():
         if times > 1:
-            raise ValueError(f"column {name!r} stands twice in the DataFrame; parameter names must differ")
+            raise ValueError(f"column {name!r} occurs twice in the DataFrame; parameter names must differ")
     return named_columns({name: frame[name].tolist() for name in names})
 
 
 def named_columns(columns: Mapping[str, Sequence[Any]]) -> dict[str, Column]:
-    """Each column of a table by its name."""
+    """Return the columns of a table by name."""
     lengths = {len(values) for values in columns.values()}
     if not columns or 0 in lengths:
         raise ValueError("the candidates have no rows or no columns; give at least one of each")
     if len(lengths) > 1:
-        raise ValueError(f"the columns of the candidates have {sorted(lengths)} values; give as many in each")
+        raise ValueError(f"the columns of the candidates have {sorted(lengths)} values; give the same number in each")
     return {name: _column(f"column {name!r} of the candidates", list(values)) for name, values in columns.items()}
 
 
 def _column(label: str, values: list[Any]) -> Column:
-    """Numbers if all values are, otherwise a choice between them. O(m)."""
+    """Read a column: as numbers if all values are numbers, otherwise as a choice. O(m)."""
     kinds = set(map(type, values))
     if all(issubclass(kind, RealNumber) and not issubclass(kind, bool | np.timedelta64) for kind in kinds):
         return Column(values, None, _numbers(label, values))
     position: dict[tuple[bool, Any], int] = {}
     try:
-        positions = np.array([position.setdefault(key(value), len(position)) for value in values], dtype=np.intp)
+        positions = np.array([position.setdefault(option_key(value), len(position)) for value in values], dtype=np.intp)
     except TypeError:
         raise TypeError(
             f"{label} has values such as {checks.shown(values[0])}; give numbers, strings or bools"
         ) from None
     for _, value in position:
-        if not equal(value, value):
+        if not equal_options(value, value):
             row = next(row for row, other in enumerate(values) if other is value)
             raise ValueError(f"{label} is {value!r} in row {row}; leave out candidates with missing values")
     if len(position) > MOST_OPTIONS:
         raise ValueError(
-            f"{label} has {len(position)} different words, of which a model would learn nothing; leave out the column "
-            f"if it names the candidates, or give numbers or at most {MOST_OPTIONS} words that describe them"
+            f"{label} has {len(position)} different words, too many for a model to learn anything; leave out "
+            f"the column if it names the candidates, or give numbers or at most {MOST_OPTIONS} words that describe them"
         )
     return Column(values, Choice(tuple(value for _, value in position)), positions)
 
@@ -207,13 +207,13 @@ def _check_column(label: str, column: Array) -> None:
 
 
 def as_point(point: Point) -> Point:
-    """A pandas Series as a dict of its values; anything else as it is."""
+    """Return a pandas Series as a dict of its values, and anything else unchanged."""
     is_series = hasattr(point, "iloc") and hasattr(point, "items") and getattr(point, "ndim", None) == 1
     return dict(point.items()) if is_series else point
 
 
 def values_of(point: Point, names: tuple[str, ...] | None, count: int) -> list[Any]:
-    """The `count` values of a point: a dict with exactly these names, or an array of shape (count,) without names."""
+    """Return the values of a point: a dict with exactly these names, or without names an array of shape (count,)."""
     series = as_point(point)
     if series is not point:
         point = list(series.values()) if names is None else series
@@ -230,5 +230,5 @@ def values_of(point: Point, names: tuple[str, ...] | None, count: int) -> list[A
 
 
 def labels_of(names: tuple[str, ...] | None, count: int) -> Sequence[str]:
-    """What messages call the values of a point: their names, or x[0], x[1], ..."""
+    """Return what messages call the values of a point: their names, or x[0], x[1], ..."""
     return names or [f"x[{i}]" for i in range(count)]

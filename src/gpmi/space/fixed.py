@@ -1,30 +1,128 @@
-"""Coordinates that are given and not chosen: the part of a space that has them.
+"""Parameters with a single value: constants, and parameters whose value is fixed by the user for some queries.
 
-It has the coordinates of the whole space, so that the same kernel and posterior serve both. A parameter that is given
-is one point there (`Pinned`), and what constraints say of it is known.
+`ask(fixed={"temperature": 21.5})` searches the part of the space with these coordinates. The part has the coordinates
+of the whole space, so the same kernel and posterior serve both. In it, each fixed parameter is a `FixedParameter`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.types import Array
-from gpmi.space.conditions.conditions import Condition, Constant, Part, Pinned, mentioned
-from gpmi.space.constraints.constraints import TOLD, Combination, Rules
-from gpmi.space.constraints.expressions import Row
-from gpmi.space.conversion import labels_of
-from gpmi.space.layout import Layout
+from gpmi._support.types import Array, Numbers
+from gpmi.space.encoding import Encoding
+from gpmi.space.options import same_option
+from gpmi.space.parameters import is_number
 
 
-def numbers_given(fixed: Any, names: Sequence[str] | None, count: int) -> dict[int, Any]:
-    """The values of a user's `fixed` by the numbers of their parameters, in the order of the parameters."""
+@dataclass(frozen=True)
+class Constant:
+    """A value that never varies: it is part of every point and has no coordinate."""
+
+    value: Any
+
+    width, count, when = 0, 1, None
+
+    @property
+    def ends(self) -> Array:
+        return np.empty((2, 0))
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        return (float(self.value), float(self.value)) if is_number(self.value) else None
+
+    def from_unit(self, u: Array) -> Array:
+        return np.empty((len(u), 0))
+
+    def from_levels(self, numbers: Array | Numbers) -> Array:
+        return np.empty((len(numbers), 0))
+
+    def level_numbers(self, rows: Array) -> Array:
+        return np.zeros(len(rows))
+
+    def values(self, numbers: Array) -> Array:
+        return np.full(len(numbers), float(self.value) if is_number(self.value) else 0.0)
+
+    def levels_to_try(self, row: Array) -> Array:
+        return row[None]
+
+    def encode(self, name: str, value: Any) -> tuple[float, ...]:
+        if not same_option(self.value, value):
+            raise ValueError(f"{name} is {checks.shown(value)}; it is constant, {checks.shown(self.value)}")
+        return ()
+
+    def decode(self, row: Array) -> Any:
+        return self.value
+
+    def canonical(self, value: Any) -> Any:
+        return self.value
+
+
+@dataclass(frozen=True, eq=False)
+class FixedParameter:
+    """A parameter whose value is fixed for some queries: one point, with the coordinates it has in the whole space.
+
+    Its level number is that of the parameter itself, so conditions that mention it need no change. It has no `limits`
+    and no `values`: its share of a linear constraint is part of the constraint's bounds (`Constraints.with_fixed`).
+    """
+
+    inner: Encoding
+    value: Any  # in canonical form
+    row: Array  # (width,), its coordinates
+
+    count, limits = 1, None
+
+    @property
+    def width(self) -> int:
+        return self.inner.width
+
+    @property
+    def when(self) -> Mapping[str, Any] | None:
+        return self.inner.when
+
+    @property
+    def ends(self) -> Array:
+        return self.inner.ends
+
+    @property
+    def level(self) -> int:
+        """The level number of the fixed value of a discrete parameter."""
+        return int(self.level_numbers(self.row[None])[0])
+
+    def from_unit(self, u: Array) -> Array:
+        return np.tile(self.row, (len(u), 1))
+
+    def from_levels(self, numbers: Array | Numbers) -> Array:
+        return np.tile(self.row, (len(numbers), 1))
+
+    def level_numbers(self, rows: Array) -> Array:
+        return self.inner.level_numbers(rows)
+
+    def values(self, numbers: Array) -> Array:
+        return np.zeros(len(numbers))
+
+    def levels_to_try(self, row: Array) -> Array:
+        return self.row[None]
+
+    def encode(self, name: str, value: Any) -> tuple[float, ...]:
+        return self.inner.encode(name, value)
+
+    def decode(self, row: Array) -> Any:
+        return self.value
+
+    def canonical(self, value: Any) -> Any:
+        return self.inner.canonical(value)
+
+
+def fixed_by_number(fixed: Any, names: Sequence[str] | None, count: int) -> dict[int, Any]:
+    """Return the values of a user's `fixed` by the numbers of their parameters, in the order of the parameters."""
     if not isinstance(fixed, Mapping):
         example = {names[0]: "..."} if names else {0: "..."}
-        raise TypeError(f"fixed is {checks.shown(fixed)}; give a dict of what is given, as in {example}")
+        raise TypeError(f"fixed is {checks.shown(fixed)}; give a dict of fixed values, as in {example}")
     found = {}
     for key, value in fixed.items():
         if names is not None:
@@ -40,69 +138,3 @@ def numbers_given(fixed: Any, names: Sequence[str] | None, count: int) -> dict[i
                 )
             found[int(key)] = value
     return dict(sorted(found.items()))
-
-
-def pinned(layout: Layout, given: Mapping[int, Any]) -> dict[int, Pinned | Constant]:
-    """The parameters that are given, each at its value; refused if it is no value of it, or if it is not always there.
-
-    A parameter under a condition is there only if what it depends on is given as well, and makes it active.
-    """
-    labels = labels_of(layout.names, len(layout.parts))
-    found: dict[int, Pinned | Constant] = {}
-    for j, value in given.items():
-        part = layout.parts[j]
-        assert not isinstance(part, Pinned)
-        try:
-            row = np.array(part.encode(labels[j], value))
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"fixed: {error}") from None
-        found[j] = part if isinstance(part, Constant) else Pinned(part, part.canonical(value), row)
-    for j in found:
-        if not all(_makes_active(layout.parts[c.parent], found.get(c.parent), c) for c in layout.conditions[j]):
-            condition = mentioned(layout.parameters[j].when)
-            raise ValueError(f"fixed has {labels[j]!r}, which is there only where {condition}; fix that as well")
-    return found
-
-
-def _makes_active(part: Part, given: Pinned | Constant | None, condition: Condition) -> bool:
-    if isinstance(part, Constant):
-        return 0 in condition.numbers
-    return isinstance(given, Pinned) and int(given.number(given.row[None])[0]) in condition.numbers
-
-
-def rules_left(rules: Rules, layout: Layout, given: Mapping[int, Pinned | Constant]) -> Rules:
-    """What constraints say of the other parameters; refused if what is given breaks one of them alone."""
-    known = {j: one for j, one in given.items() if isinstance(one, Pinned)}
-    rows, sizes = [], []
-    for row, size in zip(rules.rows, rules.sizes, strict=True):
-        used = [j for j in known if row.coefficients[j] != 0.0]
-        left = row.coefficients.copy()
-        left[used] = 0.0
-        shift = sum(float(row.coefficients[j]) * float(known[j].value) for j in used)
-        if np.any(left):
-            rows.append(Row(row.text, left, row.lower - shift, row.upper - shift))
-            sizes.append(size)
-        elif used and max(row.lower - shift, shift - row.upper) > TOLD * size:
-            raise ValueError(f"fixed breaks the constraint {row.text!r}; give values that keep to it")
-    forbidden = []
-    for combination in rules.forbidden:
-        if any(j in known and _code(known[j]) not in codes for j, codes in combination.parts):
-            continue
-        parts = tuple((j, codes) for j, codes in combination.parts if j not in known)
-        if not parts:
-            raise ValueError(f"fixed has the values of {combination.text}; give values that are allowed")
-        forbidden.append(Combination(combination.text, parts))
-    return Rules(tuple(rows), np.array(sizes), tuple(forbidden), rules.feasible)
-
-
-def _code(one: Pinned) -> float:
-    return float(one.number(one.row[None])[0])
-
-
-def moved_to(z: Array, layout: Layout) -> Array:
-    """Points (m, d) of the whole space with what is given put in; parameters that it makes active in the middle."""
-    z = z.copy()
-    for part, column in zip(layout.parts, layout.columns, strict=True):
-        if isinstance(part, Pinned):
-            z[:, column] = part.row
-    return layout.normal(z) if layout.conditional else z

@@ -1,4 +1,4 @@
-"""Where the parameters of a product lie among the coordinates, which of them are active, and what their values are."""
+"""The coordinates of a product: which belong to which parameter, which parameters are active, and their values."""
 
 from __future__ import annotations
 
@@ -11,187 +11,176 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Mask, Point
-from gpmi.space.conditions.conditions import (
-    Condition,
-    Constant,
-    OnArc,
-    Part,
-    Pinned,
-    activity,
-    conditions_of,
-    mentioned,
-    part_of,
-)
+from gpmi.space.conditions.arc import OnArc, encoding_of
+from gpmi.space.conditions.conditions import ParentCondition, active_parameters, condition_text, conditions_of
 from gpmi.space.conversion import as_point, labels_of, values_of
-from gpmi.space.parameters import Choice, Int, Parameter, Real
+from gpmi.space.encoding import Encoding
+from gpmi.space.fixed import Constant, FixedParameter
+from gpmi.space.parameters import Parameter, Real
 
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The coordinates (d,) of p parameters, one after the other."""
+    """The coordinates (d,) of p parameters, one parameter after the other."""
 
-    parameters: tuple[Parameter | Constant | Pinned, ...]
+    parameters: tuple[Parameter | Constant | FixedParameter, ...]
     names: tuple[str, ...] | None
 
     @cached_property
-    def parts(self) -> tuple[Part, ...]:
-        """What the coordinates of each parameter are."""
-        return tuple(map(part_of, self.parameters))
+    def encodings(self) -> tuple[Encoding, ...]:
+        """The encoding of each parameter: the parameter itself, or an arc for a number under a condition."""
+        return tuple(map(encoding_of, self.parameters))
 
     @cached_property
-    def conditions(self) -> tuple[tuple[Condition, ...], ...]:
+    def conditions(self) -> tuple[tuple[ParentCondition, ...], ...]:
         """The conditions of each parameter."""
         return conditions_of(self.names, self.parameters)
 
     @cached_property
     def conditional(self) -> bool:
-        """Whether a parameter has a condition."""
+        """Whether some parameter has a condition."""
         return any(self.conditions)
 
     @cached_property
     def columns(self) -> tuple[slice, ...]:
         """The coordinates of each parameter."""
-        ends = np.cumsum([part.width for part in self.parts])
-        return tuple(slice(int(end) - part.width, int(end)) for end, part in zip(ends, self.parts, strict=True))
+        ends = np.cumsum([encoding.width for encoding in self.encodings])
+        pairs = zip(ends, self.encodings, strict=True)
+        return tuple(slice(int(end) - encoding.width, int(end)) for end, encoding in pairs)
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """What messages call the parameters: their names, or x[0], x[1], ..."""
-        return tuple(labels_of(self.names, len(self.parts)))
+        """The parameters in messages: their names, or x[0], x[1], ..."""
+        return tuple(labels_of(self.names, len(self.encodings)))
 
     @cached_property
     def groups(self) -> tuple[int, ...]:
         """The number of the parameter that each coordinate belongs to, constants not counted, (d,)."""
-        varying = [part for part in self.parts if part.width > 0]
-        return tuple(i for i, part in enumerate(varying) for _ in range(part.width))
+        varying = [encoding for encoding in self.encodings if encoding.width > 0]
+        return tuple(i for i, encoding in enumerate(varying) for _ in range(encoding.width))
 
     @cached_property
     def ends(self) -> Array:
         """The smallest and the largest value of each coordinate, (2, d)."""
-        return np.concatenate([part.ends for part in self.parts], axis=1)
+        return np.concatenate([encoding.ends for encoding in self.encodings], axis=1)
+
+    @cached_property
+    def continuous(self) -> Mask:
+        """Which coordinates are those of a Real, (d,)."""
+        return np.concatenate([np.full(encoding.width, encoding.count is None) for encoding in self.encodings])
 
     # Many points at a time
 
-    def at(self, u: Array) -> Array:
-        """The coordinates (m, d) of points u (m, p) of the unit cube, one u for each parameter."""
-        z = np.concatenate([part.at(column) for part, column in zip(self.parts, u.T, strict=True)], axis=1)
-        return self.normal(z) if self.conditional else z
+    def from_unit(self, u: Array) -> Array:
+        """Return the coordinates (m, d) of points u (m, p) of the unit cube, one u for each parameter."""
+        parts = [encoding.from_unit(column) for encoding, column in zip(self.encodings, u.T, strict=True)]
+        z = np.concatenate(parts, axis=1)
+        return self.normalise(z) if self.conditional else z
 
-    def numbers(self, z: Array) -> Array:
-        """The level number of each parameter, for a Real its own coordinate, (m, p), at coordinates (m, d)."""
-        columns = [part.number(z[:, c]) for part, c in zip(self.parts, self.columns, strict=True)]
-        return np.stack(columns, axis=1)
+    def level_numbers(self, z: Array) -> Array:
+        """Return the level number of each parameter, (m, p), at coordinates (m, d). For a Real it is its coordinate."""
+        pairs = zip(self.encodings, self.columns, strict=True)
+        return np.stack([encoding.level_numbers(z[:, columns]) for encoding, columns in pairs], axis=1)
 
     def active(self, numbers: Array) -> Mask:
-        """Which parameters are active, (m, p), at level numbers (m, p)."""
-        return activity(self.conditions, numbers)
+        """Return which parameters are active, (m, p), at level numbers (m, p)."""
+        return active_parameters(self.conditions, numbers)
 
-    def coordinates(self, numbers: Array) -> Array:
-        """The coordinates (m, d) of level numbers (m, p); those of inactive parameters are 0."""
-        z = np.concatenate([part.level(column) for part, column in zip(self.parts, numbers.T, strict=True)], axis=1)
+    def from_levels(self, numbers: Array) -> Array:
+        """Return the coordinates (m, d) of level numbers (m, p). Inactive parameters have coordinates 0."""
+        parts = [encoding.from_levels(column) for encoding, column in zip(self.encodings, numbers.T, strict=True)]
+        z = np.concatenate(parts, axis=1)
         if self.conditional:
             for j, off in enumerate(~self.active(numbers).T):
                 z[off, self.columns[j]] = 0.0
         return z
 
-    def normal(self, z: Array) -> Array:
-        """Points (m, d) with inactive parameters at coordinates 0, and those that have become active in the middle."""
+    def normalise(self, z: Array) -> Array:
+        """Return points (m, d) with inactive parameters at 0, and those that became active in the middle."""
         z = z.copy()
         if not self.conditional:
             return z
-        active = self.active(self.numbers(z))
-        for j, (part, column) in enumerate(zip(self.parts, self.columns, strict=True)):
+        active = self.active(self.level_numbers(z))
+        for j, (encoding, columns) in enumerate(zip(self.encodings, self.columns, strict=True)):
             if self.conditions[j]:
-                absent = ~np.any(z[:, column] != 0.0, axis=1)
-                z[absent, column] = part.at(np.array([0.5]))[0]
-                z[~active[:, j], column] = 0.0
+                absent = ~np.any(z[:, columns] != 0.0, axis=1)
+                z[absent, columns] = encoding.from_unit(np.array([0.5]))[0]
+                z[~active[:, j], columns] = 0.0
         return z
 
     def values(self, numbers: Array) -> Array:
-        """The parameters' values in the user's units at level numbers (m, p), both (m, p); 0 for what is no number."""
-        columns = []
-        for parameter, column in zip(self.parameters, numbers.T, strict=True):
-            match parameter:
-                case Real():
-                    values = np.clip(np.exp(column), parameter.lo, parameter.hi) if parameter.log else column
-                case Int():
-                    values = parameter.lo + parameter.step * column
-                case Choice() if numeric(parameter):
-                    values = np.array(parameter.options, dtype=float)[column.astype(np.intp)]
-                case Constant() if numeric(parameter):
-                    values = np.full(len(column), float(parameter.value))
-                case _:
-                    values = np.zeros(len(column))
-            columns.append(values)
-        return np.stack(columns, axis=1)
+        """Return the values (m, p) in the user's units at level numbers (m, p); 0 for values that are not numbers."""
+        pairs = zip(self.parameters, numbers.T, strict=True)
+        return np.stack([parameter.values(column) for parameter, column in pairs], axis=1)
 
     # One point, as a user writes it
 
     def encode(self, point: Point) -> Array:
-        """The coordinates (d,) of a user's point, which is refused if it is not one."""
-        return np.array([number for coordinates in self._encoded(point) for number in coordinates])
+        """Return the coordinates (d,) of a user's point. Raise if it is not a point of the space."""
+        return np.array([number for coordinates in self._encode(point) for number in coordinates])
 
-    def _encoded(self, point: Point) -> list[tuple[float, ...]]:
-        """The coordinates of each parameter; inactive ones must be absent, and are 0."""
+    def _encode(self, point: Point) -> list[tuple[float, ...]]:
+        """Return the coordinates of each parameter. Inactive parameters must be absent; they are 0."""
         if not self.conditional:
-            values = values_of(point, self.names, len(self.parts))
-            labelled = zip(self.parts, self.labels, values, strict=True)
-            return [part.encode(label, value) for part, label, value in labelled]
+            values = values_of(point, self.names, len(self.encodings))
+            labelled = zip(self.encodings, self.labels, values, strict=True)
+            return [encoding.encode(label, value) for encoding, label, value in labelled]
         assert self.names is not None
-        given, names = as_point(point), self.names
-        if not isinstance(given, Mapping):
+        values, names = as_point(point), self.names
+        if not isinstance(values, Mapping):
             raise TypeError(f"x is {checks.shown(point)}; a point of this space is a dict with keys of {list(names)}")
-        if extra := [key for key in given if key not in names]:
+        if extra := [key for key in values if key not in names]:
             raise ValueError(f"x has wrong keys (unknown {extra}); it needs those of {list(names)} that are active")
         found: dict[int, tuple[float, ...]] = {}
         while len(found) < len(names):
             for j, name in enumerate(names):
                 if j not in found and all(c.parent in found for c in self.conditions[j]):
-                    found[j] = self._encoded_one(j, name, given, found)
+                    found[j] = self._encode_one(j, name, values, found)
         return [found[j] for j in range(len(names))]
 
-    def _encoded_one(
-        self, j: int, name: str, given: Mapping[str, Any], found: Mapping[int, tuple[float, ...]]
+    def _encode_one(
+        self, j: int, name: str, values: Mapping[str, Any], found: Mapping[int, tuple[float, ...]]
     ) -> tuple[float, ...]:
-        """The coordinates of one parameter, given those that it depends on."""
+        """Return the coordinates of one parameter. `found` has those of the parameters that it depends on."""
         assert self.names is not None
-        part = self.parts[j]
         active = all(
-            self.names[c.parent] in given
-            and int(self.parts[c.parent].number(np.array([found[c.parent]]))[0]) in c.numbers
+            self.names[c.parent] in values
+            and int(self.encodings[c.parent].level_numbers(np.array([found[c.parent]]))[0]) in c.numbers
             for c in self.conditions[j]
         )
-        if active and name not in given:
-            raise ValueError(f"x has wrong keys (missing {[name]}); it is {checks.shown(dict(given))}")
-        if not active and name in given:
-            condition = mentioned(self.parameters[j].when)
+        if active and name not in values:
+            raise ValueError(f"x has wrong keys (missing {[name]}); it is {checks.shown(dict(values))}")
+        if not active and name in values:
+            condition = condition_text(self.parameters[j].when)
             raise ValueError(f"x has {name!r}, which is inactive unless {condition}; leave it out")
-        return part.encode(name, given[name]) if active else (0.0,) * part.width
+        return self.encodings[j].encode(name, values[name]) if active else (0.0,) * self.encodings[j].width
 
     def canonical(self, point: Point) -> Point:
-        """A user's point in plain Python values; refused if it is not one."""
-        self._encoded(point)
+        """Return a user's point in plain Python values. Raise if it is not a point of the space."""
+        self._encode(point)
         if not self.conditional:
-            values = values_of(point, self.names, len(self.parts))
-            return self._point([part.canonical(value) for part, value in zip(self.parts, values, strict=True)])
+            values = values_of(point, self.names, len(self.encodings))
+            pairs = zip(self.encodings, values, strict=True)
+            return self._point([encoding.canonical(value) for encoding, value in pairs])
         assert self.names is not None
-        given = as_point(point)
-        pairs = zip(self.names, self.parts, strict=True)
-        return {name: part.canonical(given[name]) for name, part in pairs if name in given}
+        values = as_point(point)
+        named = zip(self.names, self.encodings, strict=True)
+        return {name: encoding.canonical(values[name]) for name, encoding in named if name in values}
 
     def decode(self, row: Array) -> Point:
-        """The user's point at these coordinates (d,)."""
-        return self.decoded(row[None])[0]
+        """Return the user's point at coordinates (d,)."""
+        return self.decode_all(row[None])[0]
 
-    def decoded(self, z: Array) -> list[Point]:
-        """The user's points at coordinates (m, d)."""
+    def decode_all(self, z: Array) -> list[Point]:
+        """Return the user's points at coordinates (m, d)."""
         if not self.conditional:
-            places = list(zip(self.parts, self.columns, strict=True))
-            return [self._point([part.decode(row[c]) for part, c in places]) for row in z]
+            pairs = list(zip(self.encodings, self.columns, strict=True))
+            return [self._point([encoding.decode(row[columns]) for encoding, columns in pairs]) for row in z]
         assert self.names is not None
-        parts, active = list(zip(self.names, self.parts, self.columns, strict=True)), self.active(self.numbers(z))
+        active = self.active(self.level_numbers(z))
+        named = list(zip(self.names, self.encodings, self.columns, strict=True))
         return [
-            {name: part.decode(row[c]) for (name, part, c), there in zip(parts, here, strict=True) if there}
+            {name: encoding.decode(row[c]) for (name, encoding, c), is_on in zip(named, here, strict=True) if is_on}
             for row, here in zip(z, active, strict=True)
         ]
 
@@ -201,25 +190,59 @@ class Layout:
     @cached_property
     def rounding(self) -> Array:
         """How far apart two encodings of one point may be, (d,): the last digit of a real, 0 otherwise."""
-        parts = []
-        for part, column in zip(self.parts, self.columns, strict=True):
-            lo, hi = self.ends[:, column]
+        found = []
+        for encoding, columns in zip(self.encodings, self.columns, strict=True):
+            lo, hi = self.ends[:, columns]
             digit = 2.0 * np.spacing(np.maximum(np.maximum(np.abs(lo), np.abs(hi)), 1.0 if self._any_log else 0.0))
-            if isinstance(part, OnArc):
-                digit = digit + np.full(2, part.bend * np.spacing(np.abs(part.inner.ends).max()))
-            parts.append(np.where(part.count is None, digit, 0.0))
-        return np.concatenate(parts)
+            if isinstance(encoding, OnArc):
+                digit = digit + np.full(2, encoding.speed * np.spacing(np.abs(encoding.inner.ends).max()))
+            found.append(np.where(encoding.count is None, digit, 0.0))
+        return np.concatenate(found)
 
     @property
     def _any_log(self) -> bool:
         """Whether a coordinate is a logarithm, whose error does not vanish where it is 0."""
         return any(isinstance(p, Real) and p.log for p in self.parameters)
 
+    # Fixed coordinates
 
-def numeric(parameter: Parameter | Constant | Pinned) -> bool:
-    """Whether the values of a parameter are numbers, which a linear constraint may be about."""
-    assert not isinstance(parameter, Pinned), "no constraint is made anew where values are given"
-    if isinstance(parameter, Real | Int):
-        return True
-    values = parameter.options if isinstance(parameter, Choice) else (parameter.value,)
-    return all(isinstance(v, int | float | np.integer | np.floating) and not isinstance(v, bool) for v in values)
+    def fix(self, values: Mapping[int, Any]) -> dict[int, FixedParameter | Constant]:
+        """Return the parameters with these numbers, each fixed at its value.
+
+        Raise if a value is not one of the parameter, or if the parameter is not always active. A parameter under a
+        condition can be fixed only together with the parameters that it depends on, at values that make it active.
+        """
+        found: dict[int, FixedParameter | Constant] = {}
+        for j, value in values.items():
+            encoding = self.encodings[j]
+            assert not isinstance(encoding, FixedParameter)
+            try:
+                row = np.array(encoding.encode(self.labels[j], value))
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"fixed: {error}") from None
+            if isinstance(encoding, Constant):
+                found[j] = encoding
+            else:
+                found[j] = FixedParameter(encoding, encoding.canonical(value), row)
+        for j in found:
+            if not all(self._holds(condition, found.get(condition.parent)) for condition in self.conditions[j]):
+                text = condition_text(self.parameters[j].when)
+                raise ValueError(f"fixed has {self.labels[j]!r}, which is active only where {text}; fix that as well")
+        return found
+
+    def _holds(self, condition: ParentCondition, fixed: FixedParameter | Constant | None) -> bool:
+        """Whether a condition holds at every point where its parent is fixed like this."""
+        if isinstance(self.encodings[condition.parent], Constant):
+            return 0 in condition.numbers
+        return isinstance(fixed, FixedParameter) and fixed.level in condition.numbers
+
+    def move_to_fixed(self, z: Array) -> Array:
+        """Return points (m, d) of the whole space with fixed parameters at their values.
+
+        Parameters that become active are put in the middle.
+        """
+        z = z.copy()
+        for encoding, columns in zip(self.encodings, self.columns, strict=True):
+            if isinstance(encoding, FixedParameter):
+                z[:, columns] = encoding.row
+        return self.normalise(z) if self.conditional else z

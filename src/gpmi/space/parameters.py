@@ -1,21 +1,9 @@
-"""One parameter of a space: a number, a whole number, or a choice. Its values <-> the kernel's coordinates.
+"""The parameters that a user writes: a number, a whole number, or a choice.
 
-A Real or an Int is one coordinate: its value, or the natural logarithm of it with log=True. A Choice of k options is k
-coordinates: 1 for the option that is taken and 0 for the others; with ordered=True it is one, the option's position.
+A Real or an Int has one coordinate: its value, or the natural logarithm of it with log=True. A Choice of k options has
+k coordinates: 1 for the chosen option and 0 for the others. With ordered=True it has one, the option's position.
 
-Every parameter offers the same. The level number of a value is its place among all values, from 0:
-
-    width                the number of its coordinates
-    count                the number of its values; None for a Real, which has infinitely many
-    ends                 the smallest and the largest value of each coordinate, (2, width)
-    at(u)                the coordinates (m, width) at u (m,) in [0, 1], where equal parts of [0, 1] count the same
-    level(numbers)       the coordinates (m, width) of the values with these level numbers (m,)
-    number(rows)         the level numbers (m,) of coordinates (m, width); for a Real its coordinate
-    tried(row)           levels (k, width) that a search tries from coordinates (width,): all of them, or some of many
-    encode(name, value)  the coordinates of a user's value, which is refused if it is not a value of the parameter
-    decode(row)          the value at coordinates (width,); for a number the nearest value
-    canonical(value)     a user's value as a plain Python value
-    when                 the condition under which there is such a parameter at all; `gpmi.space.conditions.conditions`
+All of them implement `gpmi.space.encoding.Encoding`, which documents their methods.
 """
 
 from __future__ import annotations
@@ -33,42 +21,42 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Numbers
-from gpmi.space.options import equal, key, same
+from gpmi.space.options import equal_options, option_key, same_option
 
-LARGEST = 2**53  # the largest whole number up to which floating point tells neighbours apart
+LARGEST = 2**53  # floating point distinguishes all whole numbers up to this one
 # The logarithms of neighbours must differ, too: those of 10^12 and 10^12 + 1 are 280 floats apart. Our choice.
 _LARGEST_LOG = 10**12
-_MOST_LEVELS = 10**7  # up to so many levels of an Int are held in one array, here of 80 MB; our choice
-_SPREAD = 256  # of more levels those are tried that are spread evenly, and some near the present one; not tuned
+_MOST_LEVELS = 10**7  # an Int with up to this many levels holds them in one array, here of 80 MB; our choice
+_SPREAD = 256  # evenly spread levels that are tried of an Int with more, besides some near the present one; not tuned
 MOST_OPTIONS = 1000  # each option is a coordinate of the kernel: 8,000 candidates then take 64 MB; our choice
-UNIT = 20  # characters of a unit, at most: it stands beside every value; our choice
+UNIT = 20  # the longest unit, in characters, because it stands beside every value; our choice
 _NARROWEST, _WIDEST = 1e-100, 1e100  # kernels square distances; such squares do not under- or overflow
 
 
-class _Stored:
-    """A pickle or a copy holds the fields alone: what is cached can be large, and is made again when it is needed."""
+class _FieldsOnly:
+    """Pickle, copy and show the dataclass fields only. Cached arrays can be large and are rebuilt on demand."""
 
     def __getstate__(self) -> dict[str, Any]:
         assert isinstance(self, Real | Int | Choice)
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
-        """The fields; those that must be named are left out where they are as by default."""
+        """Show the fields, without keyword-only ones that have their default value."""
         assert isinstance(self, Real | Int | Choice)
         shown = [f for f in fields(self) if not f.kw_only or getattr(self, f.name) != f.default]
         return f"{type(self).__name__}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in shown)})"
 
 
-# Logarithms are those of `math`: the last digit of numpy.log depends on the processor and on how an array lies in
-# memory, so the end of an interval would not always be the coordinate of its value.
+# Logarithms come from `math`. The last digit of numpy.log depends on the processor and on the memory layout of the
+# array, so the coordinate of a value at the end of the interval would not always be the end of the coordinates.
 
 
 @dataclass(frozen=True, repr=False)
-class Real(_Stored):
-    """A number in [lo, hi]; with log=True its order of magnitude matters rather than its value.
+class Real(_FieldsOnly):
+    """A number in [lo, hi]. With log=True its order of magnitude matters, not its value.
 
-    With `when` it is there only under a condition: when={"kernel": "rbf"}, or a list of such values. `unit` is for
-    people: pages and pictures show it, nothing is computed from it.
+    With `when` it exists only under a condition: when={"kernel": "rbf"}, or with a list of values. `unit` is a label
+    for people: pages and figures show it, and nothing is computed from it.
     """
 
     lo: float
@@ -86,7 +74,10 @@ class Real(_Stored):
 
     width = 1
     count = None
-    levels = None
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        return self.lo, self.hi
 
     @cached_property
     def _ends(self) -> tuple[float, float]:
@@ -96,25 +87,27 @@ class Real(_Stored):
     def ends(self) -> Array:
         return np.array(self._ends)[:, None]
 
-    def at(self, u: Array) -> Array:
+    def from_unit(self, u: Array) -> Array:
         lo, hi = self.ends
         result: Array = np.clip(lo + u[:, None] * (hi - lo), lo, hi)
         return result
 
-    def level(self, numbers: Array | Numbers) -> Array:
+    def from_levels(self, numbers: Array | Numbers) -> Array:
         return np.asarray(numbers, dtype=float)[:, None]
 
-    def number(self, rows: Array) -> Array:
+    def level_numbers(self, rows: Array) -> Array:
         return rows[:, 0]
 
-    def tried(self, row: Array) -> Array:
+    def values(self, numbers: Array) -> Array:
+        return np.clip(np.exp(numbers), self.lo, self.hi) if self.log else numbers
+
+    def levels_to_try(self, row: Array) -> Array:
         return row[None]
 
     def encode(self, name: str, value: Any) -> tuple[float, ...]:
         number = checks.number(name, value)
         if not self.lo <= number <= self.hi:
-            told = checks.shown(value)
-            raise ValueError(f"{name} is {told}, outside [{self.lo}, {self.hi}]; give a value inside")
+            raise ValueError(f"{name} is {checks.shown(value)}, outside [{self.lo}, {self.hi}]; give a value inside")
         return (math.log(number) if self.log else number + 0.0,)
 
     def decode(self, row: Array) -> float:
@@ -129,8 +122,8 @@ class Real(_Stored):
 
 
 @dataclass(frozen=True, repr=False)
-class Int(_Stored):
-    """A whole number in lo, lo + step, ..., up to hi; with `when` under a condition and with a `unit`, as `Real`."""
+class Int(_FieldsOnly):
+    """A whole number in lo, lo + step, ..., up to hi. `log`, `when` and `unit` are as for `Real`."""
 
     lo: int
     hi: int
@@ -158,6 +151,10 @@ class Int(_Stored):
     width = 1
 
     @property
+    def limits(self) -> tuple[float, float]:
+        return float(self.lo), float(self.hi)
+
+    @property
     def count(self) -> int:
         return (self.hi - self.lo) // self.step + 1
 
@@ -174,30 +171,33 @@ class Int(_Stored):
     def ends(self) -> Array:
         return np.array([[math.log(end) if self.log else float(end)] for end in (self.lo, self.hi)])
 
-    def at(self, u: Array) -> Array:
+    def from_unit(self, u: Array) -> Array:
         if not self.log:
-            return self.level(np.minimum((u * self.count).astype(np.intp), self.count - 1))
-        half = 0.5 * self.step  # a value stands for the interval around it, so that equal parts of log x count the same
+            return self.from_levels(np.minimum((u * self.count).astype(np.intp), self.count - 1))
+        half = 0.5 * self.step  # a value stands for the interval around it, so equal parts of log x have equal weight
         lo, hi = math.log(max(self.lo - half, 0.5 * self.lo)), math.log(self.hi + half)
-        return self.level(self._number_of(np.exp(lo + u * (hi - lo))))
+        return self.from_levels(self._number_of(np.exp(lo + u * (hi - lo))))
 
-    def level(self, numbers: Array | Numbers) -> Array:
+    def from_levels(self, numbers: Array | Numbers) -> Array:
         values = self.lo + self.step * np.asarray(numbers, dtype=float)
         return np.array([math.log(v) for v in values])[:, None] if self.log else values[:, None]
 
-    def number(self, rows: Array) -> Array:
+    def level_numbers(self, rows: Array) -> Array:
         return self._number_of(np.exp(rows[:, 0]) if self.log else rows[:, 0])
+
+    def values(self, numbers: Array) -> Array:
+        return self.lo + self.step * numbers
 
     def _number_of(self, values: Array) -> Array:
         return np.clip(np.round((values - self.lo) / self.step), 0, self.count - 1)
 
-    def tried(self, row: Array) -> Array:
+    def levels_to_try(self, row: Array) -> Array:
         if self.count <= _MOST_LEVELS:
             return self.levels
-        here, jumps = self.number(row[None]), 2.0 ** np.arange(int(math.log2(self.count)) + 1)
-        spread = self.number(self.at(np.linspace(0.0, 1.0, _SPREAD)))
+        here, jumps = self.level_numbers(row[None]), 2.0 ** np.arange(int(math.log2(self.count)) + 1)
+        spread = self.level_numbers(self.from_unit(np.linspace(0.0, 1.0, _SPREAD)))
         numbers = np.concatenate([spread, here, here + jumps, here - jumps])
-        return self.level(np.unique(np.clip(numbers, 0, self.count - 1)))
+        return self.from_levels(np.unique(np.clip(numbers, 0, self.count - 1)))
 
     def encode(self, name: str, value: Any) -> tuple[float, ...]:
         number = checks.number(name, value, "give a whole number")
@@ -205,13 +205,10 @@ class Int(_Stored):
             raise ValueError(f"{name} is {checks.shown(value)}; it must be a whole number")
         exact = int(value) if isinstance(value, Integral) else int(number)
         if not self.lo <= exact <= self.hi:
-            told = checks.shown(value)
-            raise ValueError(f"{name} is {told}, outside {self.lo}..{self.hi}; give a value inside")
+            raise ValueError(f"{name} is {checks.shown(value)}, outside {self.lo}..{self.hi}; give a value inside")
         if (exact - self.lo) % self.step:
-            told = checks.shown(value)
-            raise ValueError(
-                f"{name} is {told}, not {self.lo} plus a multiple of {self.step}; tell points of the space"
-            )
+            wanted = f"{self.lo} plus a multiple of {self.step}"
+            raise ValueError(f"{name} is {checks.shown(value)}, not {wanted}; tell points of the space")
         return (math.log(number) if self.log else number + 0.0,)
 
     def decode(self, row: Array) -> int:
@@ -225,15 +222,15 @@ class Int(_Stored):
 
 
 @dataclass(frozen=True, repr=False)
-class Choice(_Stored):
+class Choice(_FieldsOnly):
     """One of several options: words, numbers or any objects, such as functions or estimators.
 
     With ordered=True neighbours in the list are alike and all steps are equal, as in Choice([16, 32, 64, 128],
-    ordered=True); otherwise any two options differ by the same. With `when` it is there under a condition, as `Real`.
+    ordered=True). Otherwise any two options differ equally. `when` is as for `Real`.
 
-    Options go by their position and come back as the very objects. A user's value stands for the option that it is, or
-    else for the one that it equals. No option may be given twice. Values that can be hashed, lists, dicts, sets and
-    arrays are given twice if they are equal; other objects may be equal, because they are told apart by what they are.
+    Options are identified by their position, and points hold the objects themselves. A user's value means the option
+    that is the same object, or else the one that equals it. Each option may be given once. Hashable values, lists,
+    dicts, sets and arrays are repeated if they are equal. Other objects may be equal: they are compared by identity.
     """
 
     options: tuple[Any, ...]
@@ -250,7 +247,7 @@ class Choice(_Stored):
             raise ValueError("options is empty; give at least one option")
         if len(options) > MOST_OPTIONS:
             raise ValueError(
-                f"options has {len(options)} options, of which a model would learn nothing; give at most "
+                f"options has {len(options)} options, too many for a model to learn anything; give at most "
                 f"{MOST_OPTIONS}, or numbers that describe them"
             )
         object.__setattr__(self, "options", options)
@@ -260,32 +257,32 @@ class Choice(_Stored):
 
     @cached_property
     def _numbers(self) -> dict[tuple[bool, Any], int]:
-        """The number of each option that can be hashed, for a fast `find`."""
+        """The position of each hashable option, for a fast `find`."""
         numbers: dict[tuple[bool, Any], int] = {}
         for i, option in enumerate(self.options):
-            with suppress(Exception):  # a list, a tuple that holds one, an object of the user
-                numbers.setdefault(key(option), i)
+            with suppress(Exception):  # a list, a tuple that holds one, an object of the user's
+                numbers.setdefault(option_key(option), i)
         return numbers
 
     def _by_hash(self, value: Any) -> int | None:
-        """The number of the option that equals a value; None if there is none, or the value cannot be hashed."""
+        """Return the position of the option that equals a value; None if no option does or it cannot be hashed."""
         with suppress(Exception):
-            number = self._numbers.get(key(value))
-            if number is not None and same(self.options[number], value):
+            number = self._numbers.get(option_key(value))
+            if number is not None and same_option(self.options[number], value):
                 return number
         return None
 
     def _repeats(self, i: int) -> bool:
-        """Whether option i was given before."""
+        """Whether option i repeats an earlier one."""
         option = self.options[i]
         number = self._by_hash(option)
-        if number is not None and equal(option, option):
+        if number is not None and equal_options(option, option):
             return number < i
         by_value = number is not None or isinstance(option, list | dict | set | np.ndarray)
-        return any(other is option or (by_value and same(other, option)) for other in self.options[:i])
+        return any(other is option or (by_value and same_option(other, option)) for other in self.options[:i])
 
     def find(self, value: Any) -> int | None:
-        """The number of the option that is this very object, or else of the only one that equals it."""
+        """Return the position of the option that is this very object, or else of the only one that equals it."""
         for i, option in enumerate(self.options):
             if option is value:
                 return i
@@ -296,7 +293,7 @@ class Choice(_Stored):
         return numbers[0] if len(numbers) == 1 else None
 
     def _equal(self, value: Any) -> list[int]:
-        return [i for i, option in enumerate(self.options) if same(option, value)]
+        return [i for i, option in enumerate(self.options) if same_option(option, value)]
 
     @property
     def width(self) -> int:
@@ -305,6 +302,10 @@ class Choice(_Stored):
     @property
     def count(self) -> int:
         return len(self.options)
+
+    @cached_property
+    def limits(self) -> tuple[float, float] | None:
+        return (float(min(self.options)), float(max(self.options))) if all(map(is_number, self.options)) else None
 
     @cached_property
     def levels(self) -> Array:
@@ -319,17 +320,22 @@ class Choice(_Stored):
             return np.array([[0.0], [self.count - 1.0]])
         return np.repeat([[0.0], [1.0]], self.width, axis=1)
 
-    def at(self, u: Array) -> Array:
-        return self.level(np.minimum((u * self.count).astype(np.intp), self.count - 1))
+    def from_unit(self, u: Array) -> Array:
+        return self.from_levels(np.minimum((u * self.count).astype(np.intp), self.count - 1))
 
-    def level(self, numbers: Array | Numbers) -> Array:
+    def from_levels(self, numbers: Array | Numbers) -> Array:
         return np.asarray(self.levels[np.asarray(numbers, dtype=np.intp)])
 
-    def number(self, rows: Array) -> Array:
+    def level_numbers(self, rows: Array) -> Array:
         place = np.clip(np.round(rows[:, 0]), 0, self.count - 1) if self.ordered else np.argmax(rows, axis=1)
         return np.asarray(place, dtype=float)
 
-    def tried(self, row: Array) -> Array:
+    def values(self, numbers: Array) -> Array:
+        if self.limits is None:
+            return np.zeros(len(numbers))
+        return np.array(self.options, dtype=float)[numbers.astype(np.intp)]
+
+    def levels_to_try(self, row: Array) -> Array:
         return self.levels
 
     def encode(self, name: str, value: Any) -> tuple[float, ...]:
@@ -338,11 +344,11 @@ class Choice(_Stored):
             return tuple(self.levels[number].tolist())
         remedy = f"it must be one of {checks.shown(list(self.options))}"
         if several := self._equal(value):
-            remedy = f"it equals the options {several}: give the very object that is meant"
+            remedy = f"it equals the options at {several}: give the very object that you mean"
         raise ValueError(f"{name} is {checks.shown(value)}; {remedy}")
 
     def decode(self, row: Array) -> Any:
-        return self.options[int(self.number(row[None])[0])]
+        return self.options[int(self.level_numbers(row[None])[0])]
 
     def canonical(self, value: Any) -> Any:
         number = self.find(value)
@@ -352,16 +358,19 @@ class Choice(_Stored):
 Parameter: TypeAlias = Real | Int | Choice
 
 
+def is_number(option: Any) -> bool:
+    """Whether an option is a number that a linear constraint may use."""
+    return isinstance(option, int | float | np.integer | np.floating) and not isinstance(option, bool)
+
+
 def _check_when(p: Parameter) -> None:
-    """Refuse a condition that is not a dict of names and values."""
+    """Raise unless the condition is a dict of names and values."""
     if p.when is None:
         return
     name = type(p).__name__
     if not isinstance(p.when, Mapping) or not all(isinstance(parent, str) for parent in p.when):
-        told = checks.shown(p.when)
-        raise TypeError(
-            f"when of {name} is {told}; give a dict such as {{'kernel': 'rbf'}} or {{'kernel': ['a', 'b']}}"
-        )
+        remedy = "give a dict such as {'kernel': 'rbf'} or {'kernel': ['a', 'b']}"
+        raise TypeError(f"when of {name} is {checks.shown(p.when)}; {remedy}")
     if not p.when:
         raise ValueError(f"when of {name} is empty; leave it out, or name a parameter and its values")
     object.__setattr__(p, "when", dict(p.when))
@@ -376,7 +385,7 @@ def _check_unit(p: Real | Int) -> None:
 
 
 def _check_interval(p: Real | Int, words: str) -> None:
-    """Refuse bounds that are not finite, not in order, or too wide or narrow for the kernel; log becomes a bool."""
+    """Raise if the bounds are not finite, not in order, or too wide or narrow for the kernel. Make log a bool."""
     name = type(p).__name__
     lo, hi = (checks.number(f"{end} of {name}", getattr(p, end), f"give {words}") for end in ("lo", "hi"))
     object.__setattr__(p, "log", checks.flag(f"log of {name}", p.log))

@@ -1,4 +1,4 @@
-"""A product of parameters: a box, or a named space; with constraints, the part of it that keeps to them."""
+"""A product of parameters: a box, or a named space. With constraints, the part of the product that satisfies them."""
 
 from __future__ import annotations
 
@@ -14,32 +14,37 @@ from gpmi._support import checks
 from gpmi._support.sobol import sobol
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Event, Mask, Point
-from gpmi.space.conditions.conditions import Constant, OnArc, Part, Pinned, level_numbers
-from gpmi.space.constraints.constraints import EXACT, Codes, Field, Rules, minimal, name_of, nothing_left, rules_of
-from gpmi.space.constraints.region import Region, copied
-from gpmi.space.conversion import box_parameters, named_parameters, read_as_choices
-from gpmi.space.fixed import moved_to, numbers_given, pinned, rules_left
-from gpmi.space.layout import Layout, numeric
+from gpmi.space.conditions.arc import OnArc
+from gpmi.space.constraints.constraints import (
+    NO_CONSTRAINTS,
+    Constraints,
+    conflict_message,
+    parameter_operand,
+    read_constraints,
+)
+from gpmi.space.constraints.feasible_set import FeasibleSet
+from gpmi.space.conversion import box_parameters, named_parameters, two_option_events
+from gpmi.space.encoding import Encoding
+from gpmi.space.fixed import Constant, FixedParameter, fixed_by_number
+from gpmi.space.layout import Layout
 from gpmi.space.parameters import Parameter
 from gpmi.space.space import Space
 
-ENUMERATED = 20_000  # a discrete space with no more points than this is searched point by point: our choice, not tuned
-_MOVED = 32  # points outside of which one is made that is inside, of all that are tried together; our limit
-_EXTENT = 128  # points from which the width of what constraints leave is taken; our choice, not tuned
-_NO_RULES = Rules((), np.zeros(0), (), ())
+ENUMERATED = 20_000  # a discrete space with at most this many points is searched point by point: our choice, not tuned
+_EXTENT_POINTS = 128  # points from which the width of the feasible set is estimated; our choice, not tuned
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Parameters(Space):
     """A product of parameters: a box (names is None, a point is an array) or a named space (a point is a dict)."""
 
-    parameters: tuple[Parameter | Constant | Pinned, ...]
+    parameters: tuple[Parameter | Constant | FixedParameter, ...]
     names: tuple[str, ...] | None
-    rules: Rules = _NO_RULES
-    events: tuple[Event, ...] = ()  # how what was written was read, where it may have meant something else
+    constraints: Constraints = NO_CONSTRAINTS
+    events: tuple[Event, ...] = ()  # where the user may have meant something else
 
     @staticmethod
-    def meant_by(spec: Any) -> Parameters | None:
+    def from_spec(spec: Any) -> Parameters | None:
         if isinstance(spec, Mapping):
             return Parameters.named(spec)
         if isinstance(spec, Sequence) and not isinstance(spec, str):
@@ -48,39 +53,38 @@ class Parameters(Space):
 
     @staticmethod
     def box(bounds: Sequence[Any]) -> Parameters:
-        """[lo_1, hi_1] x ... x [lo_d, hi_d]."""
+        """Return [lo_1, hi_1] x ... x [lo_d, hi_d]."""
         return Parameters(box_parameters(bounds), None)
 
     @staticmethod
     def named(spec: Mapping[Any, Any]) -> Parameters:
-        """The product of the parameters of a dict."""
+        """Return the product of the parameters of a dict."""
         parameters = named_parameters(spec)
-        return Parameters(tuple(parameters.values()), tuple(parameters), events=read_as_choices(spec))
+        return Parameters(tuple(parameters.values()), tuple(parameters), events=two_option_events(spec))
 
     def __post_init__(self) -> None:
-        _ = self.layout.conditions  # refuses wrong ones
+        _ = self.layout.conditions  # raises if one is wrong
 
     def __repr__(self) -> str:
         names = self.names or [f"x[{i}]" for i in range(len(self.parameters))]
         parts = [f"{name}: {parameter!r}" for name, parameter in zip(names, self.parameters, strict=True)]
-        rules = f", with {', '.join(self.rules.texts)}" if self.rules.texts else ""
-        return shortened(f"<Space of {len(parts)} parameters, {', '.join(parts)}{rules}>")
+        constraints = f", with {', '.join(self.constraints.texts)}" if self.constraints.texts else ""
+        return shortened(f"<Space of {len(parts)} parameters, {', '.join(parts)}{constraints}>")
 
-    # Where the parameters are
+    # Coordinates
 
     @cached_property
     def layout(self) -> Layout:
-        """Where the parameters lie among the coordinates."""
+        """Which coordinates belong to which parameter."""
         return Layout(self.parameters, self.names)
 
     @property
-    def parts(self) -> tuple[Part, ...]:
-        """What the coordinates of each parameter are."""
-        return self.layout.parts
+    def encodings(self) -> tuple[Encoding, ...]:
+        """The encoding of each parameter: the parameter itself, or an arc for a number under a condition."""
+        return self.layout.encodings
 
     @property
     def columns(self) -> tuple[slice, ...]:
-        """The coordinates of each parameter."""
         return self.layout.columns
 
     @property
@@ -95,22 +99,25 @@ class Parameters(Space):
 
     @cached_property
     def span(self) -> Array:
-        """hi - lo, (d,); where constraints leave less than half of that, the width of what they leave, about."""
+        """hi - lo, (d,). Where constraints leave less than half of that, about the width that they leave."""
         full = np.where(self.hi > self.lo, self.hi - self.lo, 1.0)
-        if not self.rules.texts:
+        if not self.constraints.texts:
             return full
         found = self.rows
         if found is None:
-            found = self.region.spread(self._targets, _EXTENT, np.random.default_rng(0))
+            found = self.feasible_set.spread(self._sobol_points, _EXTENT_POINTS, np.random.default_rng(0))
         width = np.ptp(found, axis=0)
-        alone = np.concatenate([np.full(part.width, part.width == 1) for part in self.parts])
+        alone = np.concatenate([np.full(encoding.width, encoding.width == 1) for encoding in self.encodings])
         result: Array = np.where(alone & (width > 0.0) & (width < 0.5 * full), width, full)
         return result
 
     @property
     def units(self) -> Array:
-        """As of every space; the span for a number under a condition, whose values are as far apart as any number's."""
-        on_arc = np.concatenate([np.full(part.width, isinstance(part, OnArc)) for part in self.parts])
+        """The units of the lengthscales as in every space, but the span for a number under a condition.
+
+        Its values are as far apart as those of any number.
+        """
+        on_arc = np.concatenate([np.full(encoding.width, isinstance(encoding, OnArc)) for encoding in self.encodings])
         result: Array = np.where(on_arc, self.span, super().units)
         return result
 
@@ -118,7 +125,7 @@ class Parameters(Space):
     def scale(self) -> Array:
         """The span of each Real in widths of its interval, (q,): less than 1 where constraints leave little of it."""
         widths = self.span / np.where(self.hi > self.lo, self.hi - self.lo, 1.0)
-        return np.array([widths[self.columns[j]].max() for j in self.region.reals])
+        return np.array([widths[self.columns[j]].max() for j in self.feasible_set.reals])
 
     @property
     def rounding(self) -> Array:
@@ -128,43 +135,45 @@ class Parameters(Space):
     def groups(self) -> tuple[int, ...]:
         return self.layout.groups
 
-    @cached_property
-    def free(self) -> Mask:
+    @property
+    def continuous(self) -> Mask:
         """Which coordinates are those of a Real, (d,)."""
-        return np.concatenate([np.full(part.width, part.count is None) for part in self.parts])
+        return self.layout.continuous
 
     @cached_property
-    def combinations(self) -> int:
+    def discrete_settings(self) -> int:
         """The number of settings of the parameters that are not Real."""
-        return math.prod(part.count for part in self.parts if part.count is not None)
+        return math.prod(encoding.count for encoding in self.encodings if encoding.count is not None)
 
     @cached_property
     def rows(self) -> Array | None:
-        if any(part.count is None for part in self.parts) or math.prod(self._sizes) > ENUMERATED:
+        if any(encoding.count is None for encoding in self.encodings) or math.prod(self._sizes) > ENUMERATED:
             return None
-        return self._all_rows[self.region.inside(self._all_rows)] if self.rules.texts else self._all_rows
+        rows = self._all_rows
+        return rows[self.feasible_set.contains(rows)] if self.constraints.texts else rows
 
     @property
     def _sizes(self) -> list[int]:
-        """The number of levels of each parameter within `Region.ranges`."""
-        first, last = self.region.ranges.T
+        """The number of levels of each parameter within `FeasibleSet.ranges`."""
+        first, last = self.feasible_set.ranges.T
         return [int(count) for count in last - first + 1.0]
 
     @cached_property
     def _all_rows(self) -> Array:
-        """All points of a discrete space within `Region.ranges`, those that break a constraint included."""
-        picks = np.indices(self._sizes).reshape(len(self._sizes), -1) + self.region.ranges[:, :1].astype(np.intp)
-        rows = np.concatenate([part.level(i) for part, i in zip(self.parts, picks, strict=True)], axis=1)
+        """All points of a discrete product within `FeasibleSet.ranges`, feasible or not."""
+        first = self.feasible_set.ranges[:, :1].astype(np.intp)
+        numbers = np.indices(self._sizes).reshape(len(self._sizes), -1) + first
+        rows = np.concatenate([one.from_levels(i) for one, i in zip(self.encodings, numbers, strict=True)], axis=1)
         if not self.layout.conditional:
             return rows
-        _, first = np.unique(self.layout.normal(rows), axis=0, return_index=True)
-        return self.layout.normal(rows)[np.sort(first)]
+        _, unique = np.unique(self.layout.normalise(rows), axis=0, return_index=True)
+        return self.layout.normalise(rows)[np.sort(unique)]
 
     @cached_property
     def extent(self) -> tuple[int, int]:
         if self.rows is not None:
             return len(self.rows), 0
-        return self.combinations, sum(part.count is None for part in self.parts)
+        return self.discrete_settings, sum(encoding.count is None for encoding in self.encodings)
 
     @property
     def unit_dim(self) -> int:
@@ -172,17 +181,20 @@ class Parameters(Space):
         return len(self.parameters)
 
     def from_unit(self, u: Array) -> Array:
-        """Coordinates (m, d) of points u (m, p) of the unit cube, one u for each parameter, constraints apart."""
-        return self.layout.at(u)
+        """Return coordinates (m, d) of points u (m, p) of the unit cube, one u for each parameter.
+
+        Constraints are ignored.
+        """
+        return self.layout.from_unit(u)
 
     # One point
 
     def encode(self, point: Point) -> Array:
         row = self.layout.encode(point)
-        if self.rules.texts:
-            numbers = self.layout.numbers(row[None])
+        if self.constraints.texts:
+            numbers = self.layout.level_numbers(row[None])
             values, active = self.layout.values(numbers)[0], self.layout.active(numbers)[0]
-            self.rules.check(point, values, numbers[0], active, lambda _: self.layout.canonical(point))
+            self.constraints.check(point, values, numbers[0], active, self.layout.canonical)
         return row
 
     def canonical(self, point: Point) -> Point:
@@ -195,135 +207,75 @@ class Parameters(Space):
 
     @property
     def plain(self) -> bool:
-        """Whether all of the product belongs to the space, and every point has all parameters."""
-        return not (self.rules.texts or self.layout.conditional)
+        """Whether there are no constraints and no conditions: the space is the whole product."""
+        return not (self.constraints.texts or self.layout.conditional)
 
     @cached_property
-    def region(self) -> Region:
-        """The part of the product that keeps to the constraints."""
-        return Region(self.layout, self.rules)
+    def feasible_set(self) -> FeasibleSet:
+        """The part of the product that satisfies the constraints."""
+        return FeasibleSet(self.layout, self.constraints)
 
-    def inside(self, z: Array) -> Mask:
-        """Which points (m, d) of the product belong to the space."""
-        return self.region.inside(z) if self.rules.texts else np.ones(len(z), dtype=bool)
+    def last_inside(self, z: Array, new: Array) -> Array:
+        """Return the last points of the space on the lines from its points z to `new`, all (m, d).
 
-    def stepped(self, z: Array, new: Array) -> Array:
-        """Where steps from points z of the space to `new`, both (m, d), end: at the last point of the space on the way.
-
-        In a product that is `new` within the bounds.
+        Without constraints this is `new`, clipped to the bounds.
         """
         with np.errstate(invalid="ignore"):
             clipped = np.clip(new, self.lo, self.hi)
-        return clipped if self.plain else self.region.stepped(z, clipped)
-
-    def kept(self, z: Array, trial: Array) -> tuple[Array, Mask]:
-        """The points `trial`, made from points z of the space, both (k, d), and which of them belong to it.
-
-        Inactive parameters are set as they must be. Some of those outside are moved inside, where that is possible
-        without giving up their discrete parameters.
-        """
-        trial = self.layout.normal(trial)
-        good = self.inside(trial)
-        outside = np.flatnonzero(~good)
-        if not self.rules.rows or not len(outside):
-            return trial, good
-        some = outside[np.unique(np.linspace(0, len(outside) - 1, _MOVED).round().astype(int))]
-        moved = self.stepped(z[some], trial[some])
-        same = np.all(moved[:, ~self.free] == trial[some][:, ~self.free], axis=1)
-        trial[some], good[some] = moved, same & self.inside(moved)
-        return trial, good
+        return clipped if self.plain else self.feasible_set.last_inside(z, clipped)
 
     def constrained(self, constraints: Any) -> Parameters:
         if constraints is None:
             return self
         names = self.names or tuple(f"x{i}" for i in range(len(self.parameters)))
-        fields = [_field(name, parameter) for name, parameter in zip(names, self.parameters, strict=True)]
-        more = rules_of(constraints, fields)
-        rules = Rules(
-            self.rules.rows + more.rows,
-            np.concatenate([self.rules.sizes, more.sizes]),
-            self.rules.forbidden + more.forbidden,
-            self.rules.feasible + more.feasible,
-        )
-        space = replace(self, rules=rules)
-        space.refuse_if_empty()
+        operands = [parameter_operand(name, one) for name, one in zip(names, self.parameters, strict=True)]
+        space = replace(self, constraints=self.constraints.joined_with(read_constraints(constraints, operands)))
+        space._check_not_empty()
         return space
 
-    # Given coordinates
-
-    def given(self, fixed: Any) -> Parameters:
-        found = pinned(self.layout, numbers_given(fixed, self.names, len(self.parameters)))
-        parameters = tuple(found.get(j, parameter) for j, parameter in enumerate(self.parameters))
-        part = replace(self, parameters=parameters, rules=rules_left(self.rules, self.layout, found))
-        try:
-            part.refuse_if_empty()
-        except ValueError as error:
-            raise ValueError(f"fixed is {checks.shown(dict(fixed))}, with which no point is left: {error}") from None
-        return part
-
-    def values_given(self) -> dict[Any, Any]:
-        """What is given here, by name or by number."""
-        pairs = enumerate(self.parameters)
-        return {self.names[j] if self.names else j: p.value for j, p in pairs if isinstance(p, Pinned)}
-
-    @cached_property
-    def pins(self) -> tuple[tuple[int, bytes], ...]:
-        return tuple((j, part.row.tobytes()) for j, part in enumerate(self.parts) if isinstance(part, Pinned))
-
-    def has(self, row: Array) -> bool:
-        return all(row[self.columns[j]].tobytes() == place for j, place in self.pins)
-
-    def brought(self, z: Array) -> Array:
-        """Points (m, d) of a space of which this is the part with given coordinates, with these; those inside."""
-        if not self.pins:
-            return z
-        moved = moved_to(z, self.layout)
-        result: Array = moved[self.inside(moved)]
-        return result
-
-    def refuse_if_empty(self) -> None:
-        """A ValueError that names the constraints that cannot hold together, if there are such."""
-        if not self.rules.texts:
+    def _check_not_empty(self) -> None:
+        """Raise a ValueError that names the constraints that cannot hold together, if no point is left."""
+        if not self.constraints.texts:
             return
-        if self.rows is not None:
-            together = [] if len(self.rows) else self._conflict_of_rows()
-        elif self.inside(self._targets(10)).any():
-            return
+        if self.rows is None:
+            together = self.feasible_set.conflict(self._sobol_points)
         else:
-            together = self.region.conflict()
-            if not together and not len(self.region.spread(self._targets, 1, np.random.default_rng(0))):
-                together = [name_of(function) for function in self.rules.feasible]
+            together = [] if len(self.rows) else self.feasible_set.conflict_among(self._all_rows)
         if together:
-            raise ValueError(nothing_left(together, "they leave no point"))
+            raise ValueError(conflict_message(together, "they leave no point"))
 
-    def _targets(self, log2: int) -> Array:
+    def _sobol_points(self, log2: int) -> Array:
         return self.from_unit(sobol(self.unit_dim, log2, (0,)))
 
-    def _conflict_of_rows(self) -> list[str]:
-        """Constraints that cannot hold together on a finite set."""
-        rules, z = self.rules, self._all_rows
-        numbers = self.layout.numbers(z)
-        active = self.layout.active(numbers)
-        linear = rules.excess(self.layout.values(numbers), active) <= EXACT * rules.sizes
-        points = [self.decode(row) for row in z] if rules.feasible else []
-        own = [[Rules((), np.zeros(0), (), (f,)).allows(x, copied) for x in points] for f in rules.feasible]
-        kept = np.column_stack([linear, ~rules.combined(numbers, active), *map(np.array, own)])
-        return [rules.texts[i] for i in minimal(kept.shape[1], lambda some: not kept[:, some].all(axis=1).any())]
+    # Fixed coordinates
 
+    def with_fixed(self, fixed: Any) -> Parameters:
+        found = self.layout.fix(fixed_by_number(fixed, self.names, len(self.parameters)))
+        parameters = tuple(found.get(j, parameter) for j, parameter in enumerate(self.parameters))
+        others = self.constraints.with_fixed({j: one for j, one in found.items() if isinstance(one, FixedParameter)})
+        part = replace(self, parameters=parameters, constraints=others)
+        try:
+            part._check_not_empty()
+        except ValueError as error:
+            raise ValueError(f"fixed is {checks.shown(dict(fixed))}, which leaves no point: {error}") from None
+        return part
 
-def _field(name: str, parameter: Parameter | Constant | Pinned) -> Field:
-    """What a constraint may say of a parameter."""
+    def fixed_values(self) -> dict[Any, Any]:
+        pairs = enumerate(self.parameters)
+        return {self.names[j] if self.names else j: p.value for j, p in pairs if isinstance(p, FixedParameter)}
 
-    def codes(label: str, value: Any) -> Codes:
-        return frozenset(map(float, level_numbers(label, name, parameter, value)))
+    @cached_property
+    def fixed_coordinates(self) -> tuple[tuple[int, bytes], ...]:
+        pairs = enumerate(self.encodings)
+        return tuple((j, encoding.row.tobytes()) for j, encoding in pairs if isinstance(encoding, FixedParameter))
 
-    largest = None
-    if numeric(parameter):
-        assert not isinstance(parameter, Pinned)
-        if isinstance(parameter, Constant):
-            largest = abs(float(parameter.value))
-        elif hasattr(parameter, "options"):
-            largest = max(abs(float(option)) for option in parameter.options)
-        else:
-            largest = max(abs(parameter.lo), abs(parameter.hi))
-    return Field(name, largest, codes)
+    def contains(self, row: Array) -> bool:
+        return all(row[self.columns[j]].tobytes() == coordinates for j, coordinates in self.fixed_coordinates)
+
+    def move_to_fixed(self, z: Array) -> Array:
+        """Set the fixed coordinates of points (m, d) of the whole space. Return those that satisfy the constraints."""
+        if not self.fixed_coordinates:
+            return z
+        moved = self.layout.move_to_fixed(z)
+        result: Array = moved[self.feasible_set.contains(moved)]
+        return result

@@ -1,7 +1,7 @@
-"""What may be queried. The two kinds of spaces are a product of parameters and a table of candidates.
+"""What may be queried: a product of parameters (`product.py`) or a table of candidates (`candidates.py`).
 
-A point has two forms. The user's is an array, a dict or a row of a table. The kernel's is a row of d coordinates
-(`gpmi.space.parameters`). `encode` goes from the first to the second, `decode` back.
+A point has two forms. The user writes an array, a dict or a row of a table. The kernel sees a row of d coordinates
+(`parameters.py`). `encode` turns the first into the second, and `decode` turns it back.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Event, FrozenPoint, LabelledPoint, Numbers, Point
-from gpmi.space.index import RowIndex
+from gpmi.space.row_index import RowIndex
 
-# Chosen out of 1, 2.5 and 4 on the development tables of docs/benchmarks/tables.md with choices, naval_propulsion and
-# cifar10, ten seeds: better rows left after 100 evaluations, as a share of random search's: 0.24, 0.07 and 0.06.
-OPTIONS = 4.0
+# How much farther apart options of a choice count than numbers, in `Space.units`. Chosen from 1, 2.5 and 4 on the
+# development tables of docs/benchmarks/tables.md with choices, naval_propulsion and cifar10, ten seeds. Better rows
+# left after 100 evaluations, as a share of those that random search leaves: 0.24, 0.07 and 0.06.
+OPTION_UNIT = 4.0
 
 
 class SpaceExhausted(Exception):
@@ -26,17 +27,17 @@ class SpaceExhausted(Exception):
 
 
 class Space(ABC):
-    """A set of points. `Space.of` makes one from what a user writes."""
+    """A set of points. `Space.of` builds one from what a user writes."""
 
     names: tuple[str, ...] | None  # of the parameters, where a point is a dict; None where it is an array
 
     @staticmethod
     def of(spec: Any) -> Space:
-        """A box from a list of (lo, hi), a named space from a dict, a finite set from an array or DataFrame."""
+        """Build a box from a list of (lo, hi), a named space from a dict, a finite set from an array or DataFrame."""
         if isinstance(spec, Space):
             return spec
         for kind in Space.__subclasses__():
-            space = kind.meant_by(spec)
+            space = kind.from_spec(spec)
             if space is not None:
                 return space
         raise TypeError(
@@ -46,45 +47,46 @@ class Space(ABC):
 
     @staticmethod
     @abstractmethod
-    def meant_by(spec: Any) -> Space | None:
-        """The space of this kind that a user means by `spec`; None if one of another kind is meant."""
+    def from_spec(spec: Any) -> Space | None:
+        """Build a space of this kind from what a user wrote; None if it describes another kind."""
 
     @abstractmethod
     def constrained(self, constraints: Any) -> Space:
-        """The part of the space that keeps to constraints: one, or a list of them; None stands for none.
+        """Return the part of the space that satisfies constraints: one, a list of them, or None.
 
         A constraint is a text such as "a + b <= 1", (A, lb, ub) or scipy.optimize.LinearConstraint, `Forbidden`, or a
-        function feasible(point) -> bool. If they leave nothing, a ValueError names those that cannot hold together.
+        function feasible(point) -> bool. If no point is left, a ValueError names those that cannot hold together.
         """
 
     @abstractmethod
-    def given(self, fixed: Any) -> Space:
-        """The part of the space in which these parameters have these values, by name or number; same coordinates.
+    def with_fixed(self, fixed: Any) -> Space:
+        """Return the part of the space in which these parameters, by name or number, have these values.
 
-        A ValueError or TypeError if they are no values of theirs, or if no point is left.
+        Its points have the same coordinates as in the whole space. Raise a ValueError or TypeError if a value is not
+        one of its parameter, or if no point is left.
         """
 
     @abstractmethod
-    def values_given(self) -> dict[Any, Any]:
-        """What is given in a space made by `given`, as points of the library have it; empty in others."""
+    def fixed_values(self) -> dict[Any, Any]:
+        """Return the fixed values by name or number, in canonical form; empty for the whole space."""
 
     @property
     @abstractmethod
-    def pins(self) -> tuple[tuple[int, bytes], ...]:
-        """The numbers of the parameters that are given, each with the bytes of its coordinates."""
+    def fixed_coordinates(self) -> tuple[tuple[int, bytes], ...]:
+        """The number of each fixed parameter, with the bytes of its coordinates; empty for the whole space."""
 
     @property
     @abstractmethod
     def columns(self) -> tuple[slice, ...]:
-        """The coordinates of each parameter; a constant has none."""
+        """The columns of each parameter among the coordinates; a constant has none."""
 
     @abstractmethod
-    def has(self, row: Array) -> bool:
-        """Whether a point (d,) of the whole space is in this part of it, made by `given`."""
+    def contains(self, row: Array) -> bool:
+        """Whether a point (d,) of the whole space is in this part of it, made by `with_fixed`."""
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What was done to the space that the user did not ask for."""
+        """Changes to the space that the user did not ask for."""
         return ()
 
     @property
@@ -110,14 +112,14 @@ class Space(ABC):
 
     @property
     def units(self) -> Array:
-        """The units of the lengthscales for who looks for the best point, (d,).
+        """The units of the lengthscales when looking for the best point, (d,).
 
-        It is the span; OPTIONS times that for a parameter with several coordinates, the options of a choice. Two of its
-        values are sqrt 2 spans apart, and two numbers a third of a span on average. In the same unit, what is learned
-        of one option would say next to nothing of the others as long as data are few.
+        They are the span, and OPTION_UNIT times the span for a choice, which has a coordinate for each option. Two
+        options are sqrt 2 spans apart, two numbers a third of a span on average. In the same unit, a value at one
+        option would say next to nothing about the others while data are few.
         """
         several = np.array([self.groups.count(group) > 1 for group in self.groups], dtype=bool)
-        return np.where(several, OPTIONS * self.span, self.span)
+        return np.where(several, OPTION_UNIT * self.span, self.span)
 
     @property
     @abstractmethod
@@ -127,34 +129,34 @@ class Space(ABC):
     @property
     @abstractmethod
     def rows(self) -> Array | None:
-        """All points as an (m, d) array if the space is searched point by point, otherwise None."""
+        """All points, (m, d), if the space is searched point by point; otherwise None."""
 
     @property
     @abstractmethod
     def extent(self) -> tuple[int, int]:
-        """The number of points, or of settings of the discrete parameters; and the number of continuous coordinates."""
+        """The number of points, or of settings of the discrete parameters, and the number of continuous coordinates."""
 
-    def numbers(self, row: Array) -> Numbers:
-        """Which of `rows` have these coordinates, ascending. O(d log m) after the first call, O(m d)."""
+    def row_numbers(self, row: Array) -> Numbers:
+        """Return which of `rows` have these coordinates, ascending. O(d log m) after the first call, O(m d)."""
         return np.empty(0, dtype=np.intp) if self._index is None else self._index.find(row)
 
     @cached_property
     def _index(self) -> RowIndex | None:
         return None if self.rows is None else RowIndex.of(self.rows)
 
-    def evened(self) -> Space:
-        """The same points, with evenly spaced coordinates where a column of candidates is a grid (`Candidates`)."""
+    def with_ranks(self) -> Space:
+        """Return the same points, with ranks as coordinates where a column of candidates is a grid (`Candidates`)."""
         return self
 
     def copy(self, point: Point) -> Point:
-        """A point that the user may change; an option of a Choice is the very object that was given."""
+        """Return a copy that the user may change. An option of a Choice stays the user's own object."""
         if isinstance(point, np.ndarray):
             return np.array(point)
         label = getattr(point, "label", None)
         return dict(point) if label is None else LabelledPoint(point, label)
 
-    def frozen(self, point: Point) -> Point:
-        """A copy that nobody can change."""
+    def freeze(self, point: Point) -> Point:
+        """Return a copy that nobody can change."""
         if not isinstance(point, np.ndarray):
             return FrozenPoint(point, getattr(point, "label", None))
         copy = np.array(point)
@@ -168,12 +170,12 @@ class Space(ABC):
 
     @abstractmethod
     def encode(self, point: Point) -> Array:
-        """The coordinates (d,) of a user's point; a ValueError or TypeError if it is not a point of the space."""
+        """Return the coordinates (d,) of a user's point. Raise ValueError or TypeError if it is not in the space."""
 
     @abstractmethod
     def canonical(self, point: Point) -> Point:
-        """A user's point in the form the library hands out: arrays of floats, dicts of plain Python values; a copy."""
+        """Return a copy of a user's point in the library's form: an array of floats, or a dict of plain values."""
 
     @abstractmethod
     def decode(self, row: Array) -> Point:
-        """The user's point at these coordinates."""
+        """Return the user's point at these coordinates."""

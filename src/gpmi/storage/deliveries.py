@@ -78,7 +78,7 @@ def foreseen(optimizer: Mirror, delivery: dict[str, Any]) -> Trial:
     """The trial as it will be once a delivery that waits has arrived."""
     status: Any = delivery["kind"]
     if "number" not in delivery:
-        x = optimizer.space.frozen(optimizer.space.canonical(point_from_json(delivery["x"])))
+        x = optimizer.space.freeze(optimizer.space.canonical(point_from_json(delivery["x"])))
         return Trial(optimizer.next_number, x, delivery["y"], "told", "user")
     known = settled(optimizer, delivery)
     return replace(known, y=delivery.get("y"), status=status) if known.status == "pending" else known

@@ -176,7 +176,7 @@ class Mirror(Optimizer):
 
     def _added(self, number: int, x: Any, origin: Any, **said: Any) -> int:
         point = self.space.canonical(point_from_json(x))
-        self._log.add(self.space.frozen(point), self.space.encode(point), origin, number=number, **said)
+        self._log.add(self.space.freeze(point), self.space.encode(point), origin, number=number, **said)
         self.next_number = max(self.next_number, number + 1)
         return number
 

@@ -17,15 +17,12 @@ import numpy as np
 from gpmi import policies
 from gpmi._support.checks import shape, shown
 from gpmi._support.types import Point
-from gpmi.gp import kernel as combined
 from gpmi.gp import kernels
 from gpmi.optimizer import Optimizer
 from gpmi.space import Candidates, Choice, Constant, Forbidden, Int, Parameters, Real, Space
 
 PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant)}
-KERNELS = {
-    kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, combined.Sum, combined.Product)
-}
+KERNELS = {kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Sum, kernels.Product)}
 POLICIES = {
     kind.__name__: kind
     for kind in (
@@ -148,7 +145,7 @@ def space_to_json(spec: Any) -> dict[str, Any]:
     """A space, without its constraints: these are an argument of their own."""
     space = Space.of(spec)
     if isinstance(space, Parameters):
-        if space.rules.texts:
+        if space.constraints.texts:
             raise ValueError("space has constraints of its own; give them to the study, as constraints=")
         return {
             "names": None if space.names is None else list(space.names),
@@ -157,7 +154,7 @@ def space_to_json(spec: Any) -> dict[str, Any]:
             ],
         }
     assert isinstance(space, Candidates)
-    if space.rules is not None:
+    if space.constraints.texts:
         raise ValueError("space has constraints of its own; give them to the study, as constraints=")
     if space.names is None:
         return {"rows": np.asarray(space.table).tolist()}

@@ -188,7 +188,7 @@ def _point(values: Mapping[str, Any], space: Space) -> Point:
         there = zip(values.items(), none, strict=True)
         point = {name: value for (name, value), is_option in there if value is not None or is_option}
     space.encode(point)  # refuses what is no point of the space
-    return space.frozen(space.canonical(point))
+    return space.freeze(space.canonical(point))
 
 
 def _options(space: Space, j: int) -> Choice | None:

@@ -26,7 +26,7 @@ from gpmi.analysis.ledger.steps import Step
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import moments_in_chunks
-from gpmi.model.model import Model, Setting
+from gpmi.model.model import Model, ModelSetting
 from gpmi.model.orientation import Orientation
 from gpmi.policies import EI, LogEI, State
 from gpmi.search.box import best_point
@@ -76,7 +76,7 @@ class Ledger:
     failures: tuple[Trial, ...]  # those that failed
     noted: tuple[tuple[int, Event], ...]  # events, each with the number of values that had been told
     orientation: Orientation
-    setting: Setting
+    setting: ModelSetting
     known: tuple[Model | None, ...]  # models of the same run after fewer values: `Model.after` extends them
     memory: Memory
 
@@ -107,7 +107,7 @@ class Ledger:
     @cached_property
     def _off_trend(self) -> Array:
         """The values, oriented, minus a known mean, (n,)."""
-        return self.setting.off_trend(self._oriented).y
+        return self.setting.detrended(self._oriented).y
 
     @cached_property
     def rows(self) -> Array:
@@ -132,7 +132,7 @@ class Ledger:
     @one_blas_thread
     def model(self) -> Model:
         """The model after all values told, oriented so that larger is better."""
-        return Model.after(self.setting, self._oriented, *self.known).given(self.outcomes)
+        return Model.after(self.setting, self._oriented, *self.known).with_outcomes(self.outcomes)
 
     @one_blas_thread
     def model_after(self, t: int) -> Model:
@@ -143,7 +143,7 @@ class Ledger:
             raise ValueError(f"t is {t}, but {self.n} values have been told; give a number between 1 and that")
         if t == self.n:
             return self.model
-        return Model.after(self.setting, self._oriented.first(t)).given(self._outcomes_after(t))
+        return Model.after(self.setting, self._oriented.first(t)).with_outcomes(self._outcomes_after(t))
 
     def _outcomes_after(self, t: int) -> Outcomes | None:
         """What was known of failures and constraints after the first t values; after all of them, what is now."""
@@ -166,9 +166,9 @@ class Ledger:
         reading changes no suggestion.
         """
         t = self.n if t is None else checks.whole("t", t, 1)
-        part = self.space.given(fixed) if fixed else self.space
+        part = self.space.with_fixed(fixed) if fixed else self.space
         outcomes, regrets = self._outcomes_after(min(t, self.n)), self.memory.regrets
-        key = t, 0 if outcomes is None else len(outcomes.x), part.pins
+        key = t, 0 if outcomes is None else len(outcomes.x), part.fixed_coordinates
         if key not in regrets:
             model = self.model_after(t)
             rng = np.random.default_rng([self.setting.seed, t, 0, 1])  # no suggestion draws from it
@@ -176,9 +176,11 @@ class Ledger:
                 regrets[key] = unknown(model, part)
             else:
                 asked, mixture, normals = self._asked(t), self._mixture(model, t), self.orientation.normals(rng)
-                own = [one.at for one in asked if one.space.pins == part.pins]
+                own = [one.at for one in asked if one.space.fixed_coordinates == part.fixed_coordinates]
                 queries = own[0] if own else self.rows[:0]
-                several = asked if not part.pins and any(one.space.pins for one in asked) else ()
+                several = (
+                    asked if not part.fixed_coordinates and any(one.space.fixed_coordinates for one in asked) else ()
+                )
                 regrets[key] = drawn(model, mixture, queries, normals, within=part, asked=several)
         return regrets[key]
 
@@ -187,18 +189,18 @@ class Ledger:
         found: dict[Any, tuple[Space, list[int]]] = {}
         for i, trial in enumerate(self.trials[:t]):
             if trial.origin == "policy":
-                part = self.space.given(trial.fixed) if trial.fixed else self.space
-                found.setdefault(part.pins, (part, []))[1].append(i)
+                part = self.space.with_fixed(trial.fixed) if trial.fixed else self.space
+                found.setdefault(part.fixed_coordinates, (part, []))[1].append(i)
         return [Asked(part, self.rows[:t][numbers]) for part, numbers in found.values()]
 
     def _says_nothing(self, t: int) -> bool:
         """Whether the prior is learned and the first t values do not say how much f varies."""
-        return not self.setting.priors.given and bool(np.ptp(self._off_trend[:t]) == 0.0)
+        return not self.setting.priors.is_fixed and bool(np.ptp(self._off_trend[:t]) == 0.0)
 
     @property
     def _averages(self) -> bool:
         """Whether the prior is averaged over: it is learned, and the noise is normal."""
-        return not (self.setting.priors.given or self.setting.priors.heavy)
+        return not (self.setting.priors.is_fixed or self.setting.priors.student_noise)
 
     def _mixture(self, model: Model, t: int) -> tuple[Posterior, ...]:
         """The posteriors with equal weights whose mixture is believed after t values, given the model of that time."""
@@ -228,7 +230,7 @@ class Ledger:
             return False
         if self.doubt is not None:
             return False
-        if not self.setting.priors.given or self.space.rows is None:
+        if not self.setting.priors.is_fixed or self.space.rows is None:
             mixture, allowed = self._mixture(model, self.n)[::_PART], _CLEARLY * (1.0 - level)
             if straight and most_likely_better(mixture, z, model.recommended, eps) > allowed:
                 return False
@@ -383,7 +385,7 @@ class Ledger:
                 values,
                 information,
                 ("simple regret", simple),
-                *([] if self.setting.priors.given else [not_covered(failures=bool(self.failures))]),
+                *([] if self.setting.priors.is_fixed else [not_covered(failures=bool(self.failures))]),
                 ("cumulative", cumulative),
                 ("one more", f"is expected to bring at most {self.improvement:.3g}; the noise is {self.noise_sd:.3g}"),
                 calibration,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from gpmi._support.types import Event
 from gpmi.analysis.ledger.account import Ledger
 from gpmi.gp.linalg import one_blas_thread
-from gpmi.model.fitting.doubt import Unseen
+from gpmi.model.fitting.undetected_noise import UndetectedNoise
 
 # Chosen on the runs of docs/benchmarks/noise.md: values from which on noise is looked for, and the evidence, in nats,
 # with which exact values must be more probable than noisy ones for there to be no doubt. The values of a table, which
@@ -29,7 +29,7 @@ def alarms(ledger: Ledger) -> tuple[Event, ...]:
 
 
 @one_blas_thread
-def unseen_noise(ledger: Ledger) -> Unseen | None:
-    """The noise that there may be although the model has none (`gpmi.model.fitting.doubt`); None if it has some."""
-    known = ledger.setting.off_trend(replace(ledger.observed, y=ledger.values))
-    return ledger.setting.priors.unseen_noise(known, ledger.model.prior)
+def unseen_noise(ledger: Ledger) -> UndetectedNoise | None:
+    """Return the noise that may exist although the model has none (`fitting.undetected_noise`); None if it has some."""
+    known = ledger.setting.detrended(replace(ledger.observed, y=ledger.values))
+    return ledger.setting.priors.undetected_noise(known, ledger.model.prior)

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi._support.types import Array, Observations
-from gpmi.gp.lifted import Lifted
-from gpmi.gp.linalg import whiten
-from gpmi.gp.posterior import SINGULAR, Posterior
+from gpmi.gp.kernels import AffineKernel
+from gpmi.gp.linalg import SINGULAR, whiten
+from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.model.fitting.data import merges, warped
 from gpmi.model.fitting.fit import Prior
 from gpmi.model.fitting.warp import Warp
-from gpmi.model.model import Setting, conditioned
+from gpmi.model.model import ModelSetting, conditioned
 
 FIRST = 4  # values before the first that is foreseen, at least: with fewer a draw is one of the hyper-prior
 _ALIVE = 0.3  # effective share of the draws below which they are moved; our choice: half is usual, and costs more
@@ -41,7 +41,7 @@ _MIXING = 7  # no divisor of the number of draws: the draws that follow one anot
 class Values:
     """The values told, oriented, modelled as warp(y)."""
 
-    setting: Setting
+    setting: ModelSetting
     observed: Observations
     warp: Warp
 
@@ -51,19 +51,19 @@ class Values:
     @cached_property
     def _known(self) -> Observations:
         """What the prior is learned from."""
-        return self.setting.off_trend(self.observed)
+        return self.setting.detrended(self.observed)
 
     @property
     def _kind(self) -> dict[str, Any]:
-        return {"known_mean": self.setting.trend is not None, "given": self.setting.given}
+        return {"known_mean": self.setting.trend is not None, "preloaded": self.setting.preloaded}
 
     def drawn(self, n: int) -> tuple[Prior, ...]:
         """Draws of the prior given the first n values, with equal weights."""
-        return self.setting.priors.drawn(n, self._known, self.warp, **self._kind)
+        return self.setting.priors.draw(n, self._known, self.warp, **self._kind)
 
     def moved(self, n: int, before: tuple[Prior, ...]) -> tuple[Prior, ...]:
         """Draws of the prior given the first n values, moved from draws that have their law."""
-        return self.setting.priors.moved(n, self._known, before, **self._kind)
+        return self.setting.priors.move(n, self._known, before, **self._kind)
 
     def foreseen(self, drawn: tuple[Prior, ...], n: int) -> list[tuple[Array, Array]]:
         """The residual and the predictive sd of each of the first n values, (n,), under each draw."""
@@ -228,7 +228,7 @@ def _inflated(prior: Prior, trend: Trend | None, observed: Observations, factor:
     given stays: where only the noise is learned, nothing is multiplied.
     """
     kernel = prior.kernel
-    if not isinstance(kernel, Lifted):
+    if not isinstance(kernel, AffineKernel):
         return conditioned(prior.posterior(trend), observed)
-    kernel = Lifted(kernel.base, factor * kernel.factor, kernel.constant)
+    kernel = AffineKernel(kernel.base, factor * kernel.factor, kernel.constant)
     return conditioned(Posterior.prior(kernel, factor * prior.noise_var, prior.mean, trend), observed, factor)

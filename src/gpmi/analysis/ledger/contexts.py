@@ -13,7 +13,7 @@ import numpy as np
 
 from gpmi._support.types import Array
 from gpmi.analysis.ledger.maxima import Allowed, most_plausible
-from gpmi.gp.paths import Frame
+from gpmi.gp.paths import PathSampler
 from gpmi.gp.posterior import Posterior
 from gpmi.search.screens import neighbours, spread_over
 from gpmi.space import Parameters, Space
@@ -49,7 +49,7 @@ def draw_gaps(
     at = np.concatenate([one.at for one in asked])
     first = max(1, _JOINT // len(asked))  # of each part
     joint = np.concatenate([at, *(z[:first] for z in points)])
-    paths = Frame.of(posterior, joint).paths(size, rng, rough=True)
+    paths = PathSampler.of(posterior, joint).paths(size, rng, rough=True)
     values, rest = paths.values[: len(at)], paths.values[len(at) :]
     best, k, j = [], 0, 0
     for one, z in zip(asked, points, strict=True):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gpmi._support.types import Array, Mask
 from gpmi.gp.linalg import one_blas_thread
-from gpmi.gp.paths import FEATURES, Frame, Paths, has_features
+from gpmi.gp.paths import FEATURES, Paths, PathSampler, has_features
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import chunks, moments_in_chunks
 from gpmi.search.box import best_levels
@@ -82,7 +82,7 @@ def draw_maxima(
         return Maxima(draws[:, _counted(z, allowed)].max(axis=1), draws[:, : len(at)], how)
     joint, rest = rows[numbers[:limit]], rows[numbers[limit:]]
     how = f"{how}, those beyond {limit} by {FEATURES} random features"
-    frame = Frame.of(posterior, np.concatenate([at, joint]))
+    frame = PathSampler.of(posterior, np.concatenate([at, joint]))
     paths = frame.paths(size, rng, rough=True)
     best = np.maximum(paths.values[_counted(paths.z, allowed)].max(axis=0), paths.everywhere(rest).max(axis=0))
     return Maxima(best, paths.values[: len(at)].T, how)
@@ -105,7 +105,7 @@ def _on_a_box(
     few = size < _GROUPS * _FEW_PATHS  # the paths of one of many posteriors
     screen = screen[most_plausible(posterior, screen)[: _SOME if few else None]]
     limit = min(2 * size, _JOINT_WIDE if wide else _JOINT) if has_features(posterior.kernel) else _JOINT
-    frame = Frame.of(posterior, np.concatenate([at, screen[:limit]]))
+    frame = PathSampler.of(posterior, np.concatenate([at, screen[:limit]]))
     rough = few or _leaves_open(frame, space, seed)
     groups = _GROUPS if rough and not few else 1
     count = FEATURES // 2 if few else FEATURES
@@ -119,10 +119,10 @@ def _on_a_box(
     return Maxima(np.concatenate(best)[:size], np.concatenate(values)[:size], how)
 
 
-def _leaves_open(frame: Frame, space: Parameters, seed: int) -> bool:
+def _leaves_open(frame: PathSampler, space: Parameters, seed: int) -> bool:
     """Whether much is open between the points of the frame: at one of 128 probes that may hold the maximum."""
     probes = spread_over(space, 7, (seed, 2))
-    return frame.leaves_open(probes[most_plausible(frame.posterior, probes)])
+    return frame.is_uncertain_at(probes[most_plausible(frame.posterior, probes)])
 
 
 def most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
@@ -204,7 +204,7 @@ def _maxima(paths: Paths, space: Parameters, more: Array, starts: int, allowed: 
     top = np.argsort(-value.reshape(count, size), axis=0, kind="stable")[:_ROUNDS_BEST_OF]
     kept = (top * size + np.arange(size)).ravel()
     at, value = _climb(paths, space, at[kept], which[kept], _ROUNDS, allowed)
-    if space.combinations > 1:
+    if space.discrete_settings > 1:
         last = value.reshape(-1, size).argmax(axis=0) * size + np.arange(size)
         moved, _ = best_levels(along, space, at[last], value[last], _spread_levels)
         value = np.append(value, _climb(paths, space, moved, np.arange(size), _ROUNDS, allowed)[1])
@@ -239,12 +239,12 @@ def _climb(
     the climb of `gpmi.search`, which would need d + 1 points for each of the hundreds of paths; `search/climb.py`
     compares the two.
     """
-    metric = np.where(space.free, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
+    metric = np.where(space.continuous, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
     value, gradient = paths(z, which)
     length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), _TINY)  # the first step: a tenth of reach
     for _ in range(rounds):
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows ends at the bounds
-            new = space.stepped(z, z + (length[:, None] * metric) * gradient)
+            new = space.last_inside(z, z + (length[:, None] * metric) * gradient)
         new_value, new_gradient = paths(new, which)
         better = new_value > value if allowed is None else (new_value > value) & allowed(new)
         step = new - z

@@ -111,7 +111,7 @@ def drawn(
     values = model.warp.inverse(np.concatenate([one.at for one in found]))
     gaps = np.maximum(best[:, None] - values, 0.0)
     how = found[0].how + (f"; under {len(mixture)} draws of the prior" if len(mixture) > 1 else "")
-    learned, cumulative = not model.setting.priors.given, gaps[:, 1:].sum(axis=1)
+    learned, cumulative = not model.setting.priors.is_fixed, gaps[:, 1:].sum(axis=1)
     if asked:
         several = [draw_gaps(posterior, asked, size, rng, seed, allowed) for posterior in mixture]
         best, values = (model.warp.inverse(np.concatenate([one[i] for one in several])) for i in (0, 1))

@@ -1,1 +1,5 @@
-"""Posteriors of observations that are not Gaussian: successes and failures, and noise with heavy tails."""
+"""Posteriors given observations that are not Gaussian: successes and failures (`success`), and heavy-tailed noise
+(`student`).
+
+Both rely on expectation propagation (`ep`).
+"""

@@ -1,9 +1,9 @@
-"""Expectation propagation: a Gaussian posterior of f where observations are not Gaussian.
+"""Expectation propagation: a Gaussian posterior of f given observations that are not Gaussian.
 
-p(f | data) ~ N(f; m, K) prod_i p_i(data_i | f_i) is approximated by N(f; m, K) prod_i N(value_i; f_i, noise_i). Each
-site, that is each pair (value_i, noise_i), is such that the i-th marginal has the mean and the variance that it has
-with p_i in the place of its site (Minka 2001; Opper and Winther 2000). The sites are observations with noise of their
-own, so the result is an ordinary `Posterior`, with its moments, gradients and draws.
+p(f | data) ~ N(f; m, K) prod_i p_i(data_i | f_i) is approximated by N(f; m, K) prod_i N(value_i; f_i, noise_i). A pair
+(value_i, noise_i) is a site. It is chosen so that the i-th marginal keeps its mean and variance if p_i replaces the
+site (Minka 2001; Opper and Winther 2000). Sites are observations with noise of their own, so the result is an ordinary
+`Posterior`, with its moments, gradients and draws.
 
 Notation, with n observations: tau = 1 / noise, nu = value / noise; S = diag(tau); K = R R^T; B = I + R^T S R. A cavity
 is a marginal without its own site.
@@ -23,17 +23,17 @@ from gpmi.gp.linalg import invert, one_blas_thread, semidefinite_root
 from gpmi.gp.posterior import Posterior
 
 # Our choices, not tuned.
-ROUNDS = 200  # at most. The data sets of the tests take 7 to 60
-CLOSE = 1e-6  # it has converged when no mean moves by more than this in units of its prior sd, and no site by more
-LEAST = 1e-6  # of 1 / k(x, x): the smallest precision of a site. Its value is then no better known than to 1,000 sd
-KNOWN = 1e-12  # of the largest k(x, x): the variance of f where it has none, as under a linear kernel at the origin
-# The share of the way to new sites that is gone. It is halved when changes do not shrink, by a twentieth of it or more:
-# small steps make small changes, and a step that was too long once must be able to grow again.
+ROUNDS = 200  # at most; the data sets of the tests take 7 to 60
+CLOSE = 1e-6  # converged: no mean moves by more than this in units of its prior sd, and no site by more
+LEAST = 1e-6  # of 1 / k(x, x): the smallest precision of a site; its value then has an error of 1,000 prior sd
+NO_VARIANCE = 1e-12  # of the largest k(x, x): stands for a variance of 0, as a linear kernel has at the origin
+# The step towards new sites. It is halved unless changes shrink by a twentieth of it. Small steps make small changes,
+# and a step that was once too long must be able to grow again.
 _STEP, _SMALLEST_STEP = 1.0, 0.05
 
 
 class Tilted(NamedTuple):
-    """Of p_i(data_i | f_i) N(f_i; mean_i, var_i): its integral, and the mean and the variance of f_i under it; (n,)."""
+    """Of p_i(data_i | f_i) N(f_i; mean_i, var_i): its integral, and the mean and variance of f_i under it; (n,)."""
 
     log_z: Array
     mean: Array
@@ -45,11 +45,11 @@ Likelihood: TypeAlias = Callable[[Array, Array], Tilted]  # the means and varian
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """Gaussian observations that stand for others: value_i = f(x_i) + N(0, noise_i)."""
+    """Gaussian observations in place of the real ones: value_i = f(x_i) + N(0, noise_i)."""
 
     value: Array  # (n,)
     noise: Array  # (n,), positive
-    mean: Array  # (n,), of f(x_i), given all
+    mean: Array  # (n,), of f(x_i), given all sites
     var: Array  # (n,)
     log_evidence: float  # of the real observations, approximately
     by_k: Array  # (n, n), 2 d log_evidence / d K
@@ -58,13 +58,13 @@ class Sites:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """An event if it has not converged."""
+        """An event if the iteration has not converged."""
         if self.converged:
             return ()
-        return (Event("not converged", f"expectation propagation still moved after {self.rounds} rounds"),)
+        return (Event("not converged", f"expectation propagation had not converged after {self.rounds} rounds"),)
 
     def posterior(self, kernel: Kernel, x: Array, mean: float = 0.0) -> Posterior:
-        """The posterior of f given the sites at x (n, d). O(n^3)."""
+        """Return the posterior of f given the sites at x (n, d). O(n^3)."""
         return Posterior.prior(kernel, 0.0, mean).condition(x, self.value, self.noise)
 
 
@@ -77,8 +77,8 @@ class _Joint(NamedTuple):
     logdet: float  # of B
 
 
-def _given(root: Array, m: Array, tau: Array, nu: Array) -> _Joint | None:
-    """f ~ N(m, K) given sites, of which some may have a negative precision; None if f then has no law. O(n r^2)."""
+def _joint_law(root: Array, m: Array, tau: Array, nu: Array) -> _Joint | None:
+    """Condition f ~ N(m, K) on sites, whose precision may be negative; None if the result is not a law. O(n r^2)."""
     b = root.T @ (tau[:, None] * root)
     b[np.diag_indices(len(b))] += 1.0
     solved = invert(b, (root.T @ (nu - tau * m))[:, None])
@@ -95,23 +95,23 @@ def expectation_propagation(
     k: Array,  # (n, n), the prior covariance of f
     m: Array,  # (n,), its prior mean
     likelihood: Likelihood,
-    sites: tuple[Array, Array] | None = None,  # values and noise (n,) to start from, of an earlier run
+    sites: tuple[Array, Array] | None = None,  # values and noise (n,) of an earlier run, to start from
 ) -> Sites:
-    """The sites of f ~ N(m, K) and a likelihood; all are updated at once, round by round. O(n^3) a round.
+    """Find the sites of f ~ N(m, K) and a likelihood; all are updated at once, round by round. O(n^3) a round.
 
-    A site may have a negative precision on the way, as Student's t gives it to an outlier: f is less certain with the
-    outlier than without. No observation has such noise. In the result it has next to none, and a value with which the
-    means of f are exactly what they were; the variances are then a little too small.
+    A site may have a negative precision on the way. Student's t gives one to an outlier: f is less certain with the
+    outlier than without. No observation has such noise. In the result the site gets a precision close to 0, and a value
+    that leaves the means of f exactly unchanged; the variances are then a little too small.
     """
     n, known = len(m), k.diagonal() == 0.0
     if n == 0:
         return Sites(m, m, m, m, 0.0, k, 0, True)
     usual = float(k.diagonal().max()) or 1.0
     least = LEAST / np.where(known, usual, k.diagonal())
-    k = k + np.diag(np.where(known, KNOWN * usual, 0.0)) if known.any() else k
+    k = k + np.diag(np.where(known, NO_VARIANCE * usual, 0.0)) if known.any() else k
     root, prior = semidefinite_root(k), k.diagonal()
     tau, nu = (least.copy(), least * m) if sites is None else (1.0 / sites[1], sites[0] / sites[1])
-    joint = _given(root, m, tau, nu)
+    joint = _joint_law(root, m, tau, nu)
     assert joint is not None  # no precision is negative
     step, before, rounds, converged = _STEP, np.inf, 0, False
     while rounds < ROUNDS and not converged:
@@ -120,7 +120,7 @@ def expectation_propagation(
         tilted = likelihood(centre, free)
         to_tau = np.where(whole, 1.0 / tilted.var - 1.0 / free - tau, 0.0)
         to_nu = np.where(whole, tilted.mean / tilted.var - centre / free - nu, 0.0)
-        after = _given(root, m, tau + step * to_tau, nu + step * to_nu)
+        after = _joint_law(root, m, tau + step * to_tau, nu + step * to_nu)
         if after is None:
             step = 0.5 * step
             continue
@@ -134,7 +134,7 @@ def expectation_propagation(
 
 
 def _cavities(joint: _Joint, tau: Array, nu: Array, prior: Array) -> tuple[Array, Array, Mask]:
-    """The means and variances of the marginals without their sites, and which of them are laws at all."""
+    """Return the means and variances of the marginals without their sites, and which of them are laws."""
     precision = 1.0 / joint.var - tau
     whole: Mask = precision > 1e-9 / prior
     free = 1.0 / np.where(whole, precision, 1.0 / prior)
@@ -152,13 +152,13 @@ def _finished(
     rounds: int,
     converged: bool,
 ) -> Sites:
-    """The sites with their evidence. With the cavities N(c_i, v_i) and everything counted from m,
+    """Return the sites with their evidence. With the cavities N(c_i, v_i) and everything measured from m,
 
-    log Z = sum_i log z_i + 1/2 log(1 + tau_i v_i) + 1/2 (tau_i c_i^2 - 2 c_i nu_i - nu_i^2 v_i) / (1 + tau_i v_i)
-            - 1/2 log det B + 1/2 nu^T cov nu.
+        log Z = sum_i log z_i + 1/2 log(1 + tau_i v_i) + 1/2 (tau_i c_i^2 - 2 c_i nu_i - nu_i^2 v_i) / (1 + tau_i v_i)
+                - 1/2 log det B + 1/2 nu^T cov nu.
 
-    At the fixed point its derivative by K is that with the sites as they are: 1/2 (w w^T - S + S cov S), where w = nu
-    - S (mean - m) (Seeger 2005).
+    At the fixed point its derivative by K is the one with fixed sites: 1/2 (w w^T - S + S cov S), where w = nu - S
+    (mean - m) (Seeger 2005).
     """
     centre, free, _ = _cavities(joint, tau, nu, np.einsum("ij,ij->i", root, root))
     c, pull, spread = centre - m, nu - tau * m, np.maximum(1.0 + tau * free, 1e-12)
@@ -173,7 +173,8 @@ def _finished(
 
 
 def probit(success: Mask) -> Likelihood:
-    """The likelihood p(success_i | f_i) = cdf(f_i), or cdf(-f_i) for a failure, of the standard normal; success (n,).
+    """Return the likelihood p(success_i | f_i) = cdf(f_i), or cdf(-f_i) for a failure, of the standard normal; success
+    (n,).
 
     With z = s mean / sqrt(1 + var), s = 1 or -1, and r = pdf(z) / cdf(z), the moments are mean + s var r / sqrt(1 +
     var) and var - var^2 r (z + r) / (1 + var).

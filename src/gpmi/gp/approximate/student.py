@@ -1,8 +1,8 @@
-"""Student's t as the law of the noise: values far from all others pull the posterior less, the farther they are.
+"""Student's t as the law of the noise: the farther a value is from all others, the less it pulls the posterior.
 
 y_i = f(x_i) + e_i, e_i / scale_i ~ t with NU degrees of freedom. It is a mixture of normal laws: given w_i ~ Gamma(NU /
-2, NU / 2), e_i ~ N(0, scale_i^2 / w_i). So the integrals that expectation propagation needs are Gaussian ones, averaged
-over w, and they have any number of peaks right.
+2, NU / 2), e_i ~ N(0, scale_i^2 / w_i). So the integrals of expectation propagation are Gaussian ones averaged over w.
+They are right however many peaks the integrand has.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ NU = 4.0  # degrees of freedom: the usual choice for unknown heavy tails, in Lan
 
 @cache
 def _mixture() -> tuple[Array, Array]:
-    """Weights w and the logarithms of their probabilities: the trapezoid rule in log w, (N,) each.
+    """Return weights w and the logarithms of their probabilities: the trapezoid rule in log w, (N,) each.
 
     The integrand is analytic and falls fast on both sides, so steps of 1/4 leave an error below 1e-9 (tests). The range
-    holds residuals up to 1e8 scales.
+    covers residuals up to 1e8 scales.
     """
     u = np.arange(-40.0, 5.0, 0.25)
     log_density = 0.5 * NU * (math.log(0.5 * NU) + u) - 0.5 * NU * np.exp(u) - math.lgamma(0.5 * NU)
@@ -31,7 +31,7 @@ def _mixture() -> tuple[Array, Array]:
 
 
 def student(y: Array, scale2: Array) -> Likelihood:
-    """The likelihood of values y (n,) whose noise has the squared scales scale2 (n,). O(180 n) a call."""
+    """Return the likelihood of values y (n,) whose noise has the squared scales scale2 (n,). O(180 n) a call."""
     w, log_p = _mixture()
     noise = scale2[:, None] / w  # (n, N)
 
@@ -52,16 +52,17 @@ def student(y: Array, scale2: Array) -> Likelihood:
 
 
 def log_student(off: Array, scale2: Array) -> Array:
-    """log p(off) for noise of squared scale scale2."""
+    """Return log p(off) for noise of squared scale scale2."""
     constant = math.lgamma(0.5 * (NU + 1.0)) - math.lgamma(0.5 * NU) - 0.5 * math.log(math.pi * NU)
     density: Array = constant - 0.5 * np.log(scale2) - 0.5 * (NU + 1.0) * np.log1p(off**2 / (NU * scale2))
     return density
 
 
 def normal_score(off: float, var: float, scale2: float) -> float:
-    """z with P(standard normal <= z) = P(y - mu <= off), where y - mu = N(0, var) + noise: a residual in normal units.
+    """Return z with P(standard normal <= z) = P(y - mu <= off), where y - mu = N(0, var) + noise.
 
-    P is averaged over w, the tail that is smaller, so that its logarithm is right for outliers as well.
+    It expresses a residual in normal units. P is averaged over w on the smaller tail, so that its logarithm is accurate
+    for outliers as well.
     """
     from scipy.special import log_ndtr, logsumexp, ndtri_exp
 

@@ -121,7 +121,7 @@ class Domain:
             for condition in self.space.layout.conditions[j] if self.names[j] in wanted else ():
                 parent = self.space.parameters[condition.parent]
                 if self.names[condition.parent] not in wanted and not isinstance(parent, Constant):
-                    row = parent.level(np.array([min(condition.numbers)]))[0]
+                    row = parent.from_levels(np.array([min(condition.numbers)]))[0]
                     wanted[self.names[condition.parent]] = parent.decode(row)
         given: dict[str, Any] = {}
         for j in self._order:
@@ -190,7 +190,7 @@ class Domain:
 
     def _number(self, j: int, value: Any) -> int:
         parameter = self.space.parameters[j]
-        return int(parameter.number(np.array([parameter.encode(self.names[j], value)]))[0])
+        return int(parameter.level_numbers(np.array([parameter.encode(self.names[j], value)]))[0])
 
 
 def _number(distribution: FloatDistribution, value: float) -> int:

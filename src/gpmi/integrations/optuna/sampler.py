@@ -141,7 +141,7 @@ class GPMISampler(BaseSampler):
         parameter = parameter_of(param_distribution)
         if isinstance(parameter, Constant):
             return parameter.value
-        return domain.params({param_name: parameter.decode(parameter.at(rng.random(1))[0])})[param_name]
+        return domain.params({param_name: parameter.decode(parameter.from_unit(rng.random(1))[0])})[param_name]
 
     def reseed_rng(self) -> None:
         """Nothing: random numbers come from the seed and the number of the trial, and no two trials share that."""

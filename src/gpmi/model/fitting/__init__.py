@@ -1,7 +1,20 @@
-"""The prior: when it is learned, by which criterion, by which search, and for which transformation of y.
+"""Learn the prior from the observations: kernel, noise variance, mean, and a transformation of y.
 
-From the outside to the inside: `schedule` (which prior is in use with n observations), `fit` (one fit), `draws` (what
-else the prior may be), `choice` (whether y is transformed, and how), `search` (descent and sampling), `criterion` (the
-function that is optimised), `covariance` (K as a function of the unknowns), `unknowns` (what is unknown, and its
-prior), `data` (which observations a fit uses, and in which units), `warp` (transformations of y).
+Where to look, from the outside to the inside:
+
+- When is a fit made, and from which observations? `schedule`: `PriorSchedule` returns the prior in use with n
+  observations. `data` selects, merges and standardises the observations of one fit.
+- What is unknown? `unknowns`: the logarithms of the kernel's hyper-parameters that are None, and of the noise variance
+  (`noise_var=None`), with their priors and bounds.
+- What is optimised? `criterion`: the evidence of the unknowns, or their leave-one-out likelihood (`fit="loo"`).
+  `covariance` computes K and its derivatives as functions of the unknowns.
+- By which search? `fit` compares starts and follows the best of them with the BFGS descent of `descent`. With
+  `fit="mcmc"` it adds draws by `slice_sampling`.
+
+Noise is learned in `fit`: as one of the unknowns (`fit.fit`), or alone under a fixed kernel (`fit.fit_noise`).
+`student_prior` learns the scale of heavy-tailed noise. `undetected_noise` asks whether noise may hide where the fit
+found none.
+
+The rest: `warp` has the transformations of y and `warp_selection` chooses one. `prior_draws` draws priors for the
+ledger's intervals. `classifier_prior` learns the kernel of the classifier of failures.
 """

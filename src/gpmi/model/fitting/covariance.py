@@ -1,6 +1,6 @@
 """K = k(x, x) as a function of the unknowns q, with its derivatives: fast for the default kernel, general for others.
 
-Everything is in units of the standard deviation of y, and kept by pairs i > j, because K is symmetric.
+Everything is in units of the standard deviation of y, and stored by pairs i > j, because K is symmetric.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 
 from gpmi._support.types import Array, Numbers
 from gpmi.gp.kernels import Kernel, Matern
-from gpmi.model.fitting.unknowns import Place, Unknowns, places
+from gpmi.model.fitting.unknowns import ThetaUnit, Unknowns, theta_units
 
-# (by_pair, by_diagonal, gradient): given 2 d loss / d K in the first two, adds d loss / d q to the third, all but the
+# (by_pair, by_diagonal, gradient): takes 2 d loss / d K in the first two and adds d loss / d q to the third, except the
 # entry of the noise. May overwrite by_pair.
 PairPullback: TypeAlias = Callable[[Array, Array, Array], None]
 
-# The least noise that a fit assumes, relative to the variance of y, or to k(x, x). Repeated observations without noise
-# make C singular; the posterior repairs that row by row, a fit repairs it by this. Our choice: rounding is about 1e-15
-# of k(x, x), so a pivot of 1e-10 still has about five correct digits.
+# The smallest noise that a fit assumes, relative to the variance of y, or to k(x, x). Repeated observations without
+# noise make C singular. The posterior repairs this row by row, a fit by this constant. Our choice: rounding is about
+# 1e-15 of k(x, x), so a pivot of 1e-10 still has about five correct digits.
 EXACT = 1e-10
 
 
-_LEAST = 1e-300  # the noise of exact observations of large y may underflow to 0, which has no logarithm
+_LEAST = 1e-300  # exact observations of large y may have a noise that underflows to 0, which has no logarithm
 
 
 class Pairs:
@@ -35,12 +35,12 @@ class Pairs:
     def __init__(self, n: int) -> None:
         self.n = n
         self.i, self.j, self.at = _indices(n)
-        # A buffer for values by pair that one step writes and the next reads. One buffer for all steps stays in the
-        # cache; at n = 256 it saved a quarter of an evaluation.
+        # A buffer for values by pair that one step writes and the next reads. A single buffer stays in the cache; at n
+        # = 256 it saved a quarter of an evaluation.
         self.scratch = np.empty(len(self.at))
 
     def matrix(self, by_pair: Array, diagonal: Array) -> Array:
-        """The symmetric matrix with these entries."""
+        """Return the symmetric matrix with these entries."""
         full = np.zeros((self.n, self.n))
         full.reshape(-1)[self.at] = by_pair
         full += full.T
@@ -48,14 +48,14 @@ class Pairs:
         return full
 
 
-@lru_cache(maxsize=4)  # a fit, and the choice of a transformation before it, make some for the same n
+@lru_cache(maxsize=4)  # a fit, and the choice of a warp before it, need several for the same n
 def _indices(n: int) -> tuple[Numbers, Numbers, Numbers]:
-    """The pairs i > j below n, and where they are in an (n, n) matrix."""
+    """Return the pairs i > j below n, and their positions in an (n, n) matrix."""
     i, j = np.tril_indices(n, -1)
     return i, j, i * n + j
 
 
-class Values(NamedTuple):
+class PairValues(NamedTuple):
     """K at one q."""
 
     by_pair: Array  # k(x_i, x_j)
@@ -64,22 +64,22 @@ class Values(NamedTuple):
 
 
 class Covariance(Protocol):
-    """What a criterion needs to know of a kernel with unknown hyper-parameters, at n points."""
+    """The interface of a kernel with unknown hyper-parameters at n points, for a criterion."""
 
     pairs: Pairs
     unknowns: Unknowns
 
-    def __call__(self, q: Array) -> Values: ...
+    def __call__(self, q: Array) -> PairValues: ...
     def kernel(self, q: Array) -> Kernel:
-        """The kernel at q, in the user's units."""
+        """Return the kernel at q, in the user's units."""
         ...
 
     def q_of(self, kernel: Kernel, noise: float) -> Array:
-        """The q of a kernel that the method `kernel` returned, and of a noise in units of the variance of y."""
+        """Return the q of a kernel that `kernel` returned, and of a noise in units of the variance of y."""
         ...
 
     def restricted(self, rows: Numbers) -> Covariance:
-        """The same function of q at some of the points."""
+        """Return the same function of q at some of the points."""
         ...
 
 
@@ -88,7 +88,7 @@ class PairwiseMatern:
 
     The squared differences of all pairs are computed once for each lengthscale. Then an evaluation takes one
     exponential for each pair, and a derivative one product with the squares. An evaluation overwrites the values of the
-    one before: to allocate memory for them each time would cost as much as the exponentials.
+    last one: allocating new memory each time would cost as much as the exponentials.
     """
 
     def __init__(self, x: Array, span: Array, groups: tuple[int, ...], scale: float) -> None:
@@ -103,7 +103,7 @@ class PairwiseMatern:
             self._squares[group] += (unit[pairs.i, k] - unit[pairs.j, k]) ** 2
         self._k, self._fall = np.empty((2, len(pairs.at)))
 
-    def __call__(self, q: Array) -> Values:
+    def __call__(self, q: Array) -> PairValues:
         """O(n^2 p)."""
         variance, weight = math.exp(q[0]), np.exp(-2.0 * q[1:-1])  # weight is 1 / l^2
         k, fall, s = self._k, self._fall, self.pairs.scratch  # fall is -2 d k / d r^2
@@ -124,23 +124,23 @@ class PairwiseMatern:
             by_pair *= fall  # d k / d log l = fall (x - z)^2 / l^2
             gradient[1:-1] += weight * (self._squares @ by_pair)
 
-        return Values(k, variance, pull)
+        return PairValues(k, variance, pull)
 
     def kernel(self, q: Array) -> Kernel:
-        """The kernel at q, in the user's units."""
+        """Return the kernel at q, in the user's units."""
         values = np.exp(q)
         lengthscale = values[1:-1][self._groups] * self._span
         return Matern(nu=2.5, lengthscale=lengthscale, variance=float(values[0]) * self._scale**2)
 
     def q_of(self, kernel: Kernel, noise: float) -> Array:
-        """The q of such a kernel, and of a noise in units of the variance of y."""
+        """Return the q of such a kernel, and of a noise in units of the variance of y."""
         variance, *lengthscales = np.exp(kernel.theta)
         unit = (np.array(lengthscales) / self._span)[self._firsts]
         q: Array = np.log([variance / self._scale**2, *unit, max(noise, _LEAST)])
         return q
 
     def restricted(self, rows: Numbers) -> PairwiseMatern:
-        """The same function of q at some of the points."""
+        """Return the same function of q at some of the points."""
         return PairwiseMatern(self._x[rows], self._span, tuple(self._groups), self._scale)
 
 
@@ -149,14 +149,16 @@ def _unknowns_of_matern(parameters: int) -> Unknowns:
     return Unknowns.of([1.0, *[None] * parameters], parameters)
 
 
-class Filled:
-    """Any template. Where it is None, theta_i = log of a unit + one entry of q (a 0/1 matrix says which)."""
+class TemplateCovariance:
+    """Any template. If theta_i is unknown, it is the log of a unit plus one entry of q, which a 0/1 matrix selects."""
 
-    def __init__(self, template: Kernel, x: Array, units: list[Place], groups: tuple[int, ...], scale: float) -> None:
+    def __init__(
+        self, template: Kernel, x: Array, units: list[ThetaUnit], groups: tuple[int, ...], scale: float
+    ) -> None:
         self._template, self._x, self._units, self._groups, self._scale = template, x, units, groups, scale
         self.pairs = Pairs(len(x))
         self._log_units = np.array([place.log_unit for place in units])
-        # q has one entry for each unknown variance, and one for each lengthscale of each parameter in each kernel: the
+        # q has one entry for each unknown variance, and one for each lengthscale of each parameter in each kernel. The
         # coordinates of one parameter (the options of a choice) share a lengthscale.
         self._firsts: list[int] = []
         shares: list[float | None] = []
@@ -164,7 +166,7 @@ class Filled:
         self._map = np.zeros((len(units), len(units)))
         for i in np.flatnonzero(np.isnan(template.theta)).tolist():
             coordinate, _, share = units[i]
-            leaf = i - 1 - coordinate if coordinate is not None else i  # where in theta its elementary kernel begins
+            leaf = i - 1 - coordinate if coordinate is not None else i  # its elementary kernel begins here in theta
             key = (leaf, -1 if coordinate is None else groups[coordinate])
             if key not in columns:
                 columns[key] = len(columns)
@@ -174,34 +176,36 @@ class Filled:
         self._map = self._map[:, : len(columns)]
         self.unknowns = Unknowns.of(shares, max(groups) + 1)
 
-    def __call__(self, q: Array) -> Values:
+    def __call__(self, q: Array) -> PairValues:
         """O(n^2 d)."""
         matrix, pull_theta = self.kernel(q).with_theta_pullback(self._x)
         unit = self._scale**2
         matrix = matrix / unit
         diagonal = matrix.diagonal()
-        # A given variance may be far above that of y, so EXACT is also taken relative to it.
+        # A fixed variance may be far above the variance of y, so EXACT is also taken relative to it.
         lifted = diagonal + EXACT * float(diagonal.mean())
 
         def pull(by_pair: Array, by_diagonal: Array, gradient: Array) -> None:
             weights = self.pairs.matrix(by_pair, by_diagonal + EXACT * float(by_diagonal.mean()))
             gradient[:-1] += (0.5 / unit) * (pull_theta(weights) @ self._map)
 
-        return Values(matrix.reshape(-1)[self.pairs.at], lifted, pull)
+        return PairValues(matrix.reshape(-1)[self.pairs.at], lifted, pull)
 
     def kernel(self, q: Array) -> Kernel:
-        """The kernel at q, in the user's units. Given numbers stay exactly as they were given."""
+        """Return the kernel at q, in the user's units. Fixed numbers stay exactly as they are."""
         return self._template.filled(self._log_units + self._map @ q[:-1])
 
     def q_of(self, kernel: Kernel, noise: float) -> Array:
-        """The q of such a kernel, and of a noise in units of the variance of y."""
+        """Return the q of such a kernel, and of a noise in units of the variance of y."""
         return np.append((kernel.theta - self._log_units)[self._firsts], math.log(max(noise, _LEAST)))
 
-    def restricted(self, rows: Numbers) -> Filled:
-        """The same function of q at some of the points."""
-        return Filled(self._template, self._x[rows], self._units, self._groups, self._scale)
+    def restricted(self, rows: Numbers) -> TemplateCovariance:
+        """Return the same function of q at some of the points."""
+        return TemplateCovariance(self._template, self._x[rows], self._units, self._groups, self._scale)
 
 
-def filled(template: Kernel, x: Array, span: Array, groups: tuple[int, ...], scale: float) -> Filled:
-    """The covariance of a template at x (n, d); its unknown variances are counted in units of scale^2."""
-    return Filled(template, x, places(template, x, span, 2.0 * math.log(scale)), groups, scale)
+def template_covariance(
+    template: Kernel, x: Array, span: Array, groups: tuple[int, ...], scale: float
+) -> TemplateCovariance:
+    """Return the covariance of a template at x (n, d); the unit of its unknown variances is scale^2."""
+    return TemplateCovariance(template, x, theta_units(template, x, span, 2.0 * math.log(scale)), groups, scale)

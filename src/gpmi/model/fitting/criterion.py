@@ -1,4 +1,4 @@
-"""The criterion of a fit: the evidence log p(y | q) of the unknowns q, or how well they predict each y from the others.
+"""What a fit optimises: the evidence log p(y | q) of the unknowns q, or how well they predict each y from the others.
 
 The loss is -(criterion + log p(q)), without constants. y is standardised; the mean of f is constant and unknown.
 """
@@ -15,8 +15,8 @@ import numpy as np
 from gpmi._support.types import Array
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import Inverted, invert, whiten
-from gpmi.model.fitting.covariance import EXACT, Covariance, PairPullback, PairwiseMatern, filled
-from gpmi.model.fitting.data import Noises, subset
+from gpmi.model.fitting.covariance import EXACT, Covariance, PairPullback, PairwiseMatern, template_covariance
+from gpmi.model.fitting.data import RowNoise, subset
 from gpmi.model.fitting.unknowns import DEFAULT, Unknowns
 
 NO_FIT = 1e100  # stands for an infinite loss, where C is not positive definite
@@ -24,10 +24,10 @@ _MEAN_SD = 1.0  # the constant mean has the prior N(0, 1), in standard deviation
 
 
 def leave_one_out(precision: Array, y: Array) -> tuple[float, Array]:
-    """-sum_i log p(y_i | the other y) - n/2 log 2 pi for y ~ N(0, C), and twice its derivative by C. O(n^3).
+    """Return -sum_i log p(y_i | the other y) - n/2 log 2 pi for y ~ N(0, C), and twice its derivative by C. O(n^3).
 
-    With P = C^-1 and w = P y, y_i given the others is N(y_i - w_i / P_ii, 1 / P_ii), so the sum is
-    1/2 sum_i (w_i^2 / P_ii - log P_ii), and dP = -P dC P (Rasmussen and Williams, 5.10 to 5.13).
+    With P = C^-1 and w = P y, y_i given the others is N(y_i - w_i / P_ii, 1 / P_ii). So the sum is 1/2 sum_i (w_i^2 /
+    P_ii - log P_ii), and dP = -P dC P (Rasmussen and Williams, 5.10 to 5.13).
     """
     weights, diagonal = precision @ y, precision.diagonal().copy()
     ratio = weights / diagonal
@@ -40,19 +40,19 @@ def leave_one_out(precision: Array, y: Array) -> tuple[float, Array]:
 
 
 class LeftOut(NamedTuple):
-    """The results of `leave_one_out_of`."""
+    """The results of `leave_one_out_of_values`."""
 
     value: float
     by_c: Array  # (n, n), twice the derivative by C
-    by_v: Array  # (n,), the derivative by the noise variance of each value, beside what C makes of it
+    by_v: Array  # (n,), the derivative by the noise variance of each value, without the part through C
     misfit: float  # the mean square of the standardised residuals
 
 
-def leave_one_out_of(precision: Array, y: Array, noises: Noises, s: float) -> LeftOut:
-    """As `leave_one_out`, for the values behind the rows: each is left out alone. O(n^3).
+def leave_one_out_of_values(precision: Array, y: Array, noises: RowNoise, s: float) -> LeftOut:
+    """Do what `leave_one_out` does for the values behind the rows: each is left out alone. O(n^3).
 
-    Of the k values of a row, with noise variance v each, value j has the weight w_j = (y_j - y) / v + w / k and the
-    precision p = (1 - 1 / k) / v + P_ii / k^2 in the model of all values; P and w = P y are those of the rows. So the
+    Take a row with k values of noise variance v each. In the model of all values, value j has the weight w_j = (y_j -
+    y) / v + w / k and the precision p = (1 - 1 / k) / v + P_ii / k^2, where P and w = P y are those of the rows. So the
     row adds 1/2 ((within / v^2 + w^2 / k) / p - k log p) to the sum.
     """
     k, v, weights = noises.values, noises.each(s), precision @ y
@@ -80,13 +80,13 @@ class _Solved(NamedTuple):
 
 
 class Criterion:
-    """The loss at q for standardised y (n,), by the evidence or by leave-one-out. Noise that is None is learned.
+    """The loss at q for standardised y (n,), by the evidence or by leave-one-out. The noise is learned if it is None.
 
     With `noises` a row may have noise of its own, or be the mean of several values; the loss is that of all values.
     """
 
     def __init__(
-        self, covariance: Covariance, y: Array, noise: float | None, loo: bool, noises: Noises | None = None
+        self, covariance: Covariance, y: Array, noise: float | None, loo: bool, noises: RowNoise | None = None
     ) -> None:
         self.covariance, self.y, self._noise, self._loo, self._noises = covariance, y, noise, loo, noises
         self.unknowns: Unknowns = covariance.unknowns
@@ -94,10 +94,10 @@ class Criterion:
         self._b = np.stack([y, np.ones(n)], axis=1)
         self._c = np.empty((n, n))  # overwritten by every evaluation, as in PairwiseMatern
         self._entries, self._diagonal = self._c.reshape(-1), self._c.reshape(-1)[:: n + 1]  # views of it
-        self._last: tuple[bytes, _Solved | None] | None = None  # the last q and what it has left there
+        self._last: tuple[bytes, _Solved | None] | None = None  # the last q and its result
 
     def on_at_most(self, size: int) -> Criterion:
-        """The same function of q for at most `size` of the observations."""
+        """Return the same function of q for at most `size` of the observations."""
         if len(self.y) <= size:
             return self
         rows = subset(self.y, size)
@@ -110,30 +110,32 @@ class Criterion:
         return len(self.y) if self._noises is None else int(self._noises.values.sum())
 
     def noise(self, q: Array) -> float:
-        """The noise at q, or the one that is given."""
+        """Return the noise variance at q, or the fixed one."""
         return float(np.exp(q)[-1]) if self._noise is None else self._noise
 
     def mean(self, q: Array) -> float:
-        """The most probable constant mean given q."""
+        """Return the most probable constant mean given q."""
         solved = self._solve(q) if len(self.y) else None
         return 0.0 if solved is None else solved.mean
 
     def misfit(self, q: Array) -> float:
-        """The mean square of the whitened y, or of each y given the others (loo): 1 in the mean if it is true."""
+        """Return the mean square of the whitened y, or of each y given the others (loo). Its expectation is 1 if q is
+        true.
+        """
         solved = self._solve(q) if len(self.y) else None
         if solved is None:
             return 0.0
         if self._loo:
             precision = self._precision(solved)
             if self._noises is not None:
-                return leave_one_out_of(precision, self.y, self._noises, solved.noise).misfit
+                return leave_one_out_of_values(precision, self.y, self._noises, solved.noise).misfit
             return float(np.mean((precision @ self.y) ** 2 / precision.diagonal()))
         weights = solved.inverted.solution @ np.array([1.0, -solved.mean])
         within = 0.0 if self._noises is None else float((self._noises.within / self._noises.each(solved.noise)).sum())
         return (float(weights @ (self.y - solved.mean)) + within) / self.values
 
     def loss(self, q: Array) -> tuple[float, Array]:
-        """-(criterion + log p(q)) and its gradient. O(n^3 + n^2 p)."""
+        """Return -(criterion + log p(q)) and its gradient. O(n^3 + n^2 p)."""
         solved = self._solve(q)
         if solved is None:
             return NO_FIT, np.zeros_like(q)
@@ -146,10 +148,10 @@ class Criterion:
         return value + 0.5 * float(off @ off), gradient
 
     def surprisal(self, q: Array) -> float:
-        """-log p(y, q) without constants, the mean integrated out; the evidence in any case. O(n^3), no gradient.
+        """Return -log p(y, q) without constants, the mean integrated out. O(n^3), no gradient.
 
-        With m ~ N(0, s^2) and its most probable value m' it is the loss of the evidence at m' plus half the logarithm
-        of the precision of m given y, 1^T C^-1 1 + s^-2.
+        It is the evidence, whatever the criterion is. With m ~ N(0, s^2) and its most probable value m', it is the loss
+        of the evidence at m' plus half the logarithm of the precision of m given y, 1^T C^-1 1 + s^-2.
         """
         noise, _ = self._fill(q)
         whitened = whiten(self._c, self._b)
@@ -163,7 +165,7 @@ class Criterion:
         return 0.5 * (fit + logdet + math.log(precision) + float(off @ off)) + within
 
     def _fill(self, q: Array) -> tuple[float, PairPullback]:
-        """Write C at q into its place; returns the noise and the pullback."""
+        """Write C at q into its buffer; return the noise and the pullback."""
         self._last = None
         values = self.covariance(q)
         noise = math.exp(q[-1]) if self._noise is None else self._noise
@@ -172,22 +174,24 @@ class Criterion:
         return noise, values.pull
 
     def _solve(self, q: Array) -> _Solved | None:
-        """C at q, inverted; None where it is not positive definite. The mean is asked for where a descent has ended."""
-        place = q.tobytes()
-        if self._last is None or self._last[0] != place:
+        """Return C at q, inverted; None where it is not positive definite. Cached, because the mean is read after a
+        descent.
+        """
+        key = q.tobytes()
+        if self._last is None or self._last[0] != key:
             noise, pull = self._fill(q)
             inverted, solved = invert(self._c, self._b), None
             if inverted is not None:
                 by_y, by_one = inverted.solution.sum(axis=0).tolist()  # 1^T C^-1 y and 1^T C^-1 1
                 solved = _Solved(inverted, by_y / (by_one + _MEAN_SD**-2), noise, pull)
-            self._last = place, solved
+            self._last = key, solved
         return self._last[1]
 
     def _minus_evidence(self, solved: _Solved) -> tuple[float, Array, Array, float]:
-        """-log p(y | q) - n/2 log 2 pi, maximised over the mean m, 2 d / d C by pair and diagonal, d / d log noise.
+        """Return -log p(y | q) - n/2 log 2 pi, maximised over the mean m, and its derivatives.
 
-        With m ~ N(0, _MEAN_SD^2) it is 1/2 (r^T C^-1 r + log det C + m^2 / _MEAN_SD^2), r = y - m, whose derivative
-        by C is 1/2 (C^-1 - w w^T) with w = C^-1 r.
+        These are 2 d / d C by pair and diagonal, and d / d log noise. With m ~ N(0, _MEAN_SD^2) the value is 1/2 (r^T
+        C^-1 r + log det C + m^2 / _MEAN_SD^2), r = y - m. Its derivative by C is 1/2 (C^-1 - w w^T) with w = C^-1 r.
         """
         inverse, solution, logdet = solved.inverted
         pairs = self.covariance.pairs
@@ -206,19 +210,21 @@ class Criterion:
         return value + within, by_pair, by_diagonal, by_noise
 
     def _minus_loo(self, solved: _Solved) -> tuple[float, Array, Array, float]:
-        """-sum_i log p(y_i | the other y, q) - n/2 log 2 pi, 2 d / d C by pair and diagonal, d / d log noise."""
+        """Return -sum_i log p(y_i | the other y, q) - n/2 log 2 pi, 2 d / d C by pair and diagonal, d / d log noise."""
         precision = self._precision(solved)
         if self._noises is None:
             value, by_c = leave_one_out(precision, self.y)
             by_noise = 0.5 * solved.noise * float(by_c.diagonal().sum())
         else:
-            value, by_c, by_v, _ = leave_one_out_of(precision, self.y, self._noises, solved.noise)
+            value, by_c, by_v, _ = leave_one_out_of_values(precision, self.y, self._noises, solved.noise)
             by_noise = float(by_v @ (solved.noise / self._noises.repeats))
             by_noise += 0.5 * float(by_c.diagonal() @ self._noises.slope_of_rows(solved.noise))
         return value, by_c.ravel()[self.covariance.pairs.at], by_c.diagonal(), by_noise
 
     def _precision(self, solved: _Solved) -> Array:
-        """The inverse of C + _MEAN_SD^2 1 1^T, the covariance of y without the mean given: Sherman and Morrison."""
+        """Return the inverse of C + _MEAN_SD^2 1 1^T, the covariance of y if the mean is unknown (Sherman and
+        Morrison).
+        """
         lower, solution, _ = solved.inverted
         pairs, ones = self.covariance.pairs, solution[:, 1]
         precision = pairs.matrix(lower.ravel()[pairs.at], lower.diagonal())
@@ -227,18 +233,18 @@ class Criterion:
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
-    """What is to be learned, on which space, and by which criterion."""
+class FitSetting:
+    """What is learned, on which space, and by which criterion."""
 
-    template: Kernel  # what is None is learned
-    noise_var: float | None
+    template: Kernel  # hyper-parameters that are None are learned
+    noise_var: float | None  # None if it is learned
     span: Array  # (d,), the width of the space
-    groups: tuple[int, ...]  # (d,), the parameter of each coordinate; the coordinates of one share a lengthscale
-    loo: bool = False  # the leave-one-out predictive likelihood in place of the marginal likelihood
+    groups: tuple[int, ...]  # (d,), the parameter of each coordinate; coordinates of one parameter share a lengthscale
+    loo: bool = False  # use the leave-one-out predictive likelihood instead of the marginal likelihood
 
     @property
     def all_unknown(self) -> bool:
-        """Whether nothing of the prior is given. Only then may y be transformed."""
+        """Whether no part of the prior is fixed. Only then may y be transformed."""
         return self.noise_var is None and bool(np.isnan(self.template.theta).all())
 
     @cached_property
@@ -246,12 +252,12 @@ class Setting:
         d = len(self.span)
         return self.template.for_dim(d) == DEFAULT.for_dim(d)
 
-    def criterion(self, x: Array, y: Array, scale: float, noises: Noises | None = None) -> Criterion:
-        """The criterion at x (n, d), in the user's coordinates, for standardised y (n,), whose sd was `scale`."""
+    def criterion(self, x: Array, y: Array, scale: float, noises: RowNoise | None = None) -> Criterion:
+        """Return the criterion at x (n, d), in the user's coordinates, for standardised y (n,) whose sd was `scale`."""
         covariance: Covariance
         if self._is_default:
             covariance = PairwiseMatern(x, self.span, self.groups, scale)
         else:
-            covariance = filled(self.template.for_dim(x.shape[1]), x, self.span, self.groups, scale)
+            covariance = template_covariance(self.template.for_dim(x.shape[1]), x, self.span, self.groups, scale)
         noise = None if self.noise_var is None else max(self.noise_var / scale**2, EXACT)
         return Criterion(covariance, y, noise, self.loo, noises)

@@ -1,4 +1,4 @@
-"""Which observations a fit looks at, and in which units."""
+"""The data of a fit: which observations it uses, in which units, and with which noise."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from gpmi._support.types import Array, Numbers, Observations
 from gpmi.gp.replicates import places_of
 from gpmi.model.fitting.warp import Warp
 
-# The largest number of observations that a fit uses. An evaluation of its loss costs O(n^3), about 2 ms with 256.
-# Our choice, not tuned.
+# The largest number of observations that a fit uses. An evaluation of its loss costs O(n^3), about 2 ms with 256. Our
+# choice, not tuned.
 FIT_POINTS = 256
 
-# Replicates are merged from this many observations on, if these are at no more than half as many places: fewer are
-# cheap as they are. Our choice; it leaves runs that hardly repeat themselves as they were.
+# From this many observations on, replicates are merged if they are at no more than half as many points; fewer are cheap
+# without merging. Our choice; it does not affect runs that hardly repeat points.
 MERGE_FROM, MERGE_SHARE = 128, 0.5
 
 
 def merges(observed: Observations) -> bool:
-    """Whether values at equal points are merged: if the first 128, 256, 512, ... values are at half as many places.
+    """Return whether values at equal points are merged: if the first 128, 256, 512, ... are at half as many points.
 
-    Once the values of a run are merged, they stay so when more come. O(log n).
+    Once the values of a run are merged, they stay merged when more come. O(log n).
     """
     n = MERGE_FROM
     while n <= len(observed):
@@ -34,18 +34,18 @@ def merges(observed: Observations) -> bool:
 
 
 def warped(observed: Observations, warp: Warp) -> Observations:
-    """The observations of warp(y). Their own variances are multiplied by the squared slope at y. O(n)."""
+    """Return the observations of warp(y). Their own variances are multiplied by the squared slope at y. O(n)."""
     if not warp.bends:
         return observed
     own = observed.noise_var if observed.plain else observed.noise_var * np.exp(2.0 * warp.log_slope(observed.y))
     return replace(observed, y=warp(observed.y), noise_var=own)
 
 
-class Noises(NamedTuple):
-    """The noise of n rows whose common noise has variance s: row i is the mean of values_i of them, all at one point.
+class RowNoise(NamedTuple):
+    """The noise of n rows, given a common noise variance s. Row i is the mean of values_i values, all at one point.
 
-    Each of these values has the noise variance v_i = s / repeats_i + own_i, and `within` is the sum of the squares of
-    their differences from their mean.
+    Each of these values has the noise variance v_i = s / repeats_i + own_i. `within` is the sum of their squared
+    differences from their mean.
     """
 
     repeats: Array  # (n,)
@@ -54,27 +54,27 @@ class Noises(NamedTuple):
     within: Array  # (n,)
 
     def each(self, s: float) -> Array:
-        """v (n,), the noise variance of each value."""
+        """Return v (n,), the noise variance of each value."""
         return s / self.repeats + self.own
 
     def of_rows(self, s: float) -> Array:
-        """v / values (n,), the noise variance of each row."""
+        """Return v / values (n,), the noise variance of each row."""
         return self.each(s) / self.values
 
     def slope_of_rows(self, s: float) -> Array:
-        """Its derivative by log s, (n,)."""
+        """Return the derivative of `of_rows` by log s, (n,)."""
         return s / (self.repeats * self.values)
 
-    def at(self, rows: Numbers) -> Noises:
-        """Those of some of the rows."""
-        return Noises(*(part[rows] for part in self))
+    def at(self, rows: Numbers) -> RowNoise:
+        """Return the noise of some of the rows."""
+        return RowNoise(*(part[rows] for part in self))
 
-    def in_units(self, scale: float) -> Noises:
-        """The same, in units of scale."""
+    def in_units(self, scale: float) -> RowNoise:
+        """Return the same noise in units of scale."""
         return self._replace(own=self.own / scale**2, within=self.within / scale**2)
 
     def minus_log_within(self, s: float) -> tuple[float, float]:
-        """-log p(the values given their means), without constants, and its derivative by log s.
+        """Return -log p(the values given their means), without constants, and its derivative by log s.
 
         It is 1/2 sum_i ((values_i - 1) log v_i + within_i / v_i).
         """
@@ -84,16 +84,16 @@ class Noises(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
-    """The rows that a fit looks at. `noises` is None where each is one value with the common noise alone."""
+class FitData:
+    """The rows that a fit uses. `noises` is None if each row is one value with the common noise alone."""
 
     x: Array  # (n, d)
     y: Array  # (n,)
-    noises: Noises | None = None
+    noises: RowNoise | None = None
 
     @staticmethod
-    def of(observed: Observations) -> Data:
-        """All values, those at equal points merged if there are many (`merges`). O(n).
+    def of(observed: Observations) -> FitData:
+        """Return all values, those at equal points merged if there are many (`merges`). O(n).
 
         Values are merged here only if their noise has the same variance whatever the common noise is. Then their mean
         and the sum `within` are sufficient for f and for the common noise.
@@ -101,8 +101,8 @@ class Data:
         x, y = observed.x, observed.y
         if not merges(observed):
             if observed.plain:
-                return Data(x, y)
-            return Data(x, y, Noises(observed.repeats, observed.noise_var, np.ones(len(y)), np.zeros(len(y))))
+                return FitData(x, y)
+            return FitData(x, y, RowNoise(observed.repeats, observed.noise_var, np.ones(len(y)), np.zeros(len(y))))
         kinds = places_of(np.column_stack([x, observed.noise_var, observed.repeats]))
         m = int(kinds.max()) + 1
         first = np.zeros(m, dtype=np.intp)
@@ -111,24 +111,23 @@ class Data:
         off = y - y[first][kinds]
         mean = np.bincount(kinds, off, m) / count
         within: Array = np.bincount(kinds, (off - mean[kinds]) ** 2, m).astype(float)
-        noises = Noises(observed.repeats[first], observed.noise_var[first], count, within)
-        return Data(x[first], y[first] + mean, noises)
+        noises = RowNoise(observed.repeats[first], observed.noise_var[first], count, within)
+        return FitData(x[first], y[first] + mean, noises)
 
-    def at_most(self, size: int) -> Data:
-        """At most `size` of the rows."""
+    def at_most(self, size: int) -> FitData:
+        """Return at most `size` of the rows."""
         rows = subset(self.y, size)
-        return Data(self.x[rows], self.y[rows], None if self.noises is None else self.noises.at(rows))
+        return FitData(self.x[rows], self.y[rows], None if self.noises is None else self.noises.at(rows))
 
-    def standardised(self) -> tuple[float, float, Data]:
-        """The mean of the values, their standard deviation, and the rows in units of these.
+    def standardised(self) -> tuple[float, float, FitData]:
+        """Return the mean of the values, their standard deviation, and the rows in these units.
 
-        Values with error bars count less the wider these are: a value with own variance o has the weight u / (u + o),
-        where u is the variance of the half of the values with the smallest o. So a value that says nothing does not
-        set the units.
+        Wider error bars give a value less weight: a value with own variance o has the weight u / (u + o). u is the
+        variance of the half of the values with the smallest o. So an uninformative value does not set the units.
         """
         if self.noises is None:
             location, scale, z = standardised(self.y)
-            return location, scale, Data(self.x, z)
+            return location, scale, FitData(self.x, z)
         noises, weight = self.noises, self.noises.values
         if noises.own.any():
             trusted = noises.own <= np.median(np.repeat(noises.own, noises.values.astype(int)))
@@ -137,11 +136,11 @@ class Data:
         location, var = self._moments(weight) if len(self.y) else (0.0, 1.0)
         scale = float(np.sqrt(var))
         if not is_spread(scale, location):
-            return location, 1.0, Data(self.x, np.zeros_like(self.y), noises._replace(within=np.zeros(len(self.y))))
-        return location, scale, Data(self.x, (self.y - location) / scale, noises.in_units(scale))
+            return location, 1.0, FitData(self.x, np.zeros_like(self.y), noises._replace(within=np.zeros(len(self.y))))
+        return location, scale, FitData(self.x, (self.y - location) / scale, noises.in_units(scale))
 
     def _moments(self, weight: Array) -> tuple[float, float]:
-        """The mean and the variance of the values behind the rows, with weights (n,) of the rows."""
+        """Return the mean and the variance of the values behind the rows, with weights (n,) of the rows."""
         assert self.noises is not None
         total = float(weight.sum())
         mean = float(weight @ self.y) / total
@@ -150,7 +149,9 @@ class Data:
 
 
 def subset(y: Array, size: int) -> Numbers:
-    """The numbers of at most `size` observations: all, or the largest, the smallest and others spread over the run."""
+    """Return the numbers of at most `size` observations: all, or the largest, the smallest and others spread over the
+    run.
+    """
     if len(y) <= size:
         return np.arange(len(y))
     spread = np.linspace(0, len(y) - 1, size - 2).round().astype(int)
@@ -159,7 +160,7 @@ def subset(y: Array, size: int) -> Numbers:
 
 
 def standardised(y: Array) -> tuple[float, float, Array]:
-    """The mean of y, its standard deviation, and y in units of these."""
+    """Return the mean of y, its standard deviation, and y in these units."""
     location, scale = (float(y.mean()), float(y.std())) if len(y) else (0.0, 1.0)
     if not is_spread(scale, location):
         return location, 1.0, np.zeros_like(y)
@@ -167,5 +168,5 @@ def standardised(y: Array) -> tuple[float, float, Array]:
 
 
 def is_spread(scale: float, location: float) -> bool:
-    """Whether values differ by more than rounding, and by so much that the square of it does not underflow."""
+    """Return whether values differ by more than rounding, and by enough that the square does not underflow."""
     return scale > max(1e-12 * abs(location), 1e-150)

@@ -1,7 +1,7 @@
-"""One fit: the prior that is most probable given some observations, or predicts them best, and draws of what it may be.
+"""One fit: the prior that is most probable given some observations, or predicts them best, and draws around it.
 
-What is unknown is learned in units in which the space is the unit cube and y has mean 0 and variance 1, and is
-returned in the user's units.
+The noise variance is learned here: together with the kernel in `fit`, alone in `fit_noise`. The unknowns are learned in
+units in which the space is the unit cube and y has mean 0 and variance 1. They are returned in the user's units.
 """
 
 from __future__ import annotations
@@ -17,18 +17,19 @@ from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import eigen, invert
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
-from gpmi.model.fitting.criterion import NO_FIT, Criterion, Setting
-from gpmi.model.fitting.data import FIT_POINTS, Data, Noises
-from gpmi.model.fitting.search import ROUNDS, Peak, descend, sample, start
+from gpmi.model.fitting.criterion import NO_FIT, Criterion, FitSetting
+from gpmi.model.fitting.data import FIT_POINTS, FitData, RowNoise
+from gpmi.model.fitting.descent import ROUNDS, Peak, descend, start
+from gpmi.model.fitting.slice_sampling import sample
 from gpmi.model.fitting.unknowns import BOUNDS_NOISE, LOG_NOISE, has_free_variance
 from gpmi.model.fitting.warp import IDENTITY, Warp
 
 # Our choices, not tuned.
 SAMPLES = 8  # draws of the prior over which a score is averaged; the cost of a score is proportional to it
-_RACE_ROUNDS = 6  # steps after which the starts of a fit are compared: about what a whole descent takes
-_RACE_POINTS = 128  # observations that they are compared on, at most: an eighth of the cost with FIT_POINTS
-_FAR = 16.0  # nats: a noise_var that is less probable by this much, a factor of 1e7, is not looked at
-_RACE_TO_THE_END = 16  # up to this many observations a fit is so cheap that every start is followed to its minimum
+_RACE_ROUNDS = 6  # steps after which the starts of a fit are compared: about as many as a whole descent takes
+_RACE_POINTS = 128  # observations in this comparison, at most: an eighth of the cost with FIT_POINTS
+_FAR = 16.0  # nats: a noise_var that is less probable by this much, a factor of 1e7, is skipped
+_RACE_TO_THE_END = 16  # up to this many observations a fit is cheap, and every start is followed to its minimum
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,12 @@ class Prior:
     samples: tuple[Prior, ...] = field(default=(), repr=False)  # draws of the prior given y, with fit="mcmc"
 
     def posterior(self, trend: Trend | None = None) -> Posterior:
-        """The posterior without observations; a known mean function adds to the mean."""
+        """Return the posterior without observations; a known mean function adds to the mean."""
         return Posterior.prior(self.kernel, self.noise_var, self.mean, trend)
 
 
 def fit(
-    setting: Setting,
+    setting: FitSetting,
     x: Array,  # (n, d)
     y: Array,  # (n,)
     *,
@@ -57,11 +58,11 @@ def fit(
     warm: Prior | None = None,
     wide: bool = True,
     rng: np.random.Generator | None = None,
-    noises: Noises | None = None,
+    noises: RowNoise | None = None,
 ) -> Prior:
-    """The most probable prior of warp(y) given y at x, or with setting.loo the one that predicts y best.
+    """Return the most probable prior of warp(y) given y at x, or with setting.loo the one that predicts y best.
 
-    With `noises` the rows have noise of their own or are means (`gpmi.model.fitting.data`); these are of warp(y).
+    With `noises` the rows have noise of their own or are means (`gpmi.model.fitting.data`), in units of warp(y).
 
     An evaluation of the loss, with analytic gradients, costs O(n^3); a descent takes about five. Short lengthscales
     without noise and long lengthscales with noise can both explain rough data. So a `wide` search compares three
@@ -69,18 +70,18 @@ def fit(
     wide starts from `warm` alone. With `rng` the result also has SAMPLES draws of the prior given y.
     """
     events = _subset_event(y)
-    some = Data(x, y, noises).at_most(FIT_POINTS)
+    some = FitData(x, y, noises).at_most(FIT_POINTS)
     location, scale, data = replace(some, y=warp(some.y)).standardised()
     z = data.y
     criterion = setting.criterion(data.x, z, scale, data.noises)
     peak = _best_peak(criterion, _starts(criterion, scale, warm, wide))
     if peak.loss == NO_FIT and len(z):
-        failure = f"no fit on {len(z)} observations was possible; the prior's centre is used"
+        failure = f"the fit on {len(z)} observations failed; the centre of the hyper-prior is used"
         peak, events = start(criterion, criterion.unknowns.centre), (*events, Event("fit", failure))
     events = (*events, *_unexplained(setting, criterion, peak.q))
 
     def prior_at(q: Array, hessian: Array | None = None) -> Prior:
-        """The prior at q, in the user's units."""
+        """Return the prior at q, in the user's units."""
         noise_var = criterion.noise(q) * scale**2 if setting.noise_var is None else setting.noise_var
         mean = location + scale * criterion.mean(q)
         return Prior(criterion.covariance.kernel(q), noise_var, mean, events, hessian, warp)
@@ -92,7 +93,7 @@ def fit(
 
 
 def _starts(criterion: Criterion, scale: float, warm: Prior | None, wide: bool) -> list[Peak]:
-    """The starts of the search."""
+    """Return the starts of the search."""
     unknowns = criterion.unknowns
     starts = [unknowns.centre, unknowns.noisy] if wide or warm is None else []
     if warm is not None:
@@ -101,7 +102,7 @@ def _starts(criterion: Criterion, scale: float, warm: Prior | None, wide: bool) 
 
 
 def _best_peak(criterion: Criterion, starts: list[Peak]) -> Peak:
-    """A minimum of the loss: all starts descend for a few steps, and the best of them goes on."""
+    """Return a minimum of the loss: all starts descend for a few steps, and the best of them goes on."""
     n = len(criterion.y)
     if n == 0:
         return starts[0]
@@ -112,24 +113,26 @@ def _best_peak(criterion: Criterion, starts: list[Peak]) -> Peak:
     return descend(criterion, starts[0], ROUNDS)
 
 
-def _unexplained(setting: Setting, criterion: Criterion, q: Array) -> tuple[Event, ...]:
-    """An event if the parts of the kernel that were given cannot explain y.
+def _unexplained(setting: FitSetting, criterion: Criterion, q: Array) -> tuple[Event, ...]:
+    """Return an event if the fixed parts of the kernel cannot explain y.
 
-    Either y lies farther from what is predicted than the model allows: if it is true, n times the misfit is chi^2_n,
-    and 4 standard deviations above its mean is too much. Or, where the variance of f is given, y is taken for noise of
-    more than twice that variance, the limit of `fit_noise`.
+    There are two signs. Either y lies farther from the predictions than the model allows: under the model n times the
+    misfit is chi^2_n, and 4 standard deviations above its mean is too much. Or the variance of f is fixed and y is
+    taken for noise of more than twice that variance, the limit of `fit_noise`.
     """
     n, template = criterion.values, setting.template
     if n == 0 or not np.isfinite(template.theta).any():
         return ()
     limit = 2.0 * float(np.mean(criterion.covariance(q).diagonal))
     if setting.noise_var is None and not has_free_variance(template) and criterion.noise(q) > limit:
-        how = "most of it is taken for noise"
+        how = "so most of it is taken for noise"
     elif criterion.misfit(q) > 1.0 + 4.0 * math.sqrt(2.0 / n):
-        how = "it lies too far from what is predicted"
+        how = "and it lies too far from the predictions"
     else:
         return ()
-    message = f"y varies more than the given parts of this kernel can explain, {how}; scale y or k, or leave them None"
+    message = (
+        f"y varies more than the fixed parts of this kernel explain, {how}; scale y or k, or make these parts None"
+    )
     return (Event("clipped", message),)
 
 
@@ -137,16 +140,16 @@ class NoiseDensity(NamedTuple):
     """-log p(noise_var | y) without constants, at noise_var = unit * exp(log_noise)."""
 
     log_noise: Array  # (400,)
-    loss: Array  # (400,), infinite where it was not computed because it is far above the smallest
+    loss: Array  # (400,), infinite where it was skipped because it is far above the smallest
     unit: float
 
 
-def noise_density(x: Array, y: Array, kernel: Kernel, noises: Noises | None = None) -> NoiseDensity:
-    """The density of noise_var given y, under a given kernel with mean 0. O(n^3): one eigendecomposition.
+def noise_density(x: Array, y: Array, kernel: Kernel, noises: RowNoise | None = None) -> NoiseDensity:
+    """Return the density of noise_var given y, under a fixed kernel with mean 0. O(n^3): one eigendecomposition.
 
-    Where rows have error bars of their own it takes a factorisation for each noise_var that is looked at.
+    If rows have error bars of their own, it takes one factorisation for each noise_var tried.
     """
-    data = Data(x, y, noises).at_most(FIT_POINTS)
+    data = FitData(x, y, noises).at_most(FIT_POINTS)
     x, y, noises = data.x, data.y, data.noises
     unit = float(kernel.diagonal(x).mean() if len(y) else 0.0) or 1.0
     log_noise = np.linspace(*BOUNDS_NOISE, 400)  # steps of 5 %
@@ -165,8 +168,8 @@ def noise_density(x: Array, y: Array, kernel: Kernel, noises: Noises | None = No
     return NoiseDensity(log_noise, loss, unit)
 
 
-def fit_noise(x: Array, y: Array, kernel: Kernel, noises: Noises | None = None) -> Prior:
-    """The most probable noise_var under a given kernel, with mean 0. The cost is that of `noise_density`."""
+def fit_noise(x: Array, y: Array, kernel: Kernel, noises: RowNoise | None = None) -> Prior:
+    """Learn the most probable noise_var under a fixed kernel, with mean 0. The cost is that of `noise_density`."""
     events = _subset_event(y)
     log_noise, loss, unit = noise_density(x, y, kernel, noises)
     best = int(np.argmin(loss))
@@ -177,8 +180,8 @@ def fit_noise(x: Array, y: Array, kernel: Kernel, noises: Noises | None = None) 
     return Prior(kernel, noise_var, events=events)
 
 
-def _loss_with_error_bars(k: Array, y: Array, noises: Noises, s: Array, penalty: Array) -> Array:
-    """The loss at the noise variances s for rows with error bars: at every tenth first, then where that is small.
+def _loss_with_error_bars(k: Array, y: Array, noises: RowNoise, s: Array, penalty: Array) -> Array:
+    """Return the loss at the noise variances s for rows with error bars: first at every tenth, then where it is small.
 
     It is infinite between two of these that both exceed the smallest by _FAR.
     """
@@ -202,7 +205,7 @@ def _loss_with_error_bars(k: Array, y: Array, noises: Noises, s: Array, penalty:
 
 
 def _subset_event(y: Array) -> tuple[Event, ...]:
-    """An event if not all observations are used."""
+    """Return an event if not all observations are used."""
     if len(y) <= FIT_POINTS:
         return ()
     return (Event("subset", f"the prior was learned from at most {FIT_POINTS} of the observations"),)

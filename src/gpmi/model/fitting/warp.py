@@ -1,4 +1,4 @@
-"""A transformation of y before it is modelled: strictly increasing, so the maximum of f stays in its place."""
+"""Transformations of y before it is modelled: strictly increasing, so the maximum of f stays where it is."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ class Warp:
 
     @property
     def bends(self) -> bool:
-        """Whether z is not y everywhere."""
+        """Whether z differs from y anywhere."""
         return self.lo > -np.inf or self.hi < np.inf
 
     def mirrored(self) -> Warp:
-        """The transformation y -> -W(-y), exactly: the same one for -y."""
+        """Return the transformation y -> -W(-y), exactly: the same one for -y."""
         return Warp(-self.hi, -self.lo, self.s, 0.0 - self.o) if self.bends else self
 
     def __call__(self, y: Array) -> Array:
-        """z at y."""
+        """Return z at y."""
         if not self.bends:
             return y
         above, below, inner = self._split(y - self.o)
         return inner + self.s * (np.log1p(above / self.s) - np.log1p(below / self.s))
 
     def inverse(self, z: Array) -> Array:
-        """y at z. A quantile of z becomes the same quantile of y; so the mean of a normal z becomes the median of y."""
+        """Return y at z. Quantiles map to quantiles, so the mean of a normal z becomes the median of y."""
         if not self.bends:
             return z
         above, below, inner = self._split(z)
@@ -53,14 +53,14 @@ class Warp:
         return self.o + (inner + self.s * (np.expm1(far[0]) - np.expm1(far[1])))
 
     def log_slope(self, y: Array) -> Array:
-        """log dz/dy."""
+        """Return log dz/dy."""
         if not self.bends:
             return np.zeros_like(y)
         above, below, _ = self._split(y - self.o)
         return -np.log1p(above / self.s) - np.log1p(below / self.s)
 
     def _split(self, y: Array) -> tuple[Array, Array, Array]:
-        """How far y, counted from o, is above hi; how far below lo; and y clipped to [lo, hi]."""
+        """Return how far y, measured from o, is above hi; how far below lo; and y clipped to [lo, hi]."""
         lo, hi = self.lo - self.o, self.hi - self.o
         return np.maximum(y - hi, 0.0), np.maximum(lo - y, 0.0), np.clip(y, lo, hi)
 

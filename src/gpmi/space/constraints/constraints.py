@@ -1,14 +1,15 @@
-"""What may not be queried although the parameters allow it, as a user writes it.
+"""Points that may not be queried although the parameters allow them, as a user writes it.
 
-Four kinds, in any number: a text ("a + b <= 1"), (A, lb, ub) or scipy.optimize.LinearConstraint, `Forbidden` for
-combinations of values, and a function feasible(point) -> bool. A linear constraint is about the values of parameters in
-the user's units, also where log=True; it holds where all its parameters are active.
+There are four kinds of constraints, and a space may have any number of each: a text ("a + b <= 1"), (A, lb, ub) or
+scipy.optimize.LinearConstraint, `Forbidden` for combinations of values, and a function feasible(point) -> bool. A
+linear constraint is about the values of parameters in the user's units, also where log=True. It applies where all its
+parameters are active.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -17,20 +18,26 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Mask, Point
-from gpmi.space.constraints.expressions import Row, parsed
+from gpmi.space.conditions.conditions import read_levels
+from gpmi.space.constraints.expressions import Inequality, parse
+from gpmi.space.encoding import Encoding
+from gpmi.space.fixed import FixedParameter
 
-# A point that is told may break a row by this part of the row's size: fractions that are read from a file may not sum
-# to 1 to the last digit. Points that are asked keep to EXACT.
-TOLD = 1e-9
-EXACT = 1e-12
+# A told point may break an inequality by this part of its size: fractions read from a file may not sum to 1 to the last
+# digit. Asked points keep to FEASIBILITY_TOLERANCE.
+TOLD_TOLERANCE = 1e-9
+FEASIBILITY_TOLERANCE = 1e-12
 
 _MOST_ROWS = 10_000  # rows of A; our limit
+
+Feasible: TypeAlias = Callable[[Point], bool]
+Codes: TypeAlias = frozenset[float]  # level numbers; in a column of numbers, the numbers themselves
 
 
 class Forbidden:
     """Values that may not occur together: Forbidden(kernel="rbf", degree=3). A list stands for any of its values.
 
-    A parameter that is inactive has no value, so it is in no combination.
+    An inactive parameter has no value, so no combination with it occurs.
     """
 
     def __init__(self, **values: Any) -> None:
@@ -42,58 +49,83 @@ class Forbidden:
         return f"Forbidden({', '.join(f'{name}={checks.shown(value)}' for name, value in self.values.items())})"
 
 
-Feasible: TypeAlias = Callable[[Point], bool]
-Codes: TypeAlias = frozenset[float]
-
-
 class Combination(NamedTuple):
-    """Values that may not occur together."""
+    """Values that may not occur together, by parameter number."""
 
     text: str
-    parts: tuple[tuple[int, Codes], ...]  # the number of a parameter, and the level numbers that are meant
+    codes: tuple[tuple[int, Codes], ...]
 
 
-class Field(NamedTuple):
-    """What a constraint may say of one parameter, or of one column of candidates."""
+class Operand(NamedTuple):
+    """A parameter, or a column of candidates, that a constraint may mention."""
 
     name: str
-    largest: float | None  # of its absolute values; None if its values are not numbers
-    codes: Callable[[str, Any], Codes]  # (label, value or list of values) -> level numbers
+    largest: float | None  # the largest absolute value; None if the values are not numbers
+    codes: Callable[[str, Any], Codes]  # (label, value or list of values) -> their codes
+
+
+def parameter_operand(name: str, parameter: Encoding) -> Operand:
+    """Return the operand of a parameter."""
+    largest = None if parameter.limits is None else max(map(abs, parameter.limits))
+
+    def codes(label: str, value: Any) -> Codes:
+        return frozenset(map(float, read_levels(label, name, parameter, value)))
+
+    return Operand(name, largest, codes)
+
+
+def column_operand(name: str, column: Array) -> Operand:
+    """Return the operand of a column of numbers."""
+
+    def codes(label: str, value: Any) -> Codes:
+        values = value if isinstance(value, list | tuple | set | frozenset | range) else [value]
+        return frozenset(checks.number(f"{name} of {label}", one) for one in values)
+
+    return Operand(name, float(np.abs(column).max()), codes)
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
-    """The constraints of one space."""
+class Constraints:
+    """The constraints of one space: R inequalities, F forbidden combinations, and functions."""
 
-    rows: tuple[Row, ...]
-    sizes: Array  # (R,), how large the terms of each row may be
+    linear: tuple[Inequality, ...]
+    sizes: Array  # (R,), how large the terms of each inequality may be
     forbidden: tuple[Combination, ...]
-    feasible: tuple[Feasible, ...]
+    functions: tuple[Feasible, ...]
 
     @cached_property
     def matrix(self) -> Array:
-        """The coefficients of the rows, (R, p)."""
-        return np.array([row.coefficients for row in self.rows])
+        """The coefficients of the inequalities, (R, p)."""
+        return np.array([one.coefficients for one in self.linear])
 
     @cached_property
     def used(self) -> Mask:
-        """Which parameters each row is about, (R, p)."""
+        """Which parameters each inequality is about, (R, p)."""
         used: Mask = self.matrix != 0.0
         return used
 
     @cached_property
     def lower(self) -> Array:
-        """The lower bounds of the rows, (R,)."""
-        return np.array([row.lower for row in self.rows])
+        """The lower bounds of the inequalities, (R,)."""
+        return np.array([one.lower for one in self.linear])
 
     @cached_property
     def upper(self) -> Array:
-        """The upper bounds of the rows, (R,)."""
-        return np.array([row.upper for row in self.rows])
+        """The upper bounds of the inequalities, (R,)."""
+        return np.array([one.upper for one in self.linear])
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The constraints in words: inequalities, combinations, functions. Empty if there are none."""
+        return [
+            *(repr(one.text) for one in self.linear),
+            *(combination.text for combination in self.forbidden),
+            *(function_name(function) for function in self.functions),
+        ]
 
     def excess(self, values: Array, active: Mask | None = None) -> Array:
-        """How far each row is exceeded, (m, R), at values (m, p) of the parameters; negative inside. O(m R p)."""
-        if not self.rows:
+        """Return by how much each inequality is broken, (m, R), at values (m, p); negative inside. O(m R p)."""
+        if not self.linear:
             return np.empty((len(values), 0))
         total = values @ self.matrix.T
         excess: Array = np.maximum(self.lower - total, total - self.upper)
@@ -101,88 +133,130 @@ class Rules:
             excess[~active @ self.used.T] = -math.inf
         return excess
 
-    def combined(self, numbers: Array, active: Mask | None = None) -> Mask:
-        """Which forbidden combinations occur, (m, F), at level numbers (m, p)."""
-        found = np.ones((len(numbers), len(self.forbidden)), dtype=bool)
+    def forbidden_at(self, codes: Array, active: Mask | None = None) -> Mask:
+        """Return which forbidden combinations occur, (m, F), where the parameters have these codes, (m, p)."""
+        found = np.ones((len(codes), len(self.forbidden)), dtype=bool)
         for k, combination in enumerate(self.forbidden):
-            for j, codes in combination.parts:
-                found[:, k] &= np.isin(numbers[:, j], list(codes))
+            for j, some in combination.codes:
+                found[:, k] &= np.isin(codes[:, j], list(some))
                 if active is not None:
                     found[:, k] &= active[:, j]
         return found
 
-    def allows(self, point: Point, copy: Callable[[Point], Point]) -> bool:
-        """Whether the functions allow a point; each gets a copy."""
-        return all(_answer(function, copy(point)) for function in self.feasible)
+    def functions_allow(self, point: Point, copy: Callable[[Point], Point]) -> bool:
+        """Whether the functions allow a point. Each gets a copy."""
+        return all(_answer(function, copy(point)) for function in self.functions)
 
-    def check(self, point: Point, values: Array, numbers: Array, active: Mask, copy: Callable[[Point], Point]) -> None:
-        """Refuse a point that is told, whose values are (p,), where it breaks a constraint by more than rounding."""
+    def satisfied(
+        self,
+        values: Array,  # (m, p)
+        codes: Array,  # (m, p)
+        points: Sequence[Point],  # (m,), needed only if there are functions
+        tolerance: float,
+        copy: Callable[[Point], Point],
+        active: Mask | None = None,  # (m, p)
+    ) -> Mask:
+        """Return which constraints hold at each point, (m, C), in the order of `texts`."""
+        linear = self.excess(values, active) <= tolerance * self.sizes
+        answers = [np.array([_answer(function, copy(x)) for x in points]) for function in self.functions]
+        return np.column_stack([linear, ~self.forbidden_at(codes, active), *answers])
+
+    def conflict_in(self, satisfied: Mask) -> list[str]:
+        """Return constraints that cannot hold together, given which hold at each point of a finite set, (m, C)."""
+        together = minimal_conflict(satisfied.shape[1], lambda some: not satisfied[:, some].all(axis=1).any())
+        return [self.texts[i] for i in together]
+
+    def check(self, point: Point, values: Array, codes: Array, active: Mask, copy: Callable[[Point], Point]) -> None:
+        """Raise if a told point, with values (p,), breaks a constraint by more than rounding."""
         excess = self.excess(values[None], active[None])[0]
-        for row, size, by in zip(self.rows, self.sizes, excess, strict=True):
-            if by > TOLD * size:
+        for one, size, by in zip(self.linear, self.sizes, excess, strict=True):
+            if by > TOLD_TOLERANCE * size:
                 raise ValueError(
-                    f"x is {checks.shown(point)}, which breaks the constraint {row.text!r} by {by:.3g}; "
-                    "tell points that keep to it, or leave the constraint out"
+                    f"x is {checks.shown(point)}, which breaks the constraint {one.text!r} by {by:.3g}; "
+                    "tell points that satisfy it, or leave the constraint out"
                 )
-        for combination, occurs in zip(self.forbidden, self.combined(numbers[None], active[None])[0], strict=True):
+        for combination, occurs in zip(self.forbidden, self.forbidden_at(codes[None], active[None])[0], strict=True):
             if occurs:
-                raise ValueError(
-                    f"x is {checks.shown(point)}, which is {combination.text}; tell points that are allowed"
-                )
-        for function in self.feasible:
+                raise ValueError(f"x is {checks.shown(point)}, which is {combination.text}; tell allowed points")
+        for function in self.functions:
             if not _answer(function, copy(point)):
                 raise ValueError(
-                    f"x is {checks.shown(point)}, for which the constraint {name_of(function)} is False; "
-                    "tell points that are allowed"
+                    f"x is {checks.shown(point)}, for which the constraint {function_name(function)} is False; "
+                    "tell allowed points"
                 )
 
-    @cached_property
-    def texts(self) -> list[str]:
-        """The constraints in words: rows, combinations, functions."""
-        return [
-            *(repr(row.text) for row in self.rows),
-            *(combination.text for combination in self.forbidden),
-            *(name_of(function) for function in self.feasible),
-        ]
+    def joined_with(self, others: Constraints) -> Constraints:
+        """Return these constraints and others."""
+        return Constraints(
+            self.linear + others.linear,
+            np.concatenate([self.sizes, others.sizes]),
+            self.forbidden + others.forbidden,
+            self.functions + others.functions,
+        )
+
+    def with_fixed(self, fixed: Mapping[int, FixedParameter]) -> Constraints:
+        """Return the constraints on the other parameters. Raise if the fixed values alone break one."""
+        linear, sizes = [], []
+        for one, size in zip(self.linear, self.sizes, strict=True):
+            used = [j for j in fixed if one.coefficients[j] != 0.0]
+            left = one.coefficients.copy()
+            left[used] = 0.0
+            shift = sum(float(one.coefficients[j]) * float(fixed[j].value) for j in used)
+            if np.any(left):
+                linear.append(Inequality(one.text, left, one.lower - shift, one.upper - shift))
+                sizes.append(size)
+            elif used and max(one.lower - shift, shift - one.upper) > TOLD_TOLERANCE * size:
+                raise ValueError(f"fixed breaks the constraint {one.text!r}; give values that satisfy it")
+        forbidden = []
+        for combination in self.forbidden:
+            if any(j in fixed and fixed[j].level not in codes for j, codes in combination.codes):
+                continue
+            others = tuple((j, codes) for j, codes in combination.codes if j not in fixed)
+            if not others:
+                raise ValueError(f"fixed has the values of {combination.text}; give allowed values")
+            forbidden.append(Combination(combination.text, others))
+        return Constraints(tuple(linear), np.array(sizes), tuple(forbidden), self.functions)
 
 
-def rules_of(spec: Any, fields: Sequence[Field]) -> Rules:
-    """The rules that a user's constraints stand for."""
-    rows: list[Row] = []
+NO_CONSTRAINTS = Constraints((), np.zeros(0), (), ())
+
+
+def read_constraints(spec: Any, operands: Sequence[Operand]) -> Constraints:
+    """Return the constraints that a user wrote."""
+    linear: list[Inequality] = []
     forbidden: list[Combination] = []
-    feasible: list[Feasible] = []
-    for item in _several(spec):
+    functions: list[Feasible] = []
+    for item in _listed(spec):
         if isinstance(item, str):
-            rows += parsed(item, [field.name for field in fields])
+            linear += parse(item, [operand.name for operand in operands])
         elif isinstance(item, Forbidden):
-            forbidden.append(_combination(item, fields))
-        elif _is_linear(item):
-            rows += _matrix_rows(item, fields)
+            forbidden.append(_combination(item, operands))
+        elif is_matrix_form(item):
+            linear += _matrix_rows(item, operands)
         elif callable(item):
-            feasible.append(item)
+            functions.append(item)
         else:
             raise TypeError(
                 f"constraints has {checks.shown(item)}; give texts such as 'a + b <= 1', (A, lb, ub), "
                 "gpmi.Forbidden(...) or functions feasible(point) -> bool"
             )
-    for row in rows:
-        for j in np.flatnonzero(row.coefficients).tolist():
-            if fields[j].largest is None:
-                raise TypeError(f"constraint {row.text!r} is about {fields[j].name!r}, whose values are not numbers")
-    largest = np.array([field.largest or 0.0 for field in fields])
-    sizes = [np.abs(row.coefficients) @ largest + max(map(_finite, row[2:])) for row in rows]
-    return Rules(tuple(rows), np.array(sizes), tuple(forbidden), tuple(feasible))
+    for one in linear:
+        for j in np.flatnonzero(one.coefficients).tolist():
+            if operands[j].largest is None:
+                raise TypeError(f"constraint {one.text!r} is about {operands[j].name!r}, whose values are not numbers")
+    largest = np.array([operand.largest or 0.0 for operand in operands])
+    sizes = [np.abs(one.coefficients) @ largest + max(map(_finite_size, (one.lower, one.upper))) for one in linear]
+    return Constraints(tuple(linear), np.array(sizes), tuple(forbidden), tuple(functions))
 
 
-def name_of(function: Feasible) -> str:
-    """A function in a message."""
+def function_name(function: Feasible) -> str:
+    """Return what messages call a function."""
     return str(getattr(function, "__qualname__", None) or checks.shown(function))
 
 
-def _several(spec: Any) -> list[Any]:
-    """The constraints in a list, or the only one."""
-    single = isinstance(spec, str | Forbidden) or _is_linear(spec) or callable(spec)
-    if single:
+def _listed(spec: Any) -> list[Any]:
+    """Return a user's constraints as a list, also if there is only one."""
+    if isinstance(spec, str | Forbidden) or is_matrix_form(spec) or callable(spec):
         return [spec]
     if isinstance(spec, list | tuple):
         return list(spec)
@@ -192,33 +266,33 @@ def _several(spec: Any) -> list[Any]:
     )
 
 
-def _is_linear(item: Any) -> bool:
-    """Whether it is meant as (A, lb, ub), or as the object of SciPy that holds the three."""
+def is_matrix_form(item: Any) -> bool:
+    """Whether a constraint is (A, lb, ub), or SciPy's object that holds the three."""
     if all(hasattr(item, name) for name in ("A", "lb", "ub")):
         return True
     return isinstance(item, tuple) and len(item) == 3 and checks.shape(item[0]) not in (None, ())
 
 
-def _matrix_rows(item: Any, fields: Sequence[Field]) -> list[Row]:
-    """A row for each row of A."""
-    given = item if isinstance(item, tuple) else (item.A, item.lb, item.ub)
+def _matrix_rows(item: Any, operands: Sequence[Operand]) -> list[Inequality]:
+    """Return an inequality for each row of A."""
+    parts = item if isinstance(item, tuple) else (item.A, item.lb, item.ub)
     try:
-        dense = given[0].toarray() if hasattr(given[0], "toarray") else given[0]
+        dense = parts[0].toarray() if hasattr(parts[0], "toarray") else parts[0]
         matrix = np.atleast_2d(np.asarray(dense, dtype=float))
-        lower, upper = (np.broadcast_to(np.asarray(end, dtype=float), len(matrix)) for end in given[1:])
+        lower, upper = (np.broadcast_to(np.asarray(end, dtype=float), len(matrix)) for end in parts[1:])
     except (TypeError, ValueError):
         raise ValueError(
-            f"constraint {checks.shown(item)} is not (A, lb, ub); give a matrix A (k, {len(fields)}) of numbers, "
+            f"constraint {checks.shown(item)} is not (A, lb, ub); give a matrix A (k, {len(operands)}) of numbers, "
             "and for lb and ub a number or k numbers each"
         ) from None
-    if matrix.ndim != 2 or matrix.shape[1] != len(fields) or not 0 < len(matrix) <= _MOST_ROWS:
+    if matrix.ndim != 2 or matrix.shape[1] != len(operands) or not 0 < len(matrix) <= _MOST_ROWS:
         raise ValueError(
-            f"A of a constraint has shape {matrix.shape}; give one column for each of the {len(fields)} parameters "
-            f"{[field.name for field in fields]}, 0 where it does not count"
+            f"A of a constraint has shape {matrix.shape}; give one column for each of the {len(operands)} parameters "
+            f"{[operand.name for operand in operands]}, 0 where it does not count"
         )
     rows = []
     for i, (coefficients, lo, hi) in enumerate(zip(matrix, lower.tolist(), upper.tolist(), strict=True)):
-        text = f"row {i} of A: {_expression(coefficients, lo, hi, fields)}"
+        text = f"row {i} of A: {_row_text(coefficients, lo, hi, operands)}"
         if (
             not np.all(np.isfinite(coefficients))
             or math.isnan(lo)
@@ -230,15 +304,15 @@ def _matrix_rows(item: Any, fields: Sequence[Field]) -> list[Row]:
         if lo > hi:
             raise ValueError(f"constraint {text!r} has lb = {lo} above ub = {hi}; lb must not be larger")
         if np.any(coefficients) and (math.isfinite(lo) or math.isfinite(hi)):
-            rows.append(Row(text, coefficients, lo, hi))
+            rows.append(Inequality(text, coefficients, lo, hi))
         elif not np.any(coefficients) and not lo <= 0.0 <= hi:
-            raise ValueError(f"constraint {text!r} has no coefficient but 0 and cannot hold; leave it out")
+            raise ValueError(f"constraint {text!r} has only coefficients 0 and cannot hold; leave it out")
     return rows
 
 
-def _expression(coefficients: Array, lo: float, hi: float, fields: Sequence[Field]) -> str:
-    """A row as a text."""
-    terms = [f"{coefficients[j]:g}*{fields[j].name}" for j in np.flatnonzero(coefficients).tolist()]
+def _row_text(coefficients: Array, lo: float, hi: float, operands: Sequence[Operand]) -> str:
+    """Return a row of A as a text."""
+    terms = [f"{coefficients[j]:g}*{operands[j].name}" for j in np.flatnonzero(coefficients).tolist()]
     total = " + ".join(terms).replace("+ -", "- ") or "0"
     if lo == hi:
         return f"{total} == {hi:g}"
@@ -246,43 +320,46 @@ def _expression(coefficients: Array, lo: float, hi: float, fields: Sequence[Fiel
     return f"{left}{total}{right}"
 
 
-def _combination(item: Forbidden, fields: Sequence[Field]) -> Combination:
-    known = {field.name: i for i, field in enumerate(fields)}
-    parts = []
+def _combination(item: Forbidden, operands: Sequence[Operand]) -> Combination:
+    numbers = {operand.name: i for i, operand in enumerate(operands)}
+    codes = []
     for name, value in item.values.items():
-        if name not in known:
-            raise ValueError(f"{item!r} names {name!r}, which is no parameter of the space; it has {list(known)}")
-        parts.append((known[name], fields[known[name]].codes(repr(item), value)))
-    return Combination(repr(item), tuple(parts))
+        if name not in numbers:
+            raise ValueError(f"{item!r} names {name!r}, which is no parameter of the space; it has {list(numbers)}")
+        codes.append((numbers[name], operands[numbers[name]].codes(repr(item), value)))
+    return Combination(repr(item), tuple(codes))
 
 
 def _answer(function: Feasible, point: Point) -> bool:
     answer = function(point)
     if not isinstance(answer, bool | np.bool_):
         raise TypeError(
-            f"the constraint {name_of(function)} returned {checks.shown(answer)} at {checks.shown(point)}; "
+            f"the constraint {function_name(function)} returned {checks.shown(answer)} at {checks.shown(point)}; "
             "it must return True or False"
         )
     return bool(answer)
 
 
-def _finite(bound: float) -> float:
+def _finite_size(bound: float) -> float:
     return abs(bound) if math.isfinite(bound) else 0.0
 
 
-def minimal(count: int, is_empty: Callable[[list[int]], bool]) -> list[int]:
-    """Numbers of constraints that cannot hold together, none of which can be left out. At most `count` questions."""
-    kept = list(range(count))
+def minimal_conflict(count: int, is_empty: Callable[[list[int]], bool]) -> list[int]:
+    """Return the numbers of constraints that cannot hold together, none of which can be left out.
+
+    `is_empty` says whether some of the constraints leave no point. It is called `count` times.
+    """
+    needed = list(range(count))
     for i in range(count):
-        fewer = [j for j in kept if j != i]
+        fewer = [j for j in needed if j != i]
         if is_empty(fewer):
-            kept = fewer
-    return kept
+            needed = fewer
+    return needed
 
 
-def nothing_left(together: Sequence[str], outcome: str) -> str:
-    """The message about constraints that cannot hold together."""
+def conflict_message(together: Sequence[str], outcome: str) -> str:
+    """Return the message about constraints that cannot hold together."""
     if len(together) == 1:
         return f"constraints has {together[0]}, which holds nowhere in the space: {outcome}; leave it out or weaken it"
-    words = " and ".join(together)
-    return f"constraints has {words}, which do not hold together in the space: {outcome}; leave one out or weaken it"
+    texts = " and ".join(together)
+    return f"constraints has {texts}, which do not hold together in the space: {outcome}; leave one out or weaken it"

@@ -1,7 +1,7 @@
-"""A polytope in the unit cube: whether it is empty, a point in its middle, steps that end at its faces, random points.
+"""A polytope in the unit cube: whether it is empty, its centre, steps that end at its faces, random points.
 
-Linear programs find the middle and the corners; they are right to about 1e-10. Everything that is asked is then made by
-steps from the middle that stop at the first face, so it is inside up to rounding.
+Linear programs find the centre and the corners, with an error of about 1e-10. All points that are asked are then made
+by steps from the centre that stop at the first face, so they are inside up to rounding.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 
 from gpmi._support.types import Array
 
-# Where no point of the polytope is further than this from one of its faces, in widths of the cube, the face is all
-# there is: an equality. Ten times the tolerance of the linear programs, so that they can tell.
+# If no point of the polytope is further than this from a face, in widths of the cube, that face is an equality. It is
+# ten times the tolerance of the linear programs, so that they can decide it.
 THIN = 1e-9
-_LP_TOLERANCE = 1e-10  # the smallest that HiGHS takes
+_LP_TOLERANCE = 1e-10  # the smallest that HiGHS accepts
 _PARALLEL = 1e-14  # a unit step that approaches a face by less than this runs along it, up to rounding
 # Rounds of hit and run. On a simplex of 8 components the largest error of a variance is 21 % after 64 rounds and 8 %
 # after 128, of which 6 are the error of 3,072 points.
-_ROUNDS = 128
-_ANY_WAY = 0.2  # of the steps go in any direction, so that no direction is missed; our choice, not tuned
-_CELLS = 24  # of a chord along which a density is not constant; our choice, not tuned
+_SAMPLING_ROUNDS = 128
+_ANY_DIRECTION = 0.2  # the share of steps in a random direction, so that none is missed; our choice, not tuned
+_CELLS = 24  # into which a chord is divided where the density is not constant; our choice, not tuned
 
 LogDensity: TypeAlias = Callable[[Array], Array]  # points (..., q) -> logarithms of a density (...)
 
@@ -32,14 +32,14 @@ LogDensity: TypeAlias = Callable[[Array], Array]  # points (..., q) -> logarithm
 class Polytope:
     """{s in the unit cube of q dimensions: rows s <= bounds, and s - centre in the span of `basis`}."""
 
-    rows: Array  # (r, q), of length 1; those of the cube included
+    rows: Array  # (r, q), the unit normals of the faces, those of the cube included
     bounds: Array  # (r,)
     centre: Array  # (q,)
-    basis: Array  # (q, k), orthonormal: the directions in which there is room
+    basis: Array  # (q, k), orthonormal: the directions in which the polytope extends
 
     @staticmethod
     def of(matrix: Array, lower: Array, upper: Array) -> Polytope | None:
-        """{s in the unit cube: lower <= matrix s <= upper}; None if it is empty. A few linear programs."""
+        """Return {s in the unit cube: lower <= matrix s <= upper}; None if it is empty. A few linear programs."""
         q = matrix.shape[1]
         lengths = np.sqrt((matrix**2).sum(axis=1))
         empty_rows = lengths == 0.0
@@ -60,15 +60,15 @@ class Polytope:
             if found is None or found.depth < -THIN:
                 return None
             if found.depth > THIN or not found.pressed.any():
-                return _placed(rows, bounds, equal, at, found.point)
-            tight = found.pressed  # at the point found, because two faces that press from both sides need not meet
+                return _around(rows, bounds, equal, at, found.point)
+            tight = found.pressed  # equal at the point found, because faces that press from two sides need not meet
             equal, at = np.concatenate([equal, rows[tight]]), np.concatenate([at, rows[tight] @ found.point])
             rows, bounds = rows[~tight], bounds[~tight]
 
-    def shot(self, start: Array, end: Array) -> Array:
-        """The points (m, q) on the ways from start to end, both (m, q), that are the last inside. O(m r q).
+    def last_inside(self, start: Array, end: Array) -> Array:
+        """Return the last points inside on the lines from start to end, all (m, q). O(m r q).
 
-        The ways run inside the span of `basis`; start must be inside.
+        The lines are projected onto the span of `basis`; start must be inside.
         """
         step = (end - start) @ self.basis @ self.basis.T
         length = np.sqrt((step**2).sum(axis=1))[:, None]
@@ -79,46 +79,46 @@ class Polytope:
         result: Array = np.clip(start + part[:, None] * step, 0.0, 1.0)
         return result
 
-    def pulled(self, points: Array) -> Array:
-        """Points (m, q) of the cube moved towards the centre until they are inside; those inside stay. O(m r q)."""
-        return self.shot(np.broadcast_to(self.centre, points.shape), points)
+    def pull_inside(self, points: Array) -> Array:
+        """Move points (m, q) of the cube towards the centre until they are inside; those inside stay. O(m r q)."""
+        return self.last_inside(np.broadcast_to(self.centre, points.shape), points)
 
     def sample(self, count: int, rng: np.random.Generator, log_density: LogDensity | None = None) -> Array:
-        """Random points (count, q) by hit and run, uniform or with a density; O(rounds count r q) and 2 k programs.
+        """Draw points (count, q) by hit and run, uniformly or with a density. O(rounds count r q) and 2 k programs.
 
-        Many chains run at the same time. The direction of a step is the difference of two others, which have the shape
-        of the polytope, so a thin one is as easy as a cube.
+        Many chains run at the same time. The direction of a step is the difference of two other chains. These are
+        spread like the polytope itself, so a thin one is as easy as a cube.
         """
         k = self.basis.shape[1]
         if k == 0:
             return np.repeat(self.centre[None], count, axis=0)
         n = 2 * max((count + 1) // 2, 4 * (k + 1))
-        corners = self.pulled(self._corners())
+        corners = self.pull_inside(self._corners())
         x = rng.dirichlet(np.ones(len(corners)), n) @ corners
-        x = self.pulled(x)
+        x = self.pull_inside(x)
         halves = np.arange(n) < n // 2
-        for _ in range(_ROUNDS):
+        for _ in range(_SAMPLING_ROUNDS):
             for half in (halves, ~halves):
-                x[half] = self._moved(x[half], x[~half], rng, log_density)
-        x = self.pulled(x)
+                x[half] = self._hit_and_run(x[half], x[~half], rng, log_density)
+        x = self.pull_inside(x)
         return x[rng.permutation(n)[:count]]
 
     def _corners(self) -> Array:
-        """The points that are furthest in both directions of each column of `basis`, (2 k, q)."""
+        """Return the furthest points in both directions of each column of `basis`, (2 k, q)."""
         corners = []
         for direction in np.concatenate([self.basis.T, -self.basis.T]):
             reach = self.basis.T @ direction
-            found = _program(-reach, self.rows @ self.basis, self.bounds - self.rows @ self.centre, None, None)
+            found = _solve(-reach, self.rows @ self.basis, self.bounds - self.rows @ self.centre, None, None)
             corners.append(self.centre if found.x is None else self.centre + self.basis @ found.x)
         return np.array(corners)
 
-    def _moved(self, x: Array, others: Array, rng: np.random.Generator, log_density: LogDensity | None) -> Array:
-        """One step of hit and run from each x (n, q)."""
+    def _hit_and_run(self, x: Array, others: Array, rng: np.random.Generator, log_density: LogDensity | None) -> Array:
+        """Make one step of hit and run from each x (n, q)."""
         n = len(x)
         a, b = rng.integers(len(others), size=(2, n))
-        way = (others[a] - others[b]) @ self.basis @ self.basis.T  # else rounding would lead out, more with each round
+        way = (others[a] - others[b]) @ self.basis @ self.basis.T  # rounding would lead out, more with each round
         length = np.sqrt((way**2).sum(axis=1))
-        anywhere = (rng.random(n) < _ANY_WAY) | (length < 1e-12)
+        anywhere = (rng.random(n) < _ANY_DIRECTION) | (length < 1e-12)
         way[anywhere] = rng.standard_normal((int(anywhere.sum()), self.basis.shape[1])) @ self.basis.T
         way /= np.sqrt((way**2).sum(axis=1))[:, None]
         approach = way @ self.rows.T
@@ -127,14 +127,14 @@ class Polytope:
             share = room / approach
         most = np.where(approach > _PARALLEL, share, np.inf).min(axis=1)
         least = np.where(approach < -_PARALLEL, share, -np.inf).max(axis=1)
-        result: Array = x + _along(x, way, least, most, rng, log_density)[:, None] * way
+        result: Array = x + _draw_on_chord(x, way, least, most, rng, log_density)[:, None] * way
         return result
 
 
-def _along(
+def _draw_on_chord(
     x: Array, way: Array, least: Array, most: Array, rng: np.random.Generator, log_density: LogDensity | None
 ) -> Array:
-    """Where on each chord x + t way, least <= t <= most, to go: (n,).
+    """Draw t (n,) on each chord x + t way, least <= t <= most.
 
     A density is taken as constant in each of _CELLS cells, narrow ones at the ends, where logarithms change most.
     """
@@ -152,36 +152,36 @@ def _along(
 
 @dataclass(frozen=True, eq=False)
 class _Deepest:
-    """The point that is furthest from all faces."""
+    """The point furthest from all faces."""
 
     point: Array  # (q,)
     depth: float  # its distance from the nearest face; negative if there is no point inside
-    pressed: Any  # (r,), the faces that keep it from going further
+    pressed: Any  # (r,), the faces that stop it from being further away
 
 
 def _deepest(rows: Array, bounds: Array, equal: Array, at: Array) -> _Deepest | None:
-    """The Chebyshev centre: the largest r with rows s + r <= bounds and equal s = at."""
+    """Return the Chebyshev centre: the largest r with rows s + r <= bounds and equal s = at."""
     r, q = rows.shape
     cost = np.append(np.zeros(q), -1.0)
     fixed = np.column_stack([equal, np.zeros(len(equal))]) if len(equal) else None
-    found = _program(cost, np.column_stack([rows, np.ones(r)]), bounds, fixed, at if len(equal) else None)
+    found = _solve(cost, np.column_stack([rows, np.ones(r)]), bounds, fixed, at if len(equal) else None)
     if found.x is None:
         return None
     return _Deepest(found.x[:q], float(found.x[q]), -found.ineqlin.marginals > 1e-9)
 
 
-def _program(cost: Array, rows: Array, bounds: Array, equal: Array | None, at: Array | None) -> Any:
-    """min cost x with rows x <= bounds, equal x = at; `x` of the answer is None if there is none."""
-    from scipy.optimize import linprog  # slow to import: not before it is needed
+def _solve(cost: Array, rows: Array, bounds: Array, equal: Array | None, at: Array | None) -> Any:
+    """Minimise cost x subject to rows x <= bounds and equal x = at. `x` of the answer is None if infeasible."""
+    from scipy.optimize import linprog  # slow to import
 
     options = {"primal_feasibility_tolerance": _LP_TOLERANCE, "dual_feasibility_tolerance": _LP_TOLERANCE}
-    # All that is looked for is within the cube, so wider limits say nothing, but without faces they end the search.
+    # Solutions lie within the cube, so these wider limits change nothing. Without faces they keep the program bounded.
     limits = (-2.0 * len(cost), 2.0 * len(cost))
     return linprog(cost, rows, bounds, equal, at, bounds=limits, method="highs", options=options)
 
 
-def _placed(rows: Array, bounds: Array, equal: Array, at: Array, point: Array) -> Polytope | None:
-    """The polytope with these faces around a point, which is moved onto the equalities to the last digit."""
+def _around(rows: Array, bounds: Array, equal: Array, at: Array, point: Array) -> Polytope | None:
+    """Return the polytope with these faces around a point, after moving the point onto the equalities."""
     q = len(point)
     basis = np.eye(q)
     if len(equal):

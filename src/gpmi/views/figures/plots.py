@@ -56,7 +56,7 @@ def posterior_1d(posterior: Posterior, lo: float, hi: float, *, f: Function | No
         space = Parameters.box([(lo, hi)])
     except (TypeError, ValueError) as error:
         raise type(error)(f"lo is {lo!r} and hi is {hi!r}; give finite numbers with lo < hi") from error
-    axis = Axis.of(space.parts[0], name, slice(0, 1))
+    axis = Axis.of(space.encodings[0], name, slice(0, 1))
     with style():
         figure = new_figure(6.4, 3.8)
         ax = figure.add_subplot()

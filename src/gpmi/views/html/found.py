@@ -87,7 +87,7 @@ def advice(subject: Subject) -> Markup:
     lock_in = ledger.lock_in
     lines = [
         ("simple regret", simple),
-        *([] if ledger.setting.priors.given else [not_covered(failures=bool(ledger.failures))]),
+        *([] if ledger.setting.priors.is_fixed else [not_covered(failures=bool(ledger.failures))]),
         ("one more evaluation", f"is expected to bring at most {rough(ledger.improvement, 2)}"),
         ("noise of a value", f"{rough(ledger.noise_sd, 2)} (standard deviation)"),
         ("calibration", f"{ledger.calibration.verdict}: {ledger.calibration.reason}"),

@@ -116,7 +116,11 @@ class Subject:
 
     def inside(self, rows: Array) -> Mask:
         """Which points (m, d) keep to the constraints that are known."""
-        return self.space.inside(rows) if isinstance(self.space, Parameters) else np.ones(len(rows), dtype=bool)
+        return (
+            self.space.feasible_set.contains(rows)
+            if isinstance(self.space, Parameters)
+            else np.ones(len(rows), dtype=bool)
+        )
 
     @cached_property
     def rows(self) -> Array:

@@ -1,8 +1,8 @@
-"""What a covariance function is, and sums and products of them.
+"""The base class of covariance functions, and their sums, products and affine maps.
 
-Derivatives are given as pullbacks: a kernel evaluates itself once and returns, with the values K, a function
-that contracts any weights W of the shape of K with the derivatives of K. So no (m, n, d) array is ever built,
-and sums and products of kernels need one line each.
+Derivatives are pullbacks. A kernel evaluates itself once and returns the values K together with a function. That
+function contracts any weights W of the shape of K with the derivatives of K. So no (m, n, d) array is ever built, and
+sums and products of kernels need one line each.
 
 A hyper-parameter that is None is unknown, and `gpmi.Optimizer` learns it. A kernel with an unknown hyper-parameter is a
 template: it can be evaluated only after numbers are filled in.
@@ -27,66 +27,68 @@ class Kernel(ABC):
 
     @abstractmethod
     def __call__(self, x: Array, z: Array) -> Array:
-        """k(x_i, z_j) for x (m, d), z (n, d): an (m, n) matrix. O(m n d)."""
+        """Return k(x_i, z_j) for x (m, d), z (n, d): an (m, n) matrix. O(m n d)."""
 
     @abstractmethod
     def diagonal(self, x: Array) -> Array:
-        """k(x_i, x_i) for x (m, d): (m,). O(m d)."""
+        """Return k(x_i, x_i) for x (m, d): (m,). O(m d)."""
 
     @property
     def constant_variance(self) -> float | None:
-        """k(x, x) where it is the same at every x; None where it may depend on x."""
+        """k(x, x) if it is the same at every x; None if it may depend on x."""
         return None
 
     @abstractmethod
     def diagonal_gradient(self, x: Array) -> Array:
-        """d k(x_i, x_i) / d x_i for x (m, d): (m, d)."""
+        """Return d k(x_i, x_i) / d x_i for x (m, d): (m, d)."""
 
     @abstractmethod
     def with_input_pullback(self, x: Array, z: Array) -> tuple[Array, Pullback]:
-        """K = k(x, z) and the map W (m, n) -> sum_j W_ij d k(x_i, z_j) / d x_i, (m, d). O(m n d)."""
+        """Return K = k(x, z) and the map W (m, n) -> sum_j W_ij d k(x_i, z_j) / d x_i, (m, d). O(m n d)."""
 
     @abstractmethod
     def with_theta_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        """K = k(x, x) and the map W (n, n), symmetric -> sum_ij W_ij d K_ij / d theta, (p,). O(n^2 d)."""
+        """Return K = k(x, x) and the map W (n, n), symmetric -> sum_ij W_ij d K_ij / d theta, (p,). O(n^2 d)."""
 
     @property
     @abstractmethod
     def theta(self) -> Array:
-        """The logarithms of the hyper-parameters, (p,); nan for those that are None."""
+        """The logarithms of the hyper-parameters, (p,); nan where one is None."""
 
     @abstractmethod
     def with_theta(self, theta: Array) -> Kernel:
-        """The same kernel with other hyper-parameters."""
+        """Return the same kernel with other hyper-parameters."""
 
     @property
     @abstractmethod
     def dim(self) -> int | None:
-        """The number of coordinates that the kernel needs; None if it works with any number."""
+        """The number of coordinates that the kernel needs; None if it accepts any number."""
 
     @abstractmethod
     def reach(self, d: int) -> Array:
-        """The distance along each of d coordinates over which k changes much, (d,); infinite for a linear kernel."""
+        """Return the distance along each of d coordinates over which k changes much, (d,); infinite for a linear
+        kernel.
+        """
 
     def for_dim(self, d: int) -> Kernel:
-        """The same kernel, with one lengthscale to be learned for each of d coordinates where lengthscale is None."""
+        """Return the same kernel, with one lengthscale to learn for each of d coordinates where lengthscale is None."""
         return self
 
     def filled(self, theta: Array) -> Kernel:
-        """The kernel with exp(theta_i) in place of each hyper-parameter i that is None; the others stay as they are."""
+        """Return the kernel with exp(theta_i) in place of each hyper-parameter i that is None."""
         return self
 
     @property
     def unknown(self) -> bool:
-        """Whether a hyper-parameter is None. Such a kernel cannot be evaluated before that is learned."""
+        """Whether a hyper-parameter is None. Such a kernel cannot be evaluated until it is learned."""
         return bool(np.isnan(self.theta).any())
 
     def require_known(self) -> None:
-        """Refuse a kernel with a hyper-parameter that is None."""
+        """Raise ValueError if a hyper-parameter is None."""
         if self.unknown:
             raise ValueError(
                 f"the kernel {self!r} has hyper-parameters that are None, so it has no values yet; "
-                "give numbers, or give the kernel to gpmi.Optimizer or gpmi.maximize, which learn what is None"
+                "give numbers, or pass the kernel to gpmi.Optimizer or gpmi.maximize, which learn them"
             )
 
     def __add__(self, other: Kernel) -> Kernel:
@@ -98,7 +100,7 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class _Pair(Kernel):
-    """What sums and products have in common."""
+    """The common part of sums and products."""
 
     first: Kernel
     second: Kernel
@@ -176,3 +178,51 @@ class Product(_Pair):
     def with_theta_pullback(self, x: Array) -> tuple[Array, Pullback]:
         (a, pull_a), (b, pull_b) = self.first.with_theta_pullback(x), self.second.with_theta_pullback(x)
         return a * b, lambda w: np.concatenate([pull_a(w * b), pull_b(w * a)])
+
+
+@dataclass(frozen=True)
+class AffineKernel(Kernel):
+    """factor * k + constant: sqrt(factor) times a draw of k, plus an unknown constant mean that is N(0, constant)."""
+
+    base: Kernel
+    factor: float = 1.0
+    constant: float = 0.0
+
+    def __call__(self, x: Array, z: Array) -> Array:
+        return self.factor * self.base(x, z) + self.constant
+
+    def diagonal(self, x: Array) -> Array:
+        return self.factor * self.base.diagonal(x) + self.constant
+
+    def diagonal_gradient(self, x: Array) -> Array:
+        return self.factor * self.base.diagonal_gradient(x)
+
+    def with_input_pullback(self, x: Array, z: Array) -> tuple[Array, Pullback]:
+        k, pull = self.base.with_input_pullback(x, z)
+        return self.factor * k + self.constant, lambda w: self.factor * pull(w)
+
+    def with_theta_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        k, pull = self.base.with_theta_pullback(x)
+        by_factor, by_constant = self.factor * k, np.full_like(k, self.constant)
+
+        def pulled(w: Array) -> Array:
+            own = [float((w * by_factor).sum()), float((w * by_constant).sum())]
+            return np.concatenate([self.factor * pull(w), own])
+
+        return by_factor + by_constant, pulled
+
+    @property
+    def theta(self) -> Array:
+        with np.errstate(divide="ignore"):  # no constant at all
+            return np.append(self.base.theta, np.log([self.factor, self.constant]))
+
+    def with_theta(self, theta: Array) -> Kernel:
+        factor, constant = np.exp(theta[-2:]).tolist()
+        return replace(self, base=self.base.with_theta(theta[:-2]), factor=factor, constant=constant)
+
+    @property
+    def dim(self) -> int | None:
+        return self.base.dim
+
+    def reach(self, d: int) -> Array:
+        return self.base.reach(d)

@@ -1,7 +1,8 @@
-"""Stationary covariance functions k(x, z) and the linear one; `gpmi.gp.kernel` says what they have in common."""
+"""The stationary kernels RBF and Matern, and the linear kernel; `gpmi.gp.kernels.base` defines their interface."""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,22 +12,19 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array
-from gpmi.gp.kernel import Kernel, Product, Pullback, Sum
-from gpmi.gp.matern import slope_below_one, unit_matern
+from gpmi.gp.kernels.base import Kernel, Pullback
 
-TOGETHER = 2**15  # values of k computed together: what lies in between stays in the cache; measured, three times faster
-
-__all__ = ["RBF", "Kernel", "Linear", "Matern", "Product", "Pullback", "Stationary", "Sum"]
+TOGETHER = 2**15  # values of k computed together: intermediate arrays stay in the cache; measured, three times faster
 
 
 @dataclass(frozen=True)
 class Stationary(Kernel):
     """k(x, z) = v kappa(r^2), r^2 = sum_k (x_k - z_k)^2 / l_k^2, with v the variance and l the lengthscale.
 
-    A number is a given value, and so is the default 1.0; None means that it is to be learned. `lengthscale` may be one
-    number for all coordinates, or a sequence with a number or None for each.
+    A number is a fixed value, the default 1.0 included; None means that it is learned. `lengthscale` may be one number
+    for all coordinates, or a sequence with a number or None for each.
 
-    A subclass gives `kappa_and_slope`, from which everything else follows: with h = d kappa / d r^2,
+    A subclass defines `kappa_and_slope`, from which everything else follows: with h = d kappa / d r^2,
     dk/dx_k = 2 v h (x_k - z_k) / l_k^2 and dk/dlog l_k = -2 v h (x_k - z_k)^2 / l_k^2.
 
     Examples
@@ -59,13 +57,13 @@ class Stationary(Kernel):
 
     @abstractmethod
     def kappa_and_slope(self, r2: Array) -> tuple[Array, Array]:
-        """kappa(r^2) with kappa(0) = 1, and its derivative by r^2.
+        """Return kappa(r^2) with kappa(0) = 1, and its derivative by r^2.
 
         The derivative must be finite. Where it is infinite at r = 0, return any number there: it is multiplied by 0.
         """
 
     def kappa(self, r2: Array) -> Array:
-        """kappa(r^2) alone. A subclass may override it where that is faster."""
+        """Return kappa(r^2) alone. A subclass may override it with a faster version."""
         return self.kappa_and_slope(r2)[0]
 
     @property
@@ -100,7 +98,7 @@ class Stationary(Kernel):
 
     @cached_property
     def known_variance(self) -> float:
-        """The variance as a number; an error if a hyper-parameter is None."""
+        """The variance as a number. Raises ValueError if a hyper-parameter is None."""
         return _known_variance(self, self.variance)
 
     @cached_property
@@ -147,7 +145,7 @@ class Stationary(Kernel):
 
         def pull(w: Array) -> Array:
             wh = w * slope
-            # sum_j wh_ij (x_i - z_j) as two products. Both are counted from z_0, so that less cancels between them.
+            # sum_j wh_ij (x_i - z_j) as two products. Both are measured from z_0, so that less cancels between them.
             shift = zs[:1]
             gradient: Array = wh @ (zs - shift)
             gradient -= (xs - shift) * wh.sum(axis=1, keepdims=True)
@@ -193,7 +191,7 @@ class Matern(Stationary):
     """k(x, z) = v M_nu(s), s = sqrt(2 nu) r, M_nu(s) = 2^(1-nu) / Gamma(nu) s^nu K_nu(s).
 
     Samples are differentiable k times for every k < nu. M_nu is elementary where nu is half an odd number; otherwise it
-    takes Bessel functions, which are slower. nu is never learned.
+    needs Bessel functions, which are slower. nu is never learned.
     """
 
     nu: float = 2.5
@@ -207,20 +205,70 @@ class Matern(Stationary):
         return np.sqrt(s, out=s)
 
     def kappa(self, r2: Array) -> Array:
-        return unit_matern(self._s(r2), self.nu)[1]
+        return _unit_matern(self._s(r2), self.nu)[1]
 
     def kappa_and_slope(self, r2: Array) -> tuple[Array, Array]:
         s = self._s(r2)
-        below, kappa = unit_matern(s, self.nu)
+        below, kappa = _unit_matern(s, self.nu)
         if self.nu <= 1.0:
-            return kappa, slope_below_one(s, self.nu)
+            return kappa, _slope_below_one(s, self.nu)
         below *= -0.5 * self.nu / (self.nu - 1.0)  # d/ds [s^nu K_nu(s)] = -s^nu K_{nu-1}(s)
         return kappa, below
 
 
+def _unit_matern(s: Array, nu: float) -> tuple[Array, Array]:
+    """Return M_{nu-1}(s) and M_nu(s), with M(0) = 1; the first only for nu > 1.
+
+    It uses the recurrence of K_nu: M_{a+1} = M_a + s^2 / (4 a (a-1)) M_{a-1}. All terms are positive and at most 1, so
+    nothing cancels or overflows for large nu. It starts from the orders 1/2 and 3/2, which are elementary, or from the
+    Bessel functions of order a and a + 1 with 0 < a <= 1.
+    """
+    a = nu if nu <= 1.0 else nu - math.ceil(nu) + 1.0  # in (0, 1], a whole number of steps below nu
+    if a == 0.5:
+        low = -s
+        np.exp(low, out=low)
+    else:
+        low = _matern_by_bessel(s, a)
+    if nu == a:
+        return low, low
+    if a == 0.5:
+        high = 1.0 + s
+        high *= low
+    else:
+        high = _matern_by_bessel(s, a + 1.0)
+    order = a + 1.0
+    while order < nu - 0.5:
+        term = s * s
+        term *= low
+        term /= 4.0 * order * (order - 1.0)
+        term += high
+        low, high = high, term
+        order += 1.0
+    return low, high
+
+
+def _slope_below_one(s: Array, nu: float) -> Array:
+    """Return d M_nu / d r^2 with s^2 = 2 nu r^2, for nu <= 1. At s = 0 it is infinite, and 0 is returned."""
+    from scipy.special import gamma, kv
+
+    away = s > 0.0
+    s = np.where(away, s, 1.0)
+    fall = nu * 2.0 ** (2.0 - nu) / gamma(nu) * s ** (nu - 1.0) * kv(1.0 - nu, s)
+    return np.where(away, -0.5 * fall, 0.0)
+
+
+def _matern_by_bessel(s: Array, nu: float) -> Array:
+    """Return M_nu(s) for 0 < nu <= 2 by the Bessel function; 1 at s = 0, where s^nu K_nu(s) is 0 times infinity."""
+    from scipy.special import gamma, kv
+
+    away = s > 1e-100
+    s = np.where(away, s, 1.0)
+    return np.where(away, 2.0 ** (1.0 - nu) / gamma(nu) * s**nu * kv(nu, s), 1.0)
+
+
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """k(x, z) = v x . z: the functions f(x) = w . x with w ~ N(0, v I). If v is None it is to be learned."""
+    """k(x, z) = v x . z: the functions f(x) = w . x with w ~ N(0, v I). If v is None it is learned."""
 
     variance: float | None = 1.0
 
@@ -229,7 +277,7 @@ class Linear(Kernel):
 
     @cached_property
     def known_variance(self) -> float:
-        """The variance as a number; an error if it is None."""
+        """The variance as a number. Raises ValueError if it is None."""
         return _known_variance(self, self.variance)
 
     @property
@@ -269,30 +317,30 @@ class Linear(Kernel):
 
 
 def _squared_distances(x: Array, z: Array) -> Array:
-    """|x_i - z_j|^2, (m, n), exactly 0 for equal points: |x|^2 + |z|^2 - 2 x.z would leave an r of about 1e-8."""
+    """Return |x_i - z_j|^2, (m, n), exactly 0 for equal points; |x|^2 + |z|^2 - 2 x.z would leave r at about 1e-8."""
     r2: Array = _cdist()(x, z, "sqeuclidean")
     return r2
 
 
 @cache
 def _cdist() -> Callable[..., Array]:
-    from scipy.spatial.distance import cdist  # slow to import: not before it is needed
+    from scipy.spatial.distance import cdist  # slow to import, so only when needed
 
     return cdist  # type: ignore[no-any-return]
 
 
 def _positive_or_none(name: str, value: object) -> float | None:
-    """A number above 0, or None for one that is to be learned."""
+    """Return a number above 0, or None for one that is learned."""
     return None if value is None else checks.positive(name, value)
 
 
 def _known_variance(kernel: Kernel, variance: float | None) -> float:
-    """The variance of a kernel whose hyper-parameters are all numbers."""
+    """Return the variance of a kernel whose hyper-parameters are all numbers."""
     kernel.require_known()
     assert variance is not None
     return variance
 
 
 def _number(value: object) -> Array:
-    """Hyper-parameters as an array, nan where they are None."""
+    """Return hyper-parameters as an array, nan where they are None."""
     return np.asarray(value, dtype=float)

@@ -1,4 +1,4 @@
-"""The probability that a point succeeds, from Gaussian processes that must lie on the right side of a limit."""
+"""The probability that a point succeeds: Gaussian processes must lie on the right side of a limit."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import chunks
 
 LIKELY = 0.5  # a point with a smaller probability of success probably fails
-_LEAST = 1e-12  # of k(x, x): the smallest variance that is divided by, far above rounding
+_LEAST = 1e-12  # of k(x, x): the smallest variance used as a divisor, far above rounding
 
 
 @dataclass(frozen=True, eq=False)
-class Condition:
+class Requirement:
     """sign (g(x) - limit) >= N(0, spread) for a Gaussian process g.
 
-    It holds with probability cdf(sign (mu - limit) / sqrt(var + spread)). A classifier has spread 1, and a measured
-    constraint, which holds or does not, has spread 0.
+    It holds with probability cdf(sign (mu - limit) / sqrt(var + spread)). A classifier has spread 1. A measured
+    constraint, which either holds or does not, has spread 0.
     """
 
     posterior: Posterior
@@ -33,14 +33,14 @@ class Condition:
         return self.sign * (mu - self.limit) / np.sqrt(total), total
 
     def log(self, z: Array) -> Array:
-        """The logarithm of the probability at z (m, d). O(n^2 m)."""
+        """Return the logarithm of the probability at z (m, d). O(n^2 m)."""
         from scipy.special import log_ndtr
 
         result: Array = log_ndtr(self._standardised(*self.posterior(z))[0])
         return result
 
     def log_with_gradient(self, z: Array) -> tuple[Array, Array]:
-        """The same and its gradient by z, (m, d)."""
+        """Return the same and its gradient by z, (m, d)."""
         from scipy.special import log_ndtr
 
         mu, var, pull = self.posterior.with_pullback(z)
@@ -52,33 +52,33 @@ class Condition:
 
 
 @dataclass(frozen=True, eq=False)
-class Chance:
-    """The probability p(x) that all conditions hold at x, taken to be independent."""
+class SuccessProbability:
+    """The probability p(x) that all requirements hold at x, assuming that they are independent."""
 
-    conditions: tuple[Condition, ...]
+    requirements: tuple[Requirement, ...]
     events: tuple[Event, ...] = ()
 
     @one_blas_thread
     def log(self, z: Array) -> Array:
-        """log p at z (m, d). O(n^2 m) for each condition."""
+        """Return log p at z (m, d). O(n^2 m) for each requirement."""
         total = np.zeros(len(z))
-        for condition in self.conditions:
-            for part in chunks(len(z), condition.posterior.n):
-                total[part] += condition.log(z[part])
+        for requirement in self.requirements:
+            for part in chunks(len(z), requirement.posterior.n):
+                total[part] += requirement.log(z[part])
         return total
 
     def __call__(self, z: Array) -> Array:
-        """p at z (m, d)."""
+        """Return p at z (m, d)."""
         p: Array = np.exp(self.log(z))
         return p
 
     def likely(self, z: Array, least: float = LIKELY) -> Mask:
-        """Which of the points z (m, d) succeed with a probability of at least `least`."""
+        """Return which of the points z (m, d) succeed with a probability of at least `least`."""
         likely: Mask = self.log(z) >= np.log(least)
         return likely
 
     @one_blas_thread
     def log_with_gradient(self, z: Array) -> tuple[Array, Array]:
-        """log p at z (m, d) and its gradient by z, (m, d)."""
-        parts = [condition.log_with_gradient(z) for condition in self.conditions]
+        """Return log p at z (m, d) and its gradient by z, (m, d)."""
+        parts = [requirement.log_with_gradient(z) for requirement in self.requirements]
         return np.sum([log for log, _ in parts], axis=0), np.sum([gradient for _, gradient in parts], axis=0)

@@ -1,4 +1,4 @@
-"""The prior where the noise has heavy tails: its kernel, mean and scale, by expectation propagation."""
+"""The prior under heavy-tailed noise: its kernel, mean and noise scale, by expectation propagation."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from gpmi._support.types import Array, Observations
 from gpmi.gp.approximate.ep import Sites, expectation_propagation
 from gpmi.gp.approximate.student import log_student, student
 from gpmi.gp.trend import Trend
-from gpmi.model.fitting.criterion import Setting
-from gpmi.model.fitting.data import FIT_POINTS, Noises, is_spread, standardised, subset
+from gpmi.model.fitting.criterion import FitSetting
+from gpmi.model.fitting.data import FIT_POINTS, RowNoise, is_spread, standardised, subset
 from gpmi.model.fitting.fit import Prior, fit
 from gpmi.model.fitting.unknowns import BOUNDS_NOISE, LOG_NOISE
 
 ROUNDS = 6  # of sites, kernel and scale in turn, our choice: after six the scale moves by a few per cent at most
-ENOUGH = 4  # values below which nothing can be told from a tail: the prior is then that of the start
-MUTE = 100.0  # in units of k(x, x): a site with more noise, that of an outlier, says nothing of the kernel; our choice
-START = 0.05  # the share of the variance of y that is noise at first: as in `unknowns`
-_NODES = 20  # of Gauss and Hermite, for means over f(x_i)
+ENOUGH = 4  # values needed to tell anything from a tail: with fewer the prior is the start
+MUTE = 100.0  # in units of k(x, x): a site with more noise, an outlier, tells nothing about the kernel; our choice
+START = 0.05  # the share of noise in the variance of y at the start: as in `unknowns`
+_NODES = 20  # of the Gauss-Hermite rule for means over f(x_i)
 
 
-def sites_of(prior: Prior, observed: Observations, trend: Trend | None) -> Sites:
-    """What the values say of f if their noise is Student's t with the squared scale of the prior. O(n^3) a round.
+def student_sites(prior: Prior, observed: Observations, trend: Trend | None) -> Sites:
+    """Return the sites of values whose noise is Student's t with the squared scale of the prior. O(n^3) a round.
 
     An error bar is added to the squared scale, and a mean of k evaluations has a k-th of it.
     """
@@ -33,13 +33,13 @@ def sites_of(prior: Prior, observed: Observations, trend: Trend | None) -> Sites
     return expectation_propagation(prior.kernel(x, x), mean, student(observed.y, np.maximum(scale2, _least(prior, x))))
 
 
-def fit_student(setting: Setting, observed: Observations) -> Prior:
-    """The prior learned from these values, with noise_var the squared scale of the noise.
+def fit_student(setting: FitSetting, observed: Observations) -> Prior:
+    """Learn the prior from these values; its noise_var is the squared scale of the noise.
 
-    In turn: the sites of expectation propagation under the prior so far; the kernel and the mean that are most probable
-    given the sites, as given observations with their noise (at a fixed point the evidence of expectation propagation
-    has the same derivative); the scale that maximises the expected log likelihood over f at the values, as in the EM
-    algorithm. O(n^3), some fifty times.
+    Three steps take turns. First, the sites of expectation propagation under the prior so far. Second, the kernel and
+    the mean that are most probable given the sites as observations; at a fixed point the evidence of expectation
+    propagation has the same derivative. Third, the scale that maximises the expected log likelihood over f at the
+    values, as in the EM algorithm. O(n^3), some fifty times.
     """
     rows = subset(observed.y, FIT_POINTS)
     some = Observations.of(observed.x[rows], observed.y[rows], observed.noise_var[rows], observed.repeats[rows])
@@ -48,23 +48,23 @@ def fit_student(setting: Setting, observed: Observations) -> Prior:
     prior = _start(setting, some)
     exact = replace(setting, noise_var=0.0)
     for _ in range(ROUNDS if n >= ENOUGH else 0):
-        sites = sites_of(prior, some, None)
-        says = sites.noise < MUTE * prior.kernel.diagonal(some.x)
-        if learns and np.count_nonzero(says) >= ENOUGH:
-            one = ones[says]
-            noises = Noises(one, sites.noise[says], one, 0.0 * one)
-            given = fit(exact, some.x[says], sites.value[says], noises=noises)
-            prior = replace(prior, kernel=given.kernel, mean=given.mean)
+        sites = student_sites(prior, some, None)
+        informative = sites.noise < MUTE * prior.kernel.diagonal(some.x)
+        if learns and np.count_nonzero(informative) >= ENOUGH:
+            one = ones[informative]
+            noises = RowNoise(one, sites.noise[informative], one, 0.0 * one)
+            fitted = fit(exact, some.x[informative], sites.value[informative], noises=noises)
+            prior = replace(prior, kernel=fitted.kernel, mean=fitted.mean)
         if setting.noise_var is None:
             prior = replace(prior, noise_var=_scale2(prior, some, sites))
     return prior
 
 
-def _start(setting: Setting, observed: Observations) -> Prior:
-    """A prior that outliers have not touched: the centre of the hyper-prior, in units of the median distance of y from
-    its median, with noise of START of that variance.
+def _start(setting: FitSetting, observed: Observations) -> Prior:
+    """Return a prior that outliers have not influenced: the centre of the hyper-prior.
 
-    From the most probable prior under normal noise, short lengthscales that explain the outliers would be kept.
+    Its unit is the median distance of y from its median, and its noise is START of that variance. A start at the most
+    probable prior under normal noise would keep the short lengthscales that explain the outliers.
     """
     y = observed.y
     location = float(np.median(y)) if len(y) else 0.0
@@ -79,7 +79,7 @@ def _start(setting: Setting, observed: Observations) -> Prior:
 
 
 def _scale2(prior: Prior, observed: Observations, sites: Sites) -> float:
-    """The squared scale of the noise with the largest sum_i E log t(y_i - f_i) + log of its prior, on a grid of 5 %."""
+    """Return the squared scale of the noise with the largest sum_i E log t(y_i - f_i) + log prior, on a grid of 5 %."""
     log_noise = np.linspace(*BOUNDS_NOISE, 400)
     unit = float(prior.kernel.diagonal(observed.x).mean())
     node, weight = np.polynomial.hermite_e.hermegauss(_NODES)
@@ -93,5 +93,5 @@ def _scale2(prior: Prior, observed: Observations, sites: Sites) -> float:
 
 
 def _least(prior: Prior, x: Array) -> float:
-    """The smallest squared scale: with none at all every value would be exact, and no value an outlier."""
+    """Return the smallest squared scale: with none at all every value would be exact, and no value an outlier."""
     return float(np.exp(BOUNDS_NOISE[0])) * float(prior.kernel.diagonal(x).mean() if len(x) else 1.0)

@@ -1,13 +1,12 @@
-"""The setting of the discrete parameters that keeps to all constraints and is nearest to a given point.
+"""Find the feasible setting of the discrete parameters that is nearest to a given point.
 
-A mixed integer linear program: the reals are variables in [0, 1], an Int is a whole number or, like a Choice, a set of
-binary variables, one for each value. A constraint on a parameter that may be inactive is switched off by a large number
-where it is.
+This is a mixed integer linear program. The reals are variables in [0, 1]. An Int is a whole number or, like a Choice, a
+set of binary variables, one for each value. A constraint on a parameter that may be inactive is switched off by a large
+number where it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,16 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi._support.types import Array, Numbers
-from gpmi.space.conditions.conditions import Pinned
-from gpmi.space.constraints.constraints import Rules
-from gpmi.space.layout import Layout, numeric
+from gpmi.space.constraints.constraints import Constraints
+from gpmi.space.fixed import FixedParameter
+from gpmi.space.layout import Layout
 from gpmi.space.parameters import MOST_OPTIONS, Int
 
-_SECONDS = 20.0  # for one program, at most; those of tests take milliseconds
+_SECONDS = 20.0  # time limit of one program; those of the tests take milliseconds
 
 
 class _Variables(NamedTuple):
-    """Which variables of the program a discrete parameter is."""
+    """The variables of the program that stand for one discrete parameter."""
 
     first: int
     size: int  # 1 for a whole number, otherwise one binary variable for each value
@@ -32,60 +31,59 @@ class _Variables(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
-    """The linear constraints and forbidden combinations of a space."""
+class NearestSetting:
+    """The integer program for the linear constraints and forbidden combinations of a space."""
 
     layout: Layout
-    rules: Rules
+    constraints: Constraints
     reals: Numbers  # the numbers of the parameters that are Real, (q,)
-    low: Array  # (q,), the value of each where its variable is 0
-    width: Array  # (q,), and how much larger it is where that is 1
+    low: Array  # (q,), the value of each Real where its variable is 0
+    width: Array  # (q,), how much larger the value is where the variable is 1
 
     @cached_property
     def discrete(self) -> tuple[int, ...]:
         """The discrete parameters that constraints are about, and those that decide whether these are active."""
-        wanted = {int(j) for row in self.rules.rows for j in np.flatnonzero(row.coefficients)}
-        wanted |= {j for combination in self.rules.forbidden for j, _ in combination.parts}
+        wanted = {int(j) for one in self.constraints.linear for j in np.flatnonzero(one.coefficients)}
+        wanted |= {j for combination in self.constraints.forbidden for j, _ in combination.codes}
         above = list(wanted)
         while above:
             for condition in self.layout.conditions[above.pop()]:
                 if condition.parent not in wanted:
                     wanted.add(condition.parent)
                     above.append(condition.parent)
-        pinned = {j for j, part in enumerate(self.layout.parts) if isinstance(part, Pinned)}  # in no constraint
-        return tuple(sorted(wanted - set(self.reals.tolist()) - pinned))
+        encodings = enumerate(self.layout.encodings)
+        fixed = {j for j, encoding in encodings if isinstance(encoding, FixedParameter)}  # in no constraint
+        return tuple(sorted(wanted - set(self.reals.tolist()) - fixed))
 
     @cached_property
     def _variables(self) -> dict[int, _Variables]:
         at, found = len(self.reals), {}
         for j in self.discrete:
-            count = self.layout.parts[j].count
+            count = self.layout.encodings[j].count
             assert count is not None
-            by_option = not isinstance(self.layout.parameters[j], Int) or count <= min(MOST_OPTIONS, self._needs(j))
+            by_option = not isinstance(self.layout.parameters[j], Int) or (count <= MOST_OPTIONS and self._by_value(j))
             found[j] = _Variables(at, count if by_option else 1, by_option)
             at += found[j].size
         return found
 
-    def _needs(self, j: int) -> int:
-        """A large number if single values of the parameter count, for a condition or a combination; otherwise 0."""
+    def _by_value(self, j: int) -> bool:
+        """Whether a condition or a combination is about single values of a parameter."""
         parents = {condition.parent for own in self.layout.conditions for condition in own}
-        named = {k for combination in self.rules.forbidden for k, _ in combination.parts}
-        return MOST_OPTIONS if j in parents | named else 0
+        named = {k for combination in self.constraints.forbidden for k, _ in combination.codes}
+        return j in parents | named
 
-    def nearest(
-        self, numbers: Array, s: Array, rows: Iterable[int] | None = None, forbidden: Iterable[int] | None = None
-    ) -> Array | None:
-        """The level numbers (p,) nearest to the given ones and to the reals s (q,) that keep to the constraints.
+    def find(self, numbers: Array, s: Array) -> Array | None:
+        """Return the feasible level numbers (p,) nearest to the given ones and to the reals s (q,).
 
-        With `rows` and `forbidden` to some of them. None if there are none. Reals keep their numbers.
+        None if there are none. Reals keep their numbers.
         """
-        from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import: not before it is needed
+        from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
 
         q = len(self.reals)
         size = q + sum(v.size for v in self._variables.values())
         whole = [j for j in self.discrete if not self._variables[j].by_option]
-        total = size + q + len(whole)  # the last are distances from the given point
-        matrix, lower, upper = self._constraints(size, rows, forbidden)
+        total = size + q + len(whole)  # the last ones are distances from the given point
+        matrix, lower, upper = self._matrix(size)
         far, target, cost = np.zeros((0, total)), np.zeros(0), np.zeros(total)
         upper_ends = np.ones(total)
         for k, (variable, at, unit) in enumerate(
@@ -116,7 +114,7 @@ class Program:
         return None if found.x is None else self._read(numbers, found.x)
 
     def _count(self, j: int) -> float:
-        return float(self.layout.parts[j].count or 1)
+        return float(self.layout.encodings[j].count or 1)
 
     def _read(self, numbers: Array, x: Array) -> Array:
         result = numbers.copy()
@@ -124,22 +122,19 @@ class Program:
             result[j] = np.argmax(x[first : first + count]) if by_option else np.round(x[first])
         return result
 
-    def _constraints(
-        self, size: int, rows: Iterable[int] | None, forbidden: Iterable[int] | None
-    ) -> tuple[Array, Array, Array]:
-        """The constraints as lower <= matrix x <= upper."""
+    def _matrix(self, size: int) -> tuple[Array, Array, Array]:
+        """Return the constraints as lower <= matrix x <= upper."""
         lines: list[tuple[Array, float, float]] = []
         for first, count, by_option in self._variables.values():
             if by_option:
                 line = np.zeros(size)
                 line[first : first + count] = 1.0
                 lines.append((line, 1.0, 1.0))
-        for r in range(len(self.rules.rows)) if rows is None else rows:
-            lines += self._row(size, r)
-        for k in range(len(self.rules.forbidden)) if forbidden is None else forbidden:
-            parts = self.rules.forbidden[k].parts
-            line, most = np.zeros(size), len(parts) - 1.0
-            for j, codes in parts:
+        for r in range(len(self.constraints.linear)):
+            lines += self._inequality(size, r)
+        for combination in self.constraints.forbidden:
+            line, most = np.zeros(size), len(combination.codes) - 1.0
+            for j, codes in combination.codes:
                 first = self._variables[j].first
                 line[[first + int(code) for code in codes]] += 1.0
                 line, most = self._switched(line, most, j, -1.0)
@@ -149,30 +144,29 @@ class Program:
         matrix, lower, upper = zip(*lines, strict=True)
         return np.array(matrix), np.array(lower), np.array(upper)
 
-    def _row(self, size: int, r: int) -> list[tuple[Array, float, float]]:
-        """A linear constraint in the variables: one line, or one for each side if it can be switched off."""
-        row, line, shift = self.rules.rows[r], np.zeros(size), 0.0
+    def _inequality(self, size: int, r: int) -> list[tuple[Array, float, float]]:
+        """Return an inequality in the variables: one line, or one for each side if it can be switched off."""
+        one, line, shift = self.constraints.linear[r], np.zeros(size), 0.0
         real = {int(j): i for i, j in enumerate(self.reals)}
-        used = np.flatnonzero(row.coefficients).tolist()
+        used = np.flatnonzero(one.coefficients).tolist()
         for j in used:
-            coefficient, parameter = row.coefficients[j], self.layout.parameters[j]
+            coefficient, parameter = one.coefficients[j], self.layout.parameters[j]
             if j in real:
                 line[real[j]] += coefficient * self.width[real[j]]
                 shift += coefficient * self.low[real[j]]
                 continue
             first, count, by_option = self._variables[j]
             if by_option:
-                assert numeric(parameter)
-                levels = np.repeat(np.arange(float(count))[:, None], len(self.layout.parts), axis=1)
-                line[first : first + count] += coefficient * self._level_values(j, levels)
+                assert parameter.limits is not None
+                line[first : first + count] += coefficient * parameter.values(np.arange(float(count)))
             else:
                 assert isinstance(parameter, Int)
                 line[first] += coefficient * parameter.step
                 shift += coefficient * parameter.lo
-        lower, upper = row.lower - shift, row.upper - shift
+        lower, upper = one.lower - shift, one.upper - shift
         if not any(self.layout.conditions[j] for j in used):
             return [(line, lower, upper)]
-        lines, large = [], 4.0 * float(self.rules.sizes[r]) + 1.0
+        lines, large = [], 4.0 * float(self.constraints.sizes[r]) + 1.0
         for end, sign in ((upper, 1.0), (-lower, -1.0)):
             if np.isfinite(end):
                 switched, most = sign * line, end
@@ -181,23 +175,16 @@ class Program:
                 lines.append((switched, -np.inf, most))
         return lines
 
-    def _level_values(self, j: int, levels: Array) -> Array:
-        """The values of parameter j at its level numbers, (k,)."""
-        safe = np.zeros_like(levels)
-        safe[:, j] = levels[:, j]
-        values: Array = self.layout.values(safe)[:, j]
-        return values
-
     def _switched(self, line: Array, most: float, j: int, by: float) -> tuple[Array, float]:
-        """line x <= most, which need not hold where parameter j is inactive: there the left side is lower by |by|.
+        """Return line x <= most, switched off where parameter j is inactive: there the left side is lower by |by|.
 
-        With b the sum of the binary variables of the values that make it active, by (1 - b) is added on the left.
+        Let b be the sum of the binary variables of the values that make it active. by (1 - b) is added on the left.
         """
         line = line.copy()
         for condition in self.layout.conditions[j]:
-            parent = self.layout.parts[condition.parent]
-            if isinstance(parent, Pinned):  # b is known
-                most -= 0.0 if int(parent.number(parent.row[None])[0]) in condition.numbers else by
+            parent = self.layout.encodings[condition.parent]
+            if isinstance(parent, FixedParameter):  # b is a constant
+                most -= 0.0 if parent.level in condition.numbers else by
                 line, most = self._switched(line, most, condition.parent, by)
                 continue
             first = self._variables[condition.parent].first
