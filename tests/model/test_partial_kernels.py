@@ -121,7 +121,7 @@ def test_the_general_way_is_the_fast_one_for_the_default() -> None:
     z, scale = (y - y.mean()) / y.std(), float(y.std())
     fast = setting(DEFAULT).criterion(x, z, scale)
     general = Criterion(template_covariance(DEFAULT.for_dim(3), x, np.full(3, 2.0), GROUPS, scale), z, None, loo=False)
-    for name in ("centre", "width", "lo", "hi", "told", "noisy"):
+    for name in ("centre", "width", "lo", "hi", "curvature", "noisy"):
         np.testing.assert_array_equal(getattr(fast.unknowns, name), getattr(general.unknowns, name))
     q = fast.unknowns.noisy + 0.1
     np.testing.assert_allclose(fast.loss(q)[0], general.loss(q)[0], rtol=1e-8)
@@ -241,8 +241,8 @@ def test_a_transformation_is_considered_only_where_everything_is_unknown() -> No
 
 def test_priors_are_the_door() -> None:
     known = {"span": np.ones(2), "groups": (0, 1), "seed": 0}
-    assert PriorSchedule(kernels.RBF(0.3), 0.1, "map", **known).given
-    assert not PriorSchedule(kernels.RBF(None), 0.1, "map", **known).given
+    assert PriorSchedule(kernels.RBF(0.3), 0.1, "map", **known).is_fixed
+    assert not PriorSchedule(kernels.RBF(None), 0.1, "map", **known).is_fixed
     with pytest.raises(ValueError, match=r"fit is .loo., but kernel is given"):
         PriorSchedule(kernels.RBF(0.3), None, "loo", **known)
     PriorSchedule(kernels.RBF(None), None, "loo", **known)

@@ -10,8 +10,8 @@ from scipy.optimize import minimize as descent
 
 import gpmi
 from gpmi import Optimizer, kernels
-from gpmi.analysis.ledger import alarms
-from gpmi.analysis.ledger.alarm import unseen_noise
+from gpmi.analysis.ledger import warning_events
+from gpmi.analysis.ledger.run_warnings import undetected_noise_of
 from gpmi.paper.tasks.functions import branin
 
 POINTS = np.random.default_rng(0).random((24, 2))
@@ -33,7 +33,7 @@ def noisy(seed: int) -> Any:
 
 
 def kinds(opt: Optimizer) -> list[str]:
-    return [event.kind for event in alarms(opt.ledger)]
+    return [event.kind for event in warning_events(opt.ledger)]
 
 
 def evidence(q: Any, z: Any) -> float:
@@ -51,7 +51,7 @@ def evidence(q: Any, z: Any) -> float:
 def test_the_nats_are_those_of_an_independent_search() -> None:
     """Noise of 1 % at most against 5 % at least; the penalty of the noise counts in the search, not in the nats."""
     y = noisy(UNSEEN)
-    found = unseen_noise(told(y).ledger)
+    found = undetected_noise_of(told(y).ledger)
     assert found is not None
     z = (y - y.mean()) / y.std()
 
@@ -71,8 +71,8 @@ def test_the_nats_are_those_of_an_independent_search() -> None:
 
 def test_noise_that_explains_as_much_as_a_rough_f_is_an_event() -> None:
     opt = told(noisy(UNSEEN))
-    (event,) = alarms(opt.ledger)
-    assert event.kind == "noise uncertain" and "of the variance of y explains as much" in event.message
+    (event,) = warning_events(opt.ledger)
+    assert event.kind == "noise uncertain" and "of the variance of y fits as well" in event.message
     assert "evaluate the best point again, or give noise_var" in event.message
     for y in (0.0, 2.0, 0.5, 1.5):  # one point again and again, with other values: the fit now sees it
         opt.tell([0.5, 0.5], y)

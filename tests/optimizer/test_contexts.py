@@ -231,7 +231,7 @@ def test_a_run_with_contexts_and_batches_replays_exactly(order: str) -> None:
     for fixed in ({"rate": 0.07}, None, {"count": 5}):
         x = opt.ask(fixed=fixed)
         assert again.ask(fixed=fixed) == x and copy.ask(fixed=fixed) == x
-    assert "given {'count': 5}" in repr(opt.trials[-1])
+    assert "fixed {'count': 5}" in repr(opt.trials[-1])
 
 
 def test_a_wrong_context_in_a_replayed_trial_is_refused() -> None:

@@ -199,7 +199,7 @@ def test_the_chance_of_a_constraint_is_that_of_its_own_model() -> None:
     opt = told_with_constraints(1, 12)
     assert opt.model is not None and opt.model.chance is not None
     z = np.random.default_rng(0).random((5, 2))
-    first, second = opt.model.chance.conditions
+    first, second = opt.model.chance.requirements
     mu, var = first.posterior(z)
     np.testing.assert_allclose(
         np.exp(first.log(z)), ndtr((first.limit - mu) / np.sqrt(np.maximum(var, 1e-300))), atol=1e-6
@@ -285,7 +285,7 @@ def test_what_is_no_number_is_a_mistake_and_no_failure(answer: Any, more: dict[s
         maximize(lambda x: answer, BOX, budget=5, seed=0, on_failure="learn", **more)
     words = str(raised.value)
     assert f"f returned {answer!r} at x" in words and "raise or return nan where there is no value" in words
-    assert "a failed trial, and the run goes on" not in words
+    assert "a failed trial, and the run continues" not in words
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_an_evaluation_that_takes_too_long_is_ended() -> None:
     assert time.perf_counter() - begin < 55.0  # not one of them was waited for
     whys = {trial.why for trial in r.trials if trial.status == "failed"}
     assert whys <= {
-        "time-out: f took longer than 2 s", "the process of f ended with exit code 3", "KeyError: 'no mesh'",
+        "timeout: f took longer than 2 s", "the process of f ended with exit code 3", "KeyError: 'no mesh'",
     }  # fmt: skip
     assert len(whys) >= 2
     told = [trial for trial in r.trials if trial.status == "told"]
@@ -412,7 +412,7 @@ def test_the_ledger_says_that_its_interval_ends_where_trials_fail(tmp_path: Path
         return float(x[0])
 
     r = gpmi.maximize(f, [(0.0, 1.0)], budget=10, seed=0, on_failure="learn")
-    assert "what lies where trials probably fail" in str(r.ledger)
-    assert "what lies where trials probably fail" in r.report(tmp_path / "run.html").read_text(encoding="utf-8")
+    assert "regions where trials probably fail" in str(r.ledger)
+    assert "regions where trials probably fail" in r.report(tmp_path / "run.html").read_text(encoding="utf-8")
     whole = gpmi.maximize(lambda x: float(x[0]), [(0.0, 1.0)], budget=10, seed=0)
     assert "probably fail" not in str(whole.ledger)

@@ -8,6 +8,7 @@ miss. The limits in the tests leave room on both sides, because they are about b
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from scipy import stats
 import gpmi
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Trial, kernels
 from gpmi._support.types import Observations
-from gpmi.analysis.ledger import alarms
+from gpmi.analysis.ledger import warning_events
 from gpmi.analysis.ledger.calibration import judge
 from gpmi.analysis.ledger.maxima import draw_maxima
 from gpmi.gp.approximate.success import Requirement, SuccessProbability
@@ -284,15 +285,15 @@ def lock_in_at(value: float, count: int, surprises: list[float] | None = None) -
     return replayed(TWO, [(TWO[0], value)] * count, said=surprises, **GIVEN).lock_in
 
 
-@guards("gpmi.analysis.ledger.account.REPEATS", 1, 9, 11, 100)
+@guards("gpmi.analysis.ledger.ledger.REPEATS", 1, 9, 11, 100)
 def test_a_run_is_locked_in_when_it_asks_for_the_tenth_time_at_one_place() -> None:
     assert lock_in_at(0.1, 9) is None
     alarm = lock_in_at(0.1, 10)
     assert alarm is not None and alarm.since == 1
 
 
-@guards("gpmi.analysis.ledger.alarm.DOUBTED", 10, 30)
-@guards("gpmi.analysis.ledger.alarm.NATS", -8.0, 20.0)
+@guards("gpmi.analysis.ledger.run_warnings.DOUBTED", 10, 30)
+@guards("gpmi.analysis.ledger.run_warnings.NATS", -8.0, 20.0)
 @guards("gpmi.model.fitting.undetected_noise.LITTLE", 1e-9)
 @guards("gpmi.model.fitting.undetected_noise.MUCH", 1.9)
 def test_noise_is_in_doubt_where_it_explains_as_much_and_not_before_twenty_values() -> None:
@@ -303,12 +304,12 @@ def test_noise_is_in_doubt_where_it_explains_as_much_and_not_before_twenty_value
     def warned(y: Array) -> bool:
         opt = Optimizer([(0.0, 1.0)] * 2, seed=0)
         opt.tell_all(list(zip(x, y, strict=False)))
-        return bool(alarms(opt.ledger))
+        return bool(warning_events(opt.ledger))
 
     assert warned(noisy) and not warned(noisy[:18]) and not warned(np.sin(8.0 * x[:, 0]) + np.cos(8.0 * x[:, 1]))
 
 
-@guards("gpmi.analysis.ledger.account.SAME", 0.0, 1e-4, 1e-2)
+@guards("gpmi.analysis.ledger.ledger.SAME", 0.0, 1e-4, 1e-2)
 def test_queries_within_a_thousandth_of_the_space_are_at_one_place() -> None:
     def queries(width: float) -> list[tuple[Any, float]]:
         return [(np.array([5.0 + 10.0 * width * (i % 2)]), 0.1) for i in range(12)]
@@ -318,7 +319,7 @@ def test_queries_within_a_thousandth_of_the_space_are_at_one_place() -> None:
     assert replayed([(0.0, 10.0)], queries(4e-3), **prior).lock_in is None
 
 
-@guards("gpmi.analysis.ledger.account.MISSED", 0.0, 0.025, 0.5, 1.0)
+@guards("gpmi.analysis.ledger.ledger.MISSED", 0.0, 0.025, 0.5, 1.0)
 def test_a_repetition_is_a_lock_in_if_more_may_be_had_with_a_probability_of_a_quarter() -> None:
     assert stats.norm.sf(0.4) == pytest.approx(0.34, abs=0.01)
     alarm = lock_in_at(0.4, 12)
@@ -327,7 +328,7 @@ def test_a_repetition_is_a_lock_in_if_more_may_be_had_with_a_probability_of_a_qu
     assert lock_in_at(1.0, 12) is None
 
 
-@guards("gpmi.analysis.ledger.account.CERTAIN", 0.0, 2e-4, 0.02, 0.2)
+@guards("gpmi.analysis.ledger.ledger.CERTAIN", 0.0, 2e-4, 0.02, 0.2)
 def test_a_repetition_is_a_lock_in_if_the_model_is_over_confident_beyond_doubt() -> None:
     """The alarm is looked at after every query, so that it needs a clearer case than the verdict of the calibration."""
 
@@ -341,7 +342,7 @@ def test_a_repetition_is_a_lock_in_if_the_model_is_over_confident_beyond_doubt()
     assert alarm is not None and "over-confident" in alarm.reason
 
 
-@guards("gpmi.analysis.ledger.account.RESOLVED", 0.0, 1e-5, 1e-3, 0.1)
+@guards("gpmi.analysis.ledger.ledger.RESOLVED", 0.0, 1e-5, 1e-3, 0.1)
 def test_without_noise_a_regret_counts_if_it_is_more_than_the_error_of_the_draws() -> None:
     x = np.linspace(0.0, 1.0, 12)[:, None]
     prior = {"kernel": kernels.RBF(0.3, variance=4.0), "noise_var": 1e-14}
@@ -800,12 +801,17 @@ def test_an_edge_is_taken_for_smooth_but_not_for_a_plane() -> None:
 @guards("gpmi.policies.risk.RISK", 0.02, 0.9)
 @guards("gpmi.policies.risk.DEARER", 0.0, 0.5)
 def test_a_risk_is_taken_while_few_queries_have_failed_and_none_after_five_failures_of_thirty() -> None:
-    def weight(failures: int, then: int, p: float, left: int | None = None) -> float:
-        """How much log EI loses where the probability of success is p, after failures and then successes."""
-        opt = Optimizer([(0.0, 1.0)] * 2, GPMI(), seed=0, n_init=2)
+    @cache
+    def run(failures: int, then: int) -> Optimizer:
+        opt = Optimizer([(0.0, 1.0)] * 2, GPMI(), kernel=kernels.RBF(0.5), noise_var=1e-4, seed=0, n_init=2)
         for i in range(2 + failures + then):
             x = opt.ask()
             opt.fail(x) if 2 <= i < 2 + failures else opt.tell(x, -float((x**2).sum()))
+        return opt
+
+    def weight(failures: int, then: int, p: float, left: int | None = None) -> float:
+        """How much log EI loses where the probability of success is p, after failures and then successes."""
+        opt = run(failures, then)
         assert opt.model is not None
         state = objective(opt.model, LogEI(), opt._log, None if left is None else failures + then + left).state
         return float(LogEI().weighed(np.zeros(1), np.log([p]), state)[0][0])

@@ -123,14 +123,14 @@ def loky() -> Any:
 @pytest.mark.parametrize("kind", ["workers", "threads", "processes", "made", "joblib"])
 def test_every_kind_of_workers_evaluates_each_point_once(kind: str, tmp_path: Path) -> None:
     with forked() as processes, ThreadPoolExecutor(2) as threads:
-        staff: dict[str, Any] = {
+        parallel: dict[str, Any] = {
             "workers": {"workers": 2},
             "threads": {"executor": threads, "in_flight": 2},
             "processes": {"executor": processes, "in_flight": 3},
             "made": {"executor": forked, "in_flight": 2},
             "joblib": {"executor": loky, "in_flight": 2},
         }[kind]
-        result = gpmi.minimize(Noting(tmp_path), BOX, budget=9, seed=0, **staff)
+        result = gpmi.minimize(Noting(tmp_path), BOX, budget=9, seed=0, **parallel)
     assert result.reason == "budget" and len(result.trials) == 9
     assert all(trial.status == "told" and trial.y == -bowl(trial.x) for trial in result.trials)
     assert len(list(tmp_path.iterdir())) == 9
@@ -176,8 +176,8 @@ def test_a_value_may_come_with_an_error_bar_and_constraints() -> None:
     def f(x: Any) -> Any:
         return Failure("no luck") if x[0] < 0.3 else gpmi.Measured(float(x[0]), 0.25, (float(x[0]) - 0.5,))
 
-    for staff in ({}, {"timeout": 60.0}, {"workers": 2}):
-        result = gpmi.maximize(f, [(0.0, 1.0)], budget=10, seed=0, on_failure="learn", **staff)  # type: ignore[arg-type]
+    for parallel in ({}, {"timeout": 60.0}, {"workers": 2}):
+        result = gpmi.maximize(f, [(0.0, 1.0)], budget=10, seed=0, on_failure="learn", **parallel)  # type: ignore[arg-type]
         assert all(trial.constraints == (trial.x[0] - 0.5,) for trial in result.trials if trial.status == "told")
         assert all(trial.noise_var == 0.25 for trial in result.trials if trial.status == "told")
         assert {trial.why for trial in result.trials if trial.status == "failed"} == {"no luck"}
@@ -215,11 +215,11 @@ def test_a_time_out_ends_the_evaluation(kind: str, tmp_path: Path) -> None:
         return float(x[0])
 
     with ThreadPoolExecutor(2) as pool:
-        staff: dict[str, Any] = {"workers": 2} if kind == "workers" else {"executor": pool, "in_flight": 2}
-        result = gpmi.maximize(f, BOX, budget=6, seed=0, timeout=0.7, on_failure="learn", **staff)
+        parallel: dict[str, Any] = {"workers": 2} if kind == "workers" else {"executor": pool, "in_flight": 2}
+        result = gpmi.maximize(f, BOX, budget=6, seed=0, timeout=0.7, on_failure="learn", **parallel)
         with pytest.raises(TimedOut):
-            gpmi.maximize(f, [(0.6, 1.0)], budget=6, seed=0, timeout=0.7, **staff)
-    assert {trial.why for trial in result.trials if trial.status == "failed"} == {"time-out: f took longer than 0.7 s"}
+            gpmi.maximize(f, [(0.6, 1.0)], budget=6, seed=0, timeout=0.7, **parallel)
+    assert {trial.why for trial in result.trials if trial.status == "failed"} == {"timeout: f took longer than 0.7 s"}
     assert list(tmp_path.iterdir()) and not any(Path("/proc", path.name).exists() for path in tmp_path.iterdir())
 
 
@@ -243,26 +243,26 @@ class Deadly:
         return bowl(x)
 
 
-@pytest.mark.parametrize("staff", [{"workers": 3}, {"executor": forked, "in_flight": 3}], ids=["workers", "pool"])
-def test_the_point_of_a_worker_that_dies_is_evaluated_again(staff: dict[str, Any], tmp_path: Path) -> None:
-    result = gpmi.maximize(Deadly(tmp_path, 1), BOX, budget=10, seed=0, **staff)
+@pytest.mark.parametrize("parallel", [{"workers": 3}, {"executor": forked, "in_flight": 3}], ids=["workers", "pool"])
+def test_the_point_of_a_worker_that_dies_is_evaluated_again(parallel: dict[str, Any], tmp_path: Path) -> None:
+    result = gpmi.maximize(Deadly(tmp_path, 1), BOX, budget=10, seed=0, **parallel)
     assert len(list(tmp_path.iterdir())) == 1
     assert len(result.trials) == 10 and all(trial.y == bowl(trial.x) for trial in result.trials)
     assert len({trial.number for trial in result.trials}) == 10
 
 
-@pytest.mark.parametrize("staff", [{"workers": 3}, {"executor": forked, "in_flight": 3}], ids=["workers", "pool"])
+@pytest.mark.parametrize("parallel", [{"workers": 3}, {"executor": forked, "in_flight": 3}], ids=["workers", "pool"])
 def test_a_point_that_kills_its_workers_is_a_failure_and_the_others_are_not(
-    staff: dict[str, Any], tmp_path: Path
+    parallel: dict[str, Any], tmp_path: Path
 ) -> None:
     deadly = Deadly(tmp_path, 10**9)
-    result = gpmi.maximize(deadly, BOX, budget=8, seed=0, on_failure="learn", retries=1, **staff)
+    result = gpmi.maximize(deadly, BOX, budget=8, seed=0, on_failure="learn", retries=1, **parallel)
     assert len(result.trials) == 8
     for trial in result.trials:
         assert trial.status == ("failed" if trial.x[0] > 0.5 else "told")
         assert trial.why is None or trial.why.startswith("its worker died 2 times: ")
     with pytest.raises((RaisedInProcess, BrokenProcessPool)):
-        gpmi.maximize(deadly, [(0.6, 1.0)], budget=8, seed=0, **staff)
+        gpmi.maximize(deadly, [(0.6, 1.0)], budget=8, seed=0, **parallel)
 
 
 def test_an_executor_that_cannot_be_replaced_is_an_error_that_names_the_remedy(tmp_path: Path) -> None:
@@ -301,8 +301,8 @@ def test_ctrl_c_keeps_everything_that_has_arrived(kind: str, tmp_path: Path) -> 
             threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 
     with ThreadPoolExecutor(2) as pool:
-        staff: dict[str, Any] = {"workers": 2} if kind == "workers" else {"executor": pool, "in_flight": 2}
-        result = gpmi.maximize(f, BOX, budget=20, seed=0, on_trial=press, **staff)
+        parallel: dict[str, Any] = {"workers": 2} if kind == "workers" else {"executor": pool, "in_flight": 2}
+        result = gpmi.maximize(f, BOX, budget=20, seed=0, on_trial=press, **parallel)
     assert result.reason == "interrupted" and 4 <= len(result.trials) <= 6
     if kind == "workers":
         assert not any(Path("/proc", path.stem).exists() for path in tmp_path.glob("*.pid"))
@@ -395,7 +395,7 @@ def test_dask_goes_on_when_one_of_two_workers_is_killed(cluster: Any, tmp_path: 
     assert 16 <= len(list(tmp_path.iterdir())) <= 19
 
 
-class Arrived(gpmi.run.parallel.crew.Crew):
+class Arrived(gpmi.run.pools.Pool):
     """Two outcomes are there when the run is interrupted; the first one is no number."""
 
     size = 2
@@ -413,7 +413,7 @@ class Arrived(gpmi.run.parallel.crew.Crew):
         if not self.numbers:
             return None
         number = self.numbers.pop(0)
-        return gpmi.run.parallel.crew.Done(number, "no number" if number == 0 else 1.5)
+        return gpmi.run.pools.Finished(number, "no number" if number == 0 else 1.5)
 
     def close(self) -> None:
         pass
@@ -421,11 +421,12 @@ class Arrived(gpmi.run.parallel.crew.Crew):
 
 def test_what_has_arrived_is_told_and_what_is_refused_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     from gpmi._support.interrupts import Interrupts
-    from gpmi.run.parallel.flight import Flight, fly
+    from gpmi.run.parallel import ParallelLoop
 
     opt = gpmi.Optimizer(BOX, seed=0)
-    flight = Flight(opt, Arrived(), lambda trial: None, lambda trial: None, Interrupts(lambda *key: None), False, 0)
+    interrupts = Interrupts(lambda *key: None)
+    loop = ParallelLoop(opt, Arrived(), lambda trial: None, lambda trial: None, interrupts, learns=False, retries=0)
     with pytest.raises(KeyboardInterrupt):
-        fly(flight, opt.turns(2))
+        loop.run(opt.turns(2))
     assert [trial.y for trial in opt.trials] == [None, 1.5]
     assert "trial 0 returned 'no number', which was not told" in caplog.text

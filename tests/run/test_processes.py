@@ -1,4 +1,4 @@
-"""Evaluations in processes of their own: nothing is left behind after a time-out, and noise does not repeat itself."""
+"""Evaluations in processes of their own: nothing is left behind after a timeout, and noise does not repeat itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import gpmi
-from gpmi._support.fork_rng import parted
+from gpmi._support.fork_rng import split_generators
 from gpmi._support.processes import descendants
 from gpmi.run.evaluation import TimedOut, in_process
 
@@ -114,7 +114,7 @@ def test_streams_are_not_shifted_copies_of_each_other() -> None:
     rng = np.random.default_rng(0)
     streams = []
     for _ in range(2):
-        part, state = parted(lambda x: rng), rng.bit_generator.state
+        part, state = split_generators(lambda x: rng), rng.bit_generator.state
         part()  # what the forked process does with its copy
         streams.append(rng.normal(size=2000))
         rng.bit_generator.state = state

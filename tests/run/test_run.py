@@ -13,7 +13,8 @@ import pytest
 import gpmi
 import gpmi.run.study
 from gpmi import GPMI, Int, Optimizer, Real, SpaceExhausted, kernels, maximize, minimize
-from gpmi._support.checks import ELSEWHERE
+from gpmi._support.checks import FOREIGN_NAMES
+from gpmi.run.options import OptimizerOptions, RunOptions, RunSettings
 
 BOX = [(-5.0, 10.0), (0.0, 15.0)]
 GRID = np.linspace(0.0, 1.0, 21)[:, None]
@@ -414,7 +415,7 @@ def test_an_f_that_can_be_called_with_one_point_is_not_refused():
     ],
 )
 def test_the_names_of_other_libraries_are_refused_with_ours(run, name, ours):
-    with pytest.raises(TypeError, match=f"{name} is no argument of .*; did you mean .*{ours}"):
+    with pytest.raises(TypeError, match=f"{name} is not an argument of .*; did you mean .*{ours}"):
         run(**{name: 3})
 
 
@@ -435,19 +436,46 @@ def test_a_parameter_may_have_any_name():
 def test_a_name_of_other_libraries_is_none_of_ours(run):
     """And the signature says what may be given, no more."""
     parameters = inspect.signature(run).parameters
-    assert not ELSEWHERE.keys() & parameters.keys()
+    assert not FOREIGN_NAMES.keys() & parameters.keys()
     if run is not gpmi.study:
         assert all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+
+
+def test_an_unknown_argument_is_refused_with_the_nearest_name_or_all_names():
+    with pytest.raises(TypeError, match=r"^budgt is not an argument of maximize; did you mean budget=\?$"):
+        maximize(bowl, BOX, budgt=3)
+    with pytest.raises(TypeError, match=r"^zzz is not an argument of Study.optimize; it takes f, budget, stop, "):
+        gpmi.run.study.Study.optimize(zzz=3)
+
+
+@pytest.mark.parametrize("user", [RunSettings, Optimizer], ids=NAME)
+def test_the_arguments_for_type_checkers_are_those_of_the_code(user):
+    """A TypedDict cannot have defaults, so names and types stand there and where they are used."""
+    options = RunOptions if user is RunSettings else OptimizerOptions
+    given = {"self", "f", "space", "goal"} | ({"budget"} if user is Optimizer else set())
+    used = {name: one.annotation for name, one in inspect.signature(user).parameters.items() if name not in given}
+    assert {name: kind.__forward_arg__ for name, kind in options.__annotations__.items()} == used
+
+
+@pytest.mark.slow
+def test_a_type_checker_refuses_wrong_names_and_types_of_options():
+    mypy = pytest.importorskip("mypy.api")
+    call = "gpmi.maximize(lambda x: 1.0, [(0.0, 1.0)], "
+    lines = ["import gpmi", f"{call}budget=3, seed=None)", f"{call}budgt=3)", f"{call}retries=None)"]
+    out, _, code = mypy.run(["--strict", "-c", "\n".join(lines)])
+    assert code == 1
+    assert [line.split(":")[1] for line in out.splitlines() if "error:" in line] == ["3", "4"], out
+    assert 'Unexpected keyword argument "budgt"' in out and 'Argument "retries"' in out
 
 
 @pytest.mark.parametrize("learn", [{}, {"on_failure": "learn"}], ids=["raise", "learn"])
 @pytest.mark.parametrize(
     ("value", "word"),
     [
-        (None, "None is what a function without a return gives"),
+        (None, "a function without a return statement returns None"),
         ("3.5", "one finite number"),
-        (np.array([1.0]), "y.item() takes it out"),
-        ([1.0], "y[0] takes it out"),
+        (np.array([1.0]), "return y.item()"),
+        ([1.0], "return y[0]"),
         ((1.0, [0.2]), "gpmi.Measured(y, constraints=[...])"),
         (np.array([1.0, 2.0]), "one finite number"),
         (gpmi.Measured("3"), "one finite number"),
@@ -464,7 +492,7 @@ def test_what_is_wrong_with_a_value_is_said_once(value, word, learn):
 
 
 def test_a_number_that_is_too_large_is_no_failure_to_learn_from():
-    with pytest.raises(ValueError, match="too large to be squared") as caught:
+    with pytest.raises(ValueError, match="too large to square") as caught:
         maximize(lambda x: 1e200, BOX, budget=3, seed=0)
     assert "on_failure" not in str(caught.value)
 

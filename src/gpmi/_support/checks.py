@@ -1,11 +1,11 @@
-"""Checks of what a user gives: it is accepted, or refused with its name, its value and the remedy."""
+"""Checks of arguments: each is accepted, or refused with its name, its value and the remedy."""
 
 from __future__ import annotations
 
 import inspect
 import math
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from numbers import Real
 from pathlib import Path
@@ -15,17 +15,17 @@ import numpy as np
 
 from gpmi._support.types import Array
 
-# A whole number beyond this is no count of anything, and overflows NumPy's integers: 2^63 - 1.
-LARGEST_COUNT = 2**63 - 1
-LARGEST_SEED = 10**100  # NumPy's own seeds have 39 digits; a longer one than this nobody can copy. Our choice
+LARGEST_COUNT = 2**63 - 1  # of NumPy's integers
+LARGEST_SEED = 10**100  # NumPy's own seeds have 39 digits; nobody can copy a number longer than this. Our choice
 LARGEST = 1e100  # the largest |y|: y^2 = 1e200 leaves room for sums and products below the largest float, 1.8e308
 _SHOWN = 500  # characters of a value in a message, at most; our choice, not tuned
-_SIDE = "gpmi.maximize or gpmi.minimize, or goal= of gpmi.Optimizer"
-# What other libraries call our arguments: Optuna, scikit-optimize, scikit-learn, bayesian-optimization, hyperopt, Ax.
-ELSEWHERE = {
+_GOAL = "gpmi.maximize or gpmi.minimize, or goal= of gpmi.Optimizer"
+# Names that other libraries use for our arguments: Optuna, scikit-optimize, scikit-learn, bayesian-optimization,
+# hyperopt, Ax.
+FOREIGN_NAMES = {
     **dict.fromkeys(("n_trials", "n_calls", "n_iter", "max_evals", "max_iter", "total_trials"), "budget="),
     **dict.fromkeys(("bounds", "pbounds", "dimensions", "search_space", "domain"), "space="),
-    **dict.fromkeys(("direction", "directions", "sense"), _SIDE),
+    **dict.fromkeys(("direction", "directions", "sense"), _GOAL),
     **dict.fromkeys(("random_state", "rng", "rstate"), "seed="),
     **dict.fromkeys(("n_jobs", "n_workers", "num_workers"), "workers= of gpmi.maximize and gpmi.minimize"),
     **dict.fromkeys(("n_initial_points", "n_random_starts", "init_points", "n_startup_trials"), "n_init="),
@@ -40,24 +40,39 @@ Returned = TypeVar("Returned")
 
 
 def with_name_hints(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """The function; where an argument has the name that other libraries have for it, the refusal says ours."""
+    """Decorate a function: a keyword argument that it does not have is refused with the name that was probably meant.
+
+    Its arguments are those of its signature, which may list more than its code does (`gpmi.run.options`).
+    """
+    parameters = inspect.signature(function).parameters
 
     @wraps(function)
     def hinted(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
-        for name in ELSEWHERE.keys() & kwargs.keys():
-            what, ours = function.__qualname__.removesuffix(".__init__"), ELSEWHERE[name]
-            if ours.endswith("=") and ours[:-1] not in inspect.signature(function).parameters:
-                ours += " of gpmi.study"  # a study has the arguments of an optimizer, its run those of an evaluation
-            raise TypeError(f"{name} is no argument of {what}; did you mean {ours}?")
+        for name in kwargs:
+            if name not in parameters:
+                what = function.__qualname__.removesuffix(".__init__")
+                raise TypeError(f"{name} is not an argument of {what}; {_name_hint(name, parameters)}")
         return function(*args, **kwargs)
 
     return hinted
 
 
-def of_one_point(f: Any, names: Sequence[str] | None, count: int) -> None:
+def _name_hint(name: str, parameters: Iterable[str]) -> str:
+    from difflib import get_close_matches  # only for a message
+
+    known = [one for one in parameters if one != "self"]
+    if (ours := FOREIGN_NAMES.get(name)) is not None:
+        if ours.endswith("=") and ours[:-1] not in known:
+            ours += " of gpmi.study"  # a study takes the arguments of an optimizer, its run those of an evaluation
+        return f"did you mean {ours}?"
+    near = get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}=?" if near else f"it takes {', '.join(known)}"
+
+
+def check_objective(f: Any, names: Sequence[str] | None, count: int) -> None:
     """Refuse an f that cannot be called with one point: a dict with these names, or an array of shape (count,).
 
-    What f itself says counts, not what it wraps, and a function that says nothing passes.
+    The signature of f itself counts, not that of a function it wraps. A function without a signature passes.
     """
     if not callable(f):
         raise TypeError(f"f is {shown(f)}; give a function of one point")
@@ -71,11 +86,11 @@ def of_one_point(f: Any, names: Sequence[str] | None, count: int) -> None:
     remedy = "give a function of one argument, the point"
     if apart:
         remedy = f"give lambda p: f({'*p' if names is None else '**p'})"
-    raise TypeError(f"f takes {signature}, but it is called with {one_point(names, count)}; {remedy}")
+    raise TypeError(f"f takes {signature}, but it is called with {expected_point(names, count)}; {remedy}")
 
 
-def one_point(names: Sequence[str] | None, count: int) -> str:
-    """What f is called with, in words."""
+def expected_point(names: Sequence[str] | None, count: int) -> str:
+    """Describe the argument that f is called with."""
     return f"one point, an array of shape ({count},)" if names is None else f"one point, a dict of {', '.join(names)}"
 
 
@@ -88,7 +103,7 @@ def _takes(signature: inspect.Signature, /, *args: Any, **kwargs: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value in a message: its repr, cut short where it is very long, whatever the value is."""
+    """Return the repr of a value for a message, cut if it is long. It never raises."""
     try:
         text = repr(value)
     except Exception:  # a whole number of more than 4,300 digits, or an object of the user
@@ -97,7 +112,7 @@ def shown(value: Any) -> str:
 
 
 def number(name: str, value: Any, remedy: str = "give one finite number") -> float:
-    """A finite float from a real number of any type, not from a bool, a string or an array."""
+    """Return a finite float from a real number of any type, but not from a bool, a string or an array."""
     if type(value) is float and math.isfinite(value):
         return value
     plain = value.item() if isinstance(value, np.ndarray) and value.ndim == 0 else value
@@ -107,7 +122,7 @@ def number(name: str, value: Any, remedy: str = "give one finite number") -> flo
         result = float(plain)
     except OverflowError:
         result = math.inf
-    except (TypeError, ValueError):  # a timedelta64 calls itself a whole number
+    except (TypeError, ValueError):  # a timedelta64 claims to be a whole number
         raise TypeError(f"{name} is {shown(value)}; {remedy}") from None
     if not math.isfinite(result):
         raise ValueError(f"{name} is {shown(value)}; {remedy}")
@@ -115,7 +130,7 @@ def number(name: str, value: Any, remedy: str = "give one finite number") -> flo
 
 
 def positive(name: str, value: Any) -> float:
-    """A finite number above 0."""
+    """Return a finite number above 0."""
     result = number(name, value, remedy := "give one positive, finite number")
     if result <= 0.0:
         raise ValueError(f"{name} is {shown(value)}; {remedy}")
@@ -123,7 +138,7 @@ def positive(name: str, value: Any) -> float:
 
 
 def variance(name: str, value: Any) -> float:
-    """A finite number, 0 or larger."""
+    """Return a finite number, 0 or larger."""
     result = number(name, value, remedy := "it is a variance: give one finite number, 0 or larger")
     if result < 0.0:
         raise ValueError(f"{name} is {shown(value)}; {remedy}")
@@ -131,17 +146,17 @@ def variance(name: str, value: Any) -> float:
 
 
 def variances(name: str, value: Any, n: int, common: float) -> Array:
-    """Finite variances (n,), 0 or larger: one for each value, one number for all, or `common` where it is None."""
+    """Return n finite variances, 0 or larger: one for each value, one for all, or `common` if `value` is None."""
     if value is None:
         return np.full(n, common)
-    given = np.asarray(value, dtype=float)
-    if given.shape not in ((), (n,)) or not np.all(np.isfinite(given) & (given >= 0.0)):
+    array = np.asarray(value, dtype=float)
+    if array.shape not in ((), (n,)) or not np.all(np.isfinite(array) & (array >= 0.0)):
         raise ValueError(f"{name} is {shown(value)}; give one variance, 0 or larger, or one for each of {n} values")
-    return np.full(n, given)
+    return np.full(n, array)
 
 
 def probability(name: str, value: Any, remedy: str = "it is a probability: give a number between 0 and 1") -> float:
-    """A number above 0 and below 1."""
+    """Return a number above 0 and below 1."""
     result = number(name, value, remedy)
     if not 0.0 < result < 1.0:
         raise ValueError(f"{name} is {shown(value)}; {remedy}")
@@ -149,7 +164,7 @@ def probability(name: str, value: Any, remedy: str = "it is a probability: give 
 
 
 def whole(name: str, value: Any, least: int, most: int = LARGEST_COUNT) -> int:
-    """A whole number from `least` to `most`."""
+    """Return a whole number from `least` to `most`."""
     if isinstance(value, bool | np.timedelta64) or not isinstance(value, int | np.integer):
         raise TypeError(f"{name} is {shown(value)}; give a whole number")
     if value < least:
@@ -160,21 +175,21 @@ def whole(name: str, value: Any, least: int, most: int = LARGEST_COUNT) -> int:
 
 
 def flag(name: str, value: Any) -> bool:
-    """True or False."""
+    """Return True or False."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} is {shown(value)}; give True or False")
     return bool(value)
 
 
 def one_of(name: str, value: Any, words: Sequence[str]) -> str:
-    """One of several words."""
+    """Return one of several words."""
     if not isinstance(value, str) or value not in words:
         raise ValueError(f"{name} is {shown(value)}; give one of {', '.join(map(repr, words))}")
     return value
 
 
 def points(name: str, value: Any, d: int | None) -> Array:
-    """Points as a finite (m, d) array, or one point as (1, d); with d None any number of coordinates will do."""
+    """Return points as a finite (m, d) array, or one point as (1, d). With d None, d may be any number."""
     array = np.asarray(value, dtype=float)
     if array.ndim == 1:
         array = array[None, :]
@@ -187,7 +202,7 @@ def points(name: str, value: Any, d: int | None) -> Array:
 
 
 def shape(value: Any) -> tuple[int, ...] | None:
-    """The shape of an array or of nested lists; None for anything else, ragged lists included."""
+    """Return the shape of an array or of nested lists; None for anything else, including ragged lists."""
     if not isinstance(value, np.ndarray | list | tuple):
         return None
     try:
@@ -197,7 +212,7 @@ def shape(value: Any) -> tuple[int, ...] | None:
 
 
 def writable_folder(name: str, value: Path, folder: Path) -> None:
-    """Refuse the path `value` if no file can be made in `folder`, which is made if it is not there yet."""
+    """Make `folder` if it does not exist. Refuse the argument `value` if no file can be written there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -210,19 +225,19 @@ def writable_folder(name: str, value: Path, folder: Path) -> None:
 
 
 def checked_noise(noise_var: Any, repeats: Any) -> tuple[float, int]:
-    """The known variance of a value, and of how many evaluations it is the mean."""
+    """Return the known variance of a value and the number of evaluations it is the mean of."""
     if type(noise_var) is float and noise_var == 0.0 and type(repeats) is int and repeats == 1:
         return 0.0, 1
     own = variance("noise_var", noise_var)
     if own > LARGEST**2:
-        remedy = f"give a variance below {LARGEST**2:g}, in other units, or leave out a value that says nothing"
-        raise ValueError(f"noise_var is {noise_var!r}, too large to be computed with; {remedy}")
+        remedy = f"give a variance below {LARGEST**2:g}, in other units, or leave out a value that tells nothing"
+        raise ValueError(f"noise_var is {noise_var!r}, too large to compute with; {remedy}")
     return own, whole("repeats", repeats, 1)
 
 
 def checked_value(y: Any) -> float:
-    """y as a finite number that is small enough to be squared."""
+    """Return y as a finite number that is small enough to square."""
     value = number("y", y, "give one finite number, or call fail(x) for an evaluation that has none")
     if abs(value) > LARGEST:
-        raise ValueError(f"y is {y!r}, too large to be squared; give values below {LARGEST:g}, in other units")
+        raise ValueError(f"y is {y!r}, too large to square; give values below {LARGEST:g}, in other units")
     return value

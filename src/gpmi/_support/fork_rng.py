@@ -1,9 +1,9 @@
 """Random generators of a function that is evaluated in a forked process.
 
-The process has a copy of everything, so what f draws there is not drawn here: a generator made outside of f would start
-from the same state in each evaluation, and noise would repeat itself without anybody noticing. Here each evaluation
-gets a stream of its own, drawn from the generator, which goes on: the run is a function of its state, as it is without
-processes, with other numbers.
+The process has a copy of everything, so a draw in f does not advance the generator here. A generator made outside of f
+would start from the same state in each evaluation, and its noise would repeat unnoticed. Here each evaluation gets a
+stream of its own, seeded by a draw from the generator. The run is still a function of the generator's state, though its
+numbers differ from those of a run without processes.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ import numpy as np
 BITS = 128
 
 
-def parted(f: Callable[..., Any]) -> Callable[[], None]:
-    """Draw a seed from each generator that f reaches; what is returned is called in the forked process, and seeds them.
+def split_generators(f: Callable[..., Any]) -> Callable[[], None]:
+    """Draw a seed from each generator that f can reach. Return a function that seeds them in the forked process.
 
-    These are the generators of `random` and `numpy.random` themselves, and those that f has as a global variable, in
+    Found are the generators of `random` and `numpy.random` themselves, and those that f has as a global variable, in
     its closure, as an argument of a `partial`, or as an attribute of its object. Others are not found.
     """
-    seeds = [(generator, _drawn(generator)) for generator in {id(one): one for one in _reached(f)}.values()]
+    seeds = [(generator, _draw_seed(generator)) for generator in {id(one): one for one in _reachable(f)}.values()]
     return partial(_seed_all, seeds)
 
 
-def _reached(f: Any) -> Iterator[Any]:
+def _reachable(f: Any) -> Iterator[Any]:
     yield random
     yield np.random
     for value in _values(f):
@@ -38,7 +38,7 @@ def _reached(f: Any) -> Iterator[Any]:
 
 
 def _values(f: Any) -> Iterator[Any]:
-    """What a function has at hand."""
+    """Yield the objects that a function refers to."""
     if isinstance(f, partial):
         yield from [*f.args, *f.keywords.values()]
         yield from _values(f.func)
@@ -51,7 +51,7 @@ def _values(f: Any) -> Iterator[Any]:
         for cell in f.__closure__ or ():
             try:
                 yield cell.cell_contents
-            except ValueError:  # nothing in it yet
+            except ValueError:  # an empty cell
                 continue
     else:
         yield from [*getattr(f, "__dict__", {}).values()]
@@ -60,8 +60,8 @@ def _values(f: Any) -> Iterator[Any]:
             yield from _values(own)
 
 
-def _drawn(generator: Any) -> list[int]:
-    """A seed, as numbers of 32 bits."""
+def _draw_seed(generator: Any) -> list[int]:
+    """Draw a seed, as numbers of 32 bits."""
     if isinstance(generator, np.random.Generator):
         return [int(word) for word in generator.integers(2**32, size=BITS // 32, dtype=np.uint32)]
     if generator is np.random or isinstance(generator, np.random.RandomState):
@@ -70,15 +70,15 @@ def _drawn(generator: Any) -> list[int]:
 
 
 def _seed_all(seeds: list[tuple[Any, list[int]]]) -> None:
-    for generator, drawn in seeds:
-        _seed(generator, drawn)
+    for generator, seed in seeds:
+        _seed(generator, seed)
 
 
-def _seed(generator: Any, drawn: list[int]) -> None:
+def _seed(generator: Any, seed: list[int]) -> None:
     if isinstance(generator, np.random.Generator):
         bits: Any = generator.bit_generator
-        bits.state = type(bits)(drawn).state
+        bits.state = type(bits)(seed).state
     elif generator is np.random or isinstance(generator, np.random.RandomState):
-        generator.seed(drawn)
+        generator.seed(seed)
     else:
-        generator.seed(sum(word << (32 * place) for place, word in enumerate(drawn)))
+        generator.seed(sum(word << (32 * place) for place, word in enumerate(seed)))

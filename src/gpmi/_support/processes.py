@@ -1,7 +1,7 @@
-"""What a process has started, found and ended, also what has left its process group. Linux; elsewhere the group alone.
+"""Find and kill the processes that a process has started, including those that left its process group.
 
-A process that `adopts` gets the orphans among its descendants as children, where they would go to the first process of
-the system. So all that it has started stays below it in the table of processes, and can be found there.
+On Linux descendants are found in /proc. An orphan becomes a child of the first process of the system, unless one of its
+ancestors has called `adopt_orphans` or its environment carries a mark. Elsewhere only the group is killed.
 """
 
 from __future__ import annotations
@@ -11,53 +11,72 @@ import signal
 from contextlib import suppress
 from pathlib import Path
 
-ROUNDS = 5  # how often descendants are looked for: they may start others meanwhile; our choice
-ADOPT = 36  # PR_SET_CHILD_SUBREAPER of Linux
+ROUNDS = 5  # how often processes are looked for, because they may start others meanwhile; our choice
+PR_SET_CHILD_SUBREAPER = 36  # the option of Linux's prctl
 
 
-def adopt() -> None:
-    """Let this process be the parent of the orphans among its descendants, where the system knows that."""
+def adopt_orphans() -> None:
+    """Make this process the parent of the orphans among its descendants, where the system can do that."""
     with suppress(ImportError, OSError, AttributeError):
         import ctypes
 
-        ctypes.CDLL(None).prctl(ADOPT, 1, 0, 0, 0)
-
-
-def numbers() -> list[int]:
-    """The processes that there are; none where the system does not show them as files."""
-    with suppress(OSError):
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return []
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def descendants(process: int) -> list[int]:
-    """The processes below one in the table, those that have ended left out."""
+    """The running processes below this one in the table of processes."""
     children: dict[int, list[int]] = {}
-    for number in numbers():
+    for number in _process_ids():
         with suppress(OSError, ValueError, IndexError):
             state, parent = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[:2]
             if state not in "ZX":
                 children.setdefault(int(parent), []).append(number)
     found, below = list[int](), [process]
     while below:
-        following = children.get(below.pop(), [])
-        found += following
-        below += following
+        next_ones = children.get(below.pop(), [])
+        found += next_ones
+        below += next_ones
     return found
 
 
-def end(process: int) -> None:
-    """Kill a process, its group, and all that it has started. It is stopped first, so that it starts nothing more."""
+def kill_tree(process: int, mark: str | None = None) -> None:
+    """Kill a process, its group and all that it has started. It is stopped first, so that it starts nothing more.
+
+    With a `mark`, "NAME=value", processes that were started with this variable in their environment are killed, too.
+    """
     _signal(process, signal.SIGSTOP)
     for _ in range(ROUNDS):
-        found = descendants(process)
+        found = descendants(process) + ([] if mark is None else _marked(mark))
         for number in found:
             _signal(number, signal.SIGKILL)
         if not found:
             break
-    with suppress(AttributeError, ProcessLookupError, PermissionError):  # no groups here, or it has none of its own yet
-        os.killpg(process, signal.SIGKILL)
+    signal_group(process, signal.SIGKILL)
     _signal(process, signal.SIGKILL)
+
+
+def signal_group(process: int, number: signal.Signals) -> None:
+    """Send a signal to the process group that this process leads, if there is one."""
+    with suppress(AttributeError, ProcessLookupError, PermissionError):  # the system may have no groups
+        os.killpg(process, number)
+
+
+def _process_ids() -> list[int]:
+    """All processes; none where the system does not show them as files."""
+    with suppress(OSError):
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return []
+
+
+def _marked(mark: str) -> list[int]:
+    return [number for number in _process_ids() if mark.encode() in _environment(number)]
+
+
+def _environment(process: int) -> list[bytes]:
+    """The variables that a process was started with; none where they cannot be read, or it has ended."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    return []
 
 
 def _signal(process: int, number: signal.Signals) -> None:

@@ -1,8 +1,8 @@
-"""Points of the unit cube: some that fill it evenly, and some that keep a distance from each other."""
+"""Points in the unit cube: Sobol points, which fill it evenly, and subsets that keep a minimum distance."""
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 
@@ -12,27 +12,28 @@ from gpmi._support.types import Array, Numbers
 
 @lru_cache(maxsize=16)
 def sobol(p: int, log2: int, seed: tuple[int, ...]) -> Array:
-    """2^log2 scrambled Sobol points of the unit cube of p dimensions.
+    """Return 2^log2 scrambled Sobol points in the unit cube of p dimensions.
 
-    With the same seed a smaller log2 gives the first of the same points.
+    With the same seed, a smaller log2 gives the first of these points.
     """
-    return uninterrupted(partial(_sobol, p, log2, seed))
+    with uninterrupted():
+        return _sobol(p, log2, seed)
 
 
 def _sobol(p: int, log2: int, seed: tuple[int, ...]) -> Array:
-    """The same. An interrupt in the first draw of a process would leave SciPy's table of directions half filled."""
-    from scipy.stats.qmc import Sobol  # slow to import: not before it is needed
+    """Compute the points. Ctrl-C in the first draw of a process would leave SciPy's direction table half filled."""
+    from scipy.stats.qmc import Sobol  # slow to import, so only when it is needed
 
     return np.asarray(Sobol(p, scramble=True, rng=np.random.default_rng(seed)).random_base2(log2))
 
 
 def far_apart(
     unit: Array,  # (m, d), in the unit cube
-    order: Numbers,  # (k,), numbers of points
-    distance: float,  # in diagonals of the cube
+    order: Numbers,  # (k,), indices of points
+    distance: float,  # in units of the cube's diagonal
     most: int | None = None,
 ) -> Numbers:
-    """The numbers of at most `most` points, taken in the given order, no two of them within `distance`. O(m d) each."""
+    """Return indices of at most `most` points, taken in this order, no two within `distance`. O(m d) for each point."""
     points = unit[order]
     left = np.ones(len(order), dtype=bool)
     chosen: list[int] = []

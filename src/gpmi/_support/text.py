@@ -1,7 +1,7 @@
-"""What people read at a prompt: numbers, points and a few aligned lines, as text and as HTML.
+"""Text for a prompt: numbers, points and a few aligned lines, plain or as HTML.
 
-Pure functions of plain values. This module knows no class of the library, so that every other module may use it. A text
-made here is safe to print and to parse: one line of limited length, without control characters.
+Pure functions of plain values. This module knows no class of the library, so every other module may use it. A text made
+here is safe to print and to parse: one line of limited length, without control characters.
 """
 
 from __future__ import annotations
@@ -21,72 +21,72 @@ from gpmi._support.types import Point
 WIDTH = 120  # characters of a line, at most
 POINT = 100  # characters of a point, at most: leaves room for a name before it
 VALUE = 40  # characters of one coordinate, at most; a number has 12
-MANY = 9  # digits of a number of which so many are known
-DIGITS = 6  # of a number: to look at. To tell a value take the point itself, or the number of its trial
+MOST_DIGITS = 9  # of a number that is known very precisely
+DIGITS = 6  # of any other number: to look at. To tell a value take the point itself, or the number of its trial
 
-Line: TypeAlias = tuple[str, str]  # a name, and what is said of it
+Line: TypeAlias = tuple[str, str]  # a name and a text
 
 
 # Pieces of a line
 
 
 def rounded(value: float | None) -> str:
-    """A number in DIGITS significant digits; "none" for None."""
+    """Format a number with DIGITS significant digits; "none" for None."""
     return "none" if value is None else f"{value:.{DIGITS}g}" if isinstance(value, int | float) else repr(value)
 
 
 def rough(value: float, digits: int = 3) -> str:
-    """A number that is not known well, in few digits, and without a power of ten where it is below a million."""
+    """Format an estimate with few digits, and without a power of ten if it is below a million."""
     return rounded(float(f"{value:.{digits}g}"))
 
 
 def round_to_sd(value: float, sd: float) -> str:
-    """A number in the digits that its standard deviation leaves: up to the second digit of sd, and nine at most."""
+    """Format a number to the second digit of its standard deviation, with MOST_DIGITS at most."""
     if not (0.0 < sd < math.inf and math.isfinite(value)):
         return rounded(value)
     places = 1 - math.floor(math.log10(sd))
-    kept = round(value, places) + 0.0  # no minus before a zero
-    fixed = f"{kept:.{places}f}" if 0 < places <= DIGITS else ""
-    return fixed if 0 < len(fixed.replace(".", "").lstrip("-0")) <= MANY else f"{kept:.{MANY}g}"
+    nearest = round(value, places) + 0.0  # + 0.0: no minus before a zero
+    fixed = f"{nearest:.{places}f}" if 0 < places <= DIGITS else ""
+    return fixed if 0 < len(fixed.replace(".", "").lstrip("-0")) <= MOST_DIGITS else f"{nearest:.{MOST_DIGITS}g}"
 
 
 def distinct_numbers(values: Sequence[float]) -> list[str]:
-    """Numbers in the fewest digits, three at least, that are off by less than a twentieth of the smallest gap.
+    """Format numbers with the fewest digits, at least three, whose error is below a twentieth of the smallest gap.
 
-    Equal numbers, or one alone, are off by at most a millionth of themselves.
+    If all numbers are equal, or there is only one, the relative error is at most a millionth.
     """
-    line = np.asarray(values, dtype=float)
-    gaps = np.abs(np.diff(line))
-    off = 0.05 * float(gaps[gaps > 0.0].min()) if np.any(gaps > 0.0) else 1e-6 * float(np.abs(line).max(initial=0.0))
+    array = np.asarray(values, dtype=float)
+    gaps = np.abs(np.diff(array))
+    most = 0.05 * float(gaps[gaps > 0.0].min()) if np.any(gaps > 0.0) else 1e-6 * float(np.abs(array).max(initial=0.0))
     for digits in range(3, 18):
-        kept = [float(f"{value:.{digits}g}") for value in values]
-        if all(abs(one - value) <= off for one, value in zip(kept, values, strict=True)):
+        near = [float(f"{value:.{digits}g}") for value in values]
+        if all(abs(one - value) <= most for one, value in zip(near, values, strict=True)):
             break
-    texts = (f"{one + 0.0:.{max(5, digits)}g}" for one in kept)
+    texts = (f"{one + 0.0:.{max(5, digits)}g}" for one in near)
     return [re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), text) for text in texts]
 
 
 def shortened(text: str, width: int = WIDTH) -> str:
-    """The text in one line of at most `width` characters, its end cut off where it is longer.
+    """Return the text in one line of at most `width` characters; a longer text is cut.
 
     White space becomes one blank, and a character that cannot be printed becomes its escape sequence.
     """
-    words = " ".join(text[: 4 * width].split())  # what lies behind is cut off in any case
+    words = " ".join(text[: 4 * width].split())  # the rest would be cut anyway
     line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in words)
     return line if len(line) <= width and len(text) <= 4 * width else line[: width - 3] + "..."
 
 
 def clock(seconds: float) -> str:
-    """A duration in hours, minutes and seconds, 0:01:05."""
+    """Format a duration as hours, minutes and seconds: 0:01:05."""
     minutes, left = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{left:02d}"
 
 
 def install_command(extra: str) -> str:
-    """The command that adds an extra, wherever gpmi comes from.
+    """Return the command that installs an extra, wherever gpmi comes from.
 
-    pip takes the extras of what is installed from its metadata, so its name is enough, from an index and from a clone
-    alike; a source tree that is on the path without being installed is named by its folder.
+    pip reads the extras of an installed package from its metadata, so the name is enough, whether it came from an index
+    or from a clone. A source tree that is on the path without being installed is named by its folder.
     """
     from importlib.metadata import PackageNotFoundError, distribution
 
@@ -98,32 +98,32 @@ def install_command(extra: str) -> str:
 
 
 def without_password(text: str) -> str:
-    """The address of a database without its password: messages end up in logs."""
+    """Return the address of a database without its password, because messages end up in logs."""
     return re.sub(r"(://[^:/@]*):.*@", r"\1:***@", text)
 
 
 def coordinate(value: Any) -> str:
-    """One coordinate of a point, as Python would read it: a number in a few digits, or an option in quotes."""
+    """Format one coordinate as Python would read it: a number with few digits, or an option in quotes."""
     if isinstance(value, np.number | np.bool_):
         value = value.item()
     return rounded(value) if isinstance(value, float) else shortened(repr(value), VALUE)
 
 
 def point(x: Point | None, width: int = POINT) -> str:
-    """A point as Python would read it, `[0.5, 0.25]` or `{'rate': 0.001, 'kind': 'relu'}`; "none" for None.
+    """Format a point as Python would read it, `[0.5, 0.25]` or `{'rate': 0.001, 'kind': 'relu'}`; "none" for None.
 
-    Where that is longer than `width`, the last coordinates are replaced by their number.
+    If that is longer than `width`, the last coordinates are replaced by their count.
     """
     if x is None:
         return "none"
-    some = width // 3 + 1  # a coordinate takes at least three characters, so that no more of them fit
+    some = width // 3 + 1  # no more fit, because a coordinate takes at least three characters
     if isinstance(x, Mapping):
         left, right = "{", "}"
         items = [f"{shortened(repr(name), VALUE)}: {coordinate(x[name])}" for name in list(x)[:some]]
     elif np.ndim(x) == 1:
         left, right = "[", "]"
         items = [coordinate(value) for value in list(x)[:some]]
-    else:  # no point at all: a repr must not raise
+    else:  # not a point, but a repr must not raise
         return shortened(repr(x), width)
     for shown in range(len(items), -1, -1):
         rest = [f"... {len(x) - shown} more"] if shown < len(x) else []
@@ -134,28 +134,36 @@ def point(x: Point | None, width: int = POINT) -> str:
 
 
 def tally(words: Iterable[str]) -> str:
-    """The words in the order in which they first appear, with their number where it is not 1: "jitter (3), fit"."""
+    """List the words in order of first appearance, with their count where it is not 1: "jitter (3), fit"."""
     counts = Counter(words)
     return ", ".join(word if count == 1 else f"{word} ({count})" for word, count in counts.items()) or "none"
 
 
+def error_message(error: BaseException) -> str:
+    """Return the message of an exception, or a substitute where its own `str` fails."""
+    try:
+        return str(error)
+    except BaseException:
+        return "its message cannot be printed"
+
+
 def event_summary(events: Sequence[Line]) -> str:
-    """Events, each a kind and a message, in one line: all of one alone, otherwise how many there are of each."""
+    """Summarise events, each a kind and a message, in one line: the text of a single one, otherwise a tally."""
     return ": ".join(events[0]) if len(events) == 1 else tally(kind for kind, _ in events)
 
 
 def interval(low: float, high: float, median: float) -> str:
-    """A credible interval of level 95 % and the median, in words."""
+    """Describe a credible interval of level 95 % and the median."""
     return f"{rough(low)} to {rough(high)} with probability 95 %, median {rough(median)}"
 
 
-# What is said of an interval
+# Limits of an interval
 
-UNKNOWN = "not known: the values do not say yet how much f varies"
+UNKNOWN = "not known: the values do not show yet how much f varies"
 
 
 def not_covered(*, failures: bool = False) -> Line:
-    """What an interval cannot cover where the prior is learned; with `failures`, where trials have failed as well."""
+    """Return the line about what an interval cannot cover if the prior is learned, with `failures` if trials failed."""
     more = "; regions where trials probably fail" if failures else ""
     return "not covered", f"peaks that no query came near{more}"
 
@@ -164,21 +172,21 @@ def not_covered(*, failures: bool = False) -> Line:
 
 
 def aligned(lines: Sequence[Line]) -> str:
-    """One line of at most WIDTH characters for each pair, the names in a column of their own."""
+    """Format one line of at most WIDTH characters for each pair, with the names in a column of their own."""
     column = max((len(name) for name, _ in lines), default=0) + 2
     return "\n".join(f"{name:<{column}}{shortened(text, WIDTH - column)}" for name, text in lines)
 
 
 def best_lines(goal: Literal["max", "min"], x: Point | None, y: float | None, *, measured: bool = False) -> list[Line]:
-    """The best value told and where it was observed; with `measured` constraints, the best that keeps to them."""
+    """Return lines with the best value and its point; with `measured` constraints, the best feasible value."""
     name = f"{'largest' if goal == 'max' else 'smallest'} {'feasible ' if measured else ''}y"
     return [(name, rounded(y))] + ([] if x is None else [("at x", point(x))])
 
 
 def trial_line(number: int, x: Point, y: float | None, status: str, origin: str, notes: Sequence[str] = ()) -> str:
-    """A trial in one line: `Trial(7, x=[0.5, 0.25], y=1.25, told, policy)`; y is left out where there is none.
+    """Format a trial in one line: `Trial(7, x=[0.5, 0.25], y=1.25, told, policy)`; without y if it has none.
 
-    `notes` come last: its error bar, the first value that it had.
+    `notes` come last, such as the error bar or the first value of a corrected trial.
     """
     more = "".join(f", {note}" for note in notes)
     before, after = f"Trial({number}, x=", ("" if y is None else f", y={rounded(y)}") + f", {status}, {origin}{more})"
@@ -186,7 +194,10 @@ def trial_line(number: int, x: Point, y: float | None, status: str, origin: str,
 
 
 def regret_lines(t: int, recommended: Point, simple: str, cumulative: str, how: str, *, learned: bool) -> list[Line]:
-    """The regrets after t values. `simple` and `cumulative` come from `interval`; `learned` if the prior is learned."""
+    """Return lines about the regrets after t values. The prior is given or `learned`.
+
+    `simple` and `cumulative` are made by `interval`.
+    """
     return [
         ("after", f"{t} values"),
         ("recommended", point(recommended)),
@@ -198,7 +209,7 @@ def regret_lines(t: int, recommended: Point, simple: str, cumulative: str, how: 
 
 
 def ledger_lines(n: int, chosen: int, explored: int, information: float, calibration: str) -> list[Line]:
-    """What a ledger knows without a draw of the regret: n values, of which the policy chose some."""
+    """Return the lines of a ledger that need no draws of the regret. The policy chose some of the n values."""
     return [
         ("values", f"{n}, of which the policy chose {chosen}: {explored} to explore"),
         ("information", f"{information:.4g} nats"),
@@ -210,7 +221,7 @@ def ledger_lines(n: int, chosen: int, explored: int, information: float, calibra
 
 
 def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of escaped texts; without a `head` the first cell of each row is its name."""
+    """Return a table of escaped texts. Without a `head` the first cell of each row is its name."""
     from html import escape  # only a notebook needs it
 
     left = ' style="text-align: left"'
@@ -225,5 +236,5 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def html_lines(lines: Sequence[Line]) -> str:
-    """The lines of `aligned` as a table of two columns."""
+    """Return the lines of `aligned` as a table of two columns."""
     return html_table((), [(name, shortened(text)) for name, text in lines])

@@ -1,4 +1,4 @@
-"""The few types that every room shares."""
+"""The few types that all packages share."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 Array: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]
 Numbers: TypeAlias = NDArray[np.intp]
-Point: TypeAlias = Any  # a point as the user writes it: an array (d,), or a dict; see gpmi.space
+Point: TypeAlias = Any  # a point in the form of the space: an array (d,) or a dict; see gpmi.space
 
 
 def read_only(array: Array) -> Array:
-    """The array itself, which nobody can write to any more."""
+    """Make an array read-only, in place, and return it."""
     array.flags.writeable = False
     return array
 
@@ -32,7 +32,7 @@ class LabelledPoint(dict[str, Any]):
 
 
 class FrozenPoint(LabelledPoint):
-    """A point of a named space in the log: a dict that cannot be changed. `dict(point)` is one that can."""
+    """A point of a named space in the log: a read-only dict. `dict(point)` is a copy that can be changed."""
 
     def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError("a point of the log cannot be changed; change a copy, dict(x)")
@@ -42,7 +42,7 @@ class FrozenPoint(LabelledPoint):
 
 @dataclass(frozen=True)
 class Event:
-    """Something the library did that the user did not ask for: a repair, a rejected fit, a reduced search."""
+    """Something the library did unasked: a repair, a rejected fit, a reduced search."""
 
     kind: str
     message: str
@@ -52,19 +52,19 @@ class Event:
 class Observations:
     """Values in the order in which they were told: y_i = f(x_i) + N(0, s / repeats_i + noise_var_i).
 
-    s is the noise variance that all values have in common, given or learned. It is not kept here.
+    s is the noise variance that all values share, given or learned. It is not stored here.
     """
 
     x: Array  # (n, d), coordinates
     y: Array  # (n,)
-    noise_var: Array  # (n,), known variance of each value, besides the common noise; 0 for a plain value
-    repeats: Array  # (n,), of how many evaluations each value is the mean; 1 for a plain value
-    places: Numbers  # (n,), at how many different points the first 1, 2, ..., n values are
-    plain: bool = False  # whether each is known to be one evaluation with the common noise alone
+    noise_var: Array  # (n,), known variance of each value, on top of the common noise; 0 for a plain value
+    repeats: Array  # (n,), the number of evaluations that each value is the mean of; 1 for a plain value
+    places: Numbers  # (n,), the number of distinct points among the first 1, 2, ..., n values
+    plain: bool = False  # whether every value is known to be one evaluation with the common noise alone
 
     @staticmethod
     def of(x: Array, y: Array, noise_var: Array | None = None, repeats: Array | None = None) -> Observations:
-        """Values y (n,) at x (n, d). O(n)."""
+        """Build observations from values y (n,) at x (n, d). O(n)."""
         n, seen = len(y), set[bytes]()
         places = np.empty(n, dtype=np.intp)
         for i, row in enumerate(np.ascontiguousarray(x)):
@@ -78,20 +78,20 @@ class Observations:
         return len(self.y)
 
     def first(self, n: int) -> Observations:
-        """The first n of them; views, not copies."""
+        """Return the first n, as views."""
         return self if n == len(self) else self.part(0, n)
 
     def part(self, begin: int, end: int) -> Observations:
-        """Those from `begin` to before `end`, with the number of places among all before; views, not copies."""
+        """Return those from `begin` to before `end`, as views. `places` still counts all values before."""
         at = slice(begin, end)
         noise_var, repeats = self.noise_var[at], self.repeats[at]
-        # What comes later changes nothing of a part: a fit of it is the same whenever it is made.
+        # Later values do not change a part, so a fit of it is the same whenever it is made.
         plain = self.plain or not (noise_var.any() or (repeats != 1).any())
         return Observations(self.x[at], self.y[at], noise_var, repeats, self.places[at], plain)
 
 
 class GrowingObservations:
-    """Observations that grow by one at a time. What was read of them before stays as it was."""
+    """Observations that grow by one at a time. Views that were read before do not change."""
 
     def __init__(self) -> None:
         self._x, self._numbers = np.empty((0, 0)), np.empty((3, 0))  # the numbers are y, noise_var and repeats
@@ -101,7 +101,7 @@ class GrowingObservations:
         self._all: Observations | None = None
 
     def append(self, row: Array, y: float, noise_var: float, repeats: int) -> None:
-        """Add one. O(d) on average."""
+        """Append a value. O(d) on average."""
         n = self._n
         if n == len(self._places):
             size = max(16, 2 * n)
@@ -116,7 +116,7 @@ class GrowingObservations:
 
     @property
     def all(self) -> Observations:
-        """All of them, as views. O(1)."""
+        """All values, as views. O(1)."""
         if self._all is None:
             y, noise_var, repeats = self._numbers[:, : self._n]
             at = slice(self._n)

@@ -8,9 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from gpmi._support.text import Line, best_lines, event_summary, point
+from gpmi._support.text import Line, best_lines, error_message, event_summary, point
 from gpmi._support.types import Event, Point
-from gpmi.analysis.ledger import Ledger, alarms
+from gpmi.analysis.ledger import Ledger, warning_events
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.optimizer import Optimizer
@@ -46,9 +46,9 @@ class Result(Printable):
         if told and model:
             try:
                 recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
-                alarm = alarms(ledger)
+                alarm = warning_events(ledger)
             except Exception as error:  # the evaluations must come out, whatever the model says
-                failure = (Event("no recommendation", f"the model failed: {words_of(error)}"),)
+                failure = (Event("no recommendation", f"the model failed: {error_message(error)}"),)
         elif told:
             failure = (Event("no recommendation", "it was interrupted"),)
         return Result(
@@ -89,11 +89,3 @@ class Result(Printable):
             ("seed", str(self.seed)),
             ("events", event_summary([(event.kind, event.message) for event in self.events])),
         ]
-
-
-def words_of(error: BaseException) -> str:
-    """What an exception says, if it can say it."""
-    try:
-        return str(error)
-    except BaseException:
-        return type(error).__name__

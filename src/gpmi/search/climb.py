@@ -24,7 +24,7 @@ from gpmi.gp.linalg import eigen
 # Points (s k, d), k of them for each of the starts with the numbers (s,) -> values (s k,) and gradients (s k, d)
 Differentiable: TypeAlias = Callable[[Array, Numbers], tuple[Array, Array]]
 
-# Where it says "measured": 18 runs of 40 evaluations on six problems of benchmarks/problems.py, three seeds each; there
+# Where it says "measured": 18 runs of 40 evaluations on six problems of benchmarks/problems, three seeds each; there
 # is no page with them. Otherwise our choices, not tuned.
 ROUNDS = 60  # at most. Measured: the median climb takes 4 rounds, one in twenty 10 to 20, and 2 of 612 reach the limit
 GIVE_UP = 1e-6  # a step shorter than this, in widths of the box, ends a climb

@@ -25,7 +25,7 @@ from gpmi._support.types import Point
 from gpmi.space import Choice, Parameters, Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import Printable, names_of
-from gpmi.trials.replay import checked_trials
+from gpmi.trials.trial import checked_trials
 
 if TYPE_CHECKING:
     from pandas import DataFrame

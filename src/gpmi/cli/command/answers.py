@@ -132,5 +132,5 @@ def _number(name: str, said: Any) -> float:
     if not math.isfinite(value):
         raise NoValue(f"{name} is {value}")
     if abs(value) > checks.LARGEST:
-        raise NoValue(f"{name} is {value:g}, too large to be squared; give other units")
+        raise NoValue(f"{name} is {value:g}, too large to square; give other units")
     return value

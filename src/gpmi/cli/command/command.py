@@ -103,7 +103,7 @@ class Command:
                 told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
                 raise NoValue(f"{shortened(argv[0], SAID)} cannot be started in {self.cwd}: {told}") from None
             if ended.timed_out:
-                raise _TimedOut(f"time-out: it took longer than {self.timeout:g} s")
+                raise _TimedOut(f"timeout: it took longer than {self.timeout:g} s")
             if ended.code:
                 raise NoValue(_ending(ended))
             return self.reading.value(ended.output, result, cut=ended.cut)

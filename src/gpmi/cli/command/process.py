@@ -1,8 +1,8 @@
-"""One process under limits: of its time, of what is kept of its output, and with an end to all that it started.
+"""Run one program under limits: of its time and of its output. All that it started ends with it.
 
-Everything a program writes is read, so that it never waits for a reader, and only the last part is kept. A program is
-started in a process group of its own, which Ctrl-C at the terminal does not reach and which is ended as a whole. A
-process that leaves the group is found by a mark in its environment, where the system shows environments (Linux).
+All output is read, so that a program never waits for a reader, and only its last part is kept. A program is started in
+a process group of its own, which Ctrl-C at the terminal does not reach and which is ended as a whole. A process that
+leaves the group is found by a mark in its environment, where the system shows environments (Linux).
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 
-from gpmi._support.processes import numbers
+from gpmi._support.processes import kill_tree, signal_group
 
 # Our choices, not tuned.
 TAIL = 64 * 1024  # bytes of each output that are kept: some hundred lines
@@ -26,7 +25,6 @@ CHUNK = 64 * 1024  # bytes read at a time: what a pipe of Linux holds
 TICK = 0.05  # seconds between two looks at whether the process has ended, while nothing is written
 GRACE = 3.0  # seconds that a process has to leave after SIGTERM, before SIGKILL
 DRAIN = 1.0  # seconds that others may hold the output open after the program itself has ended
-ROUNDS = 5  # how often processes that left the group are looked for: they may start others meanwhile
 MARK = "GPMI_EVALUATION"  # the variable of the environment that marks the processes of one evaluation
 
 
@@ -147,37 +145,14 @@ def _has_ended(process: Process) -> bool:
 
 
 def _end(process: Process, readers: Readers, mark: str, *, everything: bool) -> None:
-    """End a process and its group, with time to clean up; `everything` also those that have left the group."""
+    """End a process and its group, with time to clean up. With `everything`, end processes outside the group, too."""
     try:
         if not _has_ended(process):
-            _signal_group(process, signal.SIGTERM)
+            signal_group(process.pid, signal.SIGTERM)
             _follow(process, readers, GRACE, lambda: False)
     finally:
-        _signal_group(process, signal.SIGKILL)
-        if everything:
-            _end_marked(mark)
+        if everything and process.returncode is None:  # not reaped: no other process can have its number
+            kill_tree(process.pid, f"{MARK}={mark}")
+        else:
+            signal_group(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def _signal_group(process: Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
-
-
-def _end_marked(mark: str) -> None:
-    """Kill the processes with this mark in their environment."""
-    wanted = f"{MARK}={mark}".encode()
-    for _ in range(ROUNDS):
-        found = [number for number in numbers() if wanted in _environment(number)]
-        for number in found:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(number, signal.SIGKILL)
-        if not found:
-            return
-
-
-def _environment(number: int) -> list[bytes]:
-    """The variables that a process was started with; none where they cannot be read, or it has ended."""
-    with suppress(OSError):
-        return Path(f"/proc/{number}/environ").read_bytes().split(b"\0")
-    return []

@@ -1,0 +1,124 @@
+"""The arguments of a run, each in one place: those of `maximize`, `minimize` and `Study.optimize`.
+
+A new argument is a key of a TypedDict here, for type checkers, and an argument with a default where it is used: of
+`RunSettings` if it is about the run, of `Optimizer` if it is about choosing points. Signatures and help follow.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from os import PathLike
+from typing import Any, Literal, TypedDict, TypeVar
+
+from gpmi._support.checks import one_of, positive, shown, whole
+from gpmi.gp.kernels import Kernel
+from gpmi.optimizer import Optimizer
+from gpmi.policies import Aim, Policy
+from gpmi.run.evaluation import Measured
+from gpmi.run.pools import PoolSettings, pool_settings
+from gpmi.run.stopping import Rule, checked_rule
+from gpmi.trials import Trial
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class RunOptions(TypedDict, total=False):
+    """How f is evaluated and when the run ends: the arguments of `Study.optimize`."""
+
+    budget: int | None
+    stop: Rule | None
+    on_failure: Literal["raise", "learn"]
+    timeout: float | None
+    workers: int | None
+    executor: Any
+    in_flight: int | None
+    retries: int
+    on_trial: Callable[[Trial, Optimizer], Any] | None
+    progress: bool
+
+
+class OptimizerOptions(TypedDict, total=False):
+    """How points are chosen: the arguments of `Optimizer` that a run passes on."""
+
+    aim: Aim
+    policy: Policy | None
+    kernel: Kernel | None
+    noise_var: float | None
+    fit: Literal["map", "loo", "mcmc"]
+    n_init: int | None
+    repeats: bool
+    seed: int | None
+    mean: Callable[[Any], float] | None
+    x0: Any
+    constraints: Any
+    noise: Literal["normal", "student"]
+
+
+class MaximizeOptions(RunOptions, OptimizerOptions, total=False):
+    """The arguments of `maximize` and `minimize` after f and the space."""
+
+    earlier: Iterable[Any]
+    study: str | PathLike[str] | None
+
+
+class RunSettings:
+    """The validated settings of one run."""
+
+    def __init__(
+        self,
+        f: Callable[[Any], float | Measured],
+        *,
+        budget: int | None = None,
+        stop: Rule | None = None,
+        on_failure: Literal["raise", "learn"] = "raise",
+        timeout: float | None = None,
+        workers: int | None = None,
+        executor: Any = None,
+        in_flight: int | None = None,
+        retries: int = 1,
+        on_trial: Callable[[Trial, Optimizer], Any] | None = None,
+        progress: bool = False,
+    ) -> None:
+        if stop is not None:
+            checked_rule(stop)
+        elif budget is None:
+            raise TypeError("budget is None; give the number of times f may be evaluated, or a rule to stop by")
+        if on_trial is not None and not callable(on_trial):
+            raise TypeError(f"on_trial is {shown(on_trial)}; give a function of a trial and the optimizer")
+        self.f, self.budget, self.stop = f, budget, stop
+        self.on_trial, self.progress = on_trial, progress
+        self.learns = one_of("on_failure", on_failure, ("raise", "learn")) == "learn"  # from failures
+        self.timeout = None if timeout is None else positive("timeout", timeout)  # seconds of one evaluation
+        self.pool: PoolSettings | None = pool_settings(workers, executor, in_flight)  # None: one at a time
+        self.retries = whole("retries", retries, 0)  # how often a point whose worker died is evaluated again
+
+    @property
+    def starts_processes(self) -> bool:
+        """Whether evaluations must be ended when this process is asked to end."""
+        return self.pool is not None or self.timeout is not None
+
+
+OPTIMIZER_DEFAULTS = {
+    name: one.default
+    for name, one in inspect.signature(Optimizer).parameters.items()
+    if name in OptimizerOptions.__annotations__
+}
+
+
+def with_options(options: type, *users: Callable[..., Any]) -> Callable[[Function], Function]:
+    """Return a decorator that lists the keys of `options`, as `users` declare them, in a function's signature.
+
+    The function takes them as `**options: Unpack[...]`, which type checkers expand. `help` and `inspect.signature` read
+    `__signature__`.
+    """
+    declared = {name: one for user in users for name, one in inspect.signature(user).parameters.items()}
+    listed = [declared[name].replace(kind=inspect.Parameter.KEYWORD_ONLY) for name in options.__annotations__]
+
+    def decorate(function: Function) -> Function:
+        own = inspect.signature(function)
+        named = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        function.__signature__ = own.replace(parameters=[*named, *listed])  # type: ignore[attr-defined]
+        return function
+
+    return decorate

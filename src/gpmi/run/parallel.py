@@ -1,0 +1,188 @@
+"""The loop of a run that evaluates several points at the same time.
+
+After each outcome it asks for the next point before it looks at the next outcome. The values and the pending points
+behind a suggestion therefore follow from the order of the outcomes. The log holds this order, so the run replays.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from gpmi._support.interrupts import Interrupts
+from gpmi._support.logger import logger
+from gpmi.optimizer import Optimizer
+from gpmi.run.evaluation import Measured, failure_of, record
+from gpmi.run.pools import Finished, Pool
+from gpmi.run.stopping import Stop
+from gpmi.space import SpaceExhausted
+from gpmi.trials import Trial
+
+WAIT = Stop("waiting for other workers")  # not an end: other workers hold the remaining trials, and may still die
+
+
+@dataclass(frozen=True, eq=False)
+class ParallelLoop:
+    """Evaluates trials in a pool until there is a reason to stop."""
+
+    optimizer: Optimizer
+    pool: Pool
+    on_start: Callable[[Trial], None]  # called with each trial whose evaluation starts
+    on_outcome: Callable[[Trial], Stop | None]  # called with each trial that has an outcome
+    interrupts: Interrupts
+    learns: bool  # from failures
+    retries: int
+    running: dict[int, Trial] = field(default_factory=dict)  # by number
+    retry: deque[Trial] = field(default_factory=deque)  # their worker died
+    retry_alone: deque[Trial] = field(default_factory=deque)  # the same, but another point may be the culprit
+    deaths: Counter[int] = field(default_factory=Counter)  # of workers, by the number of the trial
+    errors: list[Exception] = field(default_factory=list)  # raised by asking
+
+    def run(self, queue: Iterator[Trial | None]) -> Stop:
+        """Evaluate the trials of the queue until there is a reason to stop and nothing is running.
+
+        Where the queue gives None, other workers evaluate the remaining trials; it is polled again later.
+
+        Whatever ends the run, Ctrl-C and exceptions included, outcomes that have arrived are recorded first. If asking
+        fails, for example because a database is gone, running evaluations are awaited before the exception is raised.
+        """
+        end: Stop | None = None  # no more is asked
+        stopped = False  # by a rule
+        delays = polling_delays()
+        try:
+            while True:
+                end = self._fill(queue, end, stopped)
+                if end is WAIT:
+                    end, seconds = None, next(delays)
+                elif self.running:
+                    delays, seconds = polling_delays(), None
+                elif self.errors:
+                    raise self.errors[0]
+                else:
+                    return end or Stop("budget")
+                trial = self._record_next(seconds)
+                reason = None if trial is None else self.on_outcome(trial)
+                self.interrupts.act()
+                if reason is not None and not stopped:
+                    end, stopped = reason, True
+        except BaseException:
+            self.interrupts.presses_needed = None
+            self._record_arrived()
+            raise
+        finally:
+            self.interrupts.presses_needed = None
+            self.pool.close()
+
+    def _fill(self, queue: Iterator[Trial | None], end: Stop | None, stopped: bool) -> Stop | None:
+        """Start evaluations while workers are free. Return the reason why nothing more is asked, if there is one."""
+        if stopped:  # no retries after a rule has stopped the run
+            return end
+        while len(self.running) < self.pool.size:
+            if self.retry_alone:
+                if not self.running:
+                    self._start(self.retry_alone.popleft())
+                return end
+            if self.retry:
+                self._start(self.retry.popleft())
+                continue
+            if end is not None:
+                return end
+            self.interrupts.act()
+            try:
+                trial = next_trial(queue)
+            except Exception as error:
+                logger.warning("no more points can be asked; waiting for %d evaluations: %s", len(self.running), error)
+                self.errors.append(error)
+                return Stop("error")
+            if isinstance(trial, Stop):
+                return trial
+            self._start(trial)
+        return end
+
+    def _start(self, trial: Trial) -> None:
+        self.interrupts.presses_needed = None
+        self.running[trial.number] = trial
+        self.pool.start(trial.number, self.optimizer.space.copy(trial.x))
+        self.interrupts.presses_needed = 2
+        self.on_start(trial)
+
+    def _record_next(self, seconds: float | None) -> Trial | None:
+        """Wait up to `seconds` for an evaluation and record its outcome. None if there is none or its worker died."""
+        try:
+            self.interrupts.presses_needed = 1
+            self.interrupts.act()
+            if self.running:
+                self.pool.wait(seconds)
+            else:
+                time.sleep(seconds or 0.0)
+        finally:
+            self.interrupts.presses_needed = None
+        finished = self.pool.take() if self.running else None
+        if finished is None:
+            return None
+        trial = self.running.pop(finished.number)
+        recorded = self._record(trial, finished)
+        self.interrupts.presses_needed = 2
+        return recorded
+
+    def _record(self, trial: Trial, finished: Finished) -> Trial | None:
+        if finished.lost is not None:
+            self.deaths[trial.number] += 1
+            if self.deaths[trial.number] <= self.retries:
+                (self.retry if finished.lost == "one" else self.retry_alone).append(trial)
+                return None
+            if self.learns:
+                why = f"its worker died {self.deaths[trial.number]} times: {finished.error}"
+                return self.optimizer.fail(trial, why)
+        if finished.error is not None:
+            raise finished.error
+        # The user's `on_trial` may have told or withdrawn the trial in the meantime.
+        if all(trial.number != other.number for other in self.optimizer.pending):
+            return None if failure_of(finished.answer) else self._record_late(trial, finished.answer)
+        return record(self.optimizer, trial, finished.answer, learns=self.learns)
+
+    def _record_late(self, trial: Trial, answer: Any) -> Trial:
+        """Record the value as one more at the trial's point."""
+        value = answer if isinstance(answer, Measured) else Measured(answer)
+        return self.optimizer.tell(trial.x, value.y, noise_var=value.noise_var, constraints=value.constraints or None)
+
+    def _record_arrived(self) -> None:
+        """Record the outcomes that have arrived when the run ends early. Their errors do not hide its reason.
+
+        Values that are refused, and a pool that fails, are logged, so that nothing vanishes in silence.
+        """
+        while True:
+            try:
+                finished = self.pool.take()
+            except Exception as error:
+                logger.warning("outcomes that had arrived could not be taken from the pool: %s", error)
+                return
+            if finished is None:
+                return
+            trial = self.running.pop(finished.number)
+            if finished.error is not None:
+                continue  # its trial stays pending
+            try:
+                record(self.optimizer, trial, finished.answer, learns=True)
+            except Exception as error:
+                logger.warning("trial %d returned %r, which was not told: %s", trial.number, finished.answer, error)
+
+
+def next_trial(queue: Iterator[Trial | None]) -> Trial | Stop:
+    """Return the next trial, or the reason why there is none; WAIT if there may be one later."""
+    try:
+        return next(queue) or WAIT
+    except SpaceExhausted:
+        return Stop("space exhausted")
+    except StopIteration:
+        return Stop("budget")
+
+
+def polling_delays() -> Iterator[float]:
+    """Seconds between two looks at what other workers have left: doubled each time, up to one second."""
+    for k in count():
+        yield min(0.02 * 2.0**k, 1.0)
