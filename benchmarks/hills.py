@@ -26,7 +26,7 @@ from problems.hills import APART, Hills, hills
 import gpmi
 from gpmi import LogEI
 from gpmi.optimizer.escape import last_wasted
-from gpmi.search.screens import design_of
+from gpmi.search.initial_design import design_of
 
 NEEDS = "peers"
 COLUMNS = ("part", "noise", "seed", "arm", "dim", "hills", "gap", "miss", "upper", "seconds", "mean")

@@ -108,7 +108,7 @@ def test_moves_keep_the_law_of_the_draws():
     x, y = told(8)
     near = fit(problem.setting, x, y)
     peak = problem.peak(near)
-    long = chain(problem.criterion.surprisal, problem.criterion.unknowns, peak, 1200, 8, rng)
+    long = chain(problem.criterion.surprisal, problem.criterion.unknowns, peak, 600, 8, rng)
     before = tuple(problem.prior(q) for q in long)
     after = move_priors(problem.setting, Observations.of(x, y), before, near.hessian, rng)
     was, now = (np.array([problem.q_of(prior) for prior in some]) for some in (before, after))
@@ -123,9 +123,9 @@ def test_the_draws_have_the_law_of_a_long_chain():
     problem = posed(10)
     peak = problem.peak(fit(problem.setting, x, y))
     criterion = problem.criterion
-    long = np.array(chain(criterion.surprisal, criterion.unknowns, peak, 3000, 8, np.random.default_rng(1)))
+    long = np.array(chain(criterion.surprisal, criterion.unknowns, peak, 1500, 8, np.random.default_rng(1)))
     short = []
-    for seed in range(40):
+    for seed in range(20):
         space = Space.of(BOX)
         priors = PriorSchedule(None, None, "map", span=space.span, groups=space.groups, seed=seed)
         short += [problem.q_of(prior) for prior in priors.draw(10, Observations.of(x, y), IDENTITY)]

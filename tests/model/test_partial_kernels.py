@@ -275,7 +275,7 @@ def bowl(p: Any) -> float:
 )
 @pytest.mark.slow
 def test_a_small_function_is_optimised_with_a_template(kernel: kernels.Kernel, space: Any, method: Any) -> None:
-    budget = 16 if method == "mcmc" else 20
+    budget = 14 if method == "mcmc" else 18
     r = gpmi.maximize(bowl, space, budget=budget, aim="earn", kernel=kernel, fit=method, seed=1)
     assert bowl(r.recommended) > -0.02
     assert not [event for event in r.events if event.kind in ("fit", "clipped")]

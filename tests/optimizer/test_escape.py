@@ -10,7 +10,9 @@ import pytest
 import gpmi
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.escape import is_escape_due, last_wasted, taught_nothing
-from gpmi.search.screens import Barriers, Design, farthest, screen_of
+from gpmi.search.barriers import Barriers
+from gpmi.search.initial_design import InitialDesign
+from gpmi.search.screen import farthest, screen_of
 from gpmi.space import Space
 
 SPACE = {"kind": ["a", "b", "c"], "x": (0.0, 1.0)}
@@ -39,14 +41,17 @@ def was_wasted(trials: list[gpmi.Trial], i: int, sign: float) -> bool:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_two_wasted_queries_are_followed_by_one_of_the_design(goal: Any, seed: int) -> None:
     sign = 1.0 if goal == "max" else -1.0
-    opt, design = gpmi.Optimizer(SPACE, seed=seed, budget=30, goal=goal), Design(Space.of(SPACE), seed, cover=True)
+    opt, design = (
+        gpmi.Optimizer(SPACE, seed=seed, budget=30, goal=goal),
+        InitialDesign(Space.of(SPACE), seed, cover=True),
+    )
     elsewhere = 0
     for _ in range(30):
         before = list(opt.trials)
         x = opt.ask()
         if len(before) > 2 and wasted(before, sign):
             taken = {opt.space.encode(t.x).tobytes(): t.number for t in before}
-            assert x == design.first_outside(taken)
+            assert x == design.first_free(taken)
             assert opt.pending[-1].phi is None and opt.pending[-1].sd is not None
             elsewhere += 1
         opt.tell(x, sign * plateau(x))
@@ -205,14 +210,14 @@ def test_a_point_from_elsewhere_is_no_reason_for_the_next_one(monkeypatch: pytes
 
 def test_a_batch_has_one_point_of_the_design_at_a_time() -> None:
     opt = gpmi.Optimizer(SPACE, seed=0, budget=60)
-    design = Design(Space.of(SPACE), 0, cover=True)
+    design = InitialDesign(Space.of(SPACE), 0, cover=True)
     while not (len(opt.trials) > 12 and wasted(list(opt.trials), 1.0)):
         x = opt.ask()
         opt.tell(x, plateau(x))
     taken = {opt.space.encode(t.x).tobytes(): t.number for t in opt.trials}
     points = opt.ask(4)
-    assert points[0] == design.first_outside(taken)
-    assert sum(p == design.first_outside(taken) for p in points) == 1
+    assert points[0] == design.first_free(taken)
+    assert sum(p == design.first_free(taken) for p in points) == 1
 
 
 def test_lengthscales_of_choices_have_larger_units_under_find_alone() -> None:

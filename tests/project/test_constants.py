@@ -44,10 +44,10 @@ from gpmi.optimizer.escape import is_escape_due, is_small, last_wasted, taught_n
 from gpmi.policies import Mean, State
 from gpmi.policies.promises import Promises, account
 from gpmi.policies.risk import risk_of
-from gpmi.search.box import best_point, drawn_point
 from gpmi.search.climb import climb
+from gpmi.search.multistart import best_point, drawn_point
 from gpmi.search.objective import Objective
-from gpmi.search.screens import best_observed, farthest, screen_of
+from gpmi.search.screen import best_observed, farthest, screen_of
 from gpmi.space import Parameters, Space
 
 Array = NDArray[np.float64]
@@ -430,8 +430,8 @@ SQUARE = Parameters.box([(0.0, 1.0)] * 2)
 NOTHING = np.empty((0, 2))  # no good point is known
 
 
-@guards("gpmi.search.box.STARTS", 1)
-@guards("gpmi.search.box.APART", 0.0, 0.005, 0.5)
+@guards("gpmi.search.multistart.STARTS", 1)
+@guards("gpmi.search.multistart.APART", 0.0, 0.005, 0.5)
 @guards("gpmi.search.climb.SAME_PEAK", 1.0)
 @guards("gpmi.search.climb.RADIUS", 1e-3, 0.0125)
 def test_a_narrow_peak_is_climbed_although_many_points_on_a_broad_one_score_higher() -> None:
@@ -443,7 +443,7 @@ def test_a_narrow_peak_is_climbed_although_many_points_on_a_broad_one_score_high
     assert best_point(objective, SQUARE, screen, score, NOTHING, rng).score > 1.5
 
 
-@guards("gpmi.search.screens.SCREEN", 8, 64)
+@guards("gpmi.search.screen.SCREEN", 8, 64)
 def test_a_screen_sees_peaks_of_a_twentieth_of_the_box() -> None:
     objective, _ = two_peaks()
     found = 0
@@ -454,7 +454,7 @@ def test_a_screen_sees_peaks_of_a_twentieth_of_the_box() -> None:
     assert found >= 8
 
 
-@guards("gpmi.search.box.TOLERANCE", 1e-3, 0.1)
+@guards("gpmi.search.multistart.TOLERANCE", 1e-3, 0.1)
 def test_a_climb_of_a_score_ends_within_a_millionth_of_its_range() -> None:
     x = grid(7)
     posterior = Posterior.prior(kernels.RBF(0.5), 1e-6).condition(x, -np.square(x - 0.47).sum(axis=1))
@@ -487,7 +487,7 @@ def test_climbs_end_at_local_maxima_after_few_evaluations() -> None:
     assert np.abs(f(ends, None)[1][inside]).max() < 2e-3
 
 
-@guards("gpmi.search.box.MOST_LEVELS", 1, 51)
+@guards("gpmi.search.multistart.MOST_LEVELS", 1, 51)
 def test_every_one_of_five_hundred_levels_of_a_whole_number_is_tried() -> None:
     space = Parameters.named({"n": Int(0, 499), "x": (0.0, 1.0), "z": (0.0, 1.0)})
     x = np.array([[202.0, 0.5, 0.5], [302.0, 0.5, 0.5]])  # 202 is the only level that is better than the others
@@ -509,8 +509,8 @@ def drawn_points(posterior: Posterior, space: Parameters, count: int) -> Array:
     return np.array(rows)
 
 
-@guards("gpmi.search.box.WIDTHS", (), (3e-2,))
-@guards("gpmi.search.screens.NEIGHBOURS", 1, 6)
+@guards("gpmi.search.multistart.WIDTHS", (), (3e-2,))
+@guards("gpmi.search.screen.NEIGHBOURS", 1, 6)
 def test_where_f_is_known_the_maximum_of_a_draw_is_found_to_a_thousandth_of_the_box() -> None:
     rng = np.random.default_rng(0)
     x = np.concatenate([np.clip(0.3 + 0.1 * rng.standard_normal((120, 2)), 0.0, 1.0), rng.random((60, 2))])
@@ -519,7 +519,7 @@ def test_where_f_is_known_the_maximum_of_a_draw_is_found_to_a_thousandth_of_the_
     assert np.median(np.linalg.norm(rows - 0.31, axis=1)) < 0.0018
 
 
-@guards("gpmi.search.screens.KNOWN", 0, 1)
+@guards("gpmi.search.screen.BEST_OBSERVED", 0, 1)
 def test_draws_of_f_are_maximised_around_all_of_the_best_observed_points() -> None:
     tops = np.array([[0.3] * 6, [0.7] * 6])
     posterior = Posterior.prior(kernels.RBF(0.3), 1e-2).condition(tops, np.array([8.0, 8.0]))
@@ -874,7 +874,7 @@ def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_h
     assert not nothing(0.005, mu=0.5, y=0.5)
 
 
-@guards("gpmi.search.screens.TAKEN", 0.0, 1e-3)
+@guards("gpmi.search.screen.SAME_POINT", 0.0, 1e-3)
 def test_a_point_is_taken_up_to_rounding_and_one_beside_it_is_not() -> None:
     space = Space.of([(0.0, 1.0)] * 3)
     screen = screen_of(space, 0)

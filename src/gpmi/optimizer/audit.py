@@ -8,13 +8,13 @@ from gpmi.model.model import Model
 from gpmi.policies.policy import Audit
 from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Objective
-from gpmi.search.places import Place
+from gpmi.search.subspaces import Subspace
 from gpmi.trials import Log, Trial
 
 GUARD = 1  # tells the random numbers of the guard from those of the search
 
 
-def audit_of(model: Model, log: Log, place: Place, objective: Objective) -> Audit | None:
+def audit_of(model: Model, log: Log, place: Subspace, objective: Objective) -> Audit | None:
     """Return what a query is judged by; None if the moments of all candidates do not fit in memory.
 
     O(n + m) beyond the moments. With fixed coordinates the regret is that among the points that have them, and |D|

@@ -15,11 +15,11 @@ import numpy as np
 from gpmi._support.types import Mask, Point
 from gpmi.model.model import Model
 from gpmi.model.orientation import Orientation
-from gpmi.optimizer.barriers import and_unsafe, around_rejected
+from gpmi.optimizer.exclusions import and_unsafe, around_rejected
 from gpmi.policies.policy import LOG_SAFE
 from gpmi.policies.risk import Risk
-from gpmi.search.places import Place
-from gpmi.search.screens import farthest
+from gpmi.search.screen import farthest
+from gpmi.search.subspaces import Subspace
 from gpmi.space import Space
 from gpmi.trials import Log
 
@@ -35,7 +35,7 @@ NEAR_BEST = 0.1  # in units of that distance: where f is expected to be lower, t
 LUCK = 2.0  # a smaller improvement may be noise
 
 
-def escape_point(model: Model, log: Log, place: Place, orientation: Orientation, risk: Risk) -> Point | None:
+def escape_point(model: Model, log: Log, place: Subspace, orientation: Orientation, risk: Risk) -> Point | None:
     """Return the point to escape to; None if there was something to learn lately, or if no new point is left."""
     space = place.space
     kind = escape_kind(model, log, space, orientation)
@@ -45,7 +45,7 @@ def escape_point(model: Model, log: Log, place: Place, orientation: Orientation,
     unsafe = LOG_SAFE if risk.used_up else None
     barred = and_unsafe(model, around_rejected(space, log), risk.log_far if kind == "farthest" else unsafe)
     if kind == "design":
-        return place.design.first_outside(log.places, barred)
+        return place.design.first_free(log.places, barred)
     row = farthest(space, model.setting.seed, np.array(list(log.rows.values())), barred)
     return None if row is None else space.decode(row)
 

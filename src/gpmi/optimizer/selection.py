@@ -12,18 +12,18 @@ from gpmi._support.types import Array
 from gpmi.model.model import Model
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.audit import audit_of
-from gpmi.optimizer.barriers import around_pending
 from gpmi.optimizer.contexts import discounted
 from gpmi.optimizer.duplicates import is_duplicate, is_near, is_noisy, last_is_duplicate
 from gpmi.optimizer.escape import escape_point
+from gpmi.optimizer.exclusions import around_pending
 from gpmi.policies import Explore, Mean, Policy, Selected, State
 from gpmi.policies.policy import Audit
 from gpmi.policies.risk import Risk
-from gpmi.search.objective import Found, Objective
-from gpmi.search.places import Place
-from gpmi.search.recommended import mean_at_told
-from gpmi.search.relevant import Relevant
-from gpmi.search.screens import Barriers
+from gpmi.search.barriers import Barriers
+from gpmi.search.objective import Objective, SearchResult
+from gpmi.search.recommendation import mean_at_told
+from gpmi.search.relevant_region import RelevantRegion
+from gpmi.search.subspaces import Subspace
 from gpmi.space import SpaceExhausted
 from gpmi.trials import Log
 
@@ -39,7 +39,7 @@ class Selection:
 
     model: Model
     log: Log
-    place: Place
+    place: Subspace
     orientation: Orientation
     objective: Objective  # given the values told and the pending points
     rng: np.random.Generator
@@ -84,7 +84,7 @@ class Selection:
         objective = self.objective
         if discount:
             objective = discounted(objective, self.model, self.place.space, self.log)
-        return self._best(objective.under(policy), self._failed if self.repeats else self.log.rows)
+        return self._best(objective.with_policy(policy), self._failed if self.repeats else self.log.rows)
 
     def best_new(self, policy: Policy) -> Selected:
         return self._best_new(policy)
@@ -98,8 +98,8 @@ class Selection:
         # The best mean is often at the edge of what works, where half of the queries fail.
         if model.chance is not None and model.chance.log(row[None])[0] < self.state.log_enough:
             return None
-        objective = self.objective.under(Mean())
-        point = _selected(objective.policy, objective.found(row))
+        objective = self.objective.with_policy(Mean())
+        point = _selected(objective.policy, objective.result_at(row))
         return None if point.mu <= self._best_told() else point
 
     def explore_relevant(self, weight: float) -> Selected:
@@ -117,16 +117,18 @@ class Selection:
         x = escape_point(self.model, self.log, self.place, self.orientation, self.risk)
         if x is None:
             return None
-        objective = self.objective.under(Explore())
-        return _selected(objective.policy, objective.found(self.place.space.encode(x)), x)
+        objective = self.objective.with_policy(Explore())
+        return _selected(objective.policy, objective.result_at(self.place.space.encode(x)), x)
 
     def audit(self) -> Audit | None:
         return audit_of(self.model, self.log, self.place, self.objective)
 
     # How it searches
 
-    def _best_new(self, policy: Policy, *, region: Relevant | None = None, barred: Barriers | None = None) -> Selected:
-        objective = self.objective.under(policy)
+    def _best_new(
+        self, policy: Policy, *, region: RelevantRegion | None = None, barred: Barriers | None = None
+    ) -> Selected:
+        objective = self.objective.with_policy(policy)
         noisy = self.repeats and is_noisy(self.model.setting.priors.noise_var, self.log)
         try:
             return self._best(objective, self._failed if noisy else self.log.rows, region, barred)
@@ -139,7 +141,7 @@ class Selection:
         self,
         objective: Objective,
         taken: Mapping[int, Array],  # the trials whose points may not be asked again, by number
-        region: Relevant | None = None,
+        region: RelevantRegion | None = None,
         barred: Barriers | None = None,  # instead of those of the moment
     ) -> Selected:
         log, model, search = self.log, self.model, self.place.search
@@ -167,5 +169,5 @@ class Selection:
         return {number: self.log.rows[number] for number in self.log.failed}
 
 
-def _selected(policy: Policy, found: Found, x: object = None) -> Selected:
+def _selected(policy: Policy, found: SearchResult, x: object = None) -> Selected:
     return Selected(policy, found.row, found.mu, found.var, found.score, found.events, x=x)

@@ -17,12 +17,12 @@ from gpmi.gp.trend import Trend
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, objective, risk_now
 from gpmi.model.orientation import Orientation
-from gpmi.optimizer.barriers import and_unsafe, around_rejected
 from gpmi.optimizer.contexts import with_best_here
+from gpmi.optimizer.exclusions import and_unsafe, around_rejected
 from gpmi.optimizer.selection import Selection
 from gpmi.policies import Policy, Selected
 from gpmi.policies.policy import LOG_SAFE
-from gpmi.search.places import Place
+from gpmi.search.subspaces import Subspace
 from gpmi.space import Space
 from gpmi.trials import Log, Origin
 
@@ -49,7 +49,7 @@ def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> i
     return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 
-def from_design(place: Place, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
+def from_design(place: Subspace, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
     """Return the next point of the initial design that is not in the log; None when the design is complete.
 
     It is complete with trials at n_init places, or once the policy has chosen; but a learned prior needs a value first.
@@ -58,7 +58,7 @@ def from_design(place: Place, setting: ModelSetting, log: Log, n_init: int) -> S
     blind = not setting.priors.is_fixed and not log.told
     if not blind and (log.unchosen < len(log) or _count_places(setting.space, log, n_init) >= n_init):
         return None
-    x = place.design.first_outside(log.places, around_rejected(place.space, log))
+    x = place.design.first_free(log.places, around_rejected(place.space, log))
     return None if x is None else Suggestion(x, "design")
 
 
@@ -135,7 +135,7 @@ def from_policy(
     model: Model,
     policy: Policy,
     log: Log,
-    place: Place,
+    place: Subspace,
     extensions: PendingPosteriors,
     orientation: Orientation,
     *,

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpmi.model.model import Model
 from gpmi.optimizer.duplicates import SAME
-from gpmi.search.screens import Barriers
+from gpmi.search.barriers import Barriers
 from gpmi.space import Space
 from gpmi.trials import Log
 
