@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 import gpmi
 from gpmi import kernels, plots
-from gpmi.analysis.ledger.account import Ledger, Regret
-from gpmi.analysis.ledger.course import LOOKS
+from gpmi.analysis.ledger.history import LOOKS
+from gpmi.analysis.ledger.ledger import Ledger, Regret
 from gpmi.views.figures.maps import GRID
 
 pytestmark = pytest.mark.usefixtures("few_draws")
