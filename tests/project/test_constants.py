@@ -39,8 +39,8 @@ from gpmi.model.fitting.warp import Warp
 from gpmi.model.fitting.warp_selection import choose_warp
 from gpmi.model.model import objective
 from gpmi.model.orientation import Orientation
-from gpmi.optimizer.escape import are_wasted, is_due, is_small, taught_nothing
-from gpmi.optimizer.suggestion import likeness
+from gpmi.optimizer.contexts import share_of_gain
+from gpmi.optimizer.escape import is_escape_due, is_small, last_wasted, taught_nothing
 from gpmi.policies import Mean, State
 from gpmi.policies.promises import Promises, account
 from gpmi.policies.risk import risk_of
@@ -865,8 +865,8 @@ def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_h
         ]
         log: Any = Known(enumerate(trials))
         idle = taught_nothing(log, Space.of([(0.0, 1.0)]), Orientation("max"), noise_sd**2)
-        assert is_due(idle) == are_wasted(idle)
-        return is_due(idle)
+        assert is_escape_due(idle) == last_wasted(idle)
+        return is_escape_due(idle)
 
     assert nothing(0.005) and not nothing(0.05) and not nothing(0.005, queries=1)
     assert nothing(0.04, noise_sd=0.1) and not nothing(0.08, noise_sd=0.1)
@@ -887,7 +887,7 @@ def test_a_point_far_from_all_others_is_asked_up_to_three_dimensions() -> None:
     assert is_small(Space.of([(0.0, 1.0)] * 5).with_fixed({0: 0.5, 1: 0.5}))
 
 
-@guards("gpmi.optimizer.selection.LATE", 0.0, 0.1, 0.4, 1.0)
+@guards("gpmi.policies.find.LATE", 0.0, 0.1, 0.4, 1.0)
 def test_in_the_last_fifth_of_a_budget_a_batch_has_the_point_with_the_best_mean() -> None:
     def is_sure(budget: int) -> bool:
         opt = Optimizer([(0.0, 1.0)] * 2, kernel=kernels.RBF(0.25), noise_var=1e-6, seed=0, budget=budget)
@@ -899,10 +899,10 @@ def test_in_the_last_fifth_of_a_budget_a_batch_has_the_point_with_the_best_mean(
     assert is_sure(36) and not is_sure(44)  # 5 and 13 queries are left after the first of the batch
 
 
-@guards("gpmi.optimizer.suggestion.AWAY", 0.0, 1.0, 4.0)
+@guards("gpmi.optimizer.contexts.AWAY", 0.0, 1.0, 4.0)
 def test_half_of_an_improvement_by_two_sd_is_left_under_coordinates_with_a_correlation_of_nine_tenths() -> None:
     opt = Optimizer([(0.0, 1.0)] * 2, kernel=kernels.RBF(1.0), noise_var=1e-4, seed=0)
     opt.tell([0.5, 0.5], 1.0)
     context = 0.5 + float(np.sqrt(-2.0 * np.log(0.9)))
     assert opt.model is not None
-    assert 0.4 < likeness(opt.model, opt.space.with_fixed({1: context}), opt._log) < 0.6
+    assert 0.4 < share_of_gain(opt.model, opt.space.with_fixed({1: context}), opt._log) < 0.6

@@ -31,14 +31,14 @@ from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
-from gpmi.optimizer.defaults import Defaults
+from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.suggestion import (
     Suggestion,
-    by_policy,
     default_n_init,
     from_design,
+    from_policy,
     from_start,
-    known_mean,
+    prior_mean,
     starting_points,
 )
 from gpmi.policies import Aim, Policy
@@ -130,7 +130,9 @@ class Optimizer(Printable):
         noise: Literal["normal", "student"] = "normal",
     ) -> None:
         made = Space.of(space).constrained(constraints)
-        self.defaults = defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel)
+        bounded = has_bound(made, kernel, noise_var, repeats)
+        self.defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel, bounded=bounded)
+        defaults = self.defaults
         self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = defaults.policy
         self._log = Log(None if budget is None else checks.whole("budget", budget, 1))
@@ -147,7 +149,7 @@ class Optimizer(Printable):
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
 
-        trend = known_mean(mean, self.space)
+        trend = prior_mean(mean, self.space)
         self._orientation = Orientation(goal)
         self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
         self._believe_anew(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
@@ -618,7 +620,7 @@ class Optimizer(Printable):
         suggestion = self._suggestion(place)
         fixed = {} if place.fixed is None else {"fixed": place.fixed}
         with uninterrupted():
-            return self._add(suggestion.x, suggestion.origin, **suggestion.said, **fixed)
+            return self._add(suggestion.x, suggestion.origin, **suggestion.fields, **fixed)
 
     def _suggestion(self, place: Subspace) -> Suggestion:
         """Compute the next point: a starting point, one of the initial design, or the policy's choice."""
@@ -631,6 +633,6 @@ class Optimizer(Printable):
     def _chosen(self, place: Subspace) -> Suggestion:
         self._foresight = model = self._believe()
         limits: dict[str, Any] = {"budget": self._log.horizon, "repeats": self.repeats}
-        chosen = by_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)
+        chosen = from_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)
         self._note(*chosen.events)
         return chosen
