@@ -48,26 +48,26 @@ def values_of(x, y, **arguments):
 # The kernel
 
 
-def test_a_lifted_kernel_is_a_number_times_a_kernel_plus_a_constant():
+def test_an_affine_kernel_is_a_number_times_a_kernel_plus_a_constant():
     base, z = kernels.Matern(nu=1.5, lengthscale=0.4) + kernels.Linear(0.3), np.random.default_rng(0).random((5, 2))
-    lifted = AffineKernel(base, 2.5, 0.7)
-    np.testing.assert_allclose(lifted(z, z), 2.5 * base(z, z) + 0.7)
-    np.testing.assert_allclose(lifted.diagonal(z), np.diag(lifted(z, z)))
+    affine = AffineKernel(base, 2.5, 0.7)
+    np.testing.assert_allclose(affine(z, z), 2.5 * base(z, z) + 0.7)
+    np.testing.assert_allclose(affine.diagonal(z), np.diag(affine(z, z)))
     weights, h = np.random.default_rng(1).random((5, 5)), 1e-6
     weights = weights + weights.T
 
     def weighed(theta):
-        return float((lifted.with_theta(theta)(z, z) * weights).sum())
+        return float((affine.with_theta(theta)(z, z) * weights).sum())
 
-    steps = h * np.eye(len(lifted.theta))
-    numeric = [(weighed(lifted.theta + step) - weighed(lifted.theta - step)) / (2 * h) for step in steps]
-    np.testing.assert_allclose(lifted.with_theta_pullback(z)[1](weights), numeric, rtol=1e-5, atol=1e-7)
+    steps = h * np.eye(len(affine.theta))
+    numeric = [(weighed(affine.theta + step) - weighed(affine.theta - step)) / (2 * h) for step in steps]
+    np.testing.assert_allclose(affine.with_theta_pullback(z)[1](weights), numeric, rtol=1e-5, atol=1e-7)
     for k in range(2):
         step = h * np.eye(2)[k]
-        rise = ((lifted(z + step, z) - lifted(z - step, z)) * weights).sum(axis=1) / (2 * h)
-        np.testing.assert_allclose(lifted.with_input_pullback(z, z)[1](weights)[:, k], rise, rtol=1e-5, atol=1e-6)
-        diagonal = (lifted.diagonal(z + step) - lifted.diagonal(z - step)) / (2 * h)
-        np.testing.assert_allclose(lifted.diagonal_gradient(z)[:, k], diagonal, atol=1e-6)
+        rise = ((affine(z + step, z) - affine(z - step, z)) * weights).sum(axis=1) / (2 * h)
+        np.testing.assert_allclose(affine.with_input_pullback(z, z)[1](weights)[:, k], rise, rtol=1e-5, atol=1e-6)
+        diagonal = (affine.diagonal(z + step) - affine.diagonal(z - step)) / (2 * h)
+        np.testing.assert_allclose(affine.diagonal_gradient(z)[:, k], diagonal, atol=1e-6)
 
 
 # Draws of the prior
@@ -169,7 +169,7 @@ def test_a_residual_is_the_normal_quantile_of_the_averaged_probability():
     assert z[0] == pytest.approx(stats.norm.ppf(np.mean(below)), rel=1e-6)
 
 
-def test_draws_that_foresaw_more_count_more():
+def test_draws_that_predicted_better_count_more():
     """The second residual: the draws are weighted by the density of the first value, if they are not moved."""
     x, y = told(6)
     values = values_of(x, y)
@@ -298,7 +298,7 @@ def test_one_value_or_equal_values_give_no_interval():
     assert given.ledger.regret().known
 
 
-def test_what_no_interval_sees_is_said_where_it_is_shown():
+def test_the_printed_interval_says_what_it_does_not_cover():
     opt = Optimizer(BOX, seed=3)
     for row, value in zip(*told(6), strict=True):
         opt.tell(row, value)

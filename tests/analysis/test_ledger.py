@@ -1,4 +1,4 @@
-"""The ledger: what it says of a run is what the model said then, and saying it changes nothing."""
+"""The ledger reports what the model predicted at each moment, and reading it changes nothing."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 
 from gpmi import GPMI, Int, LogEI, Optimizer, Real, Result, SpaceExhausted, Thompson, Trial, kernels, maximize, minimize
 from gpmi.optimizer.duplicates import SAME
-from gpmi.optimizer.suggestion import NEAR, SOON
+from gpmi.optimizer.exclusions import NEAR, SOON
 from gpmi.trials import Log, Outcome
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]

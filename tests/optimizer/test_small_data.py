@@ -10,7 +10,7 @@ import pytest
 
 import gpmi
 from gpmi import Optimizer, kernels
-from gpmi.search.screens import design_of
+from gpmi.search.initial_design import design_of
 
 TEMPLATES = {  # by the seed modulo 20; the default otherwise
     1: kernels.Matern(nu=1.5, lengthscale=None, variance=None),

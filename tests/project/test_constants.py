@@ -39,15 +39,15 @@ from gpmi.model.fitting.warp import Warp
 from gpmi.model.fitting.warp_selection import choose_warp
 from gpmi.model.model import objective
 from gpmi.model.orientation import Orientation
-from gpmi.optimizer.escape import are_wasted, is_due, is_small, taught_nothing
-from gpmi.optimizer.suggestion import likeness
+from gpmi.optimizer.contexts import share_of_gain
+from gpmi.optimizer.escape import is_escape_due, is_small, last_wasted, taught_nothing
 from gpmi.policies import Mean, State
 from gpmi.policies.promises import Promises, account
 from gpmi.policies.risk import risk_of
-from gpmi.search.box import best_point, drawn_point
 from gpmi.search.climb import climb
+from gpmi.search.multistart import best_point, drawn_point
 from gpmi.search.objective import Objective
-from gpmi.search.screens import best_observed, farthest, screen_of
+from gpmi.search.screen import best_observed, farthest, screen_of
 from gpmi.space import Parameters, Space
 
 Array = NDArray[np.float64]
@@ -430,8 +430,8 @@ SQUARE = Parameters.box([(0.0, 1.0)] * 2)
 NOTHING = np.empty((0, 2))  # no good point is known
 
 
-@guards("gpmi.search.box.STARTS", 1)
-@guards("gpmi.search.box.APART", 0.0, 0.005, 0.5)
+@guards("gpmi.search.multistart.STARTS", 1)
+@guards("gpmi.search.multistart.APART", 0.0, 0.005, 0.5)
 @guards("gpmi.search.climb.SAME_PEAK", 1.0)
 @guards("gpmi.search.climb.RADIUS", 1e-3, 0.0125)
 def test_a_narrow_peak_is_climbed_although_many_points_on_a_broad_one_score_higher() -> None:
@@ -443,7 +443,7 @@ def test_a_narrow_peak_is_climbed_although_many_points_on_a_broad_one_score_high
     assert best_point(objective, SQUARE, screen, score, NOTHING, rng).score > 1.5
 
 
-@guards("gpmi.search.screens.SCREEN", 8, 64)
+@guards("gpmi.search.screen.SCREEN", 8, 64)
 def test_a_screen_sees_peaks_of_a_twentieth_of_the_box() -> None:
     objective, _ = two_peaks()
     found = 0
@@ -454,7 +454,7 @@ def test_a_screen_sees_peaks_of_a_twentieth_of_the_box() -> None:
     assert found >= 8
 
 
-@guards("gpmi.search.box.TOLERANCE", 1e-3, 0.1)
+@guards("gpmi.search.multistart.TOLERANCE", 1e-3, 0.1)
 def test_a_climb_of_a_score_ends_within_a_millionth_of_its_range() -> None:
     x = grid(7)
     posterior = Posterior.prior(kernels.RBF(0.5), 1e-6).condition(x, -np.square(x - 0.47).sum(axis=1))
@@ -487,7 +487,7 @@ def test_climbs_end_at_local_maxima_after_few_evaluations() -> None:
     assert np.abs(f(ends, None)[1][inside]).max() < 2e-3
 
 
-@guards("gpmi.search.box.MOST_LEVELS", 1, 51)
+@guards("gpmi.search.multistart.MOST_LEVELS", 1, 51)
 def test_every_one_of_five_hundred_levels_of_a_whole_number_is_tried() -> None:
     space = Parameters.named({"n": Int(0, 499), "x": (0.0, 1.0), "z": (0.0, 1.0)})
     x = np.array([[202.0, 0.5, 0.5], [302.0, 0.5, 0.5]])  # 202 is the only level that is better than the others
@@ -509,8 +509,8 @@ def drawn_points(posterior: Posterior, space: Parameters, count: int) -> Array:
     return np.array(rows)
 
 
-@guards("gpmi.search.box.WIDTHS", (), (3e-2,))
-@guards("gpmi.search.screens.NEIGHBOURS", 1, 6)
+@guards("gpmi.search.multistart.WIDTHS", (), (3e-2,))
+@guards("gpmi.search.screen.NEIGHBOURS", 1, 6)
 def test_where_f_is_known_the_maximum_of_a_draw_is_found_to_a_thousandth_of_the_box() -> None:
     rng = np.random.default_rng(0)
     x = np.concatenate([np.clip(0.3 + 0.1 * rng.standard_normal((120, 2)), 0.0, 1.0), rng.random((60, 2))])
@@ -519,7 +519,7 @@ def test_where_f_is_known_the_maximum_of_a_draw_is_found_to_a_thousandth_of_the_
     assert np.median(np.linalg.norm(rows - 0.31, axis=1)) < 0.0018
 
 
-@guards("gpmi.search.screens.KNOWN", 0, 1)
+@guards("gpmi.search.screen.BEST_OBSERVED", 0, 1)
 def test_draws_of_f_are_maximised_around_all_of_the_best_observed_points() -> None:
     tops = np.array([[0.3] * 6, [0.7] * 6])
     posterior = Posterior.prior(kernels.RBF(0.3), 1e-2).condition(tops, np.array([8.0, 8.0]))
@@ -865,8 +865,8 @@ def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_h
         ]
         log: Any = Known(enumerate(trials))
         idle = taught_nothing(log, Space.of([(0.0, 1.0)]), Orientation("max"), noise_sd**2)
-        assert is_due(idle) == are_wasted(idle)
-        return is_due(idle)
+        assert is_escape_due(idle) == last_wasted(idle)
+        return is_escape_due(idle)
 
     assert nothing(0.005) and not nothing(0.05) and not nothing(0.005, queries=1)
     assert nothing(0.04, noise_sd=0.1) and not nothing(0.08, noise_sd=0.1)
@@ -874,7 +874,7 @@ def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_h
     assert not nothing(0.005, mu=0.5, y=0.5)
 
 
-@guards("gpmi.search.screens.TAKEN", 0.0, 1e-3)
+@guards("gpmi.search.screen.SAME_POINT", 0.0, 1e-3)
 def test_a_point_is_taken_up_to_rounding_and_one_beside_it_is_not() -> None:
     space = Space.of([(0.0, 1.0)] * 3)
     screen = screen_of(space, 0)
@@ -887,7 +887,7 @@ def test_a_point_far_from_all_others_is_asked_up_to_three_dimensions() -> None:
     assert is_small(Space.of([(0.0, 1.0)] * 5).with_fixed({0: 0.5, 1: 0.5}))
 
 
-@guards("gpmi.optimizer.selection.LATE", 0.0, 0.1, 0.4, 1.0)
+@guards("gpmi.policies.find.LATE", 0.0, 0.1, 0.4, 1.0)
 def test_in_the_last_fifth_of_a_budget_a_batch_has_the_point_with_the_best_mean() -> None:
     def is_sure(budget: int) -> bool:
         opt = Optimizer([(0.0, 1.0)] * 2, kernel=kernels.RBF(0.25), noise_var=1e-6, seed=0, budget=budget)
@@ -899,10 +899,10 @@ def test_in_the_last_fifth_of_a_budget_a_batch_has_the_point_with_the_best_mean(
     assert is_sure(36) and not is_sure(44)  # 5 and 13 queries are left after the first of the batch
 
 
-@guards("gpmi.optimizer.suggestion.AWAY", 0.0, 1.0, 4.0)
+@guards("gpmi.optimizer.contexts.AWAY", 0.0, 1.0, 4.0)
 def test_half_of_an_improvement_by_two_sd_is_left_under_coordinates_with_a_correlation_of_nine_tenths() -> None:
     opt = Optimizer([(0.0, 1.0)] * 2, kernel=kernels.RBF(1.0), noise_var=1e-4, seed=0)
     opt.tell([0.5, 0.5], 1.0)
     context = 0.5 + float(np.sqrt(-2.0 * np.log(0.9)))
     assert opt.model is not None
-    assert 0.4 < likeness(opt.model, opt.space.with_fixed({1: context}), opt._log) < 0.6
+    assert 0.4 < share_of_gain(opt.model, opt.space.with_fixed({1: context}), opt._log) < 0.6

@@ -31,19 +31,19 @@ from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
-from gpmi.optimizer.defaults import Defaults
+from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.suggestion import (
     Suggestion,
-    by_policy,
     default_n_init,
     from_design,
+    from_policy,
     from_start,
-    known_mean,
+    prior_mean,
     starting_points,
 )
 from gpmi.policies import Aim, Policy
 from gpmi.policies.policy import checked_policy
-from gpmi.search.places import Place, Places
+from gpmi.search.subspaces import Subspace, Subspaces
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
@@ -130,7 +130,9 @@ class Optimizer(Printable):
         noise: Literal["normal", "student"] = "normal",
     ) -> None:
         made = Space.of(space).constrained(constraints)
-        self.defaults = defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel)
+        bounded = has_bound(made, kernel, noise_var, repeats)
+        self.defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel, bounded=bounded)
+        defaults = self.defaults
         self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = defaults.policy
         self._log = Log(None if budget is None else checks.whole("budget", budget, 1))
@@ -147,12 +149,12 @@ class Optimizer(Printable):
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
 
-        trend = known_mean(mean, self.space)
+        trend = prior_mean(mean, self.space)
         self._orientation = Orientation(goal)
         self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
         self._believe_anew(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
         self._start = starting_points(x0, self.space)
-        self._places = Places(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
+        self._subspaces = Subspaces(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
         self._note(*self.space.events)
 
     # What the user does
@@ -169,7 +171,7 @@ class Optimizer(Printable):
         n_obs observations a point costs O(n_obs^2) on average, plus O(n_obs m) on a finite set of m points.
         """
         with self._log.lock:
-            place = self._places.given(fixed)
+            place = self._subspaces.with_fixed(fixed)
             return self._ask_one(place) if n is None else self._ask_several(checks.whole("n", n, 1), place)
 
     @property
@@ -188,7 +190,7 @@ class Optimizer(Printable):
         None in their place, which no Optimizer gives by itself: there may be one later.
         """
         for _ in count() if budget is None else range(budget):
-            yield self._next_trial(self._places.whole)
+            yield self._next_trial(self._subspaces.whole)
 
     @locked
     def tell(
@@ -324,7 +326,7 @@ class Optimizer(Printable):
         failed or constraints were measured, it is the best told one that has worked as above; if none has, the best of
         those that succeed with a probability of at least 0.95, told or not, or else the point most likely to succeed.
         """
-        space, model = self._places.given(fixed).space, self.model
+        space, model = self._subspaces.with_fixed(fixed).space, self.model
         if model is None:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
@@ -341,7 +343,7 @@ class Optimizer(Printable):
         trials afterwards are compared with the model of now.
         """
         checked = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
-        fixed = [self._places.given(trial.fixed).fixed for trial in checked]
+        fixed = [self._subspaces.with_fixed(trial.fixed).fixed for trial in checked]
         frozen = [self.space.freeze(self.space.canonical(trial.x)) for trial in checked]
         placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, frozen, fixed, strict=True)]
         rows = [self.space.encode(trial.x) for trial in placed]
@@ -594,7 +596,7 @@ class Optimizer(Printable):
 
     # How a suggestion is made
 
-    def _ask_several(self, n: int, place: Place) -> list[Point]:
+    def _ask_several(self, n: int, place: Subspace) -> list[Point]:
         points: list[Point] = []
         for _ in range(n):
             try:
@@ -605,22 +607,22 @@ class Optimizer(Printable):
                 break
         return points
 
-    def _ask_one(self, place: Place) -> Point:
+    def _ask_one(self, place: Subspace) -> Point:
         return self.space.copy(self._next_trial(place).x)
 
     @locked
-    def _next_trial(self, place: Place) -> Trial:
+    def _next_trial(self, place: Subspace) -> Trial:
         """Return the next trial, which is pending from now on."""
         return self._suggest(place)
 
-    def _suggest(self, place: Place) -> Trial:
+    def _suggest(self, place: Subspace) -> Trial:
         """Add the next suggestion to the log."""
         suggestion = self._suggestion(place)
         fixed = {} if place.fixed is None else {"fixed": place.fixed}
         with uninterrupted():
-            return self._add(suggestion.x, suggestion.origin, **suggestion.said, **fixed)
+            return self._add(suggestion.x, suggestion.origin, **suggestion.fields, **fixed)
 
-    def _suggestion(self, place: Place) -> Suggestion:
+    def _suggestion(self, place: Subspace) -> Suggestion:
         """Compute the next point: a starting point, one of the initial design, or the policy's choice."""
         self._drop_outdated()
         log = self._log
@@ -628,9 +630,9 @@ class Optimizer(Printable):
             first = from_start(self._start, place.space, log) or from_design(place, self._setting, log, self.n_init)
             return first or self._chosen(place)
 
-    def _chosen(self, place: Place) -> Suggestion:
+    def _chosen(self, place: Subspace) -> Suggestion:
         self._foresight = model = self._believe()
         limits: dict[str, Any] = {"budget": self._log.horizon, "repeats": self.repeats}
-        chosen = by_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)
+        chosen = from_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)
         self._note(*chosen.events)
         return chosen

@@ -11,7 +11,7 @@ from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Event
 from gpmi.model.model import Model
 from gpmi.optimizer import Optimizer
-from gpmi.search.places import Place
+from gpmi.search.subspaces import Subspace
 from gpmi.storage.serialization import arguments
 from gpmi.storage.study_log import Fixed, NoTrial, StudyLog
 from gpmi.trials import Trial
@@ -43,7 +43,7 @@ class StudyOptimizer(Optimizer):
     def next_trial(self, fixed: Fixed, lease: float | None) -> Trial:
         """Return the next trial for this worker, with a lease of so many seconds; None for that of the study."""
         with self.log.lock:
-            return self._next_trial(self._places.given(fixed), lease)
+            return self._next_trial(self._subspaces.with_fixed(fixed), lease)
 
     def turns(self, budget: int | None) -> Generator[Trial | None, None, None]:
         """Yield the trials that this worker is to evaluate, until the study has `budget` outcomes.
@@ -53,7 +53,7 @@ class StudyOptimizer(Optimizer):
         """
         numbers: list[int] = []
         try:
-            while (trial := self._hand_out(self._places.whole, budget=budget)) != "used up":
+            while (trial := self._hand_out(self._subspaces.whole, budget=budget)) != "used up":
                 if isinstance(trial, Trial):
                     numbers.append(trial.number)
                     self.log.in_loops.add(trial.number)
@@ -66,12 +66,12 @@ class StudyOptimizer(Optimizer):
         """Add events from the opening of the study."""
         self._note(*events)
 
-    def _next_trial(self, place: Place, lease: float | None = None) -> Trial:
+    def _next_trial(self, place: Subspace, lease: float | None = None) -> Trial:
         trial = self._hand_out(place, lease=lease)
         assert isinstance(trial, Trial)  # there is no budget
         return trial
 
-    def _hand_out(self, place: Place, *, budget: int | None = None, lease: float | None = None) -> Trial | NoTrial:
+    def _hand_out(self, place: Subspace, *, budget: int | None = None, lease: float | None = None) -> Trial | NoTrial:
         """Deliver the outbox, update a slow model before the lock is taken, and get the next trial."""
         with self.log.lock:
             self.log.deliver_waiting(self._settle)

@@ -77,12 +77,15 @@ class Calibration:
 def judge(z: Array, error: float = ERROR) -> tuple[Verdict, str]:
     """Return the verdict on residuals z (n,), and its reason. They are independent and N(0, 1) if the model is right.
 
-    The model is over-confident if sum z^2 is too large for chi-square with n degrees of freedom, if too many z lie
-    outside the central 95 % (a binomial count), or if the largest |z| is too large for n of them (Bonferroni). The last
-    test is there because many repeats of a known point can hide one large residual from the other tests.
+    Each of five tests gets a fifth of the error. The model is over-confident
 
-    The model is under-confident if sum z^2 is too small, or if too many z lie inside the central 50 %. Each of the five
-    tests gets a fifth of the error. If both sides fail, the verdict is "over-confident", the dangerous one.
+    - if sum z^2 is too large for chi-square with n degrees of freedom,
+    - if too many z lie outside the central 95 % (a binomial count), or
+    - if the largest |z| is too large for n of them (Bonferroni): many repeats of a known point can hide one large
+      residual from the other tests.
+
+    It is under-confident if sum z^2 is too small, or if too many z lie inside the central 50 %. If both sides fail, the
+    verdict is "over-confident", the dangerous one.
     """
     from scipy.special import bdtrc, chdtr, chdtrc, ndtr
 

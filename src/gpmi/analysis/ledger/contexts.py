@@ -15,7 +15,7 @@ from gpmi._support.types import Array
 from gpmi.analysis.ledger.maxima import Allowed, most_plausible
 from gpmi.gp.paths import PathSampler
 from gpmi.gp.posterior import Posterior
-from gpmi.search.screens import neighbours, spread_over
+from gpmi.search.screen import neighbours, spread_over
 from gpmi.space import Parameters, Space
 
 # Our choices, not tuned: they limit the cost. A `PathSampler` of K points costs O(K^3).

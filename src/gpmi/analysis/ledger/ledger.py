@@ -29,9 +29,9 @@ from gpmi.gp.tracking import moments_in_chunks
 from gpmi.model.model import Model, ModelSetting
 from gpmi.model.orientation import Orientation
 from gpmi.policies import EI, LogEI, State
-from gpmi.search.box import best_point
+from gpmi.search.multistart import best_point
 from gpmi.search.objective import Objective
-from gpmi.search.screens import best_observed, screen_of
+from gpmi.search.screen import best_observed, screen_of
 from gpmi.space import Parameters, Space
 from gpmi.trials import Trial
 from gpmi.trials.outcomes import Outcomes

@@ -17,9 +17,10 @@ from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.paths import FEATURES, Paths, PathSampler, has_features
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import chunks, moments_in_chunks
-from gpmi.search.box import best_levels
+from gpmi.search.climb import TINY
 from gpmi.search.finite import JOINT
-from gpmi.search.screens import spread_over
+from gpmi.search.multistart import best_levels
+from gpmi.search.screen import spread_over
 from gpmi.space import Parameters, Space
 
 REACH = 5.0  # f is assumed to lie within this many sd of mu; the error is below 3e-7, see `most_plausible`
@@ -39,7 +40,6 @@ _ROUNDS_BEST_OF = 2  # climbs of a path that continue after that
 _ROUNDS = 9  # for this many steps; a rough maximum is enough
 _LEVELS = 64  # levels of one discrete parameter that are tried, at most
 
-_TINY = 1e-300  # keeps a quotient finite where its denominator is 0
 
 Allowed: TypeAlias = Callable[[Array], Mask]  # which points of (m, d) count for the maximum
 
@@ -139,7 +139,7 @@ def most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
     may: Mask = mu + REACH * sd >= np.max(mu - REACH * sd)
     numbers = np.flatnonzero(may)
     with np.errstate(over="ignore"):  # a point that is known and not the best has no chance
-        chance = (mu[numbers] - mu.max()) / np.maximum(sd[numbers], _TINY)
+        chance = (mu[numbers] - mu.max()) / np.maximum(sd[numbers], TINY)
     return numbers[np.argsort(-chance, kind="stable")]
 
 
@@ -156,7 +156,7 @@ def most_likely_better(mixture: Sequence[Posterior], z: Array, row: Array, by: f
         spread = spread_of_difference(posterior, z, row)
         # If f(z) and f(row) are the same value, their means differ by rounding only, which is below 1e-12 prior sd.
         surely = gap > 1e-12 * np.sqrt(posterior.kernel.diagonal(z))
-        total += np.where(spread == 0.0, surely, ndtr(gap / np.sqrt(np.maximum(spread, _TINY))))
+        total += np.where(spread == 0.0, surely, ndtr(gap / np.sqrt(np.maximum(spread, TINY))))
     return float(total.max()) / len(mixture)
 
 
@@ -242,7 +242,7 @@ def _climb(
     """
     metric = np.where(space.continuous, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
     value, gradient = paths(z, which)
-    length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), _TINY)  # the first step: a tenth of reach
+    length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), TINY)  # the first step: a tenth of reach
     for _ in range(rounds):
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows ends at the bounds
             new = space.last_inside(z, z + (length[:, None] * metric) * gradient)
