@@ -114,6 +114,7 @@ def test_two_openings_see_each_other_and_share_one_sequence(path: Path) -> None:
             {"kernel": gpmi.kernels.Matern(nu=1.5, lengthscale=[0.3, None]) + gpmi.kernels.Linear(), "x0": [0.5, 0.5]},
         ),
         (BOX, {"kernel": gpmi.kernels.RBF(0.3), "noise_var": 1e-4, "policy": gpmi.GPMI(delta=1e-3)}),
+        (BOX, {"policy": gpmi.GPUCBPE(scale=0.5)}),
         (BOX, {"policy": gpmi.Find(last=gpmi.GPUCB(scale=0.5)), "constraints": (np.array([[1.0, 1.0]]), -np.inf, 1.0)}),
     ],
 )
