@@ -27,7 +27,7 @@ from peers import comparison
 from problems.batch_functions import family
 
 import gpmi
-from gpmi.optimizer import selection
+from gpmi.policies import find
 
 NEEDS = "peers"
 COLUMNS = ("problem", "seed", "arm", "gap", "mean regret", "batches", "close", "seconds")
@@ -176,7 +176,7 @@ def late(seeds: range = range(120, 128)) -> None:
     for name, budget in LATE:
         logs = [np.log10([late_gap(name, seed, budget, 1) for seed in seeds])]
         for share in shares:
-            selection.LATE = share
+            find.LATE = share
             logs.append(np.log10([late_gap(name, seed, budget, SIZE) for seed in seeds]))
         one, without, *others = (float(np.mean(log)) for log in logs)
         cells = " | ".join(f"{log - without:+.2f}" for log in (one, *others))

@@ -263,7 +263,7 @@ def filled(address: str, name: str, n: int) -> None:
     """Make a study with n values at random points."""
     rng = np.random.default_rng(n)
     with gpmi.study(address, name, space=SPACE, seed=0) as study:
-        study.tell_first([(x, f(x), 0.0, 1) for x in rng.random((n, 2))])
+        study.optimizer.tell_all([(x, f(x)) for x in rng.random((n, 2))])
 
 
 def timed(pair: Callable[[], None], pairs: int) -> float:

@@ -25,8 +25,8 @@ from problems.hills import APART, Hills, hills
 
 import gpmi
 from gpmi import LogEI
-from gpmi.optimizer.escape import are_wasted
-from gpmi.search.screens import design_of
+from gpmi.optimizer.escape import last_wasted
+from gpmi.search.initial_design import design_of
 
 NEEDS = "peers"
 COLUMNS = ("part", "noise", "seed", "arm", "dim", "hills", "gap", "miss", "upper", "seconds", "mean")
@@ -42,7 +42,8 @@ def next_of_design(space: Any, seed: int, taken: Array, barred: Any = None) -> A
     return np.asarray(design_of(space, seed, len(taken) + 1)[len(taken)])
 
 
-OFTEN: dict[str, Any] = {"gpmi.optimizer.escape.is_due": are_wasted}  # whatever the number of far points before
+# However many escapes there were before:
+OFTEN: dict[str, Any] = {"gpmi.optimizer.escape.is_escape_due": last_wasted}
 # The arguments of an Optimizer, and replacements for parts of the library
 ARMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "find": ({}, {}),
@@ -52,7 +53,7 @@ ARMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "after one wasted query": ({}, {**OFTEN, "gpmi.optimizer.escape.WASTED": 1}),
     "after three": ({}, {**OFTEN, "gpmi.optimizer.escape.WASTED": 3}),
     "noise not looked at": ({}, {**OFTEN, "gpmi.optimizer.escape.BELOW_NOISE": 0.0, "gpmi.optimizer.escape.LUCK": 0.0}),
-    "next point of the design": ({}, {**OFTEN, "gpmi.optimizer.suggestion.farthest": next_of_design}),
+    "next point of the design": ({}, {**OFTEN, "gpmi.optimizer.escape.farthest": next_of_design}),
 }
 PEER = "Optuna GP"
 REPORTED = ("find", "find, never elsewhere", "LogEI", PEER)

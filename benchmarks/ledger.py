@@ -22,7 +22,7 @@ from problems.functions import BRANIN, Array
 
 import gpmi
 from gpmi import kernels
-from gpmi.analysis.ledger.account import REPEATS, Ledger
+from gpmi.analysis.ledger.ledger import REPEATS, Ledger
 from gpmi.paper.tasks.functions import branin
 from gpmi.run.stopping import RegretBelow
 

@@ -40,7 +40,7 @@ def make(path: str, trials: int) -> None:
     values = 1.0 - np.sum((points - 0.4) ** 2, axis=1) + 0.05 * rng.standard_normal(trials)
     with gpmi.study(path, space={f"p{i}": (0.0, 1.0) for i in range(5)}, seed=0) as study:
         named = [{f"p{i}": float(value) for i, value in enumerate(point)} for point in points]
-        study.tell_first([(x, float(y), 0.0, 1) for x, y in zip(named, values, strict=True)])
+        study.optimizer.tell_all([(x, float(y)) for x, y in zip(named, values, strict=True)])
 
 
 def cpu(pid: int) -> float:

@@ -390,7 +390,8 @@ def test_processes_on_one_storage_get_points_of_their_own(kind: str, tmp_path: P
     storage = f"sqlite:///{path}" if kind == "sqlite" else path
     backing: Any = storage if kind == "sqlite" else JournalStorage(JournalFileBackend(path))
     study = optuna.create_study(storage=backing, study_name="s")
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")  # it imports Optuna once for all processes
+    context.set_forkserver_preload([__name__])
     processes = [context.Process(target=worker, args=(storage, 4)) for _ in range(3)]
     for process in processes:
         process.start()

@@ -118,7 +118,7 @@ def test_a_folder_shows_all_its_studies(tmp_path: Path) -> None:
 def large(tmp_path: Path) -> str:
     path, rng = create_study(tmp_path, space=[(0.0, 1.0), (0.0, 1.0)]), np.random.default_rng(0)
     with gpmi.study(path) as study:
-        study.tell_first([(x, float(-np.sum((x - 0.4) ** 2)), 0.0, 1) for x in rng.random((12, 2))])
+        study.optimizer.tell_all([(x, float(-np.sum((x - 0.4) ** 2))) for x in rng.random((12, 2))])
     return path
 
 

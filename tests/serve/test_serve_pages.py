@@ -230,7 +230,7 @@ def test_a_database_that_does_not_answer_loses_nothing(client: Any, monkeypatch:
 def test_all_trials_are_shown_page_by_page(tmp_path: Path) -> None:
     path = create_study(tmp_path, space=[(0.0, 1.0)])
     with gpmi.study(path) as study:
-        study.tell_first([([i / 120], float(i), 0.0, 1) for i in range(120)])
+        study.optimizer.tell_all([([i / 120], float(i)) for i in range(120)])
         study.fail(study.ask(), why="no power")
     with client_for(path) as client:
         first, last = (text_of(client.get(f"{AT}/trials?page={n}")) for n in (1, 99))

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 import gpmi
 from gpmi import kernels, report
 from gpmi.analysis.ledger.advice import advise
-from gpmi.analysis.ledger.course import course
+from gpmi.analysis.ledger.history import regret_history
 from gpmi.views.html.contours import contour_paths
 from gpmi.views.html.svg import Scale
+
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 HOSTILE = "<script>alert(1)</script>\"'&\x00</td>"
 
@@ -273,13 +275,13 @@ def test_if_noise_keeps_the_interval_wide_the_advice_says_what_narrows_it(noise_
         opt.tell(x, np.sin(4.0 * x[0]) + x[1] + noise_sd * rng.standard_normal())
     advice, upper = advise(opt.ledger), opt.ledger.regret().interval()[1]
     assert advice.what == "go on" and upper > 2.0 * opt.ledger.floor
-    assert ("30 evaluations more usually halve it" in advice.why) == (noise_sd == 0.2)
+    assert ("30 more evaluations usually halve it" in advice.why) == (noise_sd == 0.2)
 
 
 def test_the_course_of_the_regret_ends_with_the_current_regret(run):
-    looks = course(run.ledger)
+    looks = regret_history(run.ledger)
     assert looks[-1] is run.ledger.regret() and [one.t for one in looks] == sorted({one.t for one in looks})
-    assert course(gpmi.Optimizer([(0.0, 1.0)], seed=0).ledger) == ()
+    assert regret_history(gpmi.Optimizer([(0.0, 1.0)], seed=0).ledger) == ()
 
 
 # Appearance

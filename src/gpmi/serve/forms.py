@@ -335,9 +335,9 @@ async def create_from_table(request: Request, data: FormData) -> Response:
         session = await _create(request, data, space)
     except (ValueError, TypeError) as error:
         return new_study.table_page(request, key, table, data, f"{error}.", 400)
-    values = [(x, cell.y, cell.noise_var, 1) for x, cell in outcomes if cell.y is not None]
+    values = [(x, cell.y, cell.noise_var) for x, cell in outcomes if cell.y is not None]
     if values:
-        await run_in_threadpool(session.writer.tell_first, values)
+        await run_in_threadpool(session.writer.optimizer.tell_all, values)
     return _redirect(request, session, _created(len(values), len(outcomes) - len(values)))
 
 

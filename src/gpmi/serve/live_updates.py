@@ -155,5 +155,5 @@ class LiveUpdates:
         async for _ in self._states():
             for entry in await to_thread.run_sync(self.session.entries, after):
                 after = entry.seq
-                payload = {"seq": entry.seq, "kind": entry.kind, "time": entry.time, "said": entry.said}
+                payload = {"seq": entry.seq, "kind": entry.kind, "time": entry.time, "said": entry.content}
                 yield f"id: {entry.seq}\nevent: {entry.kind}\ndata: {json.dumps(payload)}\n\n"

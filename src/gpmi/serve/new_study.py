@@ -30,7 +30,7 @@ MAX_BUDGET = 10**6
 
 KINDS = (("number", "number"), ("whole", "whole number"), ("choice", "one of a list"))
 GOALS = (("max", "the largest result"), ("min", "the smallest result"))
-AIMS = (("find", "the best point in the end"), ("earn", "every single experiment"))
+AIMS = (("find", "the best point"), ("earn", "every experiment"))
 USES = (("use", "vary it"), ("label", "it names the rows"), ("result", "known results"), ("skip", "leave it out"))
 
 

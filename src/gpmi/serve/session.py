@@ -18,7 +18,7 @@ from gpmi.run.study import Study, study
 from gpmi.serve.model_worker import ModelWorker
 from gpmi.serve.parameter_fields import ParameterField, fields_of
 from gpmi.space import Space
-from gpmi.storage.entries import Entry
+from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 from gpmi.storage.tables import NEVER, Lease
 from gpmi.trials import Trial
@@ -113,14 +113,14 @@ class Session:
 
     def trial(self, number: int) -> Trial:
         """Return a trial by its number."""
-        optimizer = self.reader.refresh()
-        if number in optimizer.forgotten:
+        log = self.reader.refresh().log
+        if number in log.forgotten:
             raise NoSuchTrial(f"Trial {number} was withdrawn, so it cannot take a result")
-        if not 0 <= number < optimizer.next_number:
-            raise NoSuchTrial(f"There is no trial {number}; the study has {optimizer.next_number} trials")
-        return optimizer.at(number)
+        if not 0 <= number < log.next_number:
+            raise NoSuchTrial(f"There is no trial {number}; the study has {log.next_number} trials")
+        return log.at(number)
 
-    def entries(self, after: int) -> tuple[Entry, ...]:
+    def entries(self, after: int) -> tuple[StoredEntry, ...]:
         """Return the entries of the log whose number is above `after`."""
         return self.reader.log(after)
 
@@ -170,11 +170,11 @@ class Session:
             return self.writer.tell(current.x, y, **more)
         if current.status == "told" and current.y == y:
             return current
-        raise Conflict(current, "was withdrawn" if number in self.reader.optimizer.forgotten else None)
+        raise Conflict(current, "was withdrawn" if number in self.reader.optimizer.log.forgotten else None)
 
     def _trial_or_withdrawn(self, number: int) -> Trial:
         """Return a trial by its number; for a withdrawn one, a retracted trial at its point."""
-        x = self.reader.refresh().forgotten.get(number)
+        x = self.reader.refresh().log.forgotten.get(number)
         return self.trial(number) if x is None else Trial(number, x, None, "retracted", "user")
 
     def observe(self, x: Point, y: float, **more: Any) -> Trial:

@@ -14,7 +14,7 @@ from gpmi._support.text import without_password
 from gpmi._support.types import Array, Event, Mask, Point
 from gpmi.analysis.importance import Importances, importances
 from gpmi.analysis.ledger import Ledger
-from gpmi.analysis.ledger.course import course
+from gpmi.analysis.ledger.history import regret_history
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import mean_in_chunks, moments_in_chunks
 from gpmi.model.fitting.warp import IDENTITY, Warp
@@ -30,7 +30,7 @@ TOP_TRIALS = 10  # the best trials, which are emphasised there
 WIDE_RANGE = 100.0  # a trace that spans this factor gets a logarithmic scale
 
 
-class RegretCourse(NamedTuple):
+class RegretHistory(NamedTuple):
     """The simple regret after t values, at some moments of a run, (k,) each."""
 
     t: Array
@@ -205,9 +205,9 @@ class RunView:
         return None if self.ledger is None else importances(self)
 
     @cached_property
-    def regret_course(self) -> RegretCourse | None:
+    def regret_history(self) -> RegretHistory | None:
         """The simple regret at some moments of the run; None while it is unknown."""
-        found = () if self.ledger is None else course(self.ledger)
+        found = () if self.ledger is None else regret_history(self.ledger)
         if not found:
             return None
         low, high = np.array([regret.interval() for regret in found]).T
@@ -215,7 +215,7 @@ class RunView:
         positive = high[high > 0.0]
         wide = len(positive) > 0 and positive.max() > WIDE_RANGE * positive.min()
         floor = 0.1 * float(positive.min()) if wide else None
-        return RegretCourse(np.array([float(regret.t) for regret in found]), low, median, high, floor)
+        return RegretHistory(np.array([float(regret.t) for regret in found]), low, median, high, floor)
 
 
 def bounds_of(posterior: Posterior, rows: Array, warp: Warp = IDENTITY) -> Array:

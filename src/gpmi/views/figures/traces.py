@@ -67,7 +67,7 @@ def draw_ledger(panels: list[Axes], run: RunView) -> None:
 
 def _draw_regret(ax: Axes, run: RunView) -> None:
     """Draw the 95 % interval and the median of the simple regret at some moments of the run."""
-    found = run.regret_course
+    found = run.regret_history
     if found is None:
         ax.set_title("Simple regret: not known yet")
         return

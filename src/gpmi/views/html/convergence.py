@@ -68,7 +68,7 @@ def _scale_without_outliers(y: Array, best: Array) -> Scale:
 
 def _regret(run: RunView) -> Markup:
     """Return the interval of the simple regret at some moments of the run."""
-    found = run.regret_course
+    found = run.regret_history
     if found is None:
         return tag("p", "How far the recommended point may be from the optimum is not known yet.")
     if found.floor is not None:

@@ -1,4 +1,4 @@
-"""Who works on a trial, and whether its process is still there."""
+"""The names of workers, and whether their processes are still alive."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 
 def own_name() -> str:
-    """The name of this worker: "host:machine:process:start", unique also after a process number was used again."""
+    """Return the name of this worker, "host:machine:process:start", unique even if a process number is reused."""
     return ":".join([socket.gethostname().replace(":", "-"), _machine(), str(os.getpid()), _started(os.getpid())])
 
 
-def is_gone(worker: str) -> bool:
-    """Whether the worker ran here and its process has ended. False where that cannot be known: its lease decides."""
+def has_ended(worker: str) -> bool:
+    """Whether the worker ran on this machine and its process has ended. False if unknown: its lease decides."""
     parts = worker.split(":")
     if len(parts) != 4 or parts[1] != _machine() or not parts[2].isdigit() or not parts[3]:
         return False
@@ -25,7 +25,7 @@ def is_gone(worker: str) -> bool:
 
 @lru_cache
 def _machine() -> str:
-    """One running system with one table of processes; a container has its own. Where it has no name, one is drawn."""
+    """Return a name for this running system and its process table; a container has its own. Random if unknown."""
     parts = []
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -34,7 +34,7 @@ def _machine() -> str:
 
 
 def _started(process: int) -> str:
-    """When a process started, in ticks since the system did; empty if there is none, or if it waits to be buried."""
+    """Return when a process started, in ticks since the system did; empty if it does not exist or is a zombie."""
     try:
         after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 import gpmi
 from gpmi import Optimizer, Posterior, kernels
 from gpmi._support.types import Observations
-from gpmi.analysis.ledger.averaged import RECENT, Foreseen, Particles, Values, begin, inflation
+from gpmi.analysis.ledger.averaged_prediction import RECENT, AveragedResiduals, Particles, RunValues, begin, inflation
 from gpmi.gp.kernels import AffineKernel
 from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.fit import fit
@@ -42,32 +42,32 @@ def values_of(x, y, **arguments):
     space = Space.of(BOX)
     kernel, noise_var = arguments.get("kernel"), arguments.get("noise_var")
     priors = PriorSchedule(kernel, noise_var, arguments.get("fit", "map"), span=space.span, groups=space.groups, seed=3)
-    return Values(ModelSetting(space, priors, 3), Observations.of(x, y), IDENTITY)
+    return RunValues(ModelSetting(space, priors, 3), Observations.of(x, y), IDENTITY)
 
 
 # The kernel
 
 
-def test_a_lifted_kernel_is_a_number_times_a_kernel_plus_a_constant():
+def test_an_affine_kernel_is_a_number_times_a_kernel_plus_a_constant():
     base, z = kernels.Matern(nu=1.5, lengthscale=0.4) + kernels.Linear(0.3), np.random.default_rng(0).random((5, 2))
-    lifted = AffineKernel(base, 2.5, 0.7)
-    np.testing.assert_allclose(lifted(z, z), 2.5 * base(z, z) + 0.7)
-    np.testing.assert_allclose(lifted.diagonal(z), np.diag(lifted(z, z)))
+    affine = AffineKernel(base, 2.5, 0.7)
+    np.testing.assert_allclose(affine(z, z), 2.5 * base(z, z) + 0.7)
+    np.testing.assert_allclose(affine.diagonal(z), np.diag(affine(z, z)))
     weights, h = np.random.default_rng(1).random((5, 5)), 1e-6
     weights = weights + weights.T
 
     def weighed(theta):
-        return float((lifted.with_theta(theta)(z, z) * weights).sum())
+        return float((affine.with_theta(theta)(z, z) * weights).sum())
 
-    steps = h * np.eye(len(lifted.theta))
-    numeric = [(weighed(lifted.theta + step) - weighed(lifted.theta - step)) / (2 * h) for step in steps]
-    np.testing.assert_allclose(lifted.with_theta_pullback(z)[1](weights), numeric, rtol=1e-5, atol=1e-7)
+    steps = h * np.eye(len(affine.theta))
+    numeric = [(weighed(affine.theta + step) - weighed(affine.theta - step)) / (2 * h) for step in steps]
+    np.testing.assert_allclose(affine.with_theta_pullback(z)[1](weights), numeric, rtol=1e-5, atol=1e-7)
     for k in range(2):
         step = h * np.eye(2)[k]
-        rise = ((lifted(z + step, z) - lifted(z - step, z)) * weights).sum(axis=1) / (2 * h)
-        np.testing.assert_allclose(lifted.with_input_pullback(z, z)[1](weights)[:, k], rise, rtol=1e-5, atol=1e-6)
-        diagonal = (lifted.diagonal(z + step) - lifted.diagonal(z - step)) / (2 * h)
-        np.testing.assert_allclose(lifted.diagonal_gradient(z)[:, k], diagonal, atol=1e-6)
+        rise = ((affine(z + step, z) - affine(z - step, z)) * weights).sum(axis=1) / (2 * h)
+        np.testing.assert_allclose(affine.with_input_pullback(z, z)[1](weights)[:, k], rise, rtol=1e-5, atol=1e-6)
+        diagonal = (affine.diagonal(z + step) - affine.diagonal(z - step)) / (2 * h)
+        np.testing.assert_allclose(affine.diagonal_gradient(z)[:, k], diagonal, atol=1e-6)
 
 
 # Draws of the prior
@@ -108,7 +108,7 @@ def test_moves_keep_the_law_of_the_draws():
     x, y = told(8)
     near = fit(problem.setting, x, y)
     peak = problem.peak(near)
-    long = chain(problem.criterion.surprisal, problem.criterion.unknowns, peak, 1200, 8, rng)
+    long = chain(problem.criterion.surprisal, problem.criterion.unknowns, peak, 600, 8, rng)
     before = tuple(problem.prior(q) for q in long)
     after = move_priors(problem.setting, Observations.of(x, y), before, near.hessian, rng)
     was, now = (np.array([problem.q_of(prior) for prior in some]) for some in (before, after))
@@ -123,9 +123,9 @@ def test_the_draws_have_the_law_of_a_long_chain():
     problem = posed(10)
     peak = problem.peak(fit(problem.setting, x, y))
     criterion = problem.criterion
-    long = np.array(chain(criterion.surprisal, criterion.unknowns, peak, 3000, 8, np.random.default_rng(1)))
+    long = np.array(chain(criterion.surprisal, criterion.unknowns, peak, 1500, 8, np.random.default_rng(1)))
     short = []
-    for seed in range(40):
+    for seed in range(20):
         space = Space.of(BOX)
         priors = PriorSchedule(None, None, "map", span=space.span, groups=space.groups, seed=seed)
         short += [problem.q_of(prior) for prior in priors.draw(10, Observations.of(x, y), IDENTITY)]
@@ -157,7 +157,7 @@ def test_under_a_given_kernel_the_noise_has_its_density():
 def test_a_residual_is_the_normal_quantile_of_the_averaged_probability():
     x, y = told(13)
     values = values_of(x, y)
-    z = Foreseen()(values)
+    z = AveragedResiduals()(values)
     start = begin(13)
     assert (start, len(z)) == (4, 9)
     drawn = values.setting.priors.draw(start, Observations.of(x, y), IDENTITY)
@@ -169,7 +169,7 @@ def test_a_residual_is_the_normal_quantile_of_the_averaged_probability():
     assert z[0] == pytest.approx(stats.norm.ppf(np.mean(below)), rel=1e-6)
 
 
-def test_draws_that_foresaw_more_count_more():
+def test_draws_that_predicted_better_count_more():
     """The second residual: the draws are weighted by the density of the first value, if they are not moved."""
     x, y = told(6)
     values = values_of(x, y)
@@ -183,7 +183,7 @@ def test_draws_that_foresaw_more_count_more():
         assert density[i, 1] == pytest.approx(ahead, rel=1e-6, abs=1e-9)
     weights = density[:, 0]
     alive = np.exp(2 * logsumexp(weights) - logsumexp(2 * weights)) / DRAWS
-    found = Foreseen()(values)
+    found = AveragedResiduals()(values)
     if alive >= 0.5:
         below = np.exp(logsumexp(weights + stats.norm.logcdf(z[:, 1])) - logsumexp(weights))
         assert found[1] == pytest.approx(stats.norm.ppf(below), rel=1e-6)
@@ -204,7 +204,7 @@ def test_on_draws_of_the_hyper_prior_the_residuals_are_standard_normal():
         kernel = kernels.Matern(nu=2.5, lengthscale=np.exp(q[1:3]) * SPAN, variance=float(np.exp(q[0])))
         f = Posterior.prior(AffineKernel(kernel, constant=1.0), 0.0).sample(x, rng)[0]
         y = f + np.exp(0.5 * q[-1]) * rng.standard_normal(26)
-        residuals.append(Foreseen()(values_of(x, y)))
+        residuals.append(AveragedResiduals()(values_of(x, y)))
     z = np.concatenate(residuals)
     assert np.mean(np.abs(z) <= 1.96) == pytest.approx(0.95, abs=0.04)
     assert np.sqrt(np.mean(z**2)) == pytest.approx(1.0, abs=0.2)
@@ -212,14 +212,16 @@ def test_on_draws_of_the_hyper_prior_the_residuals_are_standard_normal():
 
 def test_residuals_do_not_depend_on_when_they_are_read():
     x, y = told(21)
-    late, often = Foreseen(), Foreseen()
+    late, often = AveragedResiduals(), AveragedResiduals()
     for n in range(1, 22):
         read = often(values_of(x[:n], y[:n]))
     np.testing.assert_allclose(late(values_of(x, y)), read, rtol=1e-6, atol=1e-9)
-    drawn = [foreseen.drawn(values_of(x, y)) for foreseen in (late, often)]
+    drawn = [foreseen.priors(values_of(x, y)) for foreseen in (late, often)]
     np.testing.assert_allclose(*[[prior.noise_var for prior in some] for some in drawn], rtol=1e-6)
     for n in (9, 15):
-        np.testing.assert_allclose(often(values_of(x[:n], y[:n])), Foreseen()(values_of(x[:n], y[:n])), rtol=1e-6)
+        np.testing.assert_allclose(
+            often(values_of(x[:n], y[:n])), AveragedResiduals()(values_of(x[:n], y[:n])), rtol=1e-6
+        )
 
 
 def test_the_residuals_begin_in_the_first_half():
@@ -260,8 +262,8 @@ def test_a_learned_interval_is_the_quantile_of_a_mixture_and_begins_at_0():
     assert regret.interval(0.9) == (0.0, np.quantile(regret.simple, 0.9))
     values = values_of(x, y)
     grid = np.stack(np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 2, 21)), -1).reshape(-1, 2)
-    foreseen = Foreseen()
-    mixture = values.posteriors(foreseen.drawn(values), 12, inflation(foreseen(values), DRAWS))
+    foreseen = AveragedResiduals()
+    mixture = values.posteriors(foreseen.priors(values), 12, inflation(foreseen(values), DRAWS))
     at = np.concatenate([opt.model.recommended[None], grid])
     brute = np.concatenate([posterior.sample(at, np.random.default_rng(0), 200) for posterior in mixture])
     gaps = brute.max(axis=1) - brute[:, 0]
@@ -296,7 +298,7 @@ def test_one_value_or_equal_values_give_no_interval():
     assert given.ledger.regret().known
 
 
-def test_what_no_interval_sees_is_said_where_it_is_shown():
+def test_the_printed_interval_says_what_it_does_not_cover():
     opt = Optimizer(BOX, seed=3)
     for row, value in zip(*told(6), strict=True):
         opt.tell(row, value)

@@ -1,7 +1,8 @@
 """The climb of `gpmi.search.climb` where constraints or conditions make the space less than a box.
 
-It runs in the variables s of `constraints.region`, in which linear constraints are linear. A step is Newton's within
-the faces that the gradient presses against, and ends at the next face. What a function refuses counts as no gain.
+It runs in the variables s of `space.constraints.feasible_set`, in which linear constraints are linear. A step is
+Newton's within the faces that the gradient presses against, and ends at the next face. A point that a function refuses
+counts as no gain.
 """
 
 from __future__ import annotations
@@ -14,41 +15,40 @@ import numpy as np
 
 from gpmi._support.types import Array, Numbers
 from gpmi.gp.linalg import eigen
-from gpmi.search.climb import DIFFERENCE, GIVE_UP, RADIUS, ROUNDS, SAME_PEAK
+from gpmi.search.climb import DIFFERENCE, GIVE_UP, RADIUS, ROUNDS, SAME_PEAK, TINY
 from gpmi.search.objective import Objective
 from gpmi.space import Parameters, Polytope
 
 # Points (k, d) and, for each, the number (k,) of the point it was made from -> values (k,)
 Values: TypeAlias = Callable[[Array, Numbers], Array]
-Levels: TypeAlias = Callable[[Array, Array], Array]  # all levels (k, w) and the present one (w,) -> those to try
+LevelsToTry: TypeAlias = Callable[[Array, Array], Array]  # levels (k, w) and the present one (w,) -> those to try
 
-TOGETHER = 4096  # points, about, whose values are computed together
-TOUCHING = 1e-10  # a face closer than this, in widths of the cube, is one that a point lies on: far above rounding
-_TINY = 1e-300  # keeps a quotient finite where numerator and denominator are 0
+LEVELS_TOGETHER = 4096  # points, about, whose values are computed together
+TOUCHING = 1e-10  # a point closer to a face than this, in widths of the cube, lies on it: far above rounding
 
 
 @dataclass
 class _Climber:
-    """One start on its way."""
+    """The state of one start."""
 
     polytope: Polytope
-    numbers: Array  # (p,), the level numbers of the start, those of the reals apart
+    numbers: Array  # (p,), the level numbers of the start; those of the reals do not count
     s: Array  # (q,)
     value: float
     gradient: Array  # (q,), by s
-    hessian: Array  # (q, q)
-    unit: Array  # (q,), the s over which the score changes
+    hessian: Array  # (q, q), by s
+    unit: Array  # (q,), the distances in s over which the score changes
     radius: float = RADIUS
     moving: bool = True
 
 
-def polished_inside(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
-    """Climb from every start (k, d), which is inside, over the reals; the points reached and the scores there."""
-    region, reach = space.feasible_set, objective.posterior.kernel.reach(space.dim)
-    if not len(region.reals):
+def climb_inside(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
+    """Climb over the reals from every start (k, d), inside. Return the points reached and the scores there."""
+    feasible, reach = space.feasible_set, objective.posterior.kernel.reach(space.dim)
+    if not len(feasible.reals):
         return starts.copy(), objective(starts)
     numbers = space.layout.level_numbers(starts)
-    s, polytopes = region.s_of(numbers), [region.polytope_around(row) for row in numbers]
+    s, polytopes = feasible.s_of(numbers), [feasible.polytope_around(row) for row in numbers]
     s = np.array([p.pull_inside(row[None])[0] for p, row in zip(polytopes, s, strict=True)])
     expansion = _Expansion(objective, space, numbers, reach)
     values, *others = expansion(s, np.arange(len(s)))
@@ -61,14 +61,14 @@ def polished_inside(objective: Objective, space: Parameters, starts: Array, tole
         ends = np.array([climbers[i].s + steps[i] for i in which])
         values, gradients, hessians, units = expansion(ends, which)
         for k, i in enumerate(which):
-            _settle(climbers[i], steps[i], ends[k], (float(values[k]), gradients[k], hessians[k], units[k]))
-    points = space.layout.from_levels(region.with_s(numbers, np.array([c.s for c in climbers])))
+            _accept_or_shrink(climbers[i], steps[i], ends[k], (float(values[k]), gradients[k], hessians[k], units[k]))
+    points = space.layout.from_levels(feasible.with_s(numbers, np.array([c.s for c in climbers])))
     points = space.last_inside(starts, points)
     return points, objective(points)
 
 
 def _steps(climbers: list[_Climber], tolerance: float, scale: Array) -> dict[int, Array]:
-    """The next step of each climber that still moves; those that come too late or too close to the best one stop.
+    """Return the next step of each climber that still moves. Those that cannot overtake the best or come close stop.
 
     Lengths are in units of `scale` (q,).
     """
@@ -89,8 +89,8 @@ def _steps(climbers: list[_Climber], tolerance: float, scale: Array) -> dict[int
     return steps
 
 
-def _settle(climber: _Climber, step: Array, end: Array, there: tuple[float, Array, Array, Array]) -> None:
-    """Take the step if it gained; otherwise make the trust region smaller."""
+def _accept_or_shrink(climber: _Climber, step: Array, end: Array, there: tuple[float, Array, Array, Array]) -> None:
+    """Take the step if it gained; otherwise shrink the trust region."""
     value, gradient, hessian, unit = there
     if value >= climber.value + 1e-4 * float(step @ climber.gradient):  # Armijo's condition; never true for nan
         climber.s, climber.value, climber.gradient, climber.hessian, climber.unit = end, value, gradient, hessian, unit
@@ -101,7 +101,7 @@ def _settle(climber: _Climber, step: Array, end: Array, there: tuple[float, Arra
 
 @dataclass(frozen=True)
 class _Expansion:
-    """The score around points, by s."""
+    """The expansion of the score around points, by s."""
 
     objective: Objective
     space: Parameters
@@ -109,9 +109,10 @@ class _Expansion:
     reach: Array  # (d,)
 
     def __call__(self, s: Array, which: Numbers) -> tuple[Array, Array, Array, Array]:
-        """Values (m,), gradients (m, q), Hessians (m, q, q) and units (m, q) at s (m, q); the starts are `which` (m,).
+        """Return values (m,), gradients (m, q), Hessians (m, q, q) and units (m, q) at s (m, q).
 
-        The Hessians are differences of gradients. The value is -inf where a function refuses the point.
+        The points belong to the starts `which` (m,). The Hessians are differences of gradients. The value is -inf where
+        a function refuses the point.
         """
         space, (m, q) = self.space, s.shape
         z = space.layout.from_levels(space.feasible_set.with_s(self.numbers[which], s))
@@ -141,17 +142,17 @@ class _Expansion:
 
 
 def _step(climber: _Climber) -> Array:
-    """The step (q,) towards the maximum of the quadratic expansion inside the trust region, up to the next face.
+    """Return the step (q,) towards the maximum of the quadratic expansion in the trust region, up to the next face.
 
     The gradient presses against some of the faces that the point lies on: those with a positive share in the part of
-    the gradient that leads outwards. The step runs within them, by Newton's method as in `gpmi.search.climb`; if it
-    would leave by another face that the point lies on, it follows the projected gradient instead.
+    the gradient that leads outwards. The step runs within these faces, by Newton's method as in `gpmi.search.climb`. If
+    it would leave through another face that the point lies on, it follows the projected gradient instead.
     """
     polytope, unit = climber.polytope, climber.unit
     room = np.maximum(polytope.bounds - polytope.rows @ climber.s, 0.0)
     touching = room <= TOUCHING
     slope = unit * climber.gradient
-    free = _orthonormal(polytope.basis / unit[:, None])  # directions with room, in units of reach
+    free = _orthonormal(polytope.basis / unit[:, None])  # directions in which the polytope extends, in units of reach
     faces = polytope.rows[touching] * unit @ free
     projected, pressed = _projected(free.T @ slope, faces)
     inner = _null_space(faces[pressed], free.shape[1])
@@ -159,8 +160,8 @@ def _step(climber: _Climber) -> Array:
     way = inner @ _newton(inner.T @ projected, inner.T @ curved @ inner, climber.radius)
     if np.any(faces @ way > 1e-12 * np.abs(way).max(initial=0.0)):
         along = float(projected @ projected) ** 0.5
-        bend = abs(float(projected @ curved @ projected)) / max(along**2, _TINY)
-        way = projected / max(bend, along / climber.radius, _TINY)
+        bend = abs(float(projected @ curved @ projected)) / max(along**2, TINY)
+        way = projected / max(bend, along / climber.radius, TINY)
     step = unit * (free @ way)
     approach = polytope.rows @ step
     leaves = (approach > 1e-14 * np.abs(step).max(initial=0.0)) & ~touching
@@ -170,35 +171,35 @@ def _step(climber: _Climber) -> Array:
 
 
 def _newton(slope: Array, hessian: Array, radius: float) -> Array:
-    """The step that is slope / |curvature| along each eigenvector, at most the radius."""
+    """Return the step of length slope / |curvature| along each eigenvector, at most the radius."""
     if not len(slope):
         return slope
     curvature, vectors = eigen(hessian[None])
     along = slope @ vectors[0]
-    result: Array = vectors[0] @ (along / np.maximum(np.abs(curvature[0]), np.abs(along) / radius + _TINY))
+    result: Array = vectors[0] @ (along / np.maximum(np.abs(curvature[0]), np.abs(along) / radius + TINY))
     return result
 
 
 def _projected(slope: Array, faces: Array) -> tuple[Array, Numbers]:
-    """The slope (k,) without what leads out of the faces (f, k), and the numbers of the faces that it presses against.
+    """Return the slope (k,) projected onto the directions that leave no face (f, k), and the faces it presses against.
 
-    min |slope - faces^T pressure| over pressures >= 0: what remains is the nearest direction that leaves none of them.
+    min |slope - faces^T pressure| over pressures >= 0: the remainder is the nearest direction that leaves no face.
     """
     if not len(faces) or not len(slope):
         return slope, np.empty(0, dtype=np.intp)
-    from scipy.optimize import nnls  # slow to import: not before it is needed
+    from scipy.optimize import nnls  # slow to import
 
     pressure, _ = nnls(faces.T, slope)
     return slope - faces.T @ pressure, np.flatnonzero(pressure > 0.0)
 
 
 def _orthonormal(vectors: Array) -> Array:
-    """An orthonormal basis (q, k) of the span of k independent vectors (q, k)."""
+    """Return an orthonormal basis (q, k) of the span of k independent vectors (q, k)."""
     return np.linalg.qr(vectors)[0] if vectors.shape[1] else vectors
 
 
 def _null_space(rows: Array, k: int) -> Array:
-    """An orthonormal basis (k, .) of what is at right angles to the rows (f, k)."""
+    """Return an orthonormal basis (k, .) of the orthogonal complement of the rows (f, k)."""
     if not len(rows) or k == 0:
         return np.eye(k)
     _, s, vt = np.linalg.svd(rows)
@@ -208,19 +209,19 @@ def _null_space(rows: Array, k: int) -> Array:
 
 
 def best_levels_inside(
-    f: Values, space: Parameters, points: Array, values: Array, levels: Levels
+    f: Values, space: Parameters, points: Array, values: Array, choose: LevelsToTry
 ) -> tuple[Array, Array]:
-    """`gpmi.search.box.best_levels` where a level may be outside, or make other parameters active or inactive."""
+    """Do as `multistart.best_levels` where a level may be infeasible, or change which parameters are active."""
     points, values = points.copy(), values.copy()
-    for j, (part, column) in enumerate(zip(space.encodings, space.columns, strict=True)):
-        if part.count is None or part.width == 0:
+    for j, (encoding, columns) in enumerate(zip(space.encodings, space.columns, strict=True)):
+        if encoding.count is None or encoding.width == 0:
             continue
-        there = np.flatnonzero(space.layout.active(space.layout.level_numbers(points))[:, j])
-        options = {int(i): levels(part.levels_to_try(points[i, column]), points[i, column]) for i in there}
-        for some in _portions(options):
-            which = np.concatenate([np.full(len(options[i]), i) for i in some])
+        active = np.flatnonzero(space.layout.active(space.layout.level_numbers(points))[:, j])
+        levels = {int(i): choose(encoding.levels_to_try(points[i, columns]), points[i, columns]) for i in active}
+        for some in _portions(levels):
+            which = np.concatenate([np.full(len(levels[i]), i) for i in some])
             trial = points[which]
-            trial[:, column] = np.concatenate([options[i] for i in some])
+            trial[:, columns] = np.concatenate([levels[i] for i in some])
             trial, good = space.feasible_set.repair(points[which], trial)
             trial, which = trial[good], which[good]
             trial_values = f(trial, which)
@@ -230,12 +231,12 @@ def best_levels_inside(
     return points, values
 
 
-def _portions(options: dict[int, Array]) -> list[list[int]]:
-    """The points that are tried together: TOGETHER levels, about."""
+def _portions(levels: dict[int, Array]) -> list[list[int]]:
+    """Return the points that are tried together: about LEVELS_TOGETHER levels."""
     portions: list[list[int]] = []
-    size = TOGETHER
-    for i, some in options.items():
-        if size + len(some) > TOGETHER:
+    size = LEVELS_TOGETHER
+    for i, some in levels.items():
+        if size + len(some) > LEVELS_TOGETHER:
             portions.append([])
             size = 0
         portions[-1].append(i)
