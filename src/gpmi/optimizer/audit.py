@@ -14,16 +14,16 @@ from gpmi.trials import Log, Trial
 GUARD = 1  # tells the random numbers of the guard from those of the search
 
 
-def audit_of(model: Model, log: Log, place: Subspace, objective: Objective) -> Audit | None:
+def audit_of(model: Model, log: Log, subspace: Subspace, objective: Objective) -> Audit | None:
     """Return what a query is judged by; None if the moments of all candidates do not fit in memory.
 
     O(n + m) beyond the moments. With fixed coordinates the regret is that among the points that have them, and |D|
     stays that of the whole set: the bound is then one of the regret against the best point of each moment.
     """
-    space, rows, posterior = model.setting.space, place.space.rows, objective.posterior
+    space, rows, posterior = model.setting.space, subspace.space.rows, objective.posterior
     if space.rows is None or rows is None or not model.setting.priors.is_fixed or posterior.noise_var == 0.0:
         raise ValueError("policy is a Guarded, whose bound needs candidates, kernel and noise_var > 0; give its policy")
-    moments = place.search.moments(model.posterior, model.anchor)
+    moments = subspace.search.moments(model.posterior, model.anchor)
     if moments is None:
         return None
     mu, var = moments
