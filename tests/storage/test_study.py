@@ -130,6 +130,7 @@ def test_two_openings_see_each_other_and_share_one_sequence(path: Path) -> None:
             {"kernel": gpmi.kernels.Matern(nu=1.5, lengthscale=[0.3, None]) + gpmi.kernels.Linear(), "x0": [0.5, 0.5]},
         ),
         (BOX, {"kernel": gpmi.kernels.RBF(0.3), "noise_var": 1e-4, "policy": gpmi.GPMI(delta=1e-3)}),
+        (BOX, {"policy": gpmi.GPUCBPE(scale=0.5)}),
         (BOX, {"policy": gpmi.Find(last=gpmi.GPUCB(scale=0.5)), "constraints": (np.array([[1.0, 1.0]]), -np.inf, 1.0)}),
     ],
 )
@@ -524,9 +525,9 @@ def test_what_contradicts_the_study_is_refused(path: Path) -> None:
 @pytest.mark.parametrize(
     ("space", "options", "words"),
     [
-        (BOX, {"constraints": [lambda x: True]}, "constraints has .*, which a study cannot keep; give texts"),
-        (BOX, {"mean": f}, "mean is .*, a function, which a study cannot keep; subtract it in f"),
-        ({"c": [print, abs]}, {}, "c has .*, which cannot be kept in a study"),
+        (BOX, {"constraints": [lambda x: True]}, "constraints has .*, which a study cannot store; give texts"),
+        (BOX, {"mean": f}, "mean is .*, a function, which a study cannot store; subtract it in f"),
+        ({"c": [print, abs]}, {}, "c has .*, which cannot be stored in a study"),
         ({"c": gpmi.Choice([(1, 2), (3, 4)])}, {}, "c has the option .*look up what they stand for in f"),
         (BOX, {"lease": 0.0}, "lease is 0"),
         (BOX, {"seed": -1}, "seed is -1"),
@@ -544,7 +545,7 @@ def test_an_own_policy_is_refused(path: Path) -> None:
     class Own(gpmi.GPMI):
         pass
 
-    with pytest.raises(ValueError, match="a class of your own, which a study cannot keep"):
+    with pytest.raises(ValueError, match="a class of your own, which a study cannot store"):
         gpmi.study(path, space=BOX, policy=Own())
 
 
@@ -750,7 +751,7 @@ def test_nothing_is_committed_to_a_file_that_was_removed(path: Path) -> None:
         assert len(list(path.with_name("run.db.spool").glob("*.json"))) == 1
 
 
-def test_a_lock_that_is_held_for_long_spools_and_the_next_start_delivers(
+def test_a_lock_that_is_held_for_long_fills_the_outbox_and_the_next_start_delivers(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import gpmi.storage.database as database
@@ -787,7 +788,7 @@ def test_what_a_study_does_not_take_is_set_aside(path: Path) -> None:
         assert len(list(path.with_name("run.db.spool").glob("*.refused"))) == 1
 
 
-def test_a_spool_without_any_folder_hands_the_value_to_the_caller(tmp_path: Path) -> None:
+def test_an_outbox_without_any_folder_hands_the_value_to_the_caller(tmp_path: Path) -> None:
     outbox = Outbox("a", tmp_path / "x" / "y")
     outbox._folders = (tmp_path / "x" / "y", tmp_path / "x" / "z")
     with pytest.raises(StudyError, match=r'keep this yourself and tell it later: .*"y":1.5'):
