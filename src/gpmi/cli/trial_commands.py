@@ -1,4 +1,4 @@
-"""The commands about the trials of a study: ask, tell, fail, best, trials, verify, report, export, import."""
+"""Commands about the trials of a study: ask, tell, fail, best, trials, verify, report, export and import."""
 
 import json
 import math
@@ -9,29 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from gpmi._support import text
-from gpmi.cli.messages import NOTHING, remark
-from gpmi.cli.opened import opened
+from gpmi.cli.common import NOTHING, note, open_for_command
 
 if TYPE_CHECKING:
     from gpmi.run.study import Study
     from gpmi.trials import Trial
 
 Address: TypeAlias = Annotated[
-    str, typer.Argument(metavar="STUDY", help="The path of a study, its address, or its study file.")
+    str, typer.Argument(metavar="STUDY", help="The path or address of a study's database, or its study file.")
 ]
-Name: TypeAlias = Annotated[str | None, typer.Option(help="Which study; needed where there are several.")]
+Name: TypeAlias = Annotated[str | None, typer.Option(help="The name of the study; needed if the database has several.")]
 Number: TypeAlias = Annotated[int, typer.Argument(help="The number of the trial.")]
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-OptunaName: TypeAlias = Annotated[str | None, typer.Option(help="The name of the study in a storage of Optuna.")]
-
-
-def add_trials(commands: typer.Typer) -> None:
-    """Add the commands, each with an example in its help."""
-    for act, example in _EXAMPLES.items():
-        name = act.__name__.rstrip("_")
-        # A negative number looks like an option, and is none.
-        more = {"context_settings": {"ignore_unknown_options": True}} if act is tell else {}
-        commands.command(name, epilog=f"Example: gpmi {name} {example}", **more)(act)  # type: ignore[arg-type]
+FileOrStorage: TypeAlias = Annotated[
+    str, typer.Argument(help="A .csv, .jsonl or .parquet file, or the address of an Optuna storage.")
+]
+OptunaName: TypeAlias = Annotated[str | None, typer.Option(help="The name of the study in Optuna's storage.")]
 
 
 # One trial
@@ -43,14 +36,15 @@ def ask(
     count: Annotated[int, typer.Option(help="How many points to evaluate at the same time.")] = 1,
     as_json: AsJson = False,
 ) -> None:
-    """Ask for the next point to evaluate. It is yours until you tell its value, or that it failed.
+    """Ask for the next point to evaluate.
 
-    A study file makes its study, if there is none yet. --json prints a line for each point, with its number and x. The
-    exit code is 3 if no point is left.
+    It stays reserved for you until you tell its value, or that it failed. Given a study file, a study that does not
+    exist yet is created. --json prints a line for each point, with its number and x. The exit code is 3 if no point is
+    left.
     """
     from gpmi.space import SpaceExhausted
 
-    with opened(address, name, make=True) as study:
+    with open_for_command(address, name, make=True) as study:
         try:
             trials = study.ask(count, lease=math.inf)
         except SpaceExhausted:
@@ -62,71 +56,73 @@ def ask(
 def tell(
     address: Address,
     number: Number,
-    value: Annotated[float, typer.Argument(help="The value of its point.")],
+    value: Annotated[float, typer.Argument(help="The value measured at its point.")],
     name: Name = None,
-    noise_var: Annotated[float, typer.Option(help="The variance of the error of this value, if it is known.")] = 0.0,
+    noise_var: Annotated[float, typer.Option(help="The variance of this value's error, if it is known.")] = 0.0,
     constraint: Annotated[
-        list[float] | None, typer.Option(help="A measured constraint, <= 0 if it is kept; give it again for more.")
+        list[float] | None,
+        typer.Option(help="A measured constraint, satisfied if <= 0; repeat it for several."),
     ] = None,
-    correct: Annotated[bool, typer.Option("--correct", help="Replace the value that the trial has.")] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="One more measurement of its point, which also counts.")
-    ] = False,
+    correct: Annotated[bool, typer.Option("--correct", help="Replace the value of the trial.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Add another measurement at its point.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tell the value of a trial. It is on the disk when the command ends.
+    """Tell the value of a trial.
 
-    The same value twice counts once. Another value for the same trial is refused, unless you say what it is: --correct
-    or --again.
+    It is on disk when the command ends. The same value told twice counts once. A different value for the same trial is
+    refused, unless --correct or --again says what it is.
     """
-    with opened(address, name) as study:
-        more: dict[str, Any] = {"noise_var": noise_var, "constraints": constraint}
-        before = _known(study, number)
+    with open_for_command(address, name) as study:
+        measured: dict[str, Any] = {"noise_var": noise_var, "constraints": constraint}
+        before = _trial(study, number)
         if correct and again:
             raise ValueError("--correct and --again were given; give one of them")
         if correct:
             trial = study.correct(number, value, noise_var=noise_var or None, constraints=constraint)
         elif again and before is not None:
-            trial = study.tell(before.x, value, **more)
+            trial = study.tell(before.x, value, **measured)
         else:
             if before is not None and (before.status, before.y) not in (("pending", None), ("told", value)):
                 raise ValueError(
-                    f"trial {number} {_has(before)} already; --correct replaces it, --again counts as well"
+                    f"trial {number} {_has(before)} already; --correct replaces it, --again adds another measurement"
                 )
-            trial = study.tell(number, value, **more)
-        _said(trial, as_json)
+            trial = study.tell(number, value, **measured)
+        _print_trial(trial, as_json)
 
 
 def fail(
     address: Address,
     number: Number,
     name: Name = None,
-    why: Annotated[str | None, typer.Option(help="The reason, in words.")] = None,
+    why: Annotated[str | None, typer.Option(help="The reason.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell that the evaluation of a trial failed. The region is avoided from then on."""
-    with opened(address, name) as study:
-        before = _known(study, number)
+    """Record that the evaluation of a trial failed. Later points avoid the region."""
+    with open_for_command(address, name) as study:
+        before = _trial(study, number)
         if before is not None and before.status not in ("pending", "failed"):
-            raise ValueError(f"trial {number} {_has(before)} already; a failure that comes later changes nothing")
-        _said(study.fail(number, why), as_json)
+            raise ValueError(f"trial {number} {_has(before)} already; it cannot fail as well")
+        _print_trial(study.fail(number, why), as_json)
 
 
 # All of them
 
 
 def best(address: Address, name: Name = None, as_json: AsJson = False) -> None:
-    """Show the best value so far, and the point to use. The exit code is 3 if there is no value."""
-    from gpmi.cli.studies import summary, words
+    """Show the best value so far and the point to use.
 
-    with opened(address, name) as study:
+    The exit code is 3 if there is no value.
+    """
+    from gpmi.cli.run_commands import summary_json, summary_text
+
+    with open_for_command(address, name) as study:
         found, result = study.best, study.result()
         if as_json and found is not None:
-            typer.echo(json.dumps({"number": found.number, **summary(result)}))
+            typer.echo(json.dumps({"number": found.number, **summary_json(result)}))
         elif found is not None:
-            typer.echo(words(result))
+            typer.echo(summary_text(result))
         else:
-            raise _nothing(f"the study {study.name!r} has no value yet, in {len(study.trials)} trials")
+            raise _nothing(f"the study {study.name!r} has no value yet in {len(study.trials)} trials")
 
 
 def trials(
@@ -135,11 +131,14 @@ def trials(
     as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV.")] = False,
 ) -> None:
-    """List the trials as a table: what was asked, told, failed. --json prints a line of JSON for each."""
+    """List all trials as a table: pending, told and failed.
+
+    --json prints a line of JSON for each trial.
+    """
     from gpmi.trials.dataframe import listing
     from gpmi.trials.files import text_of
 
-    with opened(address, name) as study:
+    with open_for_command(address, name) as study:
         if as_json and as_csv:
             raise ValueError("--json and --csv were given; give one of them")
         if as_json or as_csv:
@@ -149,12 +148,15 @@ def trials(
 
 
 def verify(address: Address, name: Name = None, as_json: AsJson = False) -> None:
-    """Check the log of a study, and compute each suggestion again. The exit code is 3 if something does not agree."""
-    with opened(address, name) as study:
+    """Check the log of a study and recompute every suggestion.
+
+    The exit code is 3 if anything does not agree.
+    """
+    with open_for_command(address, name) as study:
         found = study.verify()
-        said = {"entries": found.entries, "suggestions": found.suggestions, "problems": found.problems}
-        words = [f"{found.entries} entries, {found.suggestions} suggestions computed again"]
-        typer.echo(json.dumps(said) if as_json else "\n".join(words + list(found.problems or ["all agrees"])))
+        counts = {"entries": found.entries, "suggestions": found.suggestions, "problems": found.problems}
+        lines = [f"{found.entries} entries, {found.suggestions} suggestions recomputed"]
+        typer.echo(json.dumps(counts) if as_json else "\n".join(lines + list(found.problems or ["all agree"])))
         raise typer.Exit(0 if found.agrees else NOTHING)
 
 
@@ -163,13 +165,13 @@ def report(
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("report.html"),
     name: Name = None,
 ) -> None:
-    """Write a report: one HTML file with all that is known of a study, to look at, to print, to send.
+    """Write a report about a study: one HTML file to look at, print or send.
 
     It may take some seconds for a study of a thousand trials.
     """
     from gpmi.run.progress import lasting_console
 
-    with opened(address, name) as study, lasting_console(stderr=True).status("making the report"):
+    with open_for_command(address, name) as study, lasting_console(stderr=True).status("writing the report"):
         typer.echo(study.report(out))
 
 
@@ -178,15 +180,18 @@ def report(
 
 def export(
     address: Address,
-    target: Annotated[str, typer.Argument(help="A file .csv, .jsonl or .parquet, or a storage of Optuna.")],
+    target: FileOrStorage,
     name: Name = None,
     optuna_name: OptunaName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write all trials to a file, or as a new study to a storage of Optuna, such as sqlite:///optuna.db."""
+    """Write all trials to a file, or as a new study to an Optuna storage.
+
+    The address of an Optuna storage looks like sqlite:///optuna.db.
+    """
     from gpmi.trials import files
 
-    with opened(address, name) as study:
+    with open_for_command(address, name) as study:
         if "://" in target:
             from gpmi.integrations.optuna import to_storage
 
@@ -195,25 +200,25 @@ def export(
             files.check_target(target)
             files.write_trials(study, target)
         count, where = len(study.trials), text.without_password(target)
-        _count({"trials": count, "target": where}, f"{count} trials written to {where}", as_json)
+        _print_count({"trials": count, "target": where}, f"wrote {count} trials to {where}", as_json)
 
 
 def import_(
     address: Address,
-    source: Annotated[str, typer.Argument(help="A file .csv, .jsonl or .parquet, or a storage of Optuna.")],
+    source: FileOrStorage,
     name: Name = None,
     optuna_name: OptunaName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell a study the values of a file, or of a study of Optuna: all of them or, if one is wrong, none.
+    """Tell a study the values in a file or in an Optuna study.
 
-    A file needs columns for the parameters and y. Only values are taken over, not failures or pending points, and a row
-    that was imported before counts once. They do not count in the budget. A study file makes its study, if there is
-    none yet.
+    If one value is wrong, none is imported. A file needs a column for each parameter and one for y. Only values are
+    imported, not failures or pending points. A row that was imported before counts once. Imported values do not count
+    in the budget. Given a study file, a study that does not exist yet is created.
     """
     from gpmi.trials import files
 
-    with opened(address, name, make=True) as study:
+    with open_for_command(address, name, make=True) as study:
         left_out: tuple[str, ...] = ()
         if "://" in source:
             from gpmi.integrations.optuna import from_storage
@@ -222,41 +227,41 @@ def import_(
         else:
             found = files.read_trials(source, study.space)
         told = [trial for trial in found if trial.status == "told"]
-        for words in left_out:
-            typer.echo(f"gpmi: left out {words}", err=True)
+        for reason in left_out:
+            typer.echo(f"gpmi: left out {reason}", err=True)
         if len(told) < len(found):
             typer.echo(f"gpmi: left out {len(found) - len(told)} trials without a value", err=True)
         before = len(study.trials)
         study.optimizer.tell_all(told)
         new, where = len(study.trials) - before, text.without_password(source)
-        _count(
+        _print_count(
             {"new": new, "values": len(told), "left_out": len(left_out) + len(found) - len(told), "source": where},
-            f"{new} new values of {len(told)} in {where}",
+            f"{where} has {len(told)} values, {new} of them new",
             as_json,
         )
 
 
-# Words
+# Helpers
 
 
-def _known(study: "Study", number: int) -> "Trial | None":
-    """The trial with this number; None if there is none now."""
+def _trial(study: "Study", number: int) -> "Trial | None":
+    """Return the trial with this number; None if there is none."""
     return next((trial for trial in study.trials if trial.number == number), None)
 
 
-def _said(trial: "Trial", as_json: bool) -> None:
-    """What became of a trial: for a script if it wants to know, and for a person."""
+def _print_trial(trial: "Trial", as_json: bool) -> None:
+    """Print the new state of a trial, as JSON or for a person."""
     if as_json:
         typer.echo(json.dumps({"number": trial.number, "status": trial.status, "y": trial.y, "why": trial.why}))
     else:
-        remark(repr(trial))
+        note(repr(trial))
 
 
-def _count(said: dict[str, Any], words: str, as_json: bool) -> None:
+def _print_count(counts: dict[str, Any], message: str, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(said))
+        typer.echo(json.dumps(counts))
     else:
-        remark(words)
+        note(message)
 
 
 def _has(trial: "Trial") -> str:
@@ -270,17 +275,17 @@ def _x(study: "Study", x: Any) -> Any:
 
 
 def _lines(trial: "Trial") -> str:
-    """A trial for a person: its number, and its coordinates with all their digits."""
+    """Format a trial for a person: its number, and its coordinates with all digits."""
     named = trial.x if isinstance(trial.x, Mapping) else {f"x{j}": value for j, value in enumerate(trial.x.tolist())}
     return "\n".join([f"trial {trial.number}", *(f"  {name} = {value}" for name, value in named.items())])
 
 
-def _nothing(words: str) -> typer.Exit:
-    typer.echo(f"gpmi: {words}", err=True)
+def _nothing(message: str) -> typer.Exit:
+    typer.echo(f"gpmi: {message}", err=True)
     return typer.Exit(NOTHING)
 
 
-_EXAMPLES: dict[Callable[..., None], str] = {
+COMMANDS: dict[Callable[..., None], str] = {
     ask: "study.db --json",
     tell: "study.db 3 -0.25 --noise-var 0.01 --constraint 0.5",
     fail: 'study.db 3 --why "the pump stopped"',
