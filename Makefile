@@ -1,16 +1,18 @@
 PYTHON ?= python3
 CORES ?= 1
 HISTORIES ?= 20000
-LOWEST := gp model policies search optimizer/test_optimizer.py space/test_space.py space/test_constraints.py test_recording.py
+LOWEST := $(addprefix gp/test_,ep.py exact.py linalg.py tracking.py) model/test_fitting.py model/test_model.py policies/test_policies.py search optimizer/test_optimizer.py space/test_space.py space/test_constraints.py test_recording.py
 CODE := $(wildcard src tests benchmarks examples docs/assets)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
 JOBS ?= auto
 PYTEST := -m pytest -n $(JOBS) --dist worksteal
+# The tests start many processes, which import quickly only if bytecode is cached.
+unexport PYTHONDONTWRITEBYTECODE
 INSTALL := -m pip install -qq --disable-pip-version-check  # errors alone are printed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench bench-cost bench-report bench-engine bench-limits bench-interrupt bench-crash bench-ledger bench-find bench-guard bench-tables bench-batches bench-contexts bench-noise bench-constraints bench-failures bench-optuna bench-search-cv bench-parallel bench-serve bench-paper bench-tsunami tsunamis bench-report-cost clean
+.PHONY: help demo paper check test examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -78,83 +80,17 @@ paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour
 
 bench-setup: .venv-bench/.ready .venv-bench-hebo/.ready  ## install the peers to compare with
 
-bench: bench-setup  ## compare with the peers on all problems (hours; goes on where it stopped), then report
-	.venv-bench/bin/python benchmarks/compare.py --cores $(CORES)
-	.venv-bench/bin/python benchmarks/report.py
-
-bench-cost: bench-setup  ## measure what a suggestion costs against the number of observations, then report
-	.venv-bench/bin/python benchmarks/cost.py
-	.venv-bench/bin/python benchmarks/report.py
-
-bench-report: .venv-bench/.ready  ## write docs/benchmarks/compare.md from the tables
-	.venv-bench/bin/python benchmarks/report.py
-
-bench-engine: .venv-bench/.ready  ## measure the engine, next to Optuna and to what it was before the last large change
-	.venv-bench/bin/python benchmarks/engine.py; status=$$?; .venv-bench/bin/python benchmarks/before_after.py && exit $$status
-
-bench-limits: .venv/.dev  ## measure 10,000 observations, a million candidates, and the growth of the cost
-	.venv/bin/python benchmarks/limits.py
-	.venv/bin/python benchmarks/spikes.py
-
-bench-interrupt: .venv/.dev  ## press Ctrl-C at 1,000 random moments, check that nothing is lost (some minutes)
-	.venv/bin/python benchmarks/interrupt.py
-
-bench-crash: .venv-bench/.ready  ## kill writers and servers of studies at random moments, and compare the speed with Optuna (an hour)
-	.venv-bench/bin/python benchmarks/crash.py
-
-bench-ledger: .venv/.dev  ## measure whether the ledger can be believed (half an hour; goes on where it stopped)
-	.venv/bin/python benchmarks/ledger.py --cores $(CORES)
+# benchmarks/launch.py reads which environment a benchmark needs.
+bench:  ## run a benchmark: make bench NAME=find ARGS="--cores 2"; without NAME, list them
+ifeq ($(origin NAME),command line)
+	@stamps=$$($(PYTHON) benchmarks/launch.py --stamps $(NAME)) && $(MAKE) --no-print-directory $$stamps
+	$(PYTHON) benchmarks/launch.py $(NAME) $(ARGS)
+else
+	@$(PYTHON) benchmarks/launch.py
+endif
 
 mutants: .venv/.dev  ## check that tests notice a wrong value of every constant that is guarded (some minutes)
 	.venv/bin/python benchmarks/mutants.py --cores $(CORES)
-
-bench-find: .venv/.dev  ## measure how often the best point is missed (half an hour; goes on where it stopped)
-	.venv/bin/python benchmarks/find.py --cores $(CORES)
-
-bench-guard: .venv/.dev  ## measure what the guard of aim="earn" does and costs (ten minutes; goes on where it stopped)
-	.venv/bin/python benchmarks/guard.py
-
-bench-tables: .venv-bench/.ready  ## measure the better rows left on sixteen real tables, next to the peers (hours; goes on where it stopped)
-	.venv-bench/bin/python benchmarks/tables.py
-	.venv-bench/bin/python benchmarks/noisy_tables.py --part development
-	.venv-bench/bin/python benchmarks/noisy_tables.py
-
-bench-batches: .venv-bench/.ready  ## compare batches with one point at a time and with BoTorch (an hour; goes on where it stopped)
-	.venv-bench/bin/python benchmarks/batches.py
-	.venv-bench/bin/python benchmarks/batches.py --peers
-
-bench-noise: .venv/.dev  ## how often strong noise is taken for none, and how often an event says so (ten minutes)
-	.venv/bin/python benchmarks/noise.py
-
-bench-contexts: .venv/.dev  ## measure what a given context is worth (five minutes)
-	.venv/bin/python benchmarks/contexts.py
-
-bench-constraints: .venv-bench/.ready  ## compare constraints and conditions with the peers (half an hour; goes on where it stopped)
-	.venv-bench/bin/python benchmarks/constraints.py
-
-bench-failures: .venv-bench/.ready  ## runs in which 40 % of the box crashes, next to Optuna (an hour)
-	.venv-bench/bin/python benchmarks/failures.py
-
-bench-optuna: .venv-bench/.ready  ## compare the sampler for Optuna with Optuna's own (hours; goes on where it stopped)
-	for part in cost workers problems tables; do .venv-bench/bin/python benchmarks/optuna_sampler.py $$part || exit 1; done
-
-bench-search-cv: .venv-bench/.ready  ## compare the search for scikit-learn with two others (an hour; goes on where it stopped)
-	.venv-bench/bin/python benchmarks/search_cv.py
-
-bench-report-cost: .venv/.dev  ## measure what a report costs, in CPU and in bytes (two minutes)
-	.venv/bin/python benchmarks/report_cost.py
-
-bench-parallel: .venv/.dev  ## measure what two workers bring for an f of a second (two minutes)
-	.venv/bin/python benchmarks/parallel.py
-
-bench-serve: .venv/.dev  ## measure the live page of a study of 5,000 trials (some minutes)
-	.venv/bin/python benchmarks/serve_cost.py --out docs/benchmarks/serve.md
-
-bench-paper: .venv/.dev  ## measure what a run of the paper costs, next to scikit-learn
-	.venv/bin/python benchmarks/paper_cost.py
-
-bench-tsunami: .venv/.dev  ## check the simulation of tsunamis against theory and for convergence (a quarter of an hour)
-	.venv/bin/python benchmarks/tsunami_check.py
 
 tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it stopped)
 	.venv/bin/python benchmarks/tsunami_table.py --cores $$(.venv/bin/python -c "import os; print(os.cpu_count())")

@@ -1,47 +1,37 @@
-"""Batches of four: how much is lost against one point at a time, how far apart the points are, and what a batch costs.
+"""What does a batch of four lose against one point at a time, how far apart are its points, and what does it cost?
 
-    python benchmarks/batches.py                    runs what is missing in docs/benchmarks/batches.csv, writes the page
-    python benchmarks/batches.py --peers            the same for BoTorch's qLogEI, which takes a minute a run
-    python benchmarks/batches.py --part development  runs on other problems and seeds, printed; the defaults were chosen
-                                                    on these
-    python benchmarks/batches.py --part late        the same for the share of a budget in which one point of a batch has
-                                                    the best mean
-    python benchmarks/batches.py --report           writes the page from the table
+    python benchmarks/batches.py                     writes docs/benchmarks/batches.csv and .md; an hour; resumes
+    python benchmarks/batches.py --arms batches      some arms only; BoTorch's qLogEI takes a minute a run
+    python benchmarks/batches.py --part development  other problems and seeds, printed: the defaults were chosen on them
+    python benchmarks/batches.py --part late         the same for the share of a budget in which one point of a batch
+                                                     has the best mean
+    python benchmarks/batches.py --report            makes no run; measures the costs and writes the page
 
 Every run has 60 evaluations and its own initial design. "asynchronous" has four workers whose evaluations take random
-times; whenever one is ready it gets the next point. A batch is close if two of its points are within a thousandth of
-the box in every coordinate, which is what the library takes for one place; batches that are part of the initial design
-do not count, nor do pairs that both repeat the best point so far.
+times; a worker that is free gets the next point. A batch is close if two of its points are within a thousandth of the
+box in every coordinate, which the library takes for one place. Batches that are part of the initial design do not
+count. Pairs that both repeat the best point so far do not count either.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
-import argparse
-import csv
 import heapq
 import time
-from collections.abc import Callable, Iterator
-from datetime import date
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+import harness
 import numpy as np
 import problems
-from batch_functions import family
-from engine import machine
-from numpy.typing import NDArray
+from peers import comparison
+from problems.batch_functions import family
 
 import gpmi
-from gpmi.optimizer import selection
+from gpmi.policies import find
 
-Array = NDArray[np.float64]
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
-TABLE, PAGE = FOLDER / "batches.csv", FOLDER / "batches.md"
+NEEDS = "peers"
 COLUMNS = ("problem", "seed", "arm", "gap", "mean regret", "batches", "close", "seconds")
+TABLE = harness.Table(harness.DOCS / "batches.csv", COLUMNS, COLUMNS[:3])
 BUDGET, SIZE, SEEDS, PEER_SEEDS, SAME = 60, 4, range(10), range(3), 1e-3
 REPORTED = ("branin", "hartmann-6", "ackley-5", "rosenbrock-4", "styblinski-tang-4", "gp-2")
 DEVELOPMENT = ("himmelblau", "levy-4", "hartmann-3", "log-goldstein-price", "gp-4")
@@ -50,8 +40,7 @@ LATE = (  # problem and budget
     *(("hartmann-3", 32), ("himmelblau", 28), ("himmelblau", 60), ("log-goldstein-price", 28), ("levy-4", 60)),
 )
 PEER, SEQUENTIAL = "BoTorch qLogEI", "BoTorch LogEI, one by one"
-COMPARED = FOLDER / "compare" / "runs.csv"
-OURS: dict[str, tuple[int, bool, dict[str, Any]]] = {  # points at the same time, whether as a batch, arguments
+OURS: dict[str, tuple[int, bool, dict[str, Any]]] = {  # points at the same time, whether in a batch, arguments
     "one by one": (1, True, {}),
     "batches": (SIZE, True, {}),
     "asynchronous": (SIZE, False, {}),
@@ -83,15 +72,17 @@ class Run:
 
 
 def ours(name: str, seed: int, arm: str) -> dict[str, Any]:
+    """Play one run of gpmi and return its row."""
     size, together, options = OURS[arm]
     run, begun = Run(name, seed), time.process_time()
     opt = gpmi.Optimizer(run.problem.space, seed=seed, budget=BUDGET, **options)
-    for _ in batched(run, opt, size) if together else one_after_the_other(run, opt, size):
+    for _ in in_batches(run, opt, size) if together else asynchronously(run, opt, size):
         pass
     return run.row(arm, time.process_time() - begun)
 
 
-def batched(run: Run, opt: gpmi.Optimizer, size: int) -> Iterator[None]:
+def in_batches(run: Run, opt: gpmi.Optimizer, size: int) -> Iterator[None]:
+    """Ask and tell batches, one after the other."""
     while len(run.values) < BUDGET:
         points = opt.ask(size)
         count_close(run, opt)
@@ -100,8 +91,8 @@ def batched(run: Run, opt: gpmi.Optimizer, size: int) -> Iterator[None]:
         yield
 
 
-def one_after_the_other(run: Run, opt: gpmi.Optimizer, workers: int) -> Iterator[None]:
-    """Evaluations take exponential times; a worker that is ready gets the next point."""
+def asynchronously(run: Run, opt: gpmi.Optimizer, workers: int) -> Iterator[None]:
+    """Give the next point to each worker that is free. Evaluations take exponential times."""
     rng = np.random.default_rng([5, run.seed])
     busy = [(float(rng.exponential()), i, x) for i, x in enumerate(opt.ask(workers))]
     heapq.heapify(busy)
@@ -116,7 +107,7 @@ def one_after_the_other(run: Run, opt: gpmi.Optimizer, workers: int) -> Iterator
 
 
 def count_close(run: Run, opt: gpmi.Optimizer) -> None:
-    """Count the pending points as a batch, and whether two of them are at one place without being the best one."""
+    """Count the pending points as a batch, and it as close if two of them are at one place that is not the best."""
     pending = [trial for trial in opt.pending if trial.origin == "policy"]
     if len(pending) < 2:
         return
@@ -129,7 +120,7 @@ def count_close(run: Run, opt: gpmi.Optimizer) -> None:
 
 
 def peer(name: str, seed: int, arm: str) -> dict[str, Any]:
-    """SingleTaskGP and qLogExpectedImprovement with q = 4, after 2 (d + 1) Sobol points, at most 20."""
+    """Play one run of BoTorch: SingleTaskGP and qLogEI with q = 4, after 2 (d + 1) Sobol points, at most 20."""
     import warnings
 
     import torch
@@ -161,10 +152,11 @@ def peer(name: str, seed: int, arm: str) -> dict[str, Any]:
     return run.row(arm, time.process_time() - begun)
 
 
-# The share of a budget in which a batch has the point with the best mean
+# The last part of a budget, in which a batch has the point with the best mean
 
 
 def late_gap(name: str, seed: int, budget: int, size: int) -> float:
+    """Return the gap of a run in batches, in spreads of f."""
     known = name in problems.NAMES
     problem, spread = (problems.make(name, seed), 0.0) if known else family(name, seed)
     assert problem.maximum is not None
@@ -184,14 +176,14 @@ def late(seeds: range = range(120, 128)) -> None:
     for name, budget in LATE:
         logs = [np.log10([late_gap(name, seed, budget, 1) for seed in seeds])]
         for share in shares:
-            selection.LATE = share
+            find.LATE = share
             logs.append(np.log10([late_gap(name, seed, budget, SIZE) for seed in seeds]))
         one, without, *others = (float(np.mean(log)) for log in logs)
         cells = " | ".join(f"{log - without:+.2f}" for log in (one, *others))
         print(f"| {name}, {budget} evaluations | {cells} |", flush=True)
 
 
-# What a batch costs
+# Costs
 
 COSTS: dict[str, tuple[str, int, dict[str, Any]]] = {
     'Branin, 40 values, aim="find"': ("branin", 40, {}),
@@ -203,7 +195,7 @@ COSTS: dict[str, tuple[str, int, dict[str, Any]]] = {
 
 
 def cost(name: str, n: int, options: dict[str, Any], seed: int) -> tuple[float, float]:
-    """CPU seconds of one point, on average over sixteen asked and told one by one, and of one batch of sixteen."""
+    """Return the CPU seconds of one point, as the mean of sixteen asked one by one, and of one batch of sixteen."""
 
     def begun() -> tuple[Run, gpmi.Optimizer]:
         run = Run(name, seed)
@@ -229,36 +221,29 @@ def cost(name: str, n: int, options: dict[str, Any], seed: int) -> tuple[float, 
 # The page
 
 
-def median(rows: list[dict[str, str]], problem: str, arm: str, seeds: range, column: str = "gap") -> float | None:
+def median(rows: list[harness.Row], problem: str, arm: str, seeds: range, column: str = "gap") -> float | None:
+    """Return the median of a column over some seeds, or None if there are no runs."""
     found = [float(r[column]) for r in rows if r["problem"] == problem and r["arm"] == arm and int(r["seed"]) in seeds]
     return float(np.median(found)) if found else None
 
 
-def compared() -> list[dict[str, str]]:
-    """The runs of BoTorch's LogEI, one point at a time, in the comparison with the peers, as rows of this table."""
+def compared() -> list[harness.Row]:
+    """Return the runs of BoTorch's LogEI in the comparison, one point at a time, as rows of this table."""
     found = []
-    with COMPARED.open() as file:
-        for r in csv.DictReader(file):
-            ours = (
-                r["peer"] == "BoTorch LogEI" and r["problem"] in REPORTED and (r["start"], r["budget"]) == ("own", "60")
-            )
-            if ours and r["status"] == "done" and int(r["seed"]) in PEER_SEEDS:
-                maximum = problems.make(r["problem"], int(r["seed"])).maximum
-                assert maximum is not None
-                spread = problems.spread(r["problem"], maximum)
-                cells = (r["problem"], r["seed"], SEQUENTIAL, (maximum - float(r["best"])) / spread)
-                regret = (maximum - float(r["mean"])) / spread
-                found.append(dict(zip(COLUMNS, map(str, (*cells, regret, 0, 0, r["cpu"])), strict=True)))
+    for run, row in comparison.load().items():
+        here = (run.peer, run.start, run.budget) == ("BoTorch LogEI", "own", 60) and run.problem in REPORTED
+        if here and row["status"] == "done" and run.seed in PEER_SEEDS:
+            maximum = problems.make(run.problem, run.seed).maximum
+            assert maximum is not None
+            spread = problems.spread(run.problem, maximum)
+            cells = (run.problem, run.seed, SEQUENTIAL, (maximum - float(row["best"])) / spread)
+            regret = (maximum - float(row["mean"])) / spread
+            found.append(dict(zip(COLUMNS, map(str, (*cells, regret, 0, 0, row["cpu"])), strict=True)))
     return found
 
 
-def common(rows: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The runs on the problems and seeds that BoTorch has, too."""
-    theirs = {(r["problem"], r["seed"]) for r in rows if r["arm"] == SEQUENTIAL}
-    return [r for r in rows if (r["problem"], r["seed"]) in theirs]
-
-
-def share_close(rows: list[dict[str, str]], arm: str) -> str:
+def share_close(rows: list[harness.Row], arm: str) -> str:
+    """Return how many batches of an arm are close."""
     some = [r for r in rows if r["arm"] == arm and r["problem"] in REPORTED]
     total = sum(int(r["batches"]) for r in some)
     return f"{sum(int(r['close']) for r in some)} of {total}" if total else ""
@@ -268,7 +253,8 @@ def cell(value: float | None) -> str:
     return "" if value is None else f"{value:.1e}"
 
 
-def report(rows: list[dict[str, str]], costs: dict[str, tuple[float, float]]) -> str:
+def report(rows: list[harness.Row], costs: dict[str, tuple[float, float]], new: int) -> None:
+    """Write the page."""
     arms = [arm for arm in (*OURS, PEER, SEQUENTIAL) if any(r["arm"] == arm for r in rows)]
     head = f"| | {' | '.join(REPORTED)} |\n|---|{'---|' * len(REPORTED)}\n"
 
@@ -299,7 +285,7 @@ def report(rows: list[dict[str, str]], costs: dict[str, tuple[float, float]]) ->
         f"| {arm} | {share_close(rows, arm)} |" for arm in arms if "one by one" not in arm and arm != PEER
     )
     introduction = (
-        f"Written by `python benchmarks/batches.py`. A run has {BUDGET} evaluations, gets the space, the budget and a "
+        f"A run has {BUDGET} evaluations, gets the space, the budget and a "
         f"seed, and makes its own initial design. Batches have {SIZE} points, asked by `ask({SIZE})`, told together; "
         f'"asynchronous" has {SIZE} workers whose evaluations take random times. Gaps and regrets are in spreads of f: '
         'the maximum minus the mean of f over its box. What `aim="find"` does while points are pending was chosen on '
@@ -318,9 +304,7 @@ def report(rows: list[dict[str, str]], costs: dict[str, tuple[float, float]]) ->
         "CPU time of one point asked and told, the mean of sixteen in a row, and of one batch of sixteen, asked and "
         "told. The median of 5 seeds; other programs were running."
     )
-    page = [
-        *("# Batches", introduction),
-        "\n".join([*(f"- {line}" for line in machine()), f"- {date.today().isoformat()}, gpmi {gpmi.__version__}"]),
+    body = [
         f"## The gap after {BUDGET} evaluations",
         f'The median of {len(SEEDS)} seeds; of {PEER} {peer_runs}. `aim="find"` where nothing is said.',
         table("gap", SEEDS),
@@ -331,30 +315,25 @@ def report(rows: list[dict[str, str]], costs: dict[str, tuple[float, float]]) ->
         *("## What a batch of sixteen costs", prices),
         f"| | one point | sixteen | ratio |\n|---|---|---|---|\n{spent}",
     ]
-    return "\n\n".join(page) + "\n"
+    own = sum(r["arm"] != SEQUENTIAL for r in rows)
+    harness.page(__file__, "Batches", introduction, ["\n\n".join(body)], runs=own, new=new)
 
 
-def read() -> list[dict[str, str]]:
-    if not TABLE.exists():
-        return []
-    with TABLE.open() as file:
-        return list(csv.DictReader(file))
+def play(name: str, seed: int, arm: str) -> dict[str, Any]:
+    """Play one run and return its row."""
+    return (peer if arm == PEER else ours)(name, seed, arm)
 
 
-def add(row: dict[str, Any]) -> None:
-    new = not TABLE.exists()
-    with TABLE.open("a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(row)
+def runs(arms: Iterable[str]) -> Iterator[tuple[str, int, str]]:
+    """Yield the runs of some arms, low seeds first, and BoTorch's at the end."""
+    yield from ((name, seed, arm) for seed in SEEDS for name in REPORTED for arm in arms if arm != PEER)
+    yield from ((name, seed, PEER) for seed in PEER_SEEDS for name in REPORTED if PEER in arms)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = harness.parser(__doc__, cores=True, report=True)
     parser.add_argument("--part", choices=["reported", "development", "late"], default="reported")
-    parser.add_argument("--peers", action="store_true")
-    parser.add_argument("--report", action="store_true")
+    parser.add_argument("--arms", nargs="+", choices=[*OURS, PEER], default=[*OURS, PEER])
     arguments = parser.parse_args()
     if arguments.part == "development":
         for name in DEVELOPMENT:
@@ -364,20 +343,12 @@ def main() -> None:
     if arguments.part == "late":
         late()
         return
-    done = {(r["problem"], int(r["seed"]), r["arm"]) for r in read()}
-    jobs: list[tuple[Callable[[str, int, str], dict[str, Any]], str, int, str]] = []
-    if not arguments.report:
-        jobs = [(ours, name, seed, arm) for seed in SEEDS for name in REPORTED for arm in OURS if not arguments.peers]
-        jobs += [(peer, name, seed, PEER) for seed in PEER_SEEDS for name in REPORTED if arguments.peers]
-    for run, *job in jobs:
-        if tuple(job) not in done:
-            add(run(*job))
+    new = 0 if arguments.report else harness.resume(TABLE, runs(arguments.arms), play, arguments.cores)
     costs = {}
     for what, (name, n, options) in COSTS.items():
         measured = np.array([cost(name, n, options, seed) for seed in range(5)])
         costs[what] = (float(np.median(measured[:, 0])), float(np.median(measured[:, 1])))
-    PAGE.write_text(report([*read(), *compared()], costs))
-    print(f"wrote {PAGE}")
+    report([*TABLE.rows(), *compared()], costs, new + len(costs))
 
 
 if __name__ == "__main__":

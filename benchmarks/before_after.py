@@ -1,12 +1,12 @@
-"""What a change costs: two source trees side by side, CPU time and memory in alternating processes.
+"""What does a change cost? Two source trees side by side: CPU time and memory in alternating processes.
 
-    python benchmarks/before_after.py                     the working tree against BEFORE; writes the page
+    python benchmarks/before_after.py                     the working tree against BEFORE; writes the page; ten minutes
     python benchmarks/before_after.py --before HEAD~1     against another revision; printed only
     python benchmarks/before_after.py --only mcmc-20      one case; printed only
 
-Each turn runs every case once in each tree, every run in a process of its own with one BLAS thread, and which of the
-two goes first alternates. A turn gives one ratio, after / before. The exit status is 1 if a case got worse.
-Only public names that both trees have are used.
+Each turn runs every case once in each tree, every run in a fresh process with one BLAS thread. The two trees take turns
+in going first. A turn gives one ratio, after / before. The exit status is 1 if a case got worse. Only public names that
+both trees have are used.
 """
 
 from __future__ import annotations
@@ -14,37 +14,32 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import harness
+
 # This process stays small: a child's peak memory is at least that of the process that started it.
 
-ROOT = Path(__file__).resolve().parents[1]
-REPORT = ROOT / "docs" / "benchmarks" / "before_after.md"
-BEFORE = "5e154b9"  # the last commit before the modules were grouped into rooms
-TURNS = 7  # so the smallest and the largest ratio hold the median between them with probability 1 - 2^-6 = 98 %
-TOLERANCE = 1.02  # a ratio up to here does not count as worse; our choice, not tuned
-REPEATS = 5  # equal runs in one process, of which the fastest counts: other processes can only add to it
-THREADS = dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1")
+BEFORE = "5e154b9"  # the last commit before the modules were grouped into packages
+TURNS = 7  # the smallest and the largest ratio bracket the median with probability 1 - 2^-6 = 98 %
+TOLERANCE = 1.02  # a ratio up to this does not count as worse; our choice, not tuned
+REPEATS = 5  # equal runs in one process. The fastest counts: other processes can only add to it
 
 
-# What a ratio says
+# Ratios
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One quantity in both trees, turn by turn; smaller is better."""
+    """One quantity in both trees, turn by turn. Smaller is better."""
 
     before: Sequence[float]
     after: Sequence[float]
@@ -59,12 +54,12 @@ class Comparison:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Holds the true median of the ratios with probability 1 - 2^(1 - turns)."""
+        """Return an interval that has the true median of the ratios with probability 1 - 2^(1 - turns)."""
         return min(self.ratios), max(self.ratios)
 
     @property
     def worse(self) -> bool:
-        """Whether the whole interval lies above the tolerance."""
+        """Return whether the whole interval lies above the tolerance."""
         return self.interval[0] > TOLERANCE
 
     def __str__(self) -> str:
@@ -72,11 +67,11 @@ class Comparison:
         return f"{self.ratio:.2f} ({low:.2f} to {high:.2f})" + (" **worse**" if self.worse else "")
 
 
-# The cases, each in a process of its own
+# The cases, each in a fresh process
 
 
 def main_of_child(case: str) -> None:
-    """Runs one case and prints CPU seconds, peak memory and the points that were asked."""
+    """Run one case and print CPU seconds, peak memory and the points that were asked."""
     import gpmi
 
     loaded = time.process_time()
@@ -86,17 +81,15 @@ def main_of_child(case: str) -> None:
         runs = [CASES[case](0) for _ in range(REPEATS)]
         seconds = min(run[0] for run in runs)
         points = runs[0][1]
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"seconds": seconds, "peak": peak, "points": points, "file": gpmi.__file__}))
+    found = {"seconds": seconds, "peak": harness.peak_memory(), "points": points, "file": gpmi.__file__}
+    print(json.dumps(found))
 
 
 Case = Callable[[int], tuple[float, list[str]]]  # seed -> CPU seconds of one suggestion, the points asked
 
 
 def f(x: Any) -> float:
-    """A smooth function with several maxima; cheap, and left out of every time."""
+    """Return a smooth function with several maxima. It is cheap, and left out of every time."""
     import numpy as np
 
     return float(np.sin(5.0 * x).sum() - ((x - 0.3) ** 2).sum())
@@ -105,7 +98,7 @@ def f(x: Any) -> float:
 def rounds(
     space: Any, n: int, count: int, seed: int, batch: int = 1, options: Mapping[str, Any] | None = None
 ) -> tuple[float, list[str]]:
-    """The mean CPU seconds of `ask` + `tell`, fits included, over `count` suggestions after n points and one round."""
+    """Return the mean CPU seconds of `ask` + `tell`, fits included, over `count` suggestions after n points."""
     import numpy as np
 
     import gpmi
@@ -126,7 +119,7 @@ def rounds(
             begin = time.process_time()
             optimizer.tell(x, y)
             seconds += time.process_time() - begin
-        if turn:  # the first round learns the prior of all n points
+        if turn:  # the first round learns the prior from all n points
             total += seconds
         points += [x.tobytes().hex() for x in asked]
     return total / count, points
@@ -155,7 +148,7 @@ def finite(seed: int) -> tuple[float, list[str]]:
 
 
 def ledger(seed: int) -> tuple[float, list[str]]:
-    """CPU seconds of reading the whole ledger once, at n = 28, 29 and 30."""
+    """Return the CPU seconds of reading the whole ledger once, at n = 28, 29 and 30."""
     import gpmi
 
     optimizer = gpmi.Optimizer([(0.0, 1.0)] * 2, gpmi.Reinvest(), seed=seed)
@@ -196,30 +189,19 @@ TITLES = {
 # Two trees in turns
 
 
-def extract(revision: str, folder: Path) -> Path:
-    """The source folder of a revision, unpacked into `folder`."""
-    packed = subprocess.run(["git", "archive", "--format=zip", revision, "src"], cwd=ROOT, capture_output=True)
-    if packed.returncode:
-        raise SystemExit(f"no tree of {revision!r} to compare with: {packed.stderr.decode().strip()}")
-    with zipfile.ZipFile(BytesIO(packed.stdout)) as archive:
-        archive.extractall(folder)
-    return folder / "src"
-
-
 def run(case: str, tree: Path) -> dict[str, Any]:
-    """One case with the package of one tree, in a process of its own."""
-    environment = {**os.environ, **THREADS, "PYTHONPATH": str(tree)}
-    command = [sys.executable, __file__, "--child", case]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{case} fails with {tree}:\n{done.stderr}")
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    """Run one case with the package of one tree, in a fresh process."""
+    try:
+        environment = {**os.environ, "PYTHONPATH": str(tree)}
+        result: dict[str, Any] = harness.measure(__file__, "--child", case, env=environment)
+    except subprocess.CalledProcessError as error:
+        raise SystemExit(f"{case} fails with {tree}:\n{error.stderr}") from None
     assert Path(result["file"]).is_relative_to(tree), f"{result['file']} was imported in place of {tree}"
     return result
 
 
 def compare(case: str, trees: Sequence[Path], turns: int) -> tuple[Comparison, Comparison, bool]:
-    """CPU seconds and peak memory of one case in both trees, and whether both asked for the same points."""
+    """Return CPU seconds and peak memory of one case in both trees, and whether both asked for the same points."""
     for tree in trees if case == "import" else ():
         run(case, tree)  # compiles, and reads from the disk
     results: tuple[list[dict[str, Any]], list[dict[str, Any]]] = ([], [])
@@ -234,53 +216,31 @@ def compare(case: str, trees: Sequence[Path], turns: int) -> tuple[Comparison, C
 
 
 def row(case: str, seconds: Comparison, peak: Comparison, same: bool) -> str:
+    """Return a line of the table."""
     times = " | ".join(f"{1e3 * statistics.median(side):.3g} ms" for side in (seconds.before, seconds.after))
     sizes = " | ".join(f"{statistics.median(side) / 1024:.0f} MB" for side in (peak.before, peak.after))
-    return f"| {TITLES[case]} | {times} | {seconds} | {sizes} | {peak} | {'yes' if same else '**no**'} |"
-
-
-def page(rows: Sequence[str], before: str, after: str, turns: int) -> str:
-    return "\n".join(
-        [
-            "# Before and after, side by side",
-            "",
-            f"Written by `make bench-engine` on {date.today().isoformat()}: {before} against {after}, "
-            f"{turns} turns. CPU time with one BLAS thread, and the peak memory of the process; each run in a process "
-            "of its own, the two trees in turns. A ratio is the median of after / before over the turns; the smallest "
-            f"and the largest, behind it, hold it between them with probability {1 - 2 ** (1 - turns):.0%}. Worse "
-            f"means that even the smallest is above {TOLERANCE}. Trust the ratios, not the milliseconds.",
-            "",
-            *table(rows),
-            "",
-            f"- {processor()}, {os.cpu_count()} cores, one thread used; {platform.system()}",
-            f"- Python {platform.python_version()}",
-            "",
-        ]
-    )
+    return f"| {TITLES[case]} | {times} | {seconds} | {sizes} | {peak} | {harness.yes(same)} |"
 
 
 def table(rows: Sequence[str]) -> list[str]:
+    """Return the lines of the table."""
     head = "| what | CPU before | after | ratio | memory before | after | ratio | same queries |"
     return [head, "|---|---|---|---|---|---|---|---|", *rows]
 
 
-def processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or platform.machine()
-
-
-def working_tree() -> str:
-    """The name of what lies in the working tree."""
-    name = subprocess.run(
-        ["git", "describe", "--always", "--dirty=, changed"], cwd=ROOT, capture_output=True, text=True
-    ).stdout.strip()
-    return f"the working tree ({name})"
+def introduction(turns: int) -> str:
+    """Return what the page says of the measurement."""
+    return (
+        f"{BEFORE} against the working tree at {harness.commit()}, {turns} turns. CPU time with one BLAS thread, and "
+        "the peak memory of the process; each run in a process of its own, the two trees in turns. A ratio is the "
+        "median of after / before over the turns; the smallest and the largest, behind it, hold it between them with "
+        f"probability {1 - 2 ** (1 - turns):.0%}. Worse means that even the smallest is above {TOLERANCE}. Trust the "
+        "ratios, not the milliseconds."
+    )
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Compare what a suggestion costs in two source trees.")
+    parser = harness.parser(__doc__)
     parser.add_argument("--before", default=BEFORE, help="a git revision (default: %(default)s)")
     parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--only", choices=TITLES, help="run one case and write no page")
@@ -291,16 +251,15 @@ def main() -> int:
         return 0
     rows, worse = [], False
     with tempfile.TemporaryDirectory() as folder:
-        trees = extract(arguments.before, Path(folder)), ROOT / "src"
+        trees = harness.extract(arguments.before, Path(folder)), harness.ROOT / "src"
         for case in [arguments.only] if arguments.only else TITLES:
             seconds, peak, same = compare(case, trees, arguments.turns)
             rows.append(row(case, seconds, peak, same))
             worse = worse or seconds.worse or peak.worse
-            print(f"{TITLES[case]}: CPU {seconds}, memory {peak}{'' if same else ', other queries'}", flush=True)
+            harness.say(f"{TITLES[case]}: CPU {seconds}, memory {peak}{'' if same else ', other queries'}")
     print("\n".join(["", *table(rows)]))
     if not arguments.only and arguments.before == BEFORE:
-        REPORT.write_text(page(rows, BEFORE, working_tree(), arguments.turns), encoding="utf-8")
-        print(f"wrote {REPORT.relative_to(ROOT)}")
+        harness.page(__file__, "Before and after, side by side", introduction(arguments.turns), table(rows))
     return int(worse)
 
 

@@ -1,81 +1,60 @@
-"""Runs every peer on every problem and keeps what happened in docs/benchmarks/compare/runs.csv.
+"""Does gpmi find better points than other tools? Every peer on thirty problems, from two starts, with two budgets.
 
     python benchmarks/compare.py [--peers ...] [--problems ...] [--starts ...] [--budgets ...] [--seeds N] [--cores N]
-    python benchmarks/compare.py --check N      plays N of gpmi's runs again: are the rows those of this version, too?
+    python benchmarks/compare.py --check N      plays N of gpmi's runs again, to see whether this version repeats them
 
-A run starts from a design of ten points common to all peers ("common") or as the peer does by itself ("own"), and has
-60 or 200 evaluations, the design included. Each run has its own process, one BLAS thread and 15 minutes; one that takes
-longer, or raises, is a row with its reason in `status`. A run whose row is in the table is not repeated, so the work
-can be stopped and taken up again. With --again, failed runs and runs of another version of a peer are replaced. Low
-seeds come first, so that a partial table is balanced. Who is not run where is in `wanted`.
+A run starts from a design of ten points common to all peers ("common"), or as the peer does by itself ("own"). It has
+60 or 200 evaluations, the design included. Each run has its own process, one BLAS thread and 15 minutes. A run that
+takes longer, or raises, is a row with its reason in `status`. A run whose row is in docs/benchmarks/compare/runs.csv is
+not repeated, so the work can be stopped and resumed. With --again, failed runs and runs of another version of a peer
+are replaced. Low seeds come first, so that a partial table is balanced. `wanted` says which runs belong to the
+comparison. All of it takes days; at the end `report.py` writes the pages.
 """
 
-# ruff: noqa: E402  (the threads must be set before NumPy is imported)
 from __future__ import annotations
 
-import os
-
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
-
 import argparse
-import csv
-import fcntl
 import itertools
 import json
 import multiprocessing
-import resource
 import subprocess
 import sys
 import time
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import held_out
+import harness
 import numpy as np
-import peers
 import problems
+from peers import optimisers as peers
+from peers.comparison import BUDGETS, CHECKED, NAMES, RUNS, STARTS, Row, Run, load, place, tidy
 
 import gpmi
 from gpmi.space import Parameters
 
-ROOT = Path(__file__).resolve().parents[1]
-TABLE = ROOT / "docs" / "benchmarks" / "compare" / "runs.csv"
-CHECKED = TABLE.with_name("checked.json")
+NEEDS = "peers and HEBO"
 INITIAL, LIMIT = 10, 15 * 60  # evaluations, seconds
-STARTS, BUDGETS = ("own", "common"), (60, 200)
-KEPT = 60  # values of a run that are kept, for the curves
-NAMES = (*problems.NAMES, *held_out.NAMES)
-COLUMNS = ("peer", "version", "problem", "start", "budget", "seed", "status", "best", "mean", "cpu", "memory", "values")
+KEPT = 60  # values of a run that are stored, for the curves
 FLAT = tuple(n for n in NAMES if isinstance(problems.make(n, 0).space, list) and len(problems.make(n, 0).space) == 2)
 TEN = (*FLAT[:4], "hartmann-6", "ackley-5", "rosenbrock-4", "hartmann-mixed", "shekel-4", "eggholder-2")
-Row = dict[str, str]
-
-
-class Run(NamedTuple):
-    """What is played: a key of the table."""
-
-    peer: str
-    problem: str
-    start: str
-    budget: int
-    seed: int
 
 
 def wanted(run: Run) -> bool:
-    """Whether the run belongs to the comparison.
+    """Return whether the run belongs to the comparison.
 
-    Slow peers have three seeds, Ax and HEBO only the problems in two dimensions; bayesian-optimization would need more
-    than the quarter of an hour in a hundred. With 200 evaluations: the peers that
-    take less than half a second of CPU for a suggestion there, and BoTorch's log EI on ten problems.
+    Ax and HEBO, the slowest, have three seeds of the problems in two dimensions. The other slow peers have ten seeds
+    with 60 evaluations from their own start, and three seeds elsewhere. bayesian-optimization would need more than a
+    quarter of an hour in a hundred dimensions. With 200 evaluations there are the peers that take less than half a
+    second of CPU for a suggestion, and BoTorch's LogEI on ten problems.
     """
-    if run.peer in ("Ax", "HEBO") and run.problem not in FLAT:
+    if run.peer in peers.SLOWEST and (run.problem not in FLAT or run.seed >= 3):
         return False
     if run.peer == "bayesian-optimization" and run.problem == "hartmann-6-in-100":
         return False
-    if run.seed >= 3 and (run.peer in peers.SLOW or (run.budget > 60 and run.peer in peers.HALF_SLOW)):
+    if run.seed >= 3 and run.peer in peers.SLOW and (run.start, run.budget) != ("own", 60):
+        return False
+    if run.seed >= 3 and run.peer in peers.HALF_SLOW and run.budget > 60:
         return False
     if run.budget == 60:
         return True
@@ -83,7 +62,7 @@ def wanted(run: Run) -> bool:
 
 
 def design(problem: problems.Problem, seed: int) -> list[Any]:
-    """Ten points of the problem's space, a Latin hypercube that depends on the problem and the seed only."""
+    """Return ten points of the problem's space, a Latin hypercube that depends on the problem and the seed only."""
     space = gpmi.Space.of(problem.space)
     assert isinstance(space, Parameters)
     rng = np.random.default_rng([zlib.crc32(problem.name.encode()), seed, INITIAL])
@@ -92,21 +71,15 @@ def design(problem: problems.Problem, seed: int) -> list[Any]:
     return [space.decode(row) for row in rows]
 
 
-def one_thread() -> None:
-    """PyTorch has threads of its own."""
-    if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(1)
-
-
 def play(run: Run) -> Row:
-    """One run as a row of the table.
+    """Play one run and return its row.
 
-    best is the best of all noise-free values f(x_1) ... f(x_T), mean the mean of those after the common design; cpu is
+    best is the best of all noise-free values f(x_1) ... f(x_T), mean the mean of those after the common design. cpu is
     the time in ask and tell in seconds, memory the peak of the process in MB, values the first sixty f(x_t).
     """
     problem = problems.make(run.problem, run.seed)
     optimizer = peers.make(run.peer, problem.space, run.seed, run.budget, alone=run.start == "own")
-    one_thread()
+    peers.one_thread()
     values: list[float] = []
     cpu, status = 0.0, "done"
 
@@ -134,9 +107,9 @@ def play(run: Run) -> Row:
 
 
 def row(run: Run, status: str, values: list[float], cpu: float) -> Row:
+    """Return the row of a run."""
     done = status == "done"
     chosen = values[INITIAL if run.start == "common" else 0 :]
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return {
         "peer": run.peer,
         "version": peers.version(run.peer),
@@ -148,54 +121,15 @@ def row(run: Run, status: str, values: list[float], cpu: float) -> Row:
         "best": f"{max(values):.10g}" if done else "",
         "mean": f"{np.mean(chosen):.8g}" if done else "",
         "cpu": f"{cpu:.4g}",
-        "memory": f"{memory:.0f}",
+        "memory": f"{harness.peak_memory() / 1024:.0f}",
         "values": " ".join(f"{value:.8g}" for value in values[:KEPT]),
     }
 
 
-def key(row: Row) -> Run:
-    return Run(row["peer"], row["problem"], row["start"], int(row["budget"]), int(row["seed"]))
-
-
-def load() -> dict[Run, Row]:
-    """All rows of the table; of two rows of a run the later one counts."""
-    if not TABLE.exists():
-        return {}
-    with TABLE.open(newline="") as file:
-        return {key(r): r for r in csv.DictReader(file)}
-
-
-def store(new: Row) -> None:
-    """Append a row; safe with several writers."""
-    TABLE.parent.mkdir(parents=True, exist_ok=True)
-    with TABLE.open("a", newline="") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        if file.tell() == 0:
-            writer.writeheader()
-        writer.writerow(new)
-
-
-def tidy() -> None:
-    """The table in order, without the rows that others replaced."""
-    rows = load()
-    part = TABLE.with_name(".runs.part")
-    with part.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows[run] for run in sorted(rows, key=_place))
-    part.replace(TABLE)
-
-
-def _place(run: Run) -> tuple[int, ...]:
-    peer, problem = list(peers.PEERS).index(run.peer), NAMES.index(run.problem)
-    return STARTS.index(run.start), run.budget, peer, problem, run.seed
-
-
 def work(peer: str, start: str, budget: int, seed: int, names: list[str]) -> None:
-    """The runs of one peer with one seed, each in a process forked after the peer's library has been imported."""
+    """Play the runs of one peer with one seed, each in a process forked after the peer's library has been imported."""
     peers.make(peer, [(0.0, 1.0)], 0)
-    one_thread()
+    peers.one_thread()
     context = multiprocessing.get_context("fork")
     for name in names:
         run, begin = Run(peer, name, start, budget, seed), time.monotonic()
@@ -205,23 +139,15 @@ def work(peer: str, start: str, budget: int, seed: int, names: list[str]) -> Non
         if process.is_alive():
             process.kill()
             process.join()
-            store(row(run, f"failed: more than {LIMIT} s", [], float(LIMIT)))
+            RUNS.append(row(run, f"failed: more than {LIMIT} s", [], float(LIMIT)))
         elif process.exitcode != 0:
-            store(row(run, f"failed: exit code {process.exitcode}", [], 0.0))
+            RUNS.append(row(run, f"failed: exit code {process.exitcode}", [], 0.0))
         status, seconds = load()[run]["status"], time.monotonic() - begin
-        told = f"{peer}, {name}, {start}, {budget}, {seed}: {status}, {seconds:.0f} s"
-        print(time.strftime("%H:%M:%S"), told, flush=True)
+        harness.say(f"{time.strftime('%H:%M:%S')} {', '.join(map(str, run))}: {status}, {seconds:.0f} s")
 
 
 def _play_and_store(run: Run) -> None:
-    store(play(run))
-
-
-def python(peer: str) -> Path:
-    """The interpreter of the peer's environment; one outside the common environment is beside it."""
-    if peer in peers.OWN_ENVIRONMENT:
-        return ROOT / peers.OWN_ENVIRONMENT[peer] / "bin" / "python"
-    return Path(sys.executable)
+    RUNS.append(play(run))
 
 
 class Job(NamedTuple):
@@ -235,22 +161,22 @@ class Job(NamedTuple):
 
 
 def check(count: int) -> None:
-    """Play `count` of gpmi's runs again, spread over all of them, and keep how many are the same in every digit."""
+    """Play `count` of gpmi's runs again, spread over all of them, and store how many are the same in every digit."""
     table = load()
-    ours = [run for run in sorted(table, key=_place) if run.peer.startswith("gpmi") and table[run]["status"] == "done"]
+    ours = [run for run in sorted(table, key=place) if run.peer.startswith("gpmi") and table[run]["status"] == "done"]
     picked = [ours[i] for i in np.linspace(0, len(ours) - 1, min(count, len(ours))).astype(int)]
     same = 0
     for run in picked:
         new = play(run)
         equal = all(new[column] == table[run][column] for column in ("best", "mean", "values"))
         same += equal
-        print(time.strftime("%H:%M:%S"), *run, "the same" if equal else "another", flush=True)
+        print(time.strftime("%H:%M:%S"), *run, "the same" if equal else "differs", flush=True)
     found = {"version": peers.version("gpmi"), "runs": len(picked), "same": same, "of": len(ours)}
     CHECKED.write_text(json.dumps(found) + "\n")
 
 
 def jobs(chosen: argparse.Namespace) -> list[Job]:
-    """What is to be done, in order."""
+    """Return the jobs that are left, in order."""
     table = load()
 
     def missing(run: Run) -> bool:
@@ -270,27 +196,27 @@ def jobs(chosen: argparse.Namespace) -> list[Job]:
 
 
 def estimate(todo: list[Job], cores: int) -> str:
-    """Hours to go, from the CPU seconds of each peer in the table."""
+    """Return the hours that are left, from the CPU seconds of each peer in the table."""
     cpu: dict[tuple[str, int], list[float]] = {}
     for run, old in load().items():
         cpu.setdefault((run.peer, run.budget), []).append(float(old["cpu"]))
     seconds = sum(len(job.problems) * float(np.mean(cpu.get((job.peer, job.budget), [30.0]))) for job in todo)
-    return f"{sum(len(job.problems) for job in todo)} runs to go, about {seconds / 3600 / cores:.1f} h"
+    return f"{sum(len(job.problems) for job in todo)} runs left, about {seconds / 3600 / cores:.1f} h"
 
 
 def launch(job: Job) -> None:
+    """Play the runs of a job in a process of the peer's environment."""
     arguments = [job.peer, job.start, str(job.budget), str(job.seed), *job.problems]
-    subprocess.run([python(job.peer), __file__, "--work", *arguments], check=False)
+    subprocess.run([peers.python(job.peer), __file__, "--work", *arguments], check=False)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__, cores=True)
     parser.add_argument("--peers", nargs="+", default=list(peers.PEERS), choices=list(peers.PEERS), metavar="PEER")
     parser.add_argument("--problems", nargs="+", default=list(NAMES), choices=NAMES, metavar="NAME")
     parser.add_argument("--starts", nargs="+", default=list(STARTS), choices=STARTS)
     parser.add_argument("--budgets", nargs="+", type=int, default=list(BUDGETS), choices=BUDGETS)
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--cores", type=int, default=1)
     parser.add_argument(
         "--again", action="store_true", help="replace failed runs and runs of another version of a peer"
     )
@@ -304,15 +230,18 @@ def main() -> None:
     if chosen.check:
         check(chosen.check)
         return
-    absent = [peer for peer in chosen.peers if not python(peer).exists()]
+    absent = [peer for peer in chosen.peers if not peers.python(peer).exists()]
     if absent:
         sys.exit(f"{', '.join(absent)}: not installed; run `make bench-setup`")
     todo = jobs(chosen)
-    print(estimate(todo, chosen.cores), flush=True)
+    harness.say(estimate(todo, chosen.cores))
     with ThreadPoolExecutor(chosen.cores) as pool:
         for number, _ in enumerate(pool.map(launch, todo), start=1):
-            print(estimate(todo[number:], chosen.cores), flush=True)
+            harness.say(estimate(todo[number:], chosen.cores))
     tidy()
+    import report  # it imports Matplotlib, which the runs do not need
+
+    report.write(new=sum(len(job.problems) for job in todo))
 
 
 if __name__ == "__main__":

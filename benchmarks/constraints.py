@@ -1,43 +1,34 @@
-"""Known constraints and conditional parameters, next to Optuna's TPE, BoTorch and random search.
+"""Does it handle known constraints and conditional parameters well, next to Optuna's TPE, BoTorch and random search?
 
-    python benchmarks/constraints.py            writes docs/benchmarks/constraints.csv and .md; goes on where it stopped
+    python benchmarks/constraints.py            writes docs/benchmarks/constraints.csv and .md; half an hour; resumes
     python benchmarks/constraints.py --report   writes the page from the table
     python benchmarks/constraints.py --problems gardner --arms gpmi --seeds 3     some runs only
 
-Every run makes its own initial design. A constraint is known, so whether a point keeps to it costs nothing: what a peer
-proposes outside is told to it as a violation and is no evaluation. Needs the peers (make bench-setup).
+Every run makes its own initial design. A constraint is known, so checking a point costs nothing: a point that a peer
+proposes outside is told to it as a violation, and is no evaluation.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
-import argparse
-import csv
 import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from datetime import date
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
-from engine import machine
-from find import commit
-from numpy.typing import NDArray
+from problems import pipeline
+from problems.functions import Array, ackley
 
 import gpmi
 
-Array = NDArray[np.float64]
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
-TABLE, PAGE = FOLDER / "constraints.csv", FOLDER / "constraints.md"
+NEEDS = "peers"
 COLUMNS = ("problem", "seed", "arm", "best", "gap", "outside", "seconds")
+TABLE = harness.Table(harness.DOCS / "constraints.csv", COLUMNS, COLUMNS[:3])
 SEEDS = 10
-TRIES = 1000  # proposals outside that are refused in a row, at most
+TRIES = 1000  # proposals outside that are rejected in a row, at most
 
 
 # Problems
@@ -45,7 +36,7 @@ TRIES = 1000  # proposals outside that are refused in a row, at most
 
 @dataclass(frozen=True)
 class Problem:
-    """Maximise f over a box, where `excess` (k,) of a point is at most 0."""
+    """Maximise f over the points of a box whose `excess` (k,) is at most 0."""
 
     bounds: list[tuple[float, float]]
     f: Callable[[Array], float]
@@ -57,18 +48,13 @@ class Problem:
 
 
 def gardner(x: Array) -> float:
-    """Minus the objective of the first simulation of Gardner et al. 2014."""
+    """Return minus the objective of the first simulation of Gardner et al. 2014."""
     return -float(np.cos(2.0 * x[0]) * np.cos(x[1]) + np.sin(x[0]))
 
 
 def allowed(x: Array) -> bool:
-    """Its constraint."""
+    """Return whether a point keeps its constraint."""
     return bool(np.cos(x[0]) * np.cos(x[1]) - np.sin(x[0]) * np.sin(x[1]) <= 0.5)
-
-
-def ackley(x: Array) -> float:
-    root, waves = np.sqrt(np.mean(x**2)), np.mean(np.cos(2.0 * np.pi * x))
-    return float(20.0 * np.exp(-0.2 * root) + np.exp(waves) - 20.0 - np.e)
 
 
 SLANTED = (np.array([[1.0, 1.0], [1.0, -1.0]]), np.array([9.0, 4.0]))
@@ -77,7 +63,7 @@ HALVES = (np.array([[1.0] * 10, [-1.0] * 5 + [0.0] * 5]), np.zeros(2))
 
 @cache
 def problems() -> dict[str, Problem]:
-    """Gardner's function with its own constraint, or with two lines; Ackley's, with its maximum on two faces."""
+    """Return Gardner's function with its own constraint or two lines, and Ackley's with its maximum on two faces."""
     return {
         "gardner": Problem(
             [(0.0, 6.0)] * 2,
@@ -108,7 +94,7 @@ def problems() -> dict[str, Problem]:
     }
 
 
-# The peers: each returns the points it evaluated
+# The tools: each returns the points that it evaluated
 
 
 def by_gpmi(problem: Problem, seed: int) -> list[Array]:
@@ -117,7 +103,7 @@ def by_gpmi(problem: Problem, seed: int) -> list[Array]:
     return [trial.x for trial in r.trials]
 
 
-def by_chance(problem: Problem, seed: int) -> list[Array]:
+def at_random(problem: Problem, seed: int) -> list[Array]:
     rng, (lo, hi) = np.random.default_rng(seed), np.array(problem.bounds).T
     inside: list[Array] = []
     while len(inside) < problem.budget:
@@ -128,7 +114,7 @@ def by_chance(problem: Problem, seed: int) -> list[Array]:
 
 
 def by_tpe(problem: Problem, seed: int) -> list[Array]:
-    """TPESampler with `constraints_func`."""
+    """Use TPESampler with `constraints_func`."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -141,25 +127,25 @@ def by_tpe(problem: Problem, seed: int) -> list[Array]:
     sampler = optuna.samplers.TPESampler(seed=seed, constraints_func=violations)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     found: list[Array] = []
-    refused = 0
+    rejected = 0
     while len(found) < problem.budget:
         trial = study.ask()
         x = np.array([trial.suggest_float(f"x{i}", *ends) for i, ends in enumerate(problem.bounds)])
-        if np.all(problem.excess(x) <= 0.0) or refused >= TRIES:
+        if np.all(problem.excess(x) <= 0.0) or rejected >= TRIES:
             found.append(x)
-            refused = 0
+            rejected = 0
             study.tell(trial, problem.f(x))
         else:
-            refused += 1
-            study.tell(trial, 0.0)  # its value does not count: infeasible trials are ranked by their violations
+            rejected += 1
+            study.tell(trial, 0.0)  # the value does not count: infeasible trials are ranked by their violations
     return found
 
 
 def by_botorch(problem: Problem, seed: int) -> list[Array]:
-    """SingleTaskGP and LogEI under the constraints, after 2 (d + 1) random points, at most 12.
+    """Use SingleTaskGP and LogEI under the constraints, after 2 (d + 1) random points, at most 12.
 
-    Linear constraints are given as such; otherwise the constraint is a function and the climb starts at the best of 512
-    random points inside, as BoTorch asks for.
+    Linear constraints are given as such. Any other constraint is a function, and the climb starts at the best of 512
+    random points inside, as BoTorch requires.
     """
     import torch
     from botorch import fit_gpytorch_mll
@@ -215,26 +201,16 @@ ARMS: dict[str, Callable[[Problem, int], list[Array]]] = {
     "gpmi": by_gpmi,
     "Optuna TPE": by_tpe,
     "BoTorch LogEI": by_botorch,
-    "random": by_chance,
+    "random": at_random,
 }
 
 
 # A pipeline with conditional parameters
 
 
-SVC = {
-    "scaler": ["none", "standard", "minmax"],
-    "kernel": ["linear", "rbf", "poly", "sigmoid"],
-    "C": gpmi.Real(1e-3, 1e3, log=True),
-    "gamma": gpmi.Real(1e-5, 1e1, log=True, when={"kernel": ["rbf", "poly", "sigmoid"]}),
-    "degree": gpmi.Int(2, 5, when={"kernel": "poly"}),
-    "coef0": gpmi.Real(-1.0, 1.0, when={"kernel": ["poly", "sigmoid"]}),
-}
-SVC_BUDGET = 40
-
-
 @cache
 def digits() -> tuple[Any, Any]:
+    """Return the inputs and the labels of scikit-learn's digits."""
     from sklearn.datasets import load_digits
 
     data = load_digits()
@@ -242,68 +218,26 @@ def digits() -> tuple[Any, Any]:
 
 
 def accuracy(p: dict[str, Any]) -> float:
-    """The mean accuracy of a support vector machine on scikit-learn's digits, cross-validated in three parts."""
+    """Return the mean accuracy of a support vector machine on scikit-learn's digits, in three folds."""
     from sklearn.model_selection import StratifiedKFold, cross_val_score
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import MinMaxScaler, StandardScaler
-    from sklearn.svm import SVC as Machine
+    from sklearn.svm import SVC
 
     steps = {"none": [], "standard": [StandardScaler()], "minmax": [MinMaxScaler()]}[p["scaler"]]
     own = {name: p[name] for name in ("kernel", "C", "gamma", "degree", "coef0") if name in p}
-    parts = StratifiedKFold(3, shuffle=True, random_state=0)
-    return float(np.mean(cross_val_score(make_pipeline(*steps, Machine(**own, max_iter=20_000)), *digits(), cv=parts)))
-
-
-def svc_by_gpmi(seed: int) -> list[float]:
-    return [t.y for t in gpmi.maximize(accuracy, SVC, budget=SVC_BUDGET, seed=seed).trials if t.y is not None]
-
-
-def svc_by_tpe(seed: int) -> list[float]:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-
-    def objective(trial: Any) -> float:
-        return accuracy(suggested(trial))
-
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
-    study.optimize(objective, n_trials=SVC_BUDGET)
-    return [trial.value for trial in study.trials]
-
-
-def suggested(trial: Any) -> dict[str, Any]:
-    p: dict[str, Any] = {"scaler": trial.suggest_categorical("scaler", SVC["scaler"])}
-    p["kernel"] = trial.suggest_categorical("kernel", SVC["kernel"])
-    p["C"] = trial.suggest_float("C", 1e-3, 1e3, log=True)
-    if p["kernel"] != "linear":
-        p["gamma"] = trial.suggest_float("gamma", 1e-5, 1e1, log=True)
-    if p["kernel"] == "poly":
-        p["degree"] = trial.suggest_int("degree", 2, 5)
-    if p["kernel"] in ("poly", "sigmoid"):
-        p["coef0"] = trial.suggest_float("coef0", -1.0, 1.0)
-    return p
-
-
-def svc_by_chance(seed: int) -> list[float]:
-    space: Any = gpmi.Space.of(SVC)
-    u = np.random.default_rng(seed).random((SVC_BUDGET, space.unit_dim))
-    return [accuracy(space.decode(row)) for row in space.from_unit(u)]
-
-
-PIPELINE: dict[str, Callable[[int], list[float]]] = {
-    "gpmi": svc_by_gpmi,
-    "Optuna TPE": svc_by_tpe,
-    "random": svc_by_chance,
-}
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    return float(np.mean(cross_val_score(make_pipeline(*steps, SVC(**own, max_iter=20_000)), *digits(), cv=folds)))
 
 
 # Runs and their page
 
 
 def play(name: str, seed: int, arm: str) -> tuple[Any, ...]:
+    """Play one run and return its row."""
     begin = time.process_time()
     if name == "svc":
-        best, gap, outside = max(PIPELINE[arm](seed)), float("nan"), 0.0
+        best, gap, outside = max(pipeline.TOOLS[arm](accuracy, seed)), float("nan"), 0.0
     else:
         problem = problems()[name]
         points = ARMS[arm](problem, seed)
@@ -321,31 +255,22 @@ def play(name: str, seed: int, arm: str) -> tuple[Any, ...]:
     )
 
 
-def known() -> list[dict[str, str]]:
-    if not TABLE.exists():
-        return []
-    with TABLE.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def runs() -> Iterable[tuple[str, int, str]]:
+    """Yield all runs, low seeds first."""
     for seed in range(SEEDS):
         for name in problems():
             yield from ((name, seed, arm) for arm in ARMS)
-        yield from (("svc", seed, arm) for arm in PIPELINE)
+        yield from (("svc", seed, arm) for arm in pipeline.TOOLS)
 
 
-def page(rows: list[dict[str, str]]) -> str:
+def page(rows: list[harness.Row], new: int) -> None:
+    """Write the page."""
+    text = (
+        "A run gets the space, its constraints, the budget and a seed, and makes its own initial design; there is no "
+        "noise. Constraints are known: a point that a peer proposes outside is told to it as a violation and costs no "
+        "evaluation."
+    )
     lines = [
-        "# Constraints and conditions",
-        "",
-        "Written by `python benchmarks/constraints.py`. A run gets the space, its constraints, the budget and a seed, "
-        "and makes its own initial design; there is no noise. Constraints are known: a point that a peer proposes "
-        "outside is told to it as a violation and costs no evaluation.",
-        "",
-        *(f"- {line}" for line in machine()),
-        f"- {date.today().isoformat()}, gpmi {gpmi.__version__}, page written at commit {commit()}",
-        "",
         "`gardner` is the first simulation of Gardner et al. (2014) with its own constraint, as a function, in 40 "
         "evaluations; `gardner, lines` has two linear constraints instead. `ackley-10` is Ackley's function on "
         "[-5, 10]^10 with sum x <= 0 and x0 + ... + x4 >= 0 in 60 evaluations; its maximum is on both faces.",
@@ -371,22 +296,22 @@ def page(rows: list[dict[str, str]]) -> str:
     lines += [
         "",
         "`svc` is a pipeline of a scaler and a support vector machine on scikit-learn's digits, whose gamma, degree "
-        f"and coef0 depend on the kernel; {SVC_BUDGET} evaluations. The mean best accuracy of three-fold "
+        f"and coef0 depend on the kernel; {pipeline.BUDGET} evaluations. The mean best accuracy of three-fold "
         "cross-validation, with its standard error; in brackets what gpmi found beyond it, in pairs by seed.",
         "",
         "| | svc |",
         "|---|---|",
     ]
-    for arm in PIPELINE:
+    for arm in pipeline.TOOLS:
         best = [float(row["best"]) for row in rows if row["problem"] == "svc" and row["arm"] == arm]
         if best:
             error = np.std(best, ddof=1) / len(best) ** 0.5 if len(best) > 1 else float("nan")
             lines.append(f"| {arm} | {np.mean(best):.4f} +- {error:.4f}{_in_pairs(rows, arm)}; {len(best)} runs |")
-    return "\n".join(lines) + "\n"
+    harness.page(__file__, "Constraints and conditions", text, lines, runs=len(rows), new=new)
 
 
-def _in_pairs(rows: list[dict[str, str]], arm: str) -> str:
-    """The mean difference of gpmi's best accuracy from that of an arm with the same seed, with its standard error."""
+def _in_pairs(rows: list[harness.Row], arm: str) -> str:
+    """Return the mean difference of gpmi's best accuracy from an arm's with the same seed, with its standard error."""
     best = {(row["arm"], row["seed"]): float(row["best"]) for row in rows if row["problem"] == "svc"}
     pairs = [best["gpmi", seed] - best[arm, seed] for a, seed in best if a == arm and ("gpmi", seed) in best]
     if arm == "gpmi" or len(pairs) < 2:
@@ -395,23 +320,20 @@ def _in_pairs(rows: list[dict[str, str]], arm: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--problems", nargs="*")
-    parser.add_argument("--arms", nargs="*")
+    parser = harness.parser(__doc__, cores=True, report=True)
+    parser.add_argument("--problems", nargs="+", choices=[*problems(), "svc"])
+    parser.add_argument("--arms", nargs="+", choices=list(ARMS))
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--report", action="store_true")
     args = parser.parse_args()
-    done = {(row["problem"], int(row["seed"]), row["arm"]) for row in known()}
-    if not args.report:
-        if not TABLE.exists():
-            TABLE.write_text(",".join(COLUMNS) + "\n")
-        for run in runs():
-            wanted = (args.problems is None or run[0] in args.problems) and (args.arms is None or run[2] in args.arms)
-            if run not in done and wanted and run[1] < args.seeds:
-                row = play(*run)
-                with TABLE.open("a", newline="") as file:
-                    csv.writer(file).writerow(row)
-    PAGE.write_text(page(known()))
+    wanted = (
+        run
+        for run in runs()
+        if (args.problems is None or run[0] in args.problems)
+        and (args.arms is None or run[2] in args.arms)
+        and run[1] < args.seeds
+    )
+    new = 0 if args.report else harness.resume(TABLE, wanted, play, args.cores)
+    page(TABLE.rows(), new)
 
 
 if __name__ == "__main__":

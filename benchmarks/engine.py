@@ -1,26 +1,19 @@
-"""What the engine promises, measured: appending, tracking, importing, and one suggestion next to Optuna.
+"""Does the engine keep its promises about speed? Appending, tracking, importing, and one suggestion next to Optuna.
 
-    python benchmarks/engine.py                  every part; writes docs/benchmarks/engine.md
+    python benchmarks/engine.py                  every part; writes docs/benchmarks/engine.md; ten minutes
     python benchmarks/engine.py --only append    one part, printed only
 
-All times are CPU seconds on one BLAS thread. The two sides of a ratio are measured in turns in the same run, each
-turn gives one ratio, and the median over the turns is held against the promise. The exit status is 1 if a promise
-does not hold, or could not be measured.
+All times are CPU seconds on one BLAS thread. The two sides of a ratio are measured in turns in the same run. Each turn
+gives one ratio, and the median over the turns is compared with the promise. The exit status is 1 if a promise does not
+hold, or could not be measured. `before_after.py` compares two versions of the engine.
 """
 
 from __future__ import annotations
 
-import os
-
-# Read when NumPy and torch load their libraries; the children inherit it.
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
 import argparse
 import gc
-import importlib.metadata
 import importlib.util
 import json
-import platform
 import resource
 import statistics
 import subprocess
@@ -30,13 +23,10 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
-from typing import Any
 
+import harness
 import numpy as np
-import problems
-from numpy.typing import NDArray
+from problems.functions import Array, minus_hartmann6, wave
 from scipy.linalg import lapack
 
 import gpmi
@@ -45,16 +35,15 @@ from gpmi.gp.tracking import Tracked, first_best, lazy_argmax, moments_in_chunks
 from gpmi.search.finite import best_row
 from gpmi.search.objective import Objective
 
-Array = NDArray[np.float64]
-REPORT = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "engine.md"
+NEEDS = "peers"
 
 
-# What is reported
+# Ratios and promises
 
 
 @dataclass(frozen=True)
 class Promise:
-    """A ratio that has to be at least, or at most, a limit."""
+    """A ratio that must be at least, or at most, a limit."""
 
     text: str
     limit: float
@@ -76,7 +65,7 @@ Row = tuple[str, str, str]  # what, its CPU time, its ratio to the first row of 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of the benchmark: what was done, its times, and the promises they bear on."""
+    """One part of the benchmark: what was done, its times, and the promises about them."""
 
     title: str
     how: str
@@ -87,12 +76,13 @@ class Part:
 
 
 def cpu(seconds: Sequence[float]) -> str:
-    """The median with the smallest and the largest, in milliseconds."""
+    """Return the median with the smallest and the largest, in milliseconds."""
     low, middle, high = (1e3 * v for v in (min(seconds), statistics.median(seconds), max(seconds)))
     return f"{middle:.3g} ms ({low:.3g} to {high:.3g})"
 
 
 def ratio(ratios: Sequence[float]) -> str:
+    """Return the median with the smallest and the largest."""
     low, middle, high = min(ratios), statistics.median(ratios), max(ratios)
     return f"{_short(middle)}x ({_short(low)} to {_short(high)})"
 
@@ -102,17 +92,17 @@ def _short(value: float) -> str:
 
 
 def quotients(dear: Sequence[float], cheap: Sequence[float]) -> list[float]:
-    """Turn by turn."""
+    """Return the ratio of each turn."""
     return [a / b for a, b in zip(dear, cheap, strict=True)]
 
 
 def row(what: str, seconds: Sequence[float], first: Sequence[float]) -> Row:
-    """A row of a part's table, whose first row took `first`."""
+    """Return a row of a part's table, whose first row took `first`."""
     return what, cpu(seconds), "1" if seconds is first else ratio(quotients(seconds, first))
 
 
 class Times:
-    """CPU seconds by name, a value for each turn."""
+    """CPU seconds by name, with a value for each turn."""
 
     def __init__(self, *names: str) -> None:
         self.seconds: dict[str, list[float]] = {name: [] for name in names}
@@ -122,17 +112,13 @@ class Times:
 
     @contextmanager
     def of(self, name: str) -> Iterator[None]:
-        """Adds the time of the block."""
+        """Add the time of the block."""
         begin = time.process_time()
         yield
         self.seconds[name].append(time.process_time() - begin)
 
     def show_last(self, turn: str) -> None:
-        progress(f"  {turn}: " + ", ".join(f"{name} {1e3 * t[-1]:.3g} ms" for name, t in self.seconds.items()))
-
-
-def progress(text: str) -> None:
-    print(text, flush=True)
+        harness.say(f"  {turn}: " + ", ".join(f"{name} {1e3 * t[-1]:.3g} ms" for name, t in self.seconds.items()))
 
 
 # 1. One more observation
@@ -141,7 +127,7 @@ APPEND_N, APPEND_D, APPEND_CHAIN, APPEND_TURNS = 2000, 6, 450, 9
 
 
 def append() -> Part:
-    """Adding one observation to n = 2,000 against factorising anew."""
+    """Compare adding one observation to n = 2,000 with a new factorisation."""
     n, first = APPEND_N, APPEND_N - APPEND_CHAIN // 2
     rng = np.random.default_rng(0)
     x, y = rng.random((first + APPEND_CHAIN, APPEND_D)), rng.standard_normal(first + APPEND_CHAIN)
@@ -187,7 +173,7 @@ def append() -> Part:
 
 
 def chain(posterior: Posterior, x: Array, y: Array) -> list[float]:
-    """CPU seconds of each observation, added one by one."""
+    """Return the CPU seconds of each observation, added one by one."""
     seconds = []
     for i in range(len(x)):
         begin = time.process_time()
@@ -202,7 +188,7 @@ STEP_N, STEP_M, STEP_D, STEP_TURNS = 200, 100_000, 4, 15
 
 
 def step() -> Part:
-    """tell + ask on 1e5 candidates against the variances of all of them."""
+    """Compare tell + ask on 1e5 candidates with computing the variances of all of them."""
     rng = np.random.default_rng(0)
     z = rng.random((STEP_M, STEP_D))
     opt = gpmi.Optimizer(z, gpmi.GPMI(), kernel=kernels.RBF(lengthscale=0.3), noise_var=1e-2, seed=0)
@@ -227,7 +213,7 @@ def step() -> Part:
         times["bare"].append(bare_variances(posterior, z))
         with times.of("lazy"):
             lazy, bound = lazy_argmax(posterior, z, objective.index, bound)
-        direct = first_best(objective.index(mu, var))
+        direct = first_best(objective.score(mu, var))
         assert found.number == lazy == direct and np.array_equal(z[direct], x), "the ways disagree on the argmax"
         times.show_last(f"turn {turn + 1}")
     text = "one step on 1e5 tracked candidates at n = 200, at least 10x cheaper than recomputing all variances"
@@ -247,10 +233,6 @@ def step() -> Part:
     )
 
 
-def wave(x: Array) -> float:
-    return float(np.sin(5.0 * x).sum())
-
-
 def model_of(opt: gpmi.Optimizer) -> Posterior:
     posterior = opt.posterior
     assert posterior is not None
@@ -258,7 +240,7 @@ def model_of(opt: gpmi.Optimizer) -> Posterior:
 
 
 def objective_of(opt: gpmi.Optimizer, posterior: Posterior) -> Objective:
-    """What the last `ask` maximised. Its gamma_hat is in the trial, and GP-MI looks at nothing else that moves."""
+    """Return what the last `ask` maximised. Its gamma_hat is in the trial; GP-MI reads nothing else that changes."""
     gamma_hat = opt.trials[-1].gamma_hat
     assert gamma_hat is not None
     told = [trial for trial in opt.trials if trial.status == "told"]
@@ -276,7 +258,7 @@ def objective_of(opt: gpmi.Optimizer, posterior: Posterior) -> Objective:
 
 
 def bare_variances(posterior: Posterior, z: Array) -> float:
-    """CPU seconds of L^-1 k(x, z) and its column norms, the kernel matrices lying ready."""
+    """Return the CPU seconds of L^-1 k(x, z) and its column norms, without those of the kernel matrices."""
     seconds = 0.0
     for begin in range(0, len(z), 20_000):
         k = posterior.kernel(z[begin : begin + 20_000], posterior.x).T
@@ -293,10 +275,10 @@ IMPORT_TURNS = 25
 
 
 def importing() -> Part:
-    """`import gpmi` against what it stands on, in fresh interpreters."""
+    """Compare `import gpmi` with the import of what it needs, in fresh interpreters."""
     statements = {"nothing": "pass", "base": "import numpy, scipy.linalg", "gpmi": "import gpmi"}
     for statement in statements.values():
-        child_seconds(statement)  # compile and read from disk once
+        child_seconds(statement)  # compiles, and reads from the disk
     times = Times(*statements)
     for turn in range(IMPORT_TURNS):
         for name, statement in statements.items():
@@ -325,7 +307,7 @@ def importing() -> Part:
 
 
 def child_seconds(statement: str) -> float:
-    """User and system seconds of an interpreter that runs one statement."""
+    """Return the user and system seconds of an interpreter that runs one statement."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([sys.executable, "-c", statement], check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -344,7 +326,7 @@ PEERS = {
 
 
 def suggest() -> Part:
-    """Rounds of ask + tell on Hartmann-6 against Optuna's GPSampler, each in a process of its own."""
+    """Compare rounds of ask + tell on Hartmann-6 with Optuna's GPSampler, each in a fresh process."""
     title = "One suggestion with a learned prior on Hartmann-6 at n = 100"
     text = "one suggestion with a learned prior on Hartmann-6 at n = 100, at least 10x cheaper than Optuna's GPSampler"
     missing = [name for name in ("optuna", "torch", "greenlet") if importlib.util.find_spec(name) is None]
@@ -354,7 +336,7 @@ def suggest() -> Part:
     best: dict[str, list[float]] = {peer: [] for peer in PEERS}
     for seed in range(SUGGEST_TURNS):
         for peer in PEERS:
-            result = run_child(peer, seed)
+            result = harness.measure(__file__, "--child", peer, "--seed", seed)
             means[peer].append(statistics.fmean(result["seconds"]))
             best[peer].append(result["best"])
             if peer == "gpmi":
@@ -376,15 +358,8 @@ def suggest() -> Part:
     )
 
 
-def run_child(peer: str, seed: int) -> dict[str, Any]:
-    command = [sys.executable, __file__, "--child", peer, "--seed", str(seed)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return result
-
-
 def child(peer: str, seed: int) -> None:
-    """One run in this process; prints the CPU seconds of each round and the best value seen."""
+    """Make one run in this process, and print the CPU seconds of each round and the best value seen."""
     warnings.simplefilter("ignore")
     run = gpmi_rounds if peer == "gpmi" else optuna_rounds(greenlet=peer != "sequential", deterministic=peer != "noisy")
     x = np.random.default_rng(seed).random((SUGGEST_N, 6))
@@ -398,16 +373,16 @@ def child(peer: str, seed: int) -> None:
 
 
 def gpmi_rounds(x: Array, rounds: int, seed: int) -> tuple[list[float], float]:
-    """CPU seconds of each ask + tell after the points x, and the smallest value."""
+    """Return the CPU seconds of each ask + tell after the points x, and the smallest value."""
     opt = gpmi.Optimizer([(0.0, 1.0)] * 6, seed=seed, goal="min")
     for point in x:
-        opt.tell(point, hartmann6(point))
+        opt.tell(point, minus_hartmann6(point))
     seconds = []
     for _ in range(rounds):
         begin = time.process_time()
         point = opt.ask()
         asked = time.process_time()
-        y = hartmann6(point)
+        y = minus_hartmann6(point)
         evaluated = time.process_time()
         opt.tell(point, y)
         seconds.append(time.process_time() - evaluated + asked - begin)
@@ -416,7 +391,7 @@ def gpmi_rounds(x: Array, rounds: int, seed: int) -> tuple[list[float], float]:
 
 
 def optuna_rounds(greenlet: bool, deterministic: bool) -> Callable[[Array, int, int], tuple[list[float], float]]:
-    """The same for Optuna's GPSampler."""
+    """Return the same for Optuna's GPSampler."""
     if not greenlet:
         sys.modules["greenlet"] = None  # type: ignore[assignment]  # the import fails, as where it is not installed
     import optuna
@@ -432,14 +407,14 @@ def optuna_rounds(greenlet: bool, deterministic: bool) -> Callable[[Array, int, 
         study = optuna.create_study(direction="minimize", sampler=sampler)
         for point in x:
             params = dict(zip(names, map(float, point), strict=True))
-            told = optuna.trial.create_trial(params=params, distributions=distributions, value=hartmann6(point))
+            told = optuna.trial.create_trial(params=params, distributions=distributions, value=minus_hartmann6(point))
             study.add_trial(told)
         seconds = []
         for _ in range(rounds):
             begin = time.process_time()
             trial = study.ask(distributions)
             asked = time.process_time()
-            y = hartmann6(np.array([trial.params[name] for name in names]))
+            y = minus_hartmann6(np.array([trial.params[name] for name in names]))
             evaluated = time.process_time()
             study.tell(trial, y)
             seconds.append(time.process_time() - evaluated + asked - begin)
@@ -448,46 +423,15 @@ def optuna_rounds(greenlet: bool, deterministic: bool) -> Callable[[Array, int, 
     return run
 
 
-def hartmann6(x: Array) -> float:
-    """Minus the Hartmann function of problems.py: its minimum is -3.32237."""
-    return -problems.hartmann6(x)
-
-
 # The report
 
 PARTS: dict[str, Callable[[], Part]] = {"append": append, "step": step, "import": importing, "suggest": suggest}
 
 
-def machine() -> list[str]:
-    """What it was measured on."""
-    config: Any = np.show_config(mode="dicts")
-    blas = config["Build Dependencies"]["blas"]
-    packages = ("numpy", "scipy", "threadpoolctl", "optuna", "torch", "greenlet")
-    versions = [f"{name} {version}" for name in packages if (version := version_of(name))]
-    return [
-        f"{processor()}, {os.cpu_count()} cores, one thread used; {platform.system()}",
-        f"Python {platform.python_version()}, {', '.join(versions)}; NumPy's BLAS: {blas['name']} {blas['version']}",
-    ]
-
-
-def processor() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.processor() or platform.machine()
-
-
-def version_of(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def promise_table(parts: Sequence[Part]) -> list[str]:
     lines = ["| promise | measured | holds |", "|---|---|---|"]
     for part in parts:
-        lines += [f"| {p.text} | {p.measured} | {'yes' if p.holds else '**no**'} |" for p in part.promises]
+        lines += [f"| {p.text} | {p.measured} | {harness.yes(p.holds)} |" for p in part.promises]
         if part.skipped:
             lines.append(f"| {part.how} | {part.skipped} | **not measured** |")
     return lines
@@ -499,27 +443,22 @@ def part_table(part: Part) -> list[str]:
     return [*lines, *(line for remark in part.remarks for line in ("", remark))]
 
 
-def report(parts: Sequence[Part]) -> str:
-    lines = [
-        "# The engine, measured",
-        "",
-        f"Written by `make bench-engine` on {date.today().isoformat()}. CPU times on one BLAS thread; a ratio is the "
-        "median over turns in the same run, and the smallest and the largest of them stand behind it. Trust the "
-        "ratios, not the milliseconds.",
-        "",
-        *promise_table(parts),
-        "",
-        *[f"- {line}" for line in machine()],
-    ]
+def report(parts: Sequence[Part]) -> None:
+    """Write the page."""
+    text = (
+        "CPU times on one BLAS thread; a ratio is the median over turns in the same run, and the smallest and the "
+        "largest of them stand behind it. Trust the ratios, not the milliseconds."
+    )
+    lines = promise_table(parts)
     for part in parts:
         if part.skipped is None:
             lines += ["", f"## {part.title}", "", part.how, "", *part_table(part)]
-    return "\n".join(lines) + "\n"
+    harness.page(__file__, "The engine, measured", text, lines)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Measure what the engine promises.")
-    parser.add_argument("--only", choices=PARTS, help="run one part and write no report")
+    parser = harness.parser(__doc__)
+    parser.add_argument("--only", choices=PARTS, help="run one part and write no page")
     parser.add_argument("--child", choices=PEERS, help=argparse.SUPPRESS)
     parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -528,16 +467,14 @@ def main() -> int:
         return 0
     parts = []
     for name in [arguments.only] if arguments.only else PARTS:
-        progress(f"{name}: {PARTS[name].__doc__}")
+        harness.say(f"{name}: {PARTS[name].__doc__}")
         part = PARTS[name]()
-        progress("\n".join(["", *([] if part.skipped else [*part_table(part), ""]), *promise_table([part]), ""]))
+        harness.say("\n".join(["", *([] if part.skipped else [*part_table(part), ""]), *promise_table([part]), ""]))
         parts.append(part)
     if not arguments.only:
-        REPORT.parent.mkdir(parents=True, exist_ok=True)
-        REPORT.write_text(report(parts), encoding="utf-8")
-        progress("wrote docs/benchmarks/engine.md")
-    kept = all(not part.skipped and all(promise.holds for promise in part.promises) for part in parts)
-    return 0 if kept else 1
+        report(parts)
+    holds = all(not part.skipped and all(promise.holds for promise in part.promises) for part in parts)
+    return 0 if holds else 1
 
 
 if __name__ == "__main__":

@@ -1,57 +1,58 @@
-"""Runs in which 40 % of the box crashes: how many queries fail, how good the best point is, and what is recommended.
+"""What happens when 40 % of the box crashes: how many queries fail, how good is the best point, what is recommended?
 
-    python benchmarks/failures.py [--seeds 20] [--first 0] [--tuning] [--tools gpmi] [--problems Branin]
+    python benchmarks/failures.py [--seeds 20] [--first 0] [--tools gpmi] [--problems Branin]    writes failures.csv and
+                                                                                             .md; an hour
+    python benchmarks/failures.py --tuning      the problems on which things were tuned, with other seeds; printed only
+    python benchmarks/failures.py --report      writes the page from the table
 
 Three problems (`PROBLEMS`), gpmi and Optuna's TPE, whose failed trials are pruned; gpmi also on the same functions
-without failures. `--tuning` has other problems: whatever was tuned was tuned on them, with other seeds. Optuna is
-needed for the comparison alone. Each run is written when it has ended, so a run of the script that is stopped loses
-nothing; it plays the runs that are asked for again.
+without failures. Each run is stored when it ends, in place of an earlier one. Runs that are in the table are played
+again.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 import math
-import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
-from problems import hartmann3, hartmann6, levy, styblinski_tang
+from problems.functions import hartmann3, hartmann6, levy, styblinski_tang
 
 import gpmi
 from gpmi.paper.tasks.functions import branin
 
+NEEDS = "peers"
 T, FIRST, SHARE = 60, 20, 0.4
-OFFERS = ((40, 4), (20, 3), (13, 3), (13, 2))  # queries, and how many of them may fail
+OFFERS = ((40, 4), (20, 3), (13, 3), (13, 2))  # queries, and how many may fail
 TOOLS = ("gpmi", "gpmi, no failures", "Optuna TPE")
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks" / "failures.md"
+COLUMNS = ("problem", "tool", "seed", "gap", "late", "failed", "infeasible", "seconds")
+TABLE = harness.Table(harness.DOCS / "failures.csv", COLUMNS, COLUMNS[:3])
 
 
 @dataclass(frozen=True)
 class Crashing:
-    """f on a box, which crashes where `danger` is above its quantile 1 - SHARE; both are functions of u in [0, 1]^d."""
+    """f on a box, which crashes where `danger` is above its quantile 1 - SHARE. Both are functions of u in [0, 1]^d."""
 
     name: str
     dim: int
     f: Callable[[Any], float]
     danger: Callable[[Any], Any]  # (m, d) -> (m,)
     maximum: float  # of f where it does not crash, and of f on the whole box
-    best: Any = None  # where that is, if the edge of the region goes through it
+    best: Any = None  # its place, if the edge of the region goes through it
 
     def limit(self) -> float:
-        """The level of danger at which it crashes: that of the maximiser, or the quantile over the box."""
+        """Return the level of danger at which it crashes: that of the maximiser, or the quantile over the box."""
         if self.best is not None:
             return float(self.danger(np.asarray(self.best)[None])[0]) + 1e-9
         rng = np.random.default_rng(0)
         return float(np.quantile(self.danger(rng.random((200_000, self.dim))), 1.0 - SHARE))
 
     def share(self) -> float:
-        """How much of the box crashes."""
+        """Return the share of the box that crashes."""
         u = np.random.default_rng(1).random((200_000, self.dim))
         return float(np.mean(self.danger(u) > self.limit()))
 
@@ -68,8 +69,8 @@ def _slope(*weights: float) -> Callable[[Any], Any]:
     return lambda u: u @ np.array(weights)
 
 
-H3 = (0.11458887, 0.55564884, 0.85254694)  # where Hartmann-3 is largest
-ST = (-2.903534 + 5.0) / 10.0  # where Styblinski-Tang is largest
+H3 = (0.11458887, 0.55564884, 0.85254694)  # the maximiser of Hartmann-3
+ST = (-2.903534 + 5.0) / 10.0  # a coordinate of the maximiser of Styblinski-Tang
 PROBLEMS = (
     # One of the three maximisers of Branin lies in the ball; that of Hartmann-6 is far from the edge.
     Crashing("Branin", 2, _branin, _ball([0.85, 0.45]), -0.39788736),
@@ -88,7 +89,7 @@ TUNING = (
 
 
 def hills(dim: int, seed: int) -> Crashing:
-    """A sum of four hills as Hartmann's functions are, with a plane of random direction through its maximiser."""
+    """Return a sum of four hills, as in Hartmann's functions, with a random plane through its maximiser."""
     from scipy.optimize import minimize
 
     rng = np.random.default_rng([77, dim, seed, 0])
@@ -112,16 +113,16 @@ def hills(dim: int, seed: int) -> Crashing:
             return problem
 
 
-# What can be attained at an edge
+# The best that can be attained at an edge
 
 
 def attainable(problem: Crashing, queries: int, failures: int) -> float:
-    """The median gap of the best strategy that knows f and the direction of the edge, but not where the edge is.
+    """Return the median gap of the best strategy that knows f and the direction of the edge, but not its place.
 
-    It looks for the edge on the way through the box along the normal of the edge. With n queries of which at most k
-    fail there are m = sum_{i <= k} (n choose i) histories, so it tells m parts of that way from each other, and in the
-    median is half a part away from the edge, a distance of r. There the best point has the gap r^2 / (2 w^T H^-1 w), H
-    being minus the Hessian of f at the maximiser and w the normal.
+    The strategy searches the line through the box along the edge's normal w. With n queries of which at most k fail
+    there are m = sum_{i <= k} (n choose i) histories, so it distinguishes m parts of that line. In the median it is
+    half a part away from the edge, a distance of r. There the best point has the gap r^2 / (2 w^T H^-1 w), where H is
+    minus the Hessian of f at the maximiser.
     """
     x, d = np.asarray(problem.best), problem.dim
     step = 1e-4
@@ -140,18 +141,20 @@ def attainable(problem: Crashing, queries: int, failures: int) -> float:
 
 @dataclass(frozen=True)
 class Run:
+    """One run: a row of the table."""
+
     problem: str
     tool: str
     seed: int
     gap: float  # of the best value
     late: float  # share of the queries after the first FIRST that failed
     failed: int
-    infeasible: int | None  # whether the recommended point crashes; None where nothing crashes or is recommended
+    infeasible: int | None  # whether the recommended point crashes; None if nothing crashes or is recommended
     seconds: float
 
 
 def run(problem: Crashing, tool: str, seed: int) -> Run:
-    """One run of T queries."""
+    """Make one run of T queries."""
     limit = problem.limit()
     crashes: list[bool] = []
     values: list[float] = []
@@ -197,7 +200,7 @@ def _optuna(problem: Crashing, seed: int, evaluate: Callable[[Any], float | None
 
 
 def table(runs: list[Run]) -> str:
-    """Medians by problem and tool."""
+    """Return the table of medians by problem and tool."""
     lines = [
         "| problem | tool | runs | median gap | quartiles | failed after the first 20 | failed in all | "
         "recommended crashes |",
@@ -216,7 +219,7 @@ def table(runs: list[Run]) -> str:
 
 
 def _ratios(runs: list[Run]) -> str:
-    """How many times the median gap without failures that with failures is, for each problem."""
+    """Return the ratio of the median gaps with failures and without, for each problem."""
 
     def median(problem: str, tool: str) -> float:
         return float(np.median([run.gap for run in runs if (run.problem, run.tool) == (problem, tool)]))
@@ -227,85 +230,66 @@ def _ratios(runs: list[Run]) -> str:
 
 
 def _attainable() -> str:
-    """What the best strategy attains at the edge, for several numbers of queries and failures."""
+    """Return the gap of the best strategy at the edge, for several numbers of queries and failures."""
     edge = next(problem for problem in PROBLEMS if problem.best is not None)
     each = [f"{attainable(edge, n, k):.1e} with {n} queries of which {k} fail" for n, k in OFFERS]
     return ", ".join(each[:-1]) + " and " + each[-1]
 
 
 def _far(runs: list[Run]) -> str:
-    """How many runs at the edge have not come to the maximum."""
+    """Return how many runs at the edge have not reached the maximum."""
     edge = next(problem.name for problem in PROBLEMS if problem.best is not None)
     gaps = [run.gap for run in runs if (run.problem, run.tool) == (edge, TOOLS[0])]
     late, lost = sum(1e-4 < gap <= 0.1 for gap in gaps), sum(gap > 0.1 for gap in gaps)
     return f"Of the {len(gaps)} runs at the edge {lost} end on another maximum, and {late} have found the right one so late that the gap is above 0.0001"  # noqa: E501
 
 
-def page(runs: list[Run]) -> str:
-    """The page about these runs."""
-    return f"""# Runs in which 40 % of the box crashes
-
-`python benchmarks/failures.py` makes the runs of [failures.csv](failures.csv) and this page: {T} queries, {FIRST} of which are the time to learn, seeds 0 to {max(run.seed for run in runs)}, exact values. In "Hartmann-3, edge" the edge of what works goes through the maximiser. gpmi is told of each crash with `fail`, Optuna's TPE prunes the trial. "No failures" is gpmi on the same function with nothing crashing. The gap is that of the best value told. What was tuned was tuned on other problems and seeds (`--tuning`: edges through the maximisers of random hills), but that 30 queries count as lately, and not 20, was decided after a look at seeds 0 to 4 of this page; that a run takes a risk at all, and that a far point may fail with probability 1/2, on edges through the maximiser of Hartmann-3 with seeds from 100, too.
-
-{table(runs)}
+def page(runs: list[Run], new: int) -> None:
+    """Write the page about these runs."""
+    text = f"""The runs are in [failures.csv](failures.csv): {T} queries, {FIRST} of which are the time to learn, seeds 0 to {max(run.seed for run in runs)}, exact values. In "Hartmann-3, edge" the edge of what works goes through the maximiser. gpmi is told of each crash with `fail`, Optuna's TPE prunes the trial. "No failures" is gpmi on the same function with nothing crashing. The gap is that of the best value told. What was tuned was tuned on other problems and seeds (`--tuning`: edges through the maximisers of random hills), but that 30 queries count as lately, and not 20, was decided after a look at seeds 0 to 4 of this page; that a run takes a risk at all, and that a far point may fail with probability 1/2, on edges through the maximiser of Hartmann-3 with seeds from 100, too."""  # noqa: E501
+    body = f"""{table(runs)}
 
 The median gap is {_ratios(runs)} that of the same function without failures; at most twice was hoped for. {_far(runs)}: as long as little is known of the edge, half of the hill seems to be where nothing works, and queries of which one in ten may fail do not go there.
 
-**What can be attained at an edge.** A query that goes a share s of the way on which the edge may lie fails with probability s. So n queries of which at most k fail tell 1 + n + ... + (n choose k) parts of that way from each other, and no strategy tells more, even if it knows f and the direction of the edge. For "Hartmann-3, edge" it is half a part away from the edge in the median, and its gap is {_attainable()} (`attainable`). So what was hoped for can be attained, by a strategy that knows f and spends half of the queries after the first {FIRST} on the edge. gpmi has to find the hill and its shape, too: on the problems of `--tuning` half of its queries after the first {FIRST} were beside the maximiser. They failed about as often as the model had said.
-
-{platform.processor() or platform.machine()}, {time.strftime("%Y-%m-%d")}.
-"""  # noqa: E501
+**What can be attained at an edge.** A query that goes a share s of the way on which the edge may lie fails with probability s. So n queries of which at most k fail tell 1 + n + ... + (n choose k) parts of that way from each other, and no strategy tells more, even if it knows f and the direction of the edge. For "Hartmann-3, edge" it is half a part away from the edge in the median, and its gap is {_attainable()} (`attainable`). So what was hoped for can be attained, by a strategy that knows f and spends half of the queries after the first {FIRST} on the edge. gpmi has to find the hill and its shape, too: on the problems of `--tuning` half of its queries after the first {FIRST} were beside the maximiser. They failed about as often as the model had said."""  # noqa: E501
+    harness.page(__file__, "Runs in which 40 % of the box crashes", text, [body], runs=len(runs), new=new)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = harness.parser(__doc__, report=True)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--tuning", action="store_true", help="other problems; nothing is written")
-    parser.add_argument(
-        "--tools", nargs="+", default=list(TOOLS), choices=TOOLS, help="the others stay as they were, as do other seeds"
-    )
+    parser.add_argument("--tools", nargs="+", default=list(TOOLS), choices=TOOLS, help="rows of the others stay")
     parser.add_argument("--problems", nargs="+", help="some of them, by their names")
-    parser.add_argument("--report", action="store_true", help="write the page about the runs that were made before")
     arguments = parser.parse_args()
-    runs: list[Run] = []
+    new = 0
     problems = (*TUNING, *(hills(3, seed) for seed in range(8))) if arguments.tuning else PROBLEMS
     for problem in () if arguments.report else problems:
         if arguments.problems is not None and problem.name not in arguments.problems:
             continue
-        print(f"{problem.name}: {problem.share():.1%} of the box crashes", flush=True)
+        harness.say(f"{problem.name}: {problem.share():.1%} of the box crashes")
         for tool in arguments.tools:
+            runs = []
             for seed in range(arguments.first, arguments.first + arguments.seeds):
                 runs.append(run(problem, tool, seed))
                 if not arguments.tuning:
-                    write(runs)
-            print(table(runs[-arguments.seeds :]).splitlines()[-1], flush=True)
+                    TABLE.append(["" if value is None else value for value in runs[-1].__dict__.values()])
+                    new += 1
+            harness.say(table(runs).splitlines()[-1])
     if not arguments.tuning:
-        PAGE.write_text(page(read()))
+        names = [problem.name for problem in PROBLEMS]
+        order = lambda row: (names.index(row["problem"]), TOOLS.index(row["tool"]), int(row["seed"]))  # noqa: E731
+        TABLE.tidy(order, latest=True)
+        page(load(), new)
 
 
-def write(runs: list[Run]) -> None:
-    """The runs go into the table, in the place of those that were made before."""
-    made = {(run.problem, run.tool, run.seed) for run in runs}
-    runs = [*runs, *(run for run in read() if (run.problem, run.tool, run.seed) not in made)]
-    names = [problem.name for problem in PROBLEMS]
-    runs.sort(key=lambda run: (names.index(run.problem), TOOLS.index(run.tool), run.seed))
-    with PAGE.with_suffix(".csv").open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(Run.__dataclass_fields__)
-        writer.writerows(["" if value is None else value for value in run.__dict__.values()] for run in runs)
-
-
-def read() -> list[Run]:
-    """The runs that were made before."""
-    if not PAGE.with_suffix(".csv").exists():
-        return []
-    with PAGE.with_suffix(".csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
+def load() -> list[Run]:
+    """Return the runs in the table."""
     kinds: dict[str, Callable[[str], Any]] = {"seed": int, "failed": int, "infeasible": lambda text: int(text or 0)}
     kinds |= {"gap": float, "late": float, "seconds": float}
-    made = [Run(**{name: kinds.get(name, str)(text) for name, text in row.items()}) for row in rows]
-    return [run if run.tool == "gpmi" else replace(run, infeasible=None) for run in made]
+    runs = [Run(**{name: kinds.get(name, str)(text) for name, text in row.items()}) for row in TABLE.rows()]
+    return [run if run.tool == "gpmi" else replace(run, infeasible=None) for run in runs]
 
 
 if __name__ == "__main__":

@@ -1,52 +1,42 @@
-"""Whether the best point is found: the two aims, LogEI on the same model and random search, each out of the box.
+"""How often is the best point missed? The two aims, LogEI on the same model and random search, each out of the box.
 
-    python benchmarks/find.py [--cores 2]   writes docs/benchmarks/find.csv and find.md; goes on where it stopped
+    python benchmarks/find.py [--cores 2]   writes docs/benchmarks/find.csv and find.md; half an hour; resumes
     python benchmarks/find.py --report      writes the page from the table
-    python benchmarks/find.py --part development --arms find "every second"     some runs only
+    python benchmarks/find.py --part development --arms find "every second by LogEI"     some runs only
 
 Every run has its own initial design. A run misses if its best value is more than 1 % of the spread of f below the
-maximum; the spread is the maximum minus the mean of f over the box. Tables have 1,000 rows, made anew for each seed.
+maximum. The spread is the maximum minus the mean of f over the box. Tables have 1,000 rows, new ones for each seed.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
-import argparse
-import csv
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
-from datetime import date
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
-import problems
-from engine import machine
 from numpy.typing import NDArray
+from problems import functions
+from problems.functions import Array, Bounds
 
 import gpmi
 from gpmi import Find, LogEI
+from gpmi.paper.tasks.functions import HIMMELBLAU, branin
 
-Array = NDArray[np.float64]
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
-TABLE, PAGE = FOLDER / "find.csv", FOLDER / "find.md"
 COLUMNS = ("part", "problem", "seed", "arm", "gap", "miss", "cumulative", "repeats", "seconds")
+TABLE = harness.Table(harness.DOCS / "find.csv", COLUMNS, COLUMNS[:4])
 ROWS, TABLE_BUDGET, BUDGET, MISS = 1000, 40, 60, 0.01
 
 
-# What is to be found
+# Problems
 
 
 @dataclass(frozen=True)
 class Problem:
-    """A function on a space, with its maximum and its spread; `values` has all values of a table."""
+    """A function on a space, with its maximum and its spread. `values` has all values of a table."""
 
     space: Any
     f: Callable[[Any], float]
@@ -75,41 +65,42 @@ def bird(x: Array) -> float:
     return float(-first - (a - b) ** 2)
 
 
-BOXES: dict[str, tuple[problems.Bounds, Callable[[Array], float]]] = {
-    "himmelblau": ([(-5.0, 5.0)] * 2, problems.HIMMELBLAU.f),
+BOXES: dict[str, tuple[Bounds, Callable[[Array], float]]] = {
+    "himmelblau": ([(-5.0, 5.0)] * 2, HIMMELBLAU.f),
     "schwefel-2": ([(-500.0, 500.0)] * 2, schwefel),
-    "michalewicz-2": ([(0.0, float(np.pi))] * 2, problems.michalewicz),
+    "michalewicz-2": ([(0.0, float(np.pi))] * 2, functions.michalewicz),
     "camel": ([(-3.0, 3.0), (-2.0, 2.0)], camel),
-    "branin": (problems.BRANIN, problems.branin),
-    "hartmann-6": ([(0.0, 1.0)] * 6, problems.hartmann6),
+    "branin": (functions.BRANIN, branin),
+    "hartmann-6": ([(0.0, 1.0)] * 6, functions.hartmann6),
     "bird": ([(-6.0, 7.0)] * 2, bird),
     "rastrigin-2": ([(-1.5, 2.5)] * 2, rastrigin),
-    "styblinski-tang-4": ([(-5.0, 5.0)] * 4, problems.styblinski_tang),
-    "levy-4": (problems.LEVY, problems.levy),
+    "styblinski-tang-4": ([(-5.0, 5.0)] * 4, functions.styblinski_tang),
+    "levy-4": (functions.LEVY, functions.levy),
 }
 
 
 @cache
 def fixed(name: str) -> Problem:
+    """Return the function of that name."""
     bounds, f = BOXES[name]
     lo, hi = np.array(bounds).T
     sample = lo + (hi - lo) * np.random.default_rng(0).random((20_000, len(bounds)))
-    maximum = problems.search(f, bounds)
+    maximum = functions.search(f, bounds)
     return Problem(bounds, f, maximum, maximum - float(np.mean([f(x) for x in sample])))
 
 
 def draw(seed: int) -> Problem:
-    """A Matern-5/2 draw on the unit square, lengthscale 0.18."""
-    f, bounds = problems.gp_draw(2, 7, seed), [(0.0, 1.0)] * 2
-    maximum = problems.search(f, bounds, starts=10, screen=2048)
+    """Return a Matern-5/2 draw on the unit square, lengthscale 0.18."""
+    f, bounds = functions.gp_draw(2, 7, seed), [(0.0, 1.0)] * 2
+    maximum = functions.search(f, bounds, starts=10, screen=2048)
     return Problem(bounds, f, maximum, maximum)  # the mean of the prior is 0
 
 
 def table(kind: str, seed: int) -> Problem:
-    """The sum of 40 random trees of depth 3 at 1,000 random rows of numbers and categories.
+    """Return the sum of 40 random trees of depth 3 at 1,000 random rows of numbers and categories.
 
-    A tree splits at random, on a number at a random place or on a category into two random halves; its leaves are
-    standard normal. So the values are rough, and no column is more important than another.
+    A tree splits on a number at a random place, or on a category into two random halves. Its leaves are standard
+    normal. So the values are rough, and no column is more important than another.
     """
     import pandas as pd
 
@@ -144,24 +135,25 @@ def table(kind: str, seed: int) -> Problem:
 
 
 def make(name: str, seed: int) -> Problem:
+    """Return a problem by its name. Tables and draws depend on the seed."""
     if name.startswith("table"):
         return table(name.split()[1], seed)
     return draw(seed) if name == "gp-2" else fixed(name)
 
 
-# Who looks for it
+# Arms
 
 
 @dataclass(frozen=True)
 class Arm:
-    """The arguments of an Optimizer, and what replaces its policy for the query with this number, if anything."""
+    """The arguments of an Optimizer, and the policy that replaces its own for the query with this number, if any."""
 
     options: dict[str, Any] = field(default_factory=dict)
     replaced: Callable[[int, int], gpmi.Policy | None] = lambda number, budget: None  # number told, budget -> policy
 
 
 EI_MEAN = LogEI("mean")
-EI_ONCE = Find(first=EI_MEAN)  # LogEI that asks no known point, if it can
+EI_ONCE = Find(first=EI_MEAN)  # LogEI that repeats no point, if it can
 ARMS = {
     "find": Arm(),
     "earn": Arm({"aim": "earn"}),
@@ -183,7 +175,7 @@ FORMER = ("design as drawn",)
 
 
 def play(part: str, name: str, seed: int, arm: str) -> tuple[Any, ...]:
-    """One run: the gap of the best value in spreads (on a table: the share of better rows), and the rest."""
+    """Play one run and return its row. The gap is in spreads; on a table it is the share of better rows."""
     problem, begin = make(name, seed), time.process_time()
     if arm == "random":
         values, points = random_search(problem, seed)
@@ -201,6 +193,7 @@ def play(part: str, name: str, seed: int, arm: str) -> tuple[Any, ...]:
 
 
 def optimise(problem: Problem, seed: int, arm: Arm) -> tuple[list[float], list[bytes]]:
+    """Return the values and the points of a run of gpmi."""
     opt = gpmi.Optimizer(problem.space, **{"budget": problem.budget, "seed": seed, **arm.options})
     policy, values, points = opt.policy, [], []
     for t in range(problem.budget):
@@ -213,6 +206,7 @@ def optimise(problem: Problem, seed: int, arm: Arm) -> tuple[list[float], list[b
 
 
 def random_search(problem: Problem, seed: int) -> tuple[list[float], list[bytes]]:
+    """Return the values and the points of random search."""
     rng = np.random.default_rng([seed, 99])
     if problem.values is not None:
         numbers = rng.permutation(len(problem.values))[: problem.budget]
@@ -232,7 +226,7 @@ Run = tuple[str, str, int, str]
 
 
 def runs() -> Iterable[Run]:
-    """The reported runs, seeds from 0; and those of the development, seeds from 1000."""
+    """Yield the reported runs, with seeds from 0, and those of the development, with seeds from 1000."""
     for arm in MAIN:
         for name in (*REPORTED, *TABLES):
             for seed in range(100 if name == "himmelblau" and arm in ("find", "random") else 40):
@@ -243,40 +237,19 @@ def runs() -> Iterable[Run]:
                 yield "development", name, seed, arm
 
 
-def known() -> list[dict[str, str]]:
-    if not TABLE.exists():
-        return []
-    with TABLE.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def compute(todo: Sequence[Run], cores: int) -> None:
-    if not TABLE.exists():
-        TABLE.write_text(",".join(COLUMNS) + "\n")
-    with ProcessPoolExecutor(cores) as pool:
-        waiting = [pool.submit(play, *run) for run in todo]
-        for done in as_completed(waiting):
-            with TABLE.open("a", newline="") as file:
-                csv.writer(file).writerow(done.result())
-
-
 # The page
 
 
-def page(rows: list[dict[str, str]]) -> str:
-    """The page of both parts."""
+def page(rows: list[harness.Row], new: int) -> None:
+    """Write the page of both parts."""
     reported, developed = (of_part(rows, part) for part in ("reported", "development"))
+    text = (
+        "A run gets the space, the budget and a seed and makes its own initial design; there is no noise. A run "
+        f"*misses* if its best value is more than {MISS:.0%} of the spread of f below the maximum; the spread is the "
+        "maximum minus the mean of f over the box. `find` and `earn` are the two aims, "
+        '`LogEI` is `policy=LogEI("mean")` on the same model.'
+    )
     lines = [
-        "# Whether the best point is found",
-        "",
-        "Written by `python benchmarks/find.py`. A run gets the space, the budget and a seed and makes its own initial "
-        f"design; there is no noise. A run *misses* if its best value is more than {MISS:.0%} of the spread of f below "
-        "the maximum; the spread is the maximum minus the mean of f over the box. `find` and `earn` are the two aims, "
-        '`LogEI` is `policy=LogEI("mean")` on the same model.',
-        "",
-        *(f"- {line}" for line in machine()),
-        f"- {date.today().isoformat()}, gpmi {gpmi.__version__}, page written at commit {commit()}",
-        "",
         f"## Functions, {BUDGET} evaluations, seeds from 0",
         "",
         "Misses of runs; the median gap in spreads; the mean of the regrets in spreads, R_T / T.",
@@ -321,13 +294,13 @@ def page(rows: list[dict[str, str]]) -> str:
         *table_lines(developed, (*ARMS, *FORMER)),
         "",
     ]
-    return "\n".join(lines)
+    harness.page(__file__, "Whether the best point is found", text, lines, runs=len(rows), new=new)
 
 
-Cells = dict[tuple[str, str], list[dict[str, str]]]
+Cells = dict[tuple[str, str], list[harness.Row]]
 
 
-def of_part(rows: list[dict[str, str]], part: str) -> Cells:
+def of_part(rows: list[harness.Row], part: str) -> Cells:
     cells: Cells = {}
     for row in rows:
         if row["part"] == part:
@@ -335,12 +308,12 @@ def of_part(rows: list[dict[str, str]], part: str) -> Cells:
     return cells
 
 
-def column(rows: list[dict[str, str]], name: str) -> Array:
+def column(rows: list[harness.Row], name: str) -> Array:
     return np.array([float(row[name]) for row in rows])
 
 
 def lines_of(cells: Cells, names: Sequence[str], arms: Sequence[str], *, short: bool = False) -> list[str]:
-    """A row for each arm, a column for each function."""
+    """Return a row for each arm, with a column for each function."""
     lines = [f"| | {' | '.join(names)} | all misses |", "|---" * (len(names) + 2) + "|"]
     for arm in arms:
         parts, misses, total = [], 0, 0
@@ -359,7 +332,7 @@ def lines_of(cells: Cells, names: Sequence[str], arms: Sequence[str], *, short: 
 
 
 def paired_lines(cells: Cells, one: str, other: str) -> list[str]:
-    """A row for each function: the difference of the shares of misses of two arms, over the seeds that both have."""
+    """Return a row for each function: the difference of two arms' shares of misses, over the seeds that both have."""
     lines = [f"| | seeds | only {one} misses | only {other} misses | difference | 95 % interval |", "|---" * 6 + "|"]
     for name in REPORTED:
         misses = [{row["seed"]: int(row["miss"]) for row in cells.get((name, arm), [])} for arm in (one, other)]
@@ -373,9 +346,9 @@ def paired_lines(cells: Cells, one: str, other: str) -> list[str]:
 
 
 def paired_interval(more: int, fewer: int, pairs: int) -> tuple[float, float]:
-    """A 95 % interval for P(only the first misses) - P(only the second does), by the counts of such pairs.
+    """Return a 95 % interval for P(only the first misses) - P(only the second does), from the counts of such pairs.
 
-    Wald's for matched pairs with 1/2 added to each cell of the 2 x 2 table (Agresti and Min 2005).
+    It is Wald's for matched pairs with 1/2 added to each cell of the 2 x 2 table (Agresti and Min 2005).
     """
     b, c, n = more + 0.5, fewer + 0.5, pairs + 2.0
     middle, half = (b - c) / n, 1.96 * np.sqrt(b + c - (b - c) ** 2 / n) / n
@@ -397,34 +370,21 @@ def table_lines(cells: Cells, arms: Sequence[str]) -> list[str]:
     return lines
 
 
-def commit() -> str:
-    """The commit of the source, with a star if a file of it was changed since."""
-    here, source = Path(__file__).resolve().parents[1], ("src",)
-    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=here, capture_output=True, text=True)
-    changed = subprocess.run(["git", "status", "--short", *source], cwd=here, capture_output=True, text=True)
-    return head.stdout.strip() + ("*" if changed.stdout.strip() else "")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--cores", type=int, default=1)
-    parser.add_argument("--part")
-    parser.add_argument("--arms", nargs="*")
-    parser.add_argument("--problems", nargs="*")
-    parser.add_argument("--report", action="store_true")
+    parser = harness.parser(__doc__, cores=True, report=True)
+    parser.add_argument("--part", choices=("reported", "development"))
+    parser.add_argument("--arms", nargs="+", choices=list(ARMS))
+    parser.add_argument("--problems", nargs="+")
     args = parser.parse_args()
-    done = {(row["part"], row["problem"], int(row["seed"]), row["arm"]) for row in known()}
-    todo = [
+    wanted = (
         run
         for run in runs()
-        if run not in done
-        and (args.part is None or run[0] == args.part)
+        if (args.part is None or run[0] == args.part)
         and (args.arms is None or run[3] in args.arms)
         and (args.problems is None or run[1] in args.problems)
-    ]
-    if not args.report:
-        compute(todo, args.cores)
-    PAGE.write_text(page(known()))
+    )
+    new = 0 if args.report else harness.resume(TABLE, wanted, play, args.cores)
+    page(TABLE.rows(), new)
 
 
 if __name__ == "__main__":

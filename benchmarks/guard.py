@@ -1,44 +1,35 @@
-"""The guard of aim="earn": how often it acts, what it costs, and how far the regret is below its bound.
+"""How often does the guard of aim="earn" act, what does it cost, and how far is the regret below its bound?
 
-    python benchmarks/guard.py [--runs N]     writes guard.md and guard.csv in docs/benchmarks
+    python benchmarks/guard.py [--runs N]     writes guard.md and guard.csv in docs/benchmarks; ten minutes; resumes
 
 A run whose row is in the table is not repeated. The runs are those of `gpmi.paper.simulate` with the arithmetic of
 `gpmi.policies.guard`; tests/policies/test_guard.py checks the guard inside the library. Seeds differ from policies.py.
 """
 
-# ruff: noqa: E402  (the threads must be set before NumPy is imported)
 from __future__ import annotations
 
-import os
-
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
-
-import argparse
-import csv
 import math
-import platform
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
+from functools import cache
 
+import harness
 import numpy as np
-from policies import HARD, SCENARIOS, Scenario
+from problems.scenarios import HARD, SCENARIOS, Scenario
 
 import gpmi
 from gpmi import theory
-from gpmi.optimizer import suggestion
 from gpmi.paper.bounds import largest_information
 from gpmi.paper.simulate import Run
 from gpmi.paper.tasks import TASKS
 from gpmi.policies import guard
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 COLUMNS = ("scenario", "rule", "seed", "horizon", "regret", "acted", "charged", "budget", "bound")
+TABLE = harness.Table(harness.DOCS / "guard.csv", COLUMNS, COLUMNS[:3])
 FIRST_SEED = 5000
-DRAWN = ("generated-2", "generated-4", *HARD)  # f is a draw of the prior, as the theorem has it
-Row = dict[str, str]
+DRAWN = ("generated-2", "generated-4", *HARD)  # f is a draw of the prior, as the theorem assumes
+Row = harness.Row
 
 
 @dataclass(frozen=True)
@@ -49,7 +40,7 @@ class Rule:
     proposed: bool = False  # Thompson points; only the queries of Reinvest are charged, and I is that of the past
 
     def charge(self, run: Run, best: int, account: guard.Account) -> tuple[float, float, float, bool]:
-        """The charge of Reinvest's point, its weight, what it would teach, and whether it may be played."""
+        """Return the charge of Reinvest's point, its weight, its information, and whether it may be played."""
         problem, size = run.problem, len(run.mu)
         largest = float(problem.var.max())
         charge = max(guard.mean_of_maximum(run.mu, run.var) - float(run.mu[best]), 0.0)
@@ -71,8 +62,8 @@ RULES = {
 }
 
 
-def play(scenario: Scenario, rule: Rule, seed: int) -> dict[str, float]:
-    """One run, with what its account says at the end. Max f is never drawn: the account is the cheaper bound's."""
+def simulate(scenario: Scenario, rule: Rule, seed: int) -> dict[str, float]:
+    """Make one run and return its account at the end. Max f is never drawn: the account is the cheaper bound's."""
     policy, problem = gpmi.Reinvest(), scenario.problem
     rng, luck = np.random.default_rng([seed, 17]), np.random.default_rng([seed, 18])
     run = Run(problem, rng, scenario.initial, scenario.initial + scenario.horizon)
@@ -103,70 +94,53 @@ def play(scenario: Scenario, rule: Rule, seed: int) -> dict[str, float]:
 
 
 def bound(scenario: Scenario) -> float:
-    """sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v), with the upper end of gamma_T."""
+    """Return sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v), with the upper end of gamma_T."""
     problem = scenario.problem
     gamma = largest_information(problem.prior(slice(None)), problem.noise_var, scenario.horizon).high
     variance, size = float(problem.var.max()), len(problem.values)
     return theory.reinvest(gamma, scenario.horizon, noise_var=problem.noise_var, size=size, variance=variance).value
 
 
-def load(path: Path) -> list[Row]:
-    text = path.read_text() if path.exists() else ",".join(COLUMNS) + "\n"
-    path.write_text(text[: text.rfind("\n") + 1])
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+@cache
+def bound_of(name: str) -> str:
+    """Return the theorem's bound for a setting, or nothing if f is no draw of the prior."""
+    return f"{bound(SCENARIOS[name](FIRST_SEED)):.6g}" if name in DRAWN else ""
 
 
-def simulate(path: Path, runs: int) -> list[Row]:
-    """Every run that is wanted, those in the table included."""
-    rows = load(path)
-    done = {(row["scenario"], row["rule"], int(row["seed"])) for row in rows}
+def play(name: str, rule: str, seed: int) -> Row:
+    """Play one run and return its row."""
+    scenario = SCENARIOS[name](seed)
+    row = {"scenario": name, "rule": rule, "seed": str(seed), "horizon": str(scenario.horizon)}
+    row |= {column: f"{number:.6g}" for column, number in simulate(scenario, RULES[rule], seed).items()}
+    return {**row, "bound": bound_of(name)}
+
+
+def runs(count: int) -> Iterator[tuple[str, str, int]]:
+    """Yield all runs. Runs of 2000 queries take ten times as long, so there are half as many."""
     for name in SCENARIOS:
-        # Runs of 2000 queries take ten times as long, and the rules that were not taken are for comparison.
-        count = runs if name in TASKS else max(3, runs // 2)
-        value: float | None = None
-        for seed in range(FIRST_SEED, FIRST_SEED + count):
-            todo = [rule for rule in RULES if (name, rule, seed) not in done]
-            if not todo:
-                continue
-            scenario = SCENARIOS[name](seed)
-            if value is None and name in DRAWN:
-                value = bound(scenario)
-            for rule in todo:
-                said = play(scenario, RULES[rule], seed)
-                row = {"scenario": name, "rule": rule, "seed": str(seed), "horizon": str(scenario.horizon)}
-                row |= {column: f"{number:.6g}" for column, number in said.items()}
-                row["bound"] = "" if value is None else f"{value:.6g}"
-                rows.append(row)
-                with path.open("a", newline="") as file:
-                    csv.DictWriter(file, COLUMNS, lineterminator="\n").writerow(row)
-        print(name, flush=True)
-    return rows
+        for seed in range(FIRST_SEED, FIRST_SEED + (count if name in TASKS else max(3, count // 2))):
+            yield from ((name, rule, seed) for rule in RULES)
 
 
-# What a suggestion costs
+# Costs
 
 
 def seconds_of_asks(m: int, guarded: bool, n: int = 60) -> float:
-    """CPU seconds of n suggestions on m candidates, with a given prior."""
-    x = np.random.default_rng(0).random((m, 2))
-    opt = gpmi.Optimizer(x, aim="earn", kernel=gpmi.kernels.Matern(nu=2.5, lengthscale=0.2), noise_var=0.01, seed=0)
+    """Return the mean CPU seconds of n suggestions on m candidates, with a given prior."""
+    x, policy = np.random.default_rng(0).random((m, 2)), None if guarded else gpmi.Reinvest()
+    kernel = gpmi.kernels.Matern(nu=2.5, lengthscale=0.2)
+    opt = gpmi.Optimizer(x, policy, aim="earn", kernel=kernel, noise_var=0.01, seed=0)
     noise, spent = np.random.default_rng(1), 0.0
-    kept = suggestion._guarded
-    if not guarded:
-        suggestion._guarded = lambda choice, *rest: (choice, {})
-    try:
-        for _ in range(n):
-            begin = time.process_time()
-            point = opt.ask()
-            spent += time.process_time() - begin
-            opt.tell(point, float(np.sin(9.0 * point[0]) + point[1] + 0.1 * noise.standard_normal()))
-    finally:
-        suggestion._guarded = kept
+    for _ in range(n):
+        begin = time.process_time()
+        point = opt.ask()
+        spent += time.process_time() - begin
+        opt.tell(point, float(np.sin(9.0 * point[0]) + point[1] + 0.1 * noise.standard_normal()))
     return spent / n
 
 
 def costs() -> list[str]:
+    """Return the table of the costs, with the guard and without."""
     lines = ["| candidates | without the guard, ms | with it, ms |", "|---|---|---|"]
     for m in (50, 1000, 10_000):
         measured = {
@@ -187,7 +161,7 @@ def column(rows: list[Row], name: str, rule: str, what: str) -> np.ndarray:
 
 
 def relative(rows: list[Row], name: str, rule: str) -> str:
-    """R_T over that without a guard: the ratio of the means, and half the 95 % interval of the difference."""
+    """Return R_T over that without a guard: the ratio of the means, and half the 95 % interval of the difference."""
     free, own = (column(rows, name, kind, "regret") for kind in ("no guard", rule))
     difference = own - free
     half = 1.96 * float(difference.std(ddof=1)) / math.sqrt(len(difference)) / free.mean()
@@ -197,19 +171,22 @@ def relative(rows: list[Row], name: str, rule: str) -> str:
     return f"{100 * difference.mean() / free.mean():+.1f} ± {100 * half:.1f} %, {acted:.0f}"
 
 
-def report(rows: list[Row], cost: list[str]) -> str:
+def report(rows: list[Row], cost: list[str], new: int) -> None:
+    """Write the page."""
     first = "the guard, kappa = 2"
     table = [
         "| setting | T | runs | mean R_T | charges | allowed | the theorem's bound | the guard acted |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for name in SCENARIOS:
-        said = {what: column(rows, name, first, what) for what in ("regret", "charged", "budget", "acted", "horizon")}
+        figures = {
+            what: column(rows, name, first, what) for what in ("regret", "charged", "budget", "acted", "horizon")
+        }
         value = next(row["bound"] for row in rows if row["scenario"] == name)
         table.append(
-            f"| {name} | {said['horizon'][0]:.0f} | {len(said['regret'])} | {said['regret'].mean():.1f} | "
-            f"{said['charged'].mean():.1f} | {guard.KAPPA * said['budget'].mean():.1f} | "
-            f"{f'{float(value):.0f}' if value else 'not a draw'} | {said['acted'].sum():.0f} queries |"
+            f"| {name} | {figures['horizon'][0]:.0f} | {len(figures['regret'])} | {figures['regret'].mean():.1f} | "
+            f"{figures['charged'].mean():.1f} | {guard.KAPPA * figures['budget'].mean():.1f} | "
+            f"{f'{float(value):.0f}' if value else 'not a draw'} | {figures['acted'].sum():.0f} queries |"
         )
     others = [rule for rule in RULES if rule != "no guard"]
     change = ["| setting | " + " | ".join(others) + " |", "|---" * (len(others) + 1) + "|"]
@@ -217,24 +194,22 @@ def report(rows: list[Row], cost: list[str]) -> str:
     drawn = [column(rows, name, first, "regret").mean() for name in DRAWN]
     limit = [float(next(row["bound"] for row in rows if row["scenario"] == name)) for name in DRAWN]
     kept = sum(a <= b for a, b in zip(drawn, limit, strict=True))
-    head = f"{date.today()}, on {platform.machine()}, Python {platform.python_version()}, numpy {np.__version__}"
-    return TEXT.format(
-        head=head,
+    body = BODY.format(
         table="\n".join(table),
         kept=kept,
         settings=len(DRAWN),
         change="\n".join(change),
         cost="\n".join(cost),
     )
+    harness.page(__file__, 'The guard of aim="earn", measured', TEXT, [body], runs=len(rows), new=new)
 
 
-TEXT = """\
-# The guard of aim="earn", measured
-
-Written by `python benchmarks/guard.py` on {head}; every run is a row of guard.csv. The theorem and the rule are in
-[../policy.md](../policy.md). The charges are those of the bound without draws, which are larger than need be: where the
-guard acts here it might not in the library, which draws max f before it does.
-
+TEXT = (
+    "Every run is a row of guard.csv. The theorem and the rule are in [../policy.md](../policy.md). The charges are "
+    "those of the bound without draws, which are larger than need be: where the guard acts here it might not in the "
+    "library, which draws max f before it does."
+)
+BODY = """\
 ## Does it act, and how far is the bound?
 
 *Allowed* is 2 sqrt(H C_1 I), what the charges may come to. Means over the runs.
@@ -264,11 +239,11 @@ Matern-5/2 on random points of the unit square, mean over the first 60 queries, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__, cores=True)
     parser.add_argument("--runs", type=int, default=20, help="of 200 queries; half as many of 2000")
     chosen = parser.parse_args()
-    rows = simulate(FOLDER / "guard.csv", chosen.runs)
-    (FOLDER / "guard.md").write_text(report(rows, costs()))
+    new = harness.resume(TABLE, runs(chosen.runs), play, chosen.cores)
+    report(TABLE.rows(), costs(), new + 1)
 
 
 if __name__ == "__main__":

@@ -1,105 +1,50 @@
-"""Whether the highest of two or three smooth hills is found, with few evaluations and nothing set.
+"""How often is the highest of a few smooth hills missed, with few evaluations and nothing set?
 
-    python benchmarks/hills.py              writes docs/benchmarks/hills.csv and hills.md; goes on where it stopped
+    python benchmarks/hills.py              writes docs/benchmarks/hills.csv and hills.md; an hour; resumes
     python benchmarks/hills.py --report     writes the page from the table
     python benchmarks/hills.py --arms find --part development     some runs only
 
-A function is the sum of two or three Gaussian hills at random places of the unit cube in one to three dimensions, the
-highest maximum at least 0.1 above the next. A run misses if climbing f from its recommended point leads to another
-maximum than the highest. Seeds from 1000 are those of the development, seeds from 0 were kept until the end.
+A function is the sum of two or three Gaussian hills at random places of the unit cube in one to three dimensions
+(`problems/hills.py`). A run misses if climbing f from its recommended point leads to another maximum than the highest.
+Seeds from 1000 are those of the development; seeds from 0 were not used until the end.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
-import argparse
-import csv
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from datetime import date
-from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import harness
 import numpy as np
-from engine import machine
-from numpy.typing import NDArray
+from problems.functions import Array
+from problems.hills import APART, Hills, hills
 
 import gpmi
 from gpmi import LogEI
-from gpmi.optimizer.escape import are_wasted
-from gpmi.search.screens import design_of
+from gpmi.optimizer.escape import last_wasted
+from gpmi.search.initial_design import design_of
 
-Array = NDArray[np.float64]
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
-TABLE, PAGE = FOLDER / "hills.csv", FOLDER / "hills.md"
+NEEDS = "peers"
 COLUMNS = ("part", "noise", "seed", "arm", "dim", "hills", "gap", "miss", "upper", "seconds", "mean")
-BUDGETS, NOISES, APART = {"reported": 40, "development": 40, "long": 200}, (0.0, 0.03), 0.1
+TABLE = harness.Table(harness.DOCS / "hills.csv", COLUMNS, COLUMNS[:4])
+BUDGETS, NOISES = {"reported": 40, "development": 40, "long": 200}, (0.0, 0.03)
 
 
-# The functions
-
-
-@dataclass(frozen=True, eq=False)
-class Hills:
-    """f(x) = sum_i height_i exp(-|x - centre_i|^2 / (2 width_i^2)) on the unit cube."""
-
-    centres: Array  # (k, d)
-    heights: Array  # (k,)
-    widths: Array  # (k,)
-
-    def __call__(self, x: Array) -> float:
-        return float(self._parts(x).sum())
-
-    def _parts(self, x: Array) -> Array:
-        squares = ((np.asarray(x) - self.centres) ** 2).sum(axis=1)
-        return self.heights * np.exp(-0.5 * squares / self.widths**2)
-
-    def climbed(self, x: Array) -> float:
-        """The height of the maximum that a climb from x leads to, by mean shift: it goes up in short steps."""
-        for _ in range(500):
-            weights = self._parts(x) / self.widths**2
-            x = weights @ self.centres / weights.sum()
-        return self(x)
-
-    def maxima(self) -> list[float]:
-        """The heights of the maxima, the highest first; those that differ by less than 0.001 are one.
-
-        They lie among the centres, so the climbs begin there.
-        """
-        heights = sorted((self.climbed(x) for x in self.centres), reverse=True)
-        return [height for i, height in enumerate(heights) if i == 0 or heights[i - 1] - height > 1e-3]
-
-
-@cache
-def hills(seed: int) -> tuple[Hills, float]:
-    """A function in 1, 2 or 3 dimensions in turn, and its maximum."""
-    rng, d, k = np.random.default_rng([seed, 12]), 1 + seed % 3, 2 + seed // 3 % 2
-    while True:
-        heights = np.concatenate([[1.0], rng.uniform(0.6, 0.9, k - 1)])
-        f = Hills(rng.uniform(0.1, 0.9, (k, d)), heights, rng.uniform(0.12, 0.35, k))
-        maxima = f.maxima()
-        if len(maxima) > 1 and maxima[0] - maxima[1] >= APART:
-            return f, maxima[0]
-
-
-# Who looks for the highest
+# Arms
 
 
 def next_of_design(space: Any, seed: int, taken: Array, barred: Any = None) -> Array:
-    """In place of the farthest point, a further one of the Sobol sequence that the run began with."""
+    """Return the next point of the Sobol sequence that the run began with, in place of the farthest point."""
     return np.asarray(design_of(space, seed, len(taken) + 1)[len(taken)])
 
 
-OFTEN: dict[str, Any] = {"gpmi.optimizer.escape.is_due": are_wasted}  # however many far points there were before
-# The arguments of an Optimizer, and what is put in the place of a part of the library
+# However many escapes there were before:
+OFTEN: dict[str, Any] = {"gpmi.optimizer.escape.is_escape_due": last_wasted}
+# The arguments of an Optimizer, and replacements for parts of the library
 ARMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "find": ({}, {}),
     "LogEI": ({"policy": LogEI("mean")}, {}),
@@ -108,7 +53,7 @@ ARMS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "after one wasted query": ({}, {**OFTEN, "gpmi.optimizer.escape.WASTED": 1}),
     "after three": ({}, {**OFTEN, "gpmi.optimizer.escape.WASTED": 3}),
     "noise not looked at": ({}, {**OFTEN, "gpmi.optimizer.escape.BELOW_NOISE": 0.0, "gpmi.optimizer.escape.LUCK": 0.0}),
-    "next point of the design": ({}, {**OFTEN, "gpmi.optimizer.suggestion.farthest": next_of_design}),
+    "next point of the design": ({}, {**OFTEN, "gpmi.optimizer.escape.farthest": next_of_design}),
 }
 PEER = "Optuna GP"
 REPORTED = ("find", "find, never elsewhere", "LogEI", PEER)
@@ -116,9 +61,10 @@ LONG = ("find", "as often to the end", "find, never elsewhere")
 
 
 def play(part: str, noise: float, seed: int, arm: str) -> tuple[Any, ...]:
-    """One run: the regret of the recommended point, whether it is on another hill, the upper end of the interval.
+    """Play one run and return its row.
 
-    And R_T / T, the mean regret of the queries, without their noise.
+    gap is the regret of the recommended point, miss whether it is on another hill, upper the end of the interval. mean
+    is R_T / T, the mean noise-free regret of the queries.
     """
     (f, maximum), begin = hills(seed), time.process_time()
     errors = noise * np.random.default_rng([seed, 13]).standard_normal(BUDGETS[part])
@@ -134,6 +80,7 @@ def play(part: str, noise: float, seed: int, arm: str) -> tuple[Any, ...]:
 
 
 def by_gpmi(f: Hills, errors: Array, seed: int, arm: str) -> tuple[Array, list[float], Any]:
+    """Return the recommended point, the values and the ledger of a run of gpmi."""
     options, replaced = ARMS[arm]
     with ExitStack() as stack:
         for name, value in replaced.items():
@@ -148,7 +95,7 @@ def by_gpmi(f: Hills, errors: Array, seed: int, arm: str) -> tuple[Array, list[f
 
 
 def by_optuna(f: Hills, errors: Array, seed: int) -> tuple[Array, list[float]]:
-    """The best trial of Optuna's GPSampler: that is what it recommends."""
+    """Return the point and the values of Optuna's GPSampler, which recommends its best trial."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -168,7 +115,7 @@ Run = tuple[str, float, int, str]
 
 
 def runs() -> Iterable[Run]:
-    """The reported runs, seeds from 0; those of the development, seeds from 1000; some of these with more queries."""
+    """Yield the reported runs, seeds from 0; those of the development, seeds from 1000; and some with more queries."""
     for arm in REPORTED:
         for noise in NOISES:
             for seed in range(60 if arm != PEER else 15):
@@ -177,45 +124,25 @@ def runs() -> Iterable[Run]:
         for noise in NOISES:
             for seed in range(1000, 1040):
                 yield "development", noise, seed, arm
-    for seed in range(1000, 1006):  # in turn, so that the lines have the same seeds
+    for seed in range(1000, 1006):  # by turns, so that the lines have the same seeds
         for arm in LONG:
             yield "long", 0.0, seed, arm
-
-
-def known() -> list[dict[str, str]]:
-    if not TABLE.exists():
-        return []
-    with TABLE.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def compute(todo: Sequence[Run]) -> None:
-    if not TABLE.exists():
-        TABLE.write_text(",".join(COLUMNS) + "\n")
-    for run in todo:
-        row = play(*run)
-        with TABLE.open("a", newline="") as file:
-            csv.writer(file).writerow(row)
 
 
 # The page
 
 
-def page(rows: list[dict[str, str]]) -> str:
-    """The page of both parts."""
-    lines = [
-        "# The highest of a few hills",
-        "",
-        "Written by `python benchmarks/hills.py`. A function is the sum of two or three Gaussian hills at random "
-        "places of the unit cube in one, two or three dimensions, with random widths (sd 0.12 to 0.35) and heights; "
+def page(rows: list[harness.Row], new: int) -> None:
+    """Write the page of all parts."""
+    text = (
+        "A function is the sum of two or three Gaussian hills at random places of the unit cube in one, two or three "
+        "dimensions, with random widths (sd 0.12 to 0.35) and heights; "
         f"its highest maximum is at least {APART} above the next. A run has {BUDGETS['reported']} evaluations, "
         f"without noise or with noise of sd {NOISES[1]}; nothing is set but a seed. It *misses* if a climb on f from "
         "its recommended point leads to another maximum than the highest. For such functions it should hardly ever "
-        "happen.",
-        "",
-        *(f"- {line}" for line in machine()),
-        f"- {date.today().isoformat()}, gpmi {gpmi.__version__}",
-        "",
+        "happen."
+    )
+    lines = [
         "## Seeds from 0, kept until the end",
         "",
         "Misses of runs in one, two and three dimensions and in all; the median regret of the runs that do not miss; "
@@ -245,7 +172,7 @@ def page(rows: list[dict[str, str]]) -> str:
         "",
         NOTES,
     ]
-    return "\n".join(lines)
+    harness.page(__file__, "The highest of a few hills", text, lines, runs=len(rows), new=new)
 
 
 NOTES = """How these numbers came about: the rule was chosen on the seeds from 1000 (60, of which the table has 40), and
@@ -264,8 +191,8 @@ No peer is in the table yet: `--arms "Optuna GP"` runs Optuna's GPSampler, on th
 """
 
 
-def lines_of(rows: list[dict[str, str]], part: str, arms: Sequence[str]) -> list[str]:
-    """A row for each arm and each noise."""
+def lines_of(rows: list[harness.Row], part: str, arms: Sequence[str]) -> list[str]:
+    """Return a row for each arm and each noise."""
     lines = [
         "| | noise | d = 1 | d = 2 | d = 3 | all | median regret | above the interval | seconds |",
         "|---" * 9 + "|",
@@ -283,11 +210,13 @@ def lines_of(rows: list[dict[str, str]], part: str, arms: Sequence[str]) -> list
     return lines
 
 
-def long_lines(rows: list[dict[str, str]]) -> list[str]:
-    """A row for each arm."""
+def long_lines(rows: list[harness.Row]) -> list[str]:
+    """Return a row for each arm."""
     lines = ["| | d = 1 | d = 2 | d = 3 | misses |", "|---" * 5 + "|"]
     of_arm = {arm: [row for row in rows if (row["part"], row["arm"]) == ("long", arm)] for arm in LONG}
-    common = set.intersection(*({row["seed"] for row in of} for of in of_arm.values()))  # also before all are run
+    common = set.intersection(
+        *({row["seed"] for row in of} for of in of_arm.values())
+    )  # also while some runs are missing
     for arm in LONG:
         of = [row for row in of_arm[arm] if row["seed"] in common]
         means = [f"{np.mean([float(row['mean']) for row in of if row['dim'] == d]):.3f}" for d in "123" if of]
@@ -295,21 +224,19 @@ def long_lines(rows: list[dict[str, str]]) -> list[str]:
     return lines
 
 
-def missed(rows: list[dict[str, str]]) -> str:
+def missed(rows: list[harness.Row]) -> str:
+    """Return how many of the runs missed."""
     return f"{sum(int(row['miss']) for row in rows)} of {len(rows)}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--report", action="store_true", help="write the page from the table")
+    parser = harness.parser(__doc__, cores=True, report=True)
     parser.add_argument("--part", choices=list(BUDGETS))
     parser.add_argument("--arms", nargs="+", choices=[*ARMS, PEER])
     args = parser.parse_args()
-    if not args.report:
-        done = {(row["part"], float(row["noise"]), int(row["seed"]), row["arm"]) for row in known()}
-        wanted = (run for run in runs() if args.part in (None, run[0]) and (args.arms is None or run[3] in args.arms))
-        compute([run for run in wanted if run not in done])
-    PAGE.write_text(page(known()))
+    wanted = (run for run in runs() if args.part in (None, run[0]) and (args.arms is None or run[3] in args.arms))
+    new = 0 if args.report else harness.resume(TABLE, wanted, play, args.cores)
+    page(TABLE.rows(), new)
 
 
 if __name__ == "__main__":

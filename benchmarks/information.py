@@ -1,29 +1,22 @@
-"""The tables of docs/theory.md: gamma_T bracketed, and regrets next to the bounds that were claimed for them.
+"""How large is gamma_T, and how far are regrets below the bounds that were claimed? The tables of docs/theory.md.
 
-    python benchmarks/information.py                  writes both tables into docs/theory.md
-    python benchmarks/information.py --repetitions 5  fewer runs, printed only
-
-It takes about five minutes on one core.
+python benchmarks/information.py                  writes both tables into docs/theory.md; five minutes
+python benchmarks/information.py --repetitions 5  fewer runs, printed only
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
-import argparse
 import re
 from dataclasses import dataclass
-from pathlib import Path
 
+import harness
 import numpy as np
 
 from gpmi import GPMI, GPUCB, Policy, Posterior, State, kernels, theory
 from gpmi._support.types import Array
 from gpmi.gp.tracking import Tracked, first_best
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "theory.md"
+PAGE = harness.ROOT / "docs" / "theory.md"
 NOISE_VAR, DELTA, REPETITIONS = 0.01, 0.1, 200
 
 BOXES = {  # name: kernel, d, points of the grid per axis
@@ -36,7 +29,7 @@ BOXES = {  # name: kernel, d, points of the grid per axis
 
 
 def gamma_table() -> str:
-    """gamma_T on boxes: greedy information, certificates, C_1 gamma_T and the work that lazy evaluation saved."""
+    """Return gamma_T on boxes: greedy information, certificates, C_1 gamma_T and the work saved by lazy evaluation."""
     lines = [
         "| kernel, box | grid | T | I_T of the greedy choice | certificate, grid | I_T / (1 - 1/e) | certificate, box "
         "| gamma_T grows at most like | variances evaluated |",
@@ -57,7 +50,7 @@ def gamma_table() -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """What the table says of one run."""
+    """One run."""
 
     regret: Array  # (T,)
     surprise: float  # M_T
@@ -65,7 +58,7 @@ class Run:
 
 
 def noisy(kernel: kernels.Kernel, z: Array, f: Array, horizon: int, policy: Policy, rng: np.random.Generator) -> Run:
-    """The paper's own setting: y_t = f(x_t) + noise is observed."""
+    """Run in the paper's own setting: y_t = f(x_t) + noise is observed."""
     posterior = Posterior.prior(kernel, NOISE_VAR)
     tracked, star = Tracked.start(posterior, z), int(np.argmax(f))
     regret, expected = np.empty(horizon), np.empty(horizon)
@@ -83,7 +76,7 @@ def observed(run: theory.RegretRun) -> Run:
 
 
 def regret_table(repetitions: int) -> str:
-    """R_T of GP-MI in three settings, and of GP-UCB, next to Theorem 2 and GP-UCB's bound, for draws of the prior."""
+    """Return R_T of GP-MI in three settings and of GP-UCB, next to their bounds, for draws of the prior."""
     lines = [
         "| f | policy | observed | mean R_T | bound | above it | last query below max f | mean M_T | gamma_hat_T | "
         "C_1 gamma_T |",
@@ -124,11 +117,11 @@ def regret_table(repetitions: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__)
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     repetitions = parser.parse_args().repetitions
     for mark, table in (("gamma", gamma_table()), ("regret", regret_table(repetitions))):
-        print(table, flush=True)
+        harness.say(table)
         if repetitions == REPETITIONS:
             text = PAGE.read_text(encoding="utf-8")
             pattern = rf"(<!-- {mark} -->\n).*?(<!-- end -->)"

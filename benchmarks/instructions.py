@@ -1,10 +1,10 @@
-"""What a suggestion costs in instructions: two source trees under valgrind. Other processes do not change that.
+"""What does a change cost in instructions? Two source trees under valgrind, which other processes do not disturb.
 
-    python benchmarks/instructions.py                     the working tree against BEFORE; writes the page
+    python benchmarks/instructions.py                     the working tree against BEFORE; writes the page; ten minutes
     python benchmarks/instructions.py --before HEAD~1     against another revision; printed only
 
-n values of a function on a box are told, a suggestion is made, and then `ROUNDS` more are, with ask and tell; the
-instructions of a run without these are subtracted. Times of the two trees in turns are those of before_after.py.
+n values of a function on a box are told, a suggestion is made, and then `ROUNDS` more rounds of ask and tell. The
+instructions of a run without these rounds are subtracted. `before_after.py` measures times of two trees in turns.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from datetime import date
 from pathlib import Path
 
-from before_after import ROOT, THREADS, extract, f, processor, working_tree
+import harness
+from before_after import f
 
-REPORT = ROOT / "docs" / "benchmarks" / "instructions.md"
 BEFORE = "1b78e4a"  # the last commit before constraints, failures, error bars, corrections and contexts
 ROUNDS = 20
 CASES = [(20, 6), (60, 6), (60, 2)]  # values, coordinates
@@ -29,7 +28,7 @@ COUNT = ["valgrind", "--tool=exp-bbv", "--instr-count-only=yes", "--bb-out-file=
 
 
 def main_of_child(n: int, d: int, count: int) -> None:
-    """The run that is counted: aim="find" with nothing else set."""
+    """Make the run that is counted: aim="find" with nothing else set."""
     import numpy as np
 
     import gpmi
@@ -45,8 +44,8 @@ def main_of_child(n: int, d: int, count: int) -> None:
 
 
 def counted(tree: Path, n: int, d: int, count: int) -> tuple[int, str]:
-    """The instructions of one run with the package of one tree, and its last query."""
-    environment = {**os.environ, **THREADS, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
+    """Return the instructions of one run with the package of one tree, and its last query."""
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONHASHSEED": "0"}
     command = [*COUNT, sys.executable, __file__, "--child", str(n), str(d), str(count)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     number = re.search(r"Total instructions: (\d+)", done.stderr + done.stdout)
@@ -56,39 +55,19 @@ def counted(tree: Path, n: int, d: int, count: int) -> tuple[int, str]:
 
 
 def row(trees: tuple[Path, Path], n: int, d: int) -> str:
-    """One line of the table: millions of instructions of a suggestion in both trees."""
+    """Return one line of the table: millions of instructions of a suggestion in both trees."""
     costs, asked = [], []
     for tree in trees:
         (without, _), (instructions, last) = counted(tree, n, d, 0), counted(tree, n, d, ROUNDS)
         costs.append((instructions - without) / ROUNDS)
         asked.append(last)
     millions = " | ".join(f"{1e-6 * cost:.2f}" for cost in costs)
-    same = "yes" if len(set(asked)) == 1 else "**no**"
+    same = harness.yes(len(set(asked)) == 1)
     return f"| {d}-d box, n = {n} | {millions} | {costs[1] / costs[0]:.3f} | {same} |"
 
 
-def page(rows: list[str]) -> str:
-    return "\n".join(
-        [
-            "# What a suggestion costs in instructions",
-            "",
-            f"Written by `python benchmarks/instructions.py` on {date.today().isoformat()}: {BEFORE}, the last commit "
-            "before constraints, failures, error bars, corrections and given coordinates, against "
-            f"{working_tree()}. Millions of instructions of `ask` + `tell` with none of these used and nothing else "
-            f"set, fits included, mean of {ROUNDS} suggestions after n values and one suggestion; counted by valgrind, "
-            "so other processes change nothing. The bar is a ratio of 1.05. Instructions are not seconds: what waits "
-            "for memory costs more than it counts.",
-            "",
-            *rows,
-            "",
-            f"- {processor()}; valgrind has BLAS use the kernels of an older processor",
-            "",
-        ]
-    )
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Count the instructions of a suggestion in two source trees.")
+    parser = harness.parser(__doc__)
     parser.add_argument("--before", default=BEFORE, help="a git revision (default: %(default)s)")
     parser.add_argument("--child", nargs=3, type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -96,16 +75,25 @@ def main() -> None:
         main_of_child(*arguments.child)
         return
     if shutil.which(COUNT[0]) is None:
-        raise SystemExit("valgrind counts the instructions and is not here; install it (Debian: apt install valgrind)")
+        raise SystemExit(
+            "valgrind, which counts the instructions, is missing; install it (Debian: apt install valgrind)"
+        )
     rows = ["| what | before | after | ratio | same queries |", "|---|---|---|---|---|"]
     with tempfile.TemporaryDirectory() as folder:
-        trees = extract(arguments.before, Path(folder)), ROOT / "src"
+        trees = harness.extract(arguments.before, Path(folder)), harness.ROOT / "src"
         for n, d in CASES:
             rows.append(row(trees, n, d))
-            print(rows[-1], flush=True)
+            harness.say(rows[-1])
     if arguments.before == BEFORE:
-        REPORT.write_text(page(rows), encoding="utf-8")
-        print(f"wrote {REPORT.relative_to(ROOT)}")
+        text = (
+            f"{BEFORE}, the last commit before constraints, failures, error bars, corrections and given coordinates, "
+            f"against the working tree at {harness.commit()}. Millions of instructions of `ask` + `tell` with none of "
+            f"these used and nothing else set, fits included, mean of {ROUNDS} suggestions after n values and one "
+            "suggestion; counted by valgrind, so other processes change nothing. valgrind has BLAS use the kernels of "
+            "an older processor. The bar is a ratio of 1.05. Instructions are not seconds: what waits for memory costs "
+            "more than it counts."
+        )
+        harness.page(__file__, "What a suggestion costs in instructions", text, rows)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Real SIGINTs at random moments of `gpmi.maximize`: nothing that f returned may be lost.
+"""Does Ctrl-C ever lose a value? Real SIGINTs at random moments of `gpmi.maximize`.
 
-A child process runs `maximize` again and again; its f writes down each value that it returns. The parent presses the
+A child process runs `maximize` again and again. Its f writes down each value that it returns. The parent presses the
 key once or twice at a random moment of each run. Afterwards every value must be in the result, or in the attribute
-`result` of the KeyboardInterrupt; nothing else may be raised, and nothing may hang.
+`result` of the KeyboardInterrupt. Nothing else may be raised, and nothing may hang.
 
-    python benchmarks/interrupt.py            # 1,000 keys, 200 of them followed by a second one; writes the report
-    python benchmarks/interrupt.py --keys 50  # fewer, no report
+    python benchmarks/interrupt.py            1,000 keys, 200 of them followed by a second one; writes the page; minutes
+    python benchmarks/interrupt.py --keys 50  fewer, no page
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
 from functools import partial
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import harness
 import numpy as np
 
 import gpmi
@@ -36,11 +35,9 @@ from gpmi import kernels
 from gpmi._support.interrupts import lazy_call
 from gpmi.run.stopping import ImprovementBelow, RegretBelow, Rule, Seconds, Stop
 
-ROOT = Path(__file__).parents[1]
-REPORT = ROOT / "docs" / "benchmarks" / "interrupt.md"
 KEYS, PAIRS = 1000, 200
 RUNS_OF_A_CHILD = 25
-HANGS = 60.0  # seconds after the last key in which a run must have ended; they take less than one
+HANGS = 60.0  # seconds after the last key by which a run must have ended; runs take less than one
 WITHOUT = "KeyboardInterrupt without a result"
 APART = 0.005  # seconds between the keys of a pair, at most
 
@@ -49,12 +46,13 @@ APART = 0.005  # seconds between the keys of a pair, at most
 
 
 def wave(x: Any) -> float:
+    """Return a sum of sines of a point's values."""
     values = list(x.values()) if isinstance(x, dict) else x
     return float(sum(np.sin(5.0 * float(v)) for v in values))
 
 
 class EveryThird(Rule):
-    """A rule of a user that asks the ledger now and then, and never stops."""
+    """A user's rule that reads the ledger now and then, and never stops."""
 
     def stop(self, optimizer: gpmi.Optimizer, seconds: float) -> Stop | None:
         ledger = optimizer.ledger
@@ -79,7 +77,7 @@ RUNS: tuple[tuple[str, Any, dict[str, Any]], ...] = (
 
 
 class Key:
-    """The handler of the child: a key raises KeyboardInterrupt while a run is on, and does nothing otherwise."""
+    """The handler of the child: during a run a key raises KeyboardInterrupt; otherwise it does nothing."""
 
     def __init__(self) -> None:
         self.on = False
@@ -90,33 +88,33 @@ class Key:
 
 
 def child(first: int, count: int) -> None:
-    """Runs `first`, `first` + 1, ... of the list above, over and over, each after a line on stdin.
+    """Make the runs `first`, `first` + 1, ... of the list above, over and over, each after a line on stdin.
 
-    One line of JSON on stdout says that a run starts, one how it ended.
+    One line of JSON on stdout says that a run starts, and another how it ended.
     """
     key = Key()
     signal.signal(signal.SIGINT, key.press)
     for number in range(first, first + count):
         name, space, arguments = RUNS[number % len(RUNS)]
-        sys.stdin.buffer.readline()  # a key that came too late for the last run must not meet this one
+        sys.stdin.buffer.readline()  # a key that came too late for the last run must not hit this one
         say({"starts": number, "name": name})
         say(one_run(number, name, space, arguments, key))
 
 
 def say(what: dict[str, Any]) -> None:
-    """One line for the parent."""
+    """Send one line to the parent."""
     os.write(1, json.dumps(what).encode() + b"\n")
 
 
 def one_run(number: int, name: str, space: Any, arguments: dict[str, Any], key: Key) -> dict[str, Any]:
-    """One run, and how it ended."""
+    """Make one run and return how it ended."""
     with tempfile.TemporaryFile() as file:
 
         def f(x: Any) -> float:
             y = wave(x)
             if name.endswith("slow f"):
                 time.sleep(0.005)
-            # No signal is handled between the writing and the return: what is written is returned.
+            # No signal is handled between writing and returning, so a value that is written is returned.
             lazy_call(partial(os.write, file.fileno()), np.float64(y).tobytes())[0]
             return y
 
@@ -151,18 +149,18 @@ class Outcome:
     """How one run ended."""
 
     name: str
-    keys: int  # how many were pressed
+    keys: int  # pressed
     ended: str  # "returned", or what was raised
     reason: str | None  # of the result
     lost: bool  # whether a value that f returned is not in the result
     evaluations: int
-    landed: bool  # whether the first key came while the run was on, and not after its end
+    landed: bool  # whether the first key came during the run, and not after its end
 
     @property
     def holds(self) -> bool:
-        """No value is lost, and nothing was raised but a KeyboardInterrupt that carries the result.
+        """Return whether no value is lost and nothing was raised but a KeyboardInterrupt with the result.
 
-        One that comes in the instructions before keys are deferred has no result to carry.
+        A key that comes before keys are deferred, in the first instructions, has no result to carry.
         """
         carried = self.ended in ("returned", "KeyboardInterrupt")
         return not self.lost and (carried or (self.ended == WITHOUT and self.evaluations == 0))
@@ -178,7 +176,7 @@ class Lines:
         self._selector.register(self._file, selectors.EVENT_READ)
 
     def start(self) -> str:
-        """Let the child begin its next run; the name of it."""
+        """Let the child begin its next run, and return its name."""
         os.write(self._go, b"\n")
         line = self.next()
         assert line is not None and "starts" in line, f"the child does not start its next run: {line}"
@@ -186,7 +184,7 @@ class Lines:
         return name
 
     def next(self) -> dict[str, Any] | None:
-        """The next line; None if there is none within HANGS seconds, or any more."""
+        """Return the next line, or None if none comes within HANGS seconds or the child has ended."""
         end = time.monotonic() + HANGS
         while b"\n" not in self._rest:
             if not self._selector.select(max(0.0, end - time.monotonic())):
@@ -201,9 +199,9 @@ class Lines:
 
 
 def press(keys: int, pairs: int, seed: int = 0, report: Callable[[str], None] = lambda line: None) -> list[Outcome]:
-    """Interrupted runs until `keys` of them were on when the key was pressed, `pairs` of these twice; how each ended.
+    """Interrupt runs until `keys` of them were hit, `pairs` of these twice, and return how each run ended.
 
-    The moments are spread evenly over the length that such a run had without a key.
+    The moments are spread evenly over the length that such a run has without a key.
     """
     rng, lengths = random.Random(seed), measured()
     outcomes: list[Outcome] = []
@@ -228,7 +226,7 @@ def started(first: int, count: int) -> subprocess.Popen[bytes]:
 
 
 def measured() -> dict[str, float]:
-    """How many seconds each kind of run takes without a key: the second time, when everything is imported."""
+    """Return the seconds of each kind of run without a key, the second time, when everything is imported."""
     seconds: dict[str, float] = {}
     with started(0, 2 * len(RUNS)) as process:
         lines = Lines(process)
@@ -240,7 +238,7 @@ def measured() -> dict[str, float]:
 
 
 def pressed_child(first: int, twice: list[bool], lengths: dict[str, float], rng: random.Random) -> list[Outcome]:
-    """The runs of one child, each with a key or two; `lengths` are renewed by runs that ended before their key."""
+    """Interrupt the runs of one child, each with one key or two. Runs that end before their key renew `lengths`."""
     outcomes: list[Outcome] = []
     with started(first, len(twice)) as process:
         lines = Lines(process)
@@ -258,7 +256,7 @@ def pressed_child(first: int, twice: list[bool], lengths: dict[str, float], rng:
                     how = "hangs" if process.poll() is None else f"the process died: {process.returncode}"
                     return [*outcomes, Outcome(name, 1 + pair, how, None, True, 0, True)]
                 landed = line["begin"] <= at <= line["end"]
-                if at > line["end"]:  # it was not interrupted: that is how long it takes now
+                if at > line["end"]:  # it was not interrupted, so this is its length now
                     lengths[name] = line["end"] - line["begin"]
                 how = line["ended"], line["reason"], line["lost"], line["n"], landed
                 outcomes.append(Outcome(name, 1 + pair, *how))
@@ -267,54 +265,49 @@ def pressed_child(first: int, twice: list[bool], lengths: dict[str, float], rng:
     return outcomes
 
 
-# The report
+# The page
 
 
-def written(outcomes: list[Outcome], seconds: float) -> str:
-    from engine import machine
-
+def report(outcomes: list[Outcome], seconds: float) -> None:
+    """Write the page."""
     landed = [outcome for outcome in outcomes if outcome.landed]
     pairs = sum(outcome.keys == 2 for outcome in landed)
     bad = [outcome for outcome in outcomes if not outcome.holds]
     early = sum(outcome.ended == WITHOUT for outcome in outcomes if outcome.holds)
     how = Counter(f"{o.ended}, {o.reason or 'before the first evaluation'}" for o in landed)
     kinds = Counter(outcome.name for outcome in landed)
+    lost = f"{sum(o.lost for o in outcomes)} of {len(outcomes):,} runs lost one"
+    raised = (
+        f"{len(bad)} exceptions or hangs; besides, {early} keys came before the run had begun, with nothing to carry"
+    )
+    promises = [
+        (
+            "every value that f returned is in the result",
+            f"{lost} ({sum(o.evaluations for o in outcomes):,} values)",
+            harness.yes(not bad),
+        ),
+        ("no hang, nothing raised but KeyboardInterrupt with `.result`", raised, harness.yes(not bad)),
+    ]
     lines = [
-        "# Ctrl-C, measured",
-        "",
-        f"Written by `make bench-interrupt` on {date.today().isoformat()}: real SIGINTs at random moments of "
-        f"`gpmi.maximize`, evenly spread over the length of a run, in {seconds:.0f} s.",
-        "",
-        "| promise | measured | holds |",
-        "|---|---|---|",
-        f"| every value that f returned is in the result | {sum(o.lost for o in outcomes)} of "
-        f"{len(outcomes):,} runs lost one ({sum(o.evaluations for o in outcomes):,} values) | {yes(not bad)} |",
-        f"| no hang, nothing raised but KeyboardInterrupt with `.result` | {len(bad)} exceptions or hangs; besides, "
-        f"{early} keys came before the run had begun, with nothing to carry | {yes(not bad)} |",
+        *harness.table(("promise", "measured", "holds"), promises),
         "",
         f"{len(landed) - pairs:,} single keys and {pairs:,} pairs, the second at most {1e3 * APART:.0f} ms after the "
         f"first, were pressed while a run was on; {len(outcomes) - len(landed):,} more came just after its end.",
         "",
-        *[f"- {line}" for line in machine()],
+        *harness.table(("how a run ended that was on", "runs"), how.most_common()),
         "",
-        "| how a run ended that was on | runs |",
-        "|---|---|",
-        *[f"| {words} | {number} |" for words, number in how.most_common()],
-        "",
-        "| kind of run | runs |",
-        "|---|---|",
-        *[f"| {name} | {number} |" for name, number in sorted(kinds.items())],
+        *harness.table(("kind of run", "runs"), sorted(kinds.items())),
     ]
-    return "\n".join(lines) + "\n"
-
-
-def yes(holds: bool) -> str:
-    return "yes" if holds else "**no**"
+    text = (
+        "Real SIGINTs at random moments of `gpmi.maximize`, evenly spread over the length of a run, "
+        f"in {seconds:.0f} s."
+    )
+    harness.page(__file__, "Ctrl-C, measured", text, lines, runs=len(outcomes))
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Press Ctrl-C at random moments.")
-    parser.add_argument("--keys", type=int, help="how many runs to interrupt; no report is written then")
+    parser = harness.parser(__doc__)
+    parser.add_argument("--keys", type=int, help="how many runs to interrupt; no page is written then")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--child", nargs=2, type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -328,8 +321,7 @@ def main() -> int:
     for outcome in bad:
         print(outcome, file=sys.stderr)
     if arguments.keys is None:
-        REPORT.write_text(written(outcomes, time.monotonic() - begin), encoding="utf-8")
-        print("wrote docs/benchmarks/interrupt.md", file=sys.stderr)
+        report(outcomes, time.monotonic() - begin)
     return 1 if bad else 0
 
 

@@ -1,42 +1,33 @@
-"""Whether the ledger can be believed: coverage of the regret's interval, stopping, lock-ins, and what it costs.
+"""Can the ledger be believed? Coverage of the regret's interval, stopping, lock-ins, and the cost of it all.
 
-    python benchmarks/ledger.py [--cores 2]   writes docs/benchmarks/ledger.md and .csv; goes on where it stopped
+    python benchmarks/ledger.py [--cores 2]   writes docs/benchmarks/ledger.md and .csv; half an hour; resumes
     python benchmarks/ledger.py --report      writes the page from the table
 
 Everything is done by the library itself: `Optimizer.ask`, `tell` and `ledger`. Values are in standard deviations of the
-prior where f is drawn from it, in standard deviations of f over its space elsewhere.
+prior where f is drawn from it, and in standard deviations of f over its space elsewhere.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
-import argparse
-import csv
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
 from typing import Any
 
-import draws
+import harness
 import numpy as np
 import problems
-from engine import machine, progress
-from numpy.typing import NDArray
+from problems import draws
+from problems.functions import BRANIN, Array
 
 import gpmi
 from gpmi import kernels
-from gpmi.analysis.ledger.account import REPEATS, Ledger
+from gpmi.analysis.ledger.ledger import REPEATS, Ledger
+from gpmi.paper.tasks.functions import branin
 from gpmi.run.stopping import RegretBelow
 
-Array = NDArray[np.float64]
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
 COLUMNS = ("part", "setting", "seed", "step", "what", "true", "lower", "upper")
+TABLE = harness.Table(harness.DOCS / "ledger.csv", COLUMNS, COLUMNS[:3])
 Row = tuple[str, str, int, int, str, float, float, float]
 NAN = float("nan")
 
@@ -68,25 +59,34 @@ DRAWN = {
 }
 
 
-def drawn(name: str, seed: int) -> Iterator[Row]:
-    """Intervals at the looks, and when the rule about phi would have stopped."""
-    setting = DRAWN[name]
-    rng = np.random.default_rng([seed, 5])
+def start(name: str, seed: int, budget: int) -> tuple[gpmi.Optimizer, Callable[[Any], float], Callable[[Any], float]]:
+    """Return an optimizer for a draw on a finite set, the noisy value of a point, and its regret."""
+    setting, rng = DRAWN[name], np.random.default_rng([seed, 5])
     z = rng.random((CANDIDATES, 2))
     f = gpmi.Posterior.prior(setting.kernel, 0.0).sample(z, rng)[0]
     number = {row.tobytes(): i for i, row in enumerate(z)}
     opt = gpmi.Optimizer(
-        z, setting.policy, aim="earn", kernel=setting.kernel, noise_var=NOISE_SD**2, budget=setting.budget, seed=seed
+        z, setting.policy, aim="earn", kernel=setting.kernel, noise_var=NOISE_SD**2, budget=budget, seed=seed
     )
+
+    def observe(x: Array) -> float:
+        return float(f[number[x.tobytes()]] + NOISE_SD * rng.standard_normal())
+
+    def regret(x: Array) -> float:
+        return float(f.max() - f[number[x.tobytes()]])
+
+    return opt, observe, regret
+
+
+def drawn(name: str, seed: int) -> Iterator[Row]:
+    """Yield the intervals at the looks, and when the rule about phi would have stopped."""
+    setting = DRAWN[name]
+    opt, observe, regret = start(name, seed, setting.budget)
     waiting = {"phi"} if setting.budget == BUDGET else set()
     for t in range(1, setting.budget + 1):
         x = opt.ask()
-        trial = opt.tell(x, f[number[x.tobytes()]] + NOISE_SD * rng.standard_normal())
+        trial = opt.tell(x, observe(x))
         ledger = opt.ledger
-
-        def regret(row: Array) -> float:
-            return float(f.max() - f[number[row.tobytes()]])
-
         if t in setting.looks:
             found = ledger.regret()
             yield "drawn", name, seed, t, "interval", regret(found.recommended), *found.interval()
@@ -101,23 +101,16 @@ def drawn(name: str, seed: int) -> Iterator[Row]:
 
 
 def stops(name: str, seed: int) -> Iterator[Row]:
-    """When the rule about the regret would have stopped the same run, asked after every second value or every tenth."""
-    setting = DRAWN[name]
-    rng = np.random.default_rng([seed, 5])
-    z = rng.random((CANDIDATES, 2))
-    f = gpmi.Posterior.prior(setting.kernel, 0.0).sample(z, rng)[0]
-    number = {row.tobytes(): i for i, row in enumerate(z)}
-    opt = gpmi.Optimizer(
-        z, setting.policy, aim="earn", kernel=setting.kernel, noise_var=NOISE_SD**2, budget=BUDGET, seed=seed
-    )
+    """Yield when the rule about the regret would have stopped the same run, asked after every second or tenth value."""
+    opt, observe, regret = start(name, seed, BUDGET)
     what = "regret, never"
     for t in range(1, BUDGET + 1):
         x = opt.ask()
-        opt.tell(x, f[number[x.tobytes()]] + NOISE_SD * rng.standard_normal())
+        opt.tell(x, observe(x))
         if (t % 2 == 0 if t <= 60 else t % 10 == 0) and opt.ledger.is_below(EPS):
             what = "regret"
             break
-    yield "stops", name, seed, t, what, float(f.max() - f[number[opt.recommend().tobytes()]]), NAN, NAN
+    yield "stops", name, seed, t, what, regret(opt.recommend()), NAN, NAN
 
 
 # Draws from the prior on a box
@@ -127,7 +120,7 @@ BOX_LOOKS = range(10, 61, 10)
 
 
 def box(name: str, seed: int) -> Iterator[Row]:
-    """The problems of the comparison that are draws, with the prior they are drawn from and noise of sd 0.01."""
+    """Yield the intervals on draws of the comparison, with the prior they are drawn from and noise of sd 0.01."""
     problem, rng = problems.make(name, seed), np.random.default_rng([seed, 6])
     assert problem.maximum is not None
     kernel = kernels.Matern(nu=2.5, lengthscale=BOXES[name])
@@ -154,7 +147,7 @@ def looked_at(
     part: str, name: str, seed: int, opt: gpmi.Optimizer, observe: Callable[[Any, int], float],
     regret: Callable[[Any], float], scale: float,
 ) -> Iterator[Row]:  # fmt: skip
-    """A run of 60 evaluations: intervals at the looks, when RegretBelow(EPS scale) stops it first, the verdict."""
+    """Make a run of 60 evaluations: intervals at the looks, when RegretBelow(EPS scale) stops it first, the verdict."""
     rule, stopped = RegretBelow(EPS * scale), False
     for t in range(1, max(LEARNED_LOOKS) + 1):
         x = opt.ask()
@@ -171,7 +164,7 @@ def looked_at(
 
 
 def learned(name: str, seed: int) -> Iterator[Row]:
-    """The default on a problem of the comparison. Values in standard deviations of f over the space."""
+    """Run the default on a problem of the comparison. Values are in standard deviations of f over the space."""
     problem = problems.make(name, seed)
     maximum = problem.maximum
     assert maximum is not None
@@ -183,7 +176,7 @@ def learned(name: str, seed: int) -> Iterator[Row]:
 
 
 def random(name: str, seed: int) -> Iterator[Row]:
-    """A draw with random hyper-parameters, everything learned ("find" and "earn") or the prior given ("given")."""
+    """Run on a draw with random hyper-parameters, everything learned ("find", "earn") or the prior given ("given")."""
     f, rng = draws.make(seed), np.random.default_rng([seed, 7])
     if name == "given":
         shape = {"lengthscale": f.lengthscale, "variance": 1.0}
@@ -203,11 +196,8 @@ def random(name: str, seed: int) -> Iterator[Row]:
 
 
 def spread(name: str, seed: int) -> float:
-    """The standard deviation of f over its space."""
-    problem = problems.make(name, seed)
-    space = gpmi.Space.of(problem.space)
-    u = np.random.default_rng(0).random((1000, space.unit_dim))
-    return float(np.std([problem.f(space.decode(row)) for row in space.from_unit(u)]))
+    """Return the standard deviation of f over its space."""
+    return float(np.std(problems.values_at_random(problems.make(name, seed), 1000)))
 
 
 # Lock-ins on 50 independent arms
@@ -221,7 +211,7 @@ ARMS = {
 
 
 def arms(name: str, seed: int) -> Iterator[Row]:
-    """When the run began to repeat its last point for good, and when the alarm was first raised."""
+    """Yield when the run began to repeat its last point for good, and when the alarm was first raised."""
     policy, steps, _ = ARMS[name]
     rng = np.random.default_rng([seed, 50])
     f = rng.standard_normal(50)
@@ -240,11 +230,11 @@ def arms(name: str, seed: int) -> Iterator[Row]:
     yield "arms", name, seed, alarm, "alarm", float(f.max() - f[queries[-1]]), float(since), float(steps)
 
 
-# What it costs
+# Costs
 
 
 def cost(name: str, seed: int) -> Iterator[Row]:
-    """CPU seconds of tell and ask, and of reading steps, calibration and the events, at several n."""
+    """Yield the CPU seconds of tell and ask, and of reading steps, calibration and the events, at several n."""
     for n in (20, 60, 200):
         rng = np.random.default_rng([seed, n])
         if name == "1000 candidates, prior given":
@@ -253,8 +243,8 @@ def cost(name: str, seed: int) -> Iterator[Row]:
             f: Callable[[Array], float] = lambda x: float(np.sin(9 * x[0]) + np.cos(7 * x[1]))  # noqa: E731
         else:
             z = np.array([-5.0, 0.0]) + 15.0 * rng.random((n, 2))
-            opt = gpmi.Optimizer(problems.BRANIN, aim="earn", seed=seed)
-            f = problems.branin
+            opt = gpmi.Optimizer(BRANIN, aim="earn", seed=seed)
+            f = branin
         for x in z[: n - 6]:
             opt.tell(x, f(x))
         opt.tell(x := opt.ask(), f(x))
@@ -277,7 +267,7 @@ def cost(name: str, seed: int) -> Iterator[Row]:
 
 
 def read(ledger: Ledger) -> None:
-    """All that needs no draws, neither of f nor of the prior."""
+    """Read everything that needs no draws of f or of the prior."""
     assert ledger.steps[-1].t == ledger.n
     if ledger.setting.priors.is_fixed:
         assert ledger.calibration.verdict
@@ -285,7 +275,7 @@ def read(ledger: Ledger) -> None:
 
 
 def cost_of_interval(name: str, seed: int) -> Iterator[Row]:
-    """CPU seconds of a suggestion, of the first interval at n = 60, and of a run with and without `RegretBelow`."""
+    """Yield the CPU seconds of a suggestion, of the first interval at n = 60, and of a run with `RegretBelow`."""
     problem, number = problems.make(name, seed), iter(range(1, 10**6))
     opt, spent = gpmi.Optimizer(problem.space, budget=60, seed=seed), 0.0
     for t in range(1, 61):
@@ -326,58 +316,56 @@ PARTS: dict[str, Callable[[str, int], Iterator[Row]]] = {
 }
 
 
-def jobs() -> list[tuple[str, str, int]]:
-    """Seed by seed, so that a table half done has something of everything."""
+def runs() -> list[tuple[str, str, int]]:
+    """Return all runs, seed by seed, so that a partial table has something of everything."""
     counts = {("drawn", name): setting.runs for name, setting in DRAWN.items()}
     counts |= {("stops", name): 60 for name, setting in DRAWN.items() if setting.budget == BUDGET}
     counts |= {("box", name): 16 for name in BOXES} | {("learned", name): 3 for name in KNOWN}
-    counts |= {("random", name): runs for name, runs in RANDOM.items()}
-    counts |= {("arms", name): runs for name, (_, _, runs) in ARMS.items()}
+    counts |= {("random", name): number for name, number in RANDOM.items()}
+    counts |= {("arms", name): number for name, (_, _, number) in ARMS.items()}
     counts |= {("cost", name): 3 for name in ("1000 candidates, prior given", "Branin, learned")}
     counts |= {("price", name): 3 for name in PRICED}
-    every = [(seed / runs, part, name, seed) for (part, name), runs in counts.items() for seed in range(runs)]
+    every = [(seed / number, part, name, seed) for (part, name), number in counts.items() for seed in range(number)]
     return [(part, name, seed) for _, part, name, seed in sorted(every)]
 
 
-def work(block: list[tuple[str, str, int]]) -> list[Row]:
-    return [row for part, name, seed in block for row in PARTS[part](name, seed)]
+def play(part: str, name: str, seed: int) -> list[tuple[object, ...]]:
+    """Play one run and return its rows."""
+    return [tuple(f"{v:.6g}" if isinstance(v, float) else v for v in row) for row in PARTS[part](name, seed)]
+
+
+def order(row: harness.Row) -> tuple[object, ...]:
+    """Return the place of a row in the table."""
+    return row["part"], row["setting"], int(row["seed"]), int(row["step"]), row["what"]
 
 
 # The page
 
 
-def load(path: Path) -> list[Row]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return [
-            (
-                r["part"], r["setting"], int(r["seed"]), int(r["step"]), r["what"],
-                float(r["true"]), float(r["lower"]), float(r["upper"]),
-            )
-            for r in csv.DictReader(file)
-        ]  # fmt: skip
-
-
-def save(path: Path, rows: list[Row]) -> None:
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows([f"{v:.6g}" if isinstance(v, float) else v for v in row] for row in sorted(rows))
+def load() -> list[Row]:
+    """Return all rows, with their numbers."""
+    return [
+        (
+            r["part"], r["setting"], int(r["seed"]), int(r["step"]), r["what"],
+            float(r["true"]), float(r["lower"]), float(r["upper"]),
+        )
+        for r in TABLE.rows()
+    ]  # fmt: skip
 
 
 def select(rows: list[Row], part: str, setting: str, what: str | None = None) -> list[Row]:
+    """Return the rows of a setting."""
     return [r for r in rows if r[:2] == (part, setting) and (what is None or r[4] == what)]
 
 
 def covered(rows: list[Row]) -> tuple[Array, int]:
-    """Whether each interval covers the truth, up to 1e-6 at the lower end, and the number of runs behind them."""
+    """Return whether each interval covers the truth, up to 1e-6 at the lower end, and the number of runs."""
     inside = [low - 1e-6 <= true <= high + 1e-9 for *_, true, low, high in rows]
     return np.array(inside, dtype=float), len({r[2] for r in rows})
 
 
 def share(rows: list[Row]) -> str:
-    """Coverage with the standard error over runs, whose looks are not independent."""
+    """Return the coverage with its standard error over runs. The looks of one run are not independent."""
     inside, runs = covered(rows)
     if runs == 0:
         return "not measured"
@@ -390,21 +378,34 @@ def share(rows: list[Row]) -> str:
 
 
 def at_end(rows: list[Row], step: int) -> tuple[float, float]:
-    """The medians of the true regret and of the upper end at one step."""
+    """Return the medians of the true regret and of the upper end at one step."""
     last = [r for r in rows if r[3] == step]
     return float(np.median([r[5] for r in last])), float(np.median([r[7] for r in last]))
 
 
+def looks_cells(rows: list[Row], looks: Sequence[int]) -> list[str]:
+    """Return for each step the coverage and the medians of the true regret and of the upper end."""
+    cells = []
+    for t in looks:
+        true, upper = at_end(rows, t)
+        inside = covered([r for r in rows if r[3] == t])[0]
+        cells.append(f"{100 * inside.mean():.0f} %, {true:.3f}, {upper:.3f}")
+    return cells
+
+
 def stop_rows(rows: list[Row], setting: str, rule: str) -> tuple[list[Row], list[Row]]:
+    """Return the runs that a rule stopped, and those that it never stopped."""
     part = "stops" if rule == "regret" else "drawn"
     return select(rows, part, setting, rule), select(rows, part, setting, f"{rule}, never")
 
 
-def promise(text: str, measured: str, ok: bool | None) -> str:
-    return f"| {text} | {measured} | {'not measured' if ok is None else 'yes' if ok else '**no**'} |"
+def promise(text: str, measured: str, ok: bool) -> str:
+    """Return a line of the table of promises."""
+    return f"| {text} | {measured} | {harness.yes(ok)} |"
 
 
 def promises(rows: list[Row]) -> list[str]:
+    """Return the table of all promises."""
     lines = ["| promise | measured | holds |", "|---|---|---|"]
     main = select(rows, "drawn", MAIN, "interval")
     if main:
@@ -443,7 +444,7 @@ def promises(rows: list[Row]) -> list[str]:
 
 
 def learned_promises(rows: list[Row]) -> list[str]:
-    """Coverage, width and stopping with everything learned, and coverage with the prior given, on random draws."""
+    """Return the promises on random draws: coverage, width and stopping with everything learned or the prior given."""
     lines = []
     sets = {
         "draws with random hyper-parameters": (of_part(rows, "random", "find"), 0.92, 0.98, 1.98),
@@ -515,7 +516,7 @@ def of_part(rows: list[Row], part: str, setting: str | None = None) -> list[Row]
 
 
 def error_over_runs(rows: list[Row]) -> float:
-    """The standard error of the coverage over runs, whose looks are not independent."""
+    """Return the standard error of the coverage over runs. The looks of one run are not independent."""
     by_run: dict[tuple[str, int], list[float]] = {}
     for row, ok in zip(rows, covered(rows)[0], strict=True):
         by_run.setdefault(row[1:3], []).append(ok)
@@ -533,12 +534,7 @@ def random_table(rows: list[Row]) -> list[str]:
             seen = [r for r in mine if r[4] == "interval"]
             if not seen:
                 continue
-            cells = []
-            for t in looks:
-                true, upper = at_end(seen, t)
-                cells.append(
-                    f"{100 * covered([r for r in seen if r[3] == t])[0].mean():.0f} %, {true:.3f}, {upper:.3f}"
-                )
+            cells = looks_cells(seen, looks)
             stopped = [r for r in mine if r[4] == "stopped"]
             words = [r[4] for r in mine if r[4] not in ("interval", "stopped")]
             verdicts = ", ".join(f"{words.count(w)} {w}" for w in sorted(set(words)))
@@ -568,7 +564,7 @@ def price_table(rows: list[Row]) -> list[str]:
 
 
 def lock_ins(rows: list[Row]) -> tuple[list[Row], list[Row]]:
-    """GP-MI's runs that repeat a wrong arm to the end, for 60 steps at least; and those found within 50 of them."""
+    """Return GP-MI's runs that repeat a wrong arm for the last 60 steps or more, and those found within 50 steps."""
     runs = select(rows, "arms", "GP-MI")
     locked = [r for r in runs if r[5] > 0.0 and r[7] - r[6] >= 60]
     return locked, [r for r in locked if 0 < r[3] <= r[6] + 50]
@@ -581,12 +577,8 @@ def interval_table(rows: list[Row], part: str, settings: list[str], looks: Seque
         mine = select(rows, part, setting, "interval")
         if not mine:
             continue
-        cells = []
-        for t in looks:
-            true, upper = at_end(mine, t)
-            inside = covered([r for r in mine if r[3] == t])[0]
-            cells.append(f"{100 * inside.mean():.0f} %, {true:.3f}, {upper:.3f}")
-        lines.append(f"| {setting} | {covered(mine)[1]} | {share(mine)} | " + " | ".join(cells) + " |")
+        cells = " | ".join(looks_cells(mine, looks))
+        lines.append(f"| {setting} | {covered(mine)[1]} | {share(mine)} | {cells} |")
     return lines
 
 
@@ -666,16 +658,14 @@ def cost_table(rows: list[Row]) -> list[str]:
     return lines
 
 
-def report(rows: list[Row]) -> None:
-    text = [
-        "# The ledger, measured",
-        "",
-        f"Written by `python benchmarks/ledger.py` on {date.today().isoformat()}; every number is from ledger.csv. "
-        "What the quantities are, and what is approximate about them, is in [../ledger.md](../ledger.md).",
-        "",
+def report(rows: list[Row], new: int) -> None:
+    """Write the page."""
+    text = (
+        "Every number is from ledger.csv. What the quantities are, and what is approximate about them, is in "
+        "[../ledger.md](../ledger.md)."
+    )
+    lines = [
         *promises(rows),
-        "",
-        *[f"- {line}" for line in machine()],
         "",
         "## The interval, prior known, finite sets",
         "",
@@ -739,27 +729,17 @@ def report(rows: list[Row]) -> None:
         "",
         *price_table(rows),
     ]
-    (FOLDER / "ledger.md").write_text("\n".join(text) + "\n", encoding="utf-8")
+    harness.page(__file__, "The ledger, measured", text, lines, runs=len({row[:3] for row in rows}), new=new)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cores", type=int, default=2)
+    parser = harness.parser(__doc__, cores=True, report=True)
     parser.add_argument("--part", choices=PARTS, help="measure this part only")
-    parser.add_argument("--report", action="store_true", help="write the page from the table, and measure nothing")
     chosen = parser.parse_args()
-    path = FOLDER / "ledger.csv"
-    rows = load(path)
-    if not chosen.report:
-        done = {r[:3] for r in rows}
-        todo = [job for job in jobs() if job not in done and chosen.part in (None, job[0])]
-        blocks = [todo[i : i + 5] for i in range(0, len(todo), 5)]
-        with ProcessPoolExecutor(chosen.cores) as pool:
-            for number, future in enumerate(as_completed([pool.submit(work, block) for block in blocks]), start=1):
-                rows += future.result()
-                save(path, rows)
-                progress(f"{number} of {len(blocks)} blocks")
-    report(rows)
+    wanted = [] if chosen.report else [run for run in runs() if chosen.part in (None, run[0])]
+    new = harness.resume(TABLE, wanted, play, chosen.cores)
+    TABLE.tidy(order)
+    report(load(), new)
 
 
 if __name__ == "__main__":

@@ -1,33 +1,26 @@
-"""How far it goes, measured: ten thousand observations, a million candidates, and how the cost grows between.
+"""How far does it go? Ten thousand observations, a million candidates, and the growth of the cost in between.
 
-    python benchmarks/limits.py                    every part; writes docs/benchmarks/limits.md
+    python benchmarks/limits.py                    every part; writes docs/benchmarks/limits.md; five minutes, 3 GB
     python benchmarks/limits.py --only history     one part, printed only
 
-All times are CPU seconds on one BLAS thread, all memory is the peak resident set of a fresh process that did nothing
-else. The exit status is 1 if a promise does not hold. It takes about five minutes and 3 GB.
+All times are CPU seconds on one BLAS thread. All memory is the peak resident set of a fresh process that did nothing
+else. The exit status is 1 if a promise does not hold. `spikes.py` measures single calls.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
 import argparse
 import json
-import resource
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
-from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
-from engine import Array, hartmann6, machine, model_of, progress, wave
+from problems.functions import Array, minus_hartmann6, wave
 from scipy.linalg import lapack
 
 import gpmi
@@ -35,18 +28,12 @@ from gpmi.gp.tracking import moments_in_chunks
 from gpmi.model.fitting.data import FIT_POINTS
 from gpmi.model.fitting.schedule import fit_point
 
-REPORT = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "limits.md"
 GB = 1e9
 Result = dict[str, Any]
 
 
-def peak_memory() -> float:
-    """The largest resident set of this process so far, in bytes."""
-    return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
 def rounds(opt: gpmi.Optimizer, f: Callable[[Array], float], count: int) -> list[float]:
-    """CPU seconds of `tell` + `ask`, `count` times; the time of f itself is left out."""
+    """Return the CPU seconds of `tell` + `ask`, `count` times, without those of f."""
     x, seconds = opt.ask(), []
     for _ in range(count):
         y = f(x)
@@ -57,7 +44,7 @@ def rounds(opt: gpmi.Optimizer, f: Callable[[Array], float], count: int) -> list
     return seconds
 
 
-# What is measured, each in a process of its own
+# The measurements, each in a fresh process
 
 HISTORY_N, HISTORY_ROUNDS = 10_240, 7  # the first number above 10,000 at which the prior is learned anew
 STEP_N, STEP_M, STEP_ROUNDS = 200, 1_000_000, 9
@@ -66,17 +53,18 @@ GROWTH_ROUNDS, GROWTH_SEEDS = 20, 3
 
 
 def history() -> Result:
-    """`tell` + `ask` after more than 10,000 observations, against dpotrf of their covariance matrix."""
+    """Measure `tell` + `ask` after more than 10,000 observations, and dpotrf of their covariance matrix."""
     n = HISTORY_N
     opt = gpmi.Optimizer([(0.0, 1.0)] * 6, seed=0, goal="min")
     for x in np.random.default_rng(0).random((n, 6)):
-        opt.tell(x, hartmann6(x))
+        opt.tell(x, minus_hartmann6(x))
     begin = time.process_time()
     opt.posterior  # noqa: B018  learns the prior, factorises
     learned = time.process_time() - begin
-    seconds = rounds(opt, hartmann6, HISTORY_ROUNDS)
-    memory = peak_memory()
-    posterior = model_of(opt)
+    seconds = rounds(opt, minus_hartmann6, HISTORY_ROUNDS)
+    memory = 1024.0 * harness.peak_memory()
+    posterior = opt.posterior
+    assert posterior is not None
     points = posterior.x[:n]
     c = np.empty((n, n), order="F")
     for begin_row in range(0, n, 512):
@@ -90,46 +78,47 @@ def history() -> Result:
 
 
 def step(policy: gpmi.Policy | None) -> Result:
-    """`tell` + `ask` on a million candidates, everything learned, against the variances of all of them."""
+    """Measure `tell` + `ask` on a million candidates, everything learned, and the variances of all of them."""
     z = np.random.default_rng(0).random((STEP_M, 4))
     opt = gpmi.Optimizer(z, policy, seed=0)
     for x in z[: STEP_N - STEP_ROUNDS // 2 - 1]:
         opt.tell(x, wave(x))
     opt.tell(x := opt.ask(), wave(x))  # the first ask after a fit is lazy, the second starts to track
     seconds = rounds(opt, wave, STEP_ROUNDS)
-    memory = peak_memory()
-    posterior = model_of(opt)
+    memory = 1024.0 * harness.peak_memory()
+    posterior = opt.posterior
+    assert posterior is not None
     begin = time.process_time()
     moments_in_chunks(posterior, z)
     return {"seconds": seconds, "afresh": time.process_time() - begin, "memory": memory, "n": posterior.n}
 
 
 def growth() -> Result:
-    """The average round around several numbers of observations, the fit there spread over the rounds it serves."""
-    rounds(hartmann_run(30, 0), hartmann6, 3)  # imports and first calls
+    """Measure the average round around several n, with the fit there spread over the rounds that it serves."""
+    rounds(hartmann_run(30, 0), minus_hartmann6, 3)  # imports and first calls
     plain: dict[int, float] = {}
     refit: dict[int, float] = {}
     for p in GROWTH_N:
         usual, fits = [], []
         for seed in range(GROWTH_SEEDS if p < 2000 else 1):
-            seconds = rounds(hartmann_run(p - GROWTH_ROUNDS // 2, seed), hartmann6, GROWTH_ROUNDS)
+            seconds = rounds(hartmann_run(p - GROWTH_ROUNDS // 2, seed), minus_hartmann6, GROWTH_ROUNDS)
             fits.append(seconds.pop(GROWTH_ROUNDS // 2 - 1))
             usual += seconds
         plain[p], refit[p] = statistics.fmean(usual), statistics.fmean(fits)
-        progress(f"  n = {p}: {1e3 * plain[p]:.3g} ms, with a fit {1e3 * refit[p]:.3g} ms")
+        harness.say(f"  n = {p}: {1e3 * plain[p]:.3g} ms, with a fit {1e3 * refit[p]:.3g} ms")
     return {"plain": plain, "refit": refit}
 
 
 def hartmann_run(n: int, seed: int) -> gpmi.Optimizer:
-    """An optimizer that was told n random points of Hartmann-6."""
+    """Return an optimizer that was told n random points of Hartmann-6."""
     opt = gpmi.Optimizer([(0.0, 1.0)] * 6, seed=seed, goal="min")
     for x in np.random.default_rng(seed).random((n, 6)):
-        opt.tell(x, hartmann6(x))
+        opt.tell(x, minus_hartmann6(x))
     return opt
 
 
 def rounds_per_fit(p: int) -> int:
-    """How many observations the fit at p serves."""
+    """Return how many observations the fit at p serves."""
     return next(k for k in range(1, p + 1) if fit_point(p + k) != p)
 
 
@@ -142,18 +131,17 @@ CHILDREN: dict[str, Callable[[], Result]] = {
 
 
 def measured(child: str) -> Result:
-    """What a child process measures."""
-    done = subprocess.run([sys.executable, __file__, "--child", child], check=True, stdout=subprocess.PIPE, text=True)
-    result: Result = json.loads(done.stdout.splitlines()[-1])
+    """Return the measurement of a child process."""
+    result: Result = harness.measure(__file__, "--child", child)
     return result
 
 
-# What is reported
+# Promises
 
 
 @dataclass(frozen=True)
 class Part:
-    """The promises as (text, measured, holds), and what stands below them."""
+    """The promises as (text, measured, holds), and the text below them."""
 
     title: str
     promises: list[tuple[str, str, bool]]
@@ -241,28 +229,23 @@ PARTS: dict[str, Callable[[], Part]] = {"history": history_part, "step": step_pa
 
 def promise_table(parts: list[Part]) -> list[str]:
     lines = ["| promise | measured | holds |", "|---|---|---|"]
-    return lines + [f"| {t} | {m} | {'yes' if ok else '**no**'} |" for part in parts for t, m, ok in part.promises]
+    return lines + [f"| {t} | {m} | {harness.yes(ok)} |" for part in parts for t, m, ok in part.promises]
 
 
-def report(parts: list[Part]) -> str:
-    lines = [
-        "# Limits, measured",
-        "",
-        f"Written by `make bench-limits` on {date.today().isoformat()}. CPU times on one BLAS thread, peak memory of a "
-        "fresh process for each part. Trust the ratios, not the seconds.",
-        "",
-        *promise_table(parts),
-        "",
-        *[f"- {line}" for line in machine()],
-    ]
+def report(parts: list[Part]) -> None:
+    """Write the page."""
+    text = (
+        "CPU times on one BLAS thread, peak memory of a fresh process for each part. Trust the ratios, not the seconds."
+    )
+    lines = promise_table(parts)
     for part in parts:
         lines += ["", f"## {part.title}", "", *part.text]
-    return "\n".join(lines) + "\n"
+    harness.page(__file__, "Limits, measured", text, lines)
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Measure how far it goes.")
-    parser.add_argument("--only", choices=PARTS, help="run one part and write no report")
+    parser = harness.parser(__doc__)
+    parser.add_argument("--only", choices=PARTS, help="run one part and write no page")
     parser.add_argument("--child", choices=CHILDREN, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
@@ -270,12 +253,11 @@ def main() -> int:
         return 0
     parts = []
     for name in [arguments.only] if arguments.only else PARTS:
-        progress(f"{name} ...")
+        harness.say(f"{name} ...")
         parts.append(PARTS[name]())
-        progress("\n".join([*promise_table(parts[-1:]), "", *parts[-1].text, ""]))
+        harness.say("\n".join([*promise_table(parts[-1:]), "", *parts[-1].text, ""]))
     if not arguments.only:
-        REPORT.write_text(report(parts), encoding="utf-8")
-        progress("wrote docs/benchmarks/limits.md")
+        report(parts)
     return 0 if all(ok for part in parts for _, _, ok in part.promises) else 1
 
 

@@ -1,11 +1,11 @@
-"""Whether the tests notice when a constant that decides behaviour is changed: `make mutants`.
+"""Do the tests notice when a constant that decides behaviour is changed? `make mutants`.
 
-tests/project/test_constants.py names, for each test, the constants it guards and wrong values of them. Each wrong
-value is tried: a process of its own in which the constant has that value runs the tests that guard it, and at least
-one must fail. The constant is changed in the source as it is imported, so that copies of it in other modules, default
-arguments and constants computed from it are wrong as well.
+tests/project/test_constants.py names, for each test, the constants it guards and wrong values of them. Each wrong value
+is tried in a fresh process, which runs the tests that guard the constant; at least one must fail. The constant is
+changed in the source as it is imported. So copies of it in other modules, default arguments and constants computed from
+it are wrong as well.
 
-    python benchmarks/mutants.py [--cores 2] [NAME ...]
+    python benchmarks/mutants.py [--cores 2] [NAME ...]      some minutes
 
 runs all mutants, or those of constants whose full name contains one of the NAMEs. The exit code is 1 if a mutant
 survives.
@@ -13,9 +13,7 @@ survives.
 
 from __future__ import annotations
 
-import argparse
 import ast
-import os
 import subprocess
 import sys
 import time
@@ -24,26 +22,27 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
 from types import CodeType
 
-ROOT = Path(__file__).resolve().parents[1]
-TESTS = ROOT / "tests" / "test_constants.py"
+import harness
+
+ROOT = harness.ROOT
+TESTS = ROOT / "tests" / "project" / "test_constants.py"
 PASSED, FAILED = 0, 1  # exit codes of pytest; any other means that the tests did not run
-TIMEOUT = 300.0  # seconds: a mutant that takes longer counts as noticed. A guard takes at most ten, our choice
+TIMEOUT = 300.0  # seconds: a mutant that takes longer counts as noticed. A guard takes at most ten
 
 
-# One mutant: in its own process
+# One mutant, in its own process
 
 
 class MutantLoader(SourceFileLoader):
-    """Loads a module in which one constant has another value from the line on where it is defined."""
+    """Load a module with one constant changed, right after its definition."""
 
     name: str
     value: str
 
     def get_code(self, fullname: str) -> CodeType:
-        """The code, compiled from the source: the cached bytecode is neither read nor written."""
+        """Return the code, compiled from the source. Cached bytecode is not used."""
         tree = ast.parse(self.get_data(self.path), self.path)
         places = [i for i, statement in enumerate(tree.body) if self.name in _assigned(statement)]
         if not places:
@@ -53,7 +52,7 @@ class MutantLoader(SourceFileLoader):
 
 
 def _assigned(statement: ast.stmt) -> set[str]:
-    """The names that a statement assigns to."""
+    """Return the names that a statement assigns to."""
     if not isinstance(statement, ast.Assign | ast.AnnAssign):
         return set()
     targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
@@ -61,7 +60,7 @@ def _assigned(statement: ast.stmt) -> set[str]:
 
 
 class MutantFinder:
-    """Finds the module of the constant for `MutantLoader`, and leaves all others to the usual finders."""
+    """Find the module of the constant for `MutantLoader`, and leave all others to the usual finders."""
 
     def __init__(self, constant: str, value: str) -> None:
         self.module, _, self.name = constant.rpartition(".")
@@ -79,9 +78,9 @@ class MutantFinder:
 
 
 def run_mutant(constant: str, value: str, tests: list[str]) -> int:
-    """Run the tests in this process with the constant changed; the exit code is pytest's."""
+    """Run the tests in this process with the constant changed, and return pytest's exit code."""
     if any(module.split(".")[0] == "gpmi" for module in sys.modules):
-        raise RuntimeError("gpmi is imported already, so that its constants cannot be changed any more")
+        raise RuntimeError("gpmi is already imported, so its constants cannot be changed")
     sys.meta_path.insert(0, MutantFinder(constant, value))
     import pytest
 
@@ -89,7 +88,7 @@ def run_mutant(constant: str, value: str, tests: list[str]) -> int:
     return int(pytest.main(["-x", "--tb=no", *quick, *tests]))
 
 
-# All of them
+# All mutants
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class Mutant:
     tests: tuple[str, ...]
 
     def survives(self) -> bool:
-        """Whether all tests pass all the same. Raises an error if they could not be run."""
+        """Return whether all tests pass in spite of it. Raise an error if they could not be run."""
         command = [sys.executable, __file__, "--mutant", self.constant, self.value, *self.tests]
         try:
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT, check=False)
@@ -113,7 +112,7 @@ class Mutant:
 
 
 def mutants(names: Sequence[str]) -> list[Mutant]:
-    """Those of the constants whose full name contains one of the names; all if there are none."""
+    """Return the mutants of constants whose full name contains one of the names, or all if there are no names."""
     spec = spec_from_file_location(TESTS.stem, TESTS)
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
@@ -129,18 +128,15 @@ def mutants(names: Sequence[str]) -> list[Mutant]:
 
 def main() -> int:
     """Run all mutants and report those that survive."""
-    parser = argparse.ArgumentParser(description="Check that tests notice when a constant is changed.")
-    parser.add_argument("--cores", type=int, default=1)
+    parser = harness.parser(__doc__, cores=True)
     parser.add_argument("names", nargs="*", metavar="NAME", help="parts of constants' names; all by default")
     arguments = parser.parse_args()
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-
     chosen = mutants(arguments.names)
     if not chosen:
-        print(f"no constant that is guarded has {' or '.join(arguments.names)} in its name")
+        print(f"no guarded constant has {' or '.join(arguments.names)} in its name")
         return 1
     nodes = sorted({node for mutant in chosen for node in mutant.tests})
-    # A test that fails anyway notices nothing.
+    # A test that fails in any case notices nothing.
     if subprocess.run([sys.executable, "-m", "pytest", "-q", *nodes], cwd=ROOT, check=False).returncode != PASSED:
         print("the tests fail with the constants as they are")
         return 1

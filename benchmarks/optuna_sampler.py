@@ -1,53 +1,53 @@
-"""GPMISampler next to Optuna's GPSampler and TPESampler: the cost of a suggestion, several workers, what they find.
+"""How does GPMISampler compare with Optuna's GPSampler and TPESampler: in cost, with several workers, in what it finds?
 
-    python benchmarks/optuna_sampler.py cost                       CPU of a suggestion after 100, 500 and 1,000 trials
-    python benchmarks/optuna_sampler.py workers                    eight processes on one storage, 200 trials
-    python benchmarks/optuna_sampler.py problems [--seeds N] [--samplers ...]    16 problems, 100 trials; goes on where
-    python benchmarks/optuna_sampler.py tables [--seeds N] [--samplers ...]      15 tables, 60 trials; it stopped
-    python benchmarks/optuna_sampler.py report                     writes docs/benchmarks/optuna_sampler.md
+    python benchmarks/optuna_sampler.py               all parts below; writes optuna_sampler.csv and .md; hours; resumes
+    python benchmarks/optuna_sampler.py cost          CPU of a suggestion after 100, 500 and 1,000 trials
+    python benchmarks/optuna_sampler.py workers       eight processes on one storage, 200 trials
+    python benchmarks/optuna_sampler.py problems [--seeds N] [--samplers ...]    16 problems, 100 trials
+    python benchmarks/optuna_sampler.py tables [--seeds N] [--samplers ...]      15 tables, 60 trials
+    python benchmarks/optuna_sampler.py --report      writes the page from the table
 
-All are studies as a user writes them: the objective calls `suggest_*`, no sampler is given a search space or told the
+All are studies as a user writes them: the objective calls `suggest_*`, and no sampler is given a search space or the
 budget. Low seeds come first, so that a partial table is balanced.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
-import argparse
-import csv
 import json
 import multiprocessing
 import tempfile
 import time
 import warnings
 from collections import defaultdict
+from collections.abc import Iterable
 from datetime import date
 from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
 import optuna
 import problems
-import tables
-from engine import machine
-from find import commit
+from problems import real_tables
+from problems.functions import hartmann6
 
 import gpmi
 from gpmi.integrations.optuna import GPMISampler
 from gpmi.space import Choice, Int, Parameters
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
-CSV, COSTS, PAGE = (FOLDER / f"optuna_sampler.{suffix}" for suffix in ("csv", "json", "md"))
+NEEDS = "peers"
 COLUMNS = ("part", "problem", "seed", "sampler", "version", "left", "cpu")
+RUNS, COSTS = (
+    harness.Table(harness.DOCS / "optuna_sampler.csv", COLUMNS, COLUMNS[:4]),
+    harness.DOCS / "optuna_sampler.json",
+)
+PARTS = ("cost", "workers", "problems", "tables")
 SAMPLERS = ("GPMISampler", "TPESampler", "GPSampler")
-# All problems of the comparison with a known maximum, but two that have another version among the others.
+# All problems of the comparison with a known maximum, without two that have another version among the others.
 WITHOUT = ("goldstein-price", "gp-2", "svr-diabetes", "boosting-cancer")
 NAMES = tuple(name for name in problems.NAMES if name not in WITHOUT)
-TABLES = (*tables.HPOBENCH, *tables.HPOLIB, *tables.NASBENCH)
+TABLES = (*real_tables.HPOBENCH, *real_tables.HPOLIB, *real_tables.NASBENCH)
 SEEDS = 10
 TRIALS = {"problems": 100, "tables": 60}
 SIZES, ASKED, ASKED_OF_PEER = (100, 500, 1000), 10, 3
@@ -56,29 +56,32 @@ DIMENSION = 6
 
 
 def sampler(name: str, seed: int | None) -> Any:
+    """Return a sampler by its name."""
     return GPMISampler(seed=seed) if name == "GPMISampler" else getattr(optuna.samplers, name)(seed=seed)
 
 
 def version(name: str) -> str:
-    return commit() if name == "GPMISampler" else optuna.__version__
+    """Return the version of a sampler."""
+    return harness.commit() if name == "GPMISampler" else optuna.__version__
 
 
 # Cost
 
 
 def hartmann(trial: Any) -> float:
-    return -problems.hartmann6(np.array([trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(DIMENSION)]))
+    """Return Hartmann's function at the values suggested to a trial."""
+    return -hartmann6(np.array([trial.suggest_float(f"x{i}", 0.0, 1.0) for i in range(DIMENSION)]))
 
 
 def cost() -> None:
-    """CPU seconds of a suggestion, with the value told before it, after the first, which reads all trials."""
+    """Measure the CPU seconds of a suggestion and the value told after it. The first one reads all trials."""
     rng, found = np.random.default_rng(0), {}
     distributions = {f"x{i}": optuna.distributions.FloatDistribution(0.0, 1.0) for i in range(DIMENSION)}
     for size, name in product(SIZES, ("GPMISampler", "GPSampler")):
         study = optuna.create_study(sampler=sampler(name, 0))
         for row in rng.random((size, DIMENSION)):
             params = {f"x{i}": float(u) for i, u in enumerate(row)}
-            value = -problems.hartmann6(row)
+            value = -hartmann6(row)
             study.add_trial(optuna.create_trial(params=params, distributions=distributions, value=value))
         spent = []
         for _ in range(1 + (ASKED if name == "GPMISampler" else ASKED_OF_PEER)):
@@ -88,24 +91,32 @@ def cost() -> None:
             spent.append(time.process_time() - begun)
         found[f"{name} {size}"] = [spent[0], float(np.mean(spent[1:]))]
         print(f"{name} after {size}: {1e3 * spent[0]:.0f} ms the first, {1e3 * np.mean(spent[1:]):.0f} ms the others")
-    keep("cost", {"found": found, "commit": commit(), "date": str(date.today())})
+    store("cost", found)
 
 
-def keep(part: str, said: dict[str, Any]) -> None:
-    known = json.loads(COSTS.read_text()) if COSTS.exists() else {}
-    COSTS.write_text(json.dumps({**known, part: said}, indent=1) + "\n")
+def stored() -> dict[str, Any]:
+    """Return the measurements that are not runs, by part."""
+    return json.loads(COSTS.read_text()) if COSTS.exists() else {}
+
+
+def store(part: str, found: dict[str, Any]) -> None:
+    """Store the measurements of a part, in place of earlier ones."""
+    new = {"found": found, "commit": harness.commit(), "date": str(date.today())}
+    COSTS.write_text(json.dumps({**stored(), part: new}, indent=1) + "\n")
 
 
 # Several workers
 
 
 def opened(kind: str, path: str) -> Any:
+    """Return a storage of Optuna."""
     if kind == "SQLite":
         return optuna.storages.RDBStorage(f"sqlite:///{path}", engine_kwargs={"connect_args": {"timeout": 100}})
     return optuna.storages.JournalStorage(optuna.storages.journal.JournalFileBackend(path))
 
 
 def work(kind: str, path: str, name: str) -> None:
+    """Be one of the workers."""
     quiet()
 
     def objective(trial: Any) -> float:
@@ -120,6 +131,7 @@ def work(kind: str, path: str, name: str) -> None:
 
 
 def workers() -> None:
+    """Count how often workers evaluate the same point at the same time."""
     found = {}
     for kind in ("SQLite", "journal"):
         with tempfile.TemporaryDirectory() as folder:
@@ -141,14 +153,14 @@ def workers() -> None:
             seconds, best = time.monotonic() - begun, float(study.best_value)
             found[kind] = {"trials": len(trials), "pairs": len(pairs), "same": same, "seconds": seconds, "best": best}
             print(kind, found[kind])
-    keep("workers", {"found": found, "commit": commit(), "date": str(date.today())})
+    store("workers", found)
 
 
-# What is found
+# Regret
 
 
 def suggested(trial: Any, space: Parameters) -> Any:
-    """A point of the space, by calls of `suggest_*`."""
+    """Return a point of the space, by calls of `suggest_*`."""
     names = space.names or [f"x{i}" for i in range(len(space.parameters))]
     values = []
     for name, p in zip(names, space.parameters, strict=True):
@@ -162,7 +174,7 @@ def suggested(trial: Any, space: Parameters) -> Any:
 
 
 def on_problem(name: str, seed: int, study: Any) -> float:
-    """The simple regret of the best trial: the maximum minus f, without noise, over the maximum minus the mean."""
+    """Return the simple regret of the best trial: the maximum minus f without noise, in spreads of f."""
     problem = problems.make(name, seed)
     space = gpmi.Space.of(problem.space)
     assert isinstance(space, Parameters) and problem.maximum is not None
@@ -178,8 +190,8 @@ def on_problem(name: str, seed: int, study: Any) -> float:
 
 
 def on_table(name: str, seed: int, study: Any) -> float:
-    """The share of the configurations that are better than the best one evaluated."""
-    data = tables.table(name)
+    """Return the share of the configurations that are better than the best one evaluated."""
+    data = real_tables.load(name)
     assert data.grid is not None
     grid, rows = data.grid, list[int]()
 
@@ -190,70 +202,57 @@ def on_table(name: str, seed: int, study: Any) -> float:
             else trial.suggest_int(column, 0, len(levels) - 1)
             for column, levels in grid.items()
         ]
-        rows.append(tables.row_of(grid, chosen))
+        rows.append(real_tables.row_of(grid, chosen))
         return float(data.values[rows[-1]])
 
     study.optimize(objective, n_trials=TRIALS["tables"])
     return data.left(rows)
 
 
-def compare(part: str, names: tuple[str, ...], samplers: list[str], seeds: int) -> None:
-    done = {(row["part"], row["problem"], row["seed"], row["sampler"]) for row in kept()}
-    play = on_problem if part == "problems" else on_table
-    for seed, problem, name in product(range(seeds), names, samplers):
-        if (part, problem, str(seed), name) in done:
-            continue
-        study = optuna.create_study(direction="maximize", sampler=sampler(name, seed))
-        begun = time.process_time()
-        left = play(problem, seed, study)
-        cpu = time.process_time() - begun
-        append((part, problem, str(seed), name, version(name), f"{left:.6g}", f"{cpu:.2f}"))
-        print(part, problem, seed, name, f"{left:.3g}", f"{cpu:.1f} s", flush=True)
+def play(part: str, problem: str, seed: int, name: str) -> tuple[str, ...]:
+    """Play one run and return its row."""
+    quiet()
+    study = optuna.create_study(direction="maximize", sampler=sampler(name, seed))
+    begin = time.process_time()
+    left = (on_problem if part == "problems" else on_table)(problem, seed, study)
+    cpu = time.process_time() - begin
+    return part, problem, str(seed), name, version(name), f"{left:.6g}", f"{cpu:.2f}"
 
 
-def kept() -> list[dict[str, str]]:
-    if not CSV.exists():
-        return []
-    with CSV.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def append(row: tuple[str, ...]) -> None:
-    fresh = not CSV.exists()
-    with CSV.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        if fresh:
-            writer.writerow(COLUMNS)
-        writer.writerow(row)
+def runs(part: str, samplers: list[str], seeds: int) -> Iterable[tuple[str, str, int, str]]:
+    """Yield the runs of a part, low seeds first."""
+    names = NAMES if part == "problems" else TABLES
+    return ((part, name, seed, one) for seed, name, one in product(range(seeds), names, samplers))
 
 
 # The page
 
 
-def report() -> None:
-    said = json.loads(COSTS.read_text()) if COSTS.exists() else {}
-    lines = ["# GPMISampler next to Optuna's own samplers", ""]
-    lines += ["Written by `benchmarks/optuna_sampler.py`, its rows in `docs/benchmarks/optuna_sampler.csv`.", ""]
-    lines += [f"{line}  " for line in (*machine(), f"The page is of {date.today()}.")] + [""]
-    lines += of_costs(said.get("cost")) + of_workers(said.get("workers"))
+def report(new: int) -> None:
+    """Write the page."""
+    measured = stored()
+    lines = of_costs(measured.get("cost")) + of_workers(measured.get("workers"))
     lines += of_runs("problems", NAMES) + of_runs("tables", TABLES)
-    PAGE.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    text = "Its rows are in `docs/benchmarks/optuna_sampler.csv`."
+    title = "GPMISampler next to Optuna's own samplers"
+    harness.page(__file__, title, text, lines, runs=len(RUNS.rows()), new=new)
 
 
-def of_costs(said: Any) -> list[str]:
-    if said is None:
+def of_costs(measured: Any) -> list[str]:
+    """Return the lines about the cost of a suggestion."""
+    if measured is None:
         return []
     lines = ["## What a suggestion costs", ""]
     lines += [
-        f"CPU, six parameters, Hartmann's function, commit {said['commit']}, {said['date']}. The first suggestion "
-        f"reads a study that another process has filled; the others follow it, each after the value of the last: "
-        f"{ASKED} of GPMISampler, {ASKED_OF_PEER} of GPSampler. The very first, at {SIZES[0]}, includes imports.",
+        f"CPU, six parameters, Hartmann's function, commit {measured['commit']}, {measured['date']}. The first "
+        f"suggestion reads a study that another process has filled; the others follow it, each after the value of the "
+        f"last: {ASKED} of GPMISampler, {ASKED_OF_PEER} of GPSampler. The very first, at {SIZES[0]}, includes imports.",
         "",
         "| trials | GPMISampler, first | others | GPSampler, first | others | ratio of the others |",
         "|---|---|---|---|---|---|",
     ]
     for size in SIZES:
-        (first, rest), (peer, slow) = (said["found"][f"{name} {size}"] for name in ("GPMISampler", "GPSampler"))
+        (first, rest), (peer, slow) = (measured["found"][f"{name} {size}"] for name in ("GPMISampler", "GPSampler"))
         lines.append(
             f"| {size} | {1e3 * first:.0f} ms | {1e3 * rest:.0f} ms | {1e3 * peer:.0f} ms | {1e3 * slow:.0f} ms | "
             f"1/{slow / rest:.0f} |"
@@ -261,20 +260,21 @@ def of_costs(said: Any) -> list[str]:
     return [*lines, ""]
 
 
-def of_workers(said: Any) -> list[str]:
-    if said is None:
+def of_workers(measured: Any) -> list[str]:
+    """Return the lines about several workers."""
+    if measured is None:
         return []
     lines = ["## Several workers", ""]
     lines += [
-        f"{PROCESSES} processes, {SHARED} trials of 0.2 s on one storage, commit {said['commit']}, {said['date']}. The "
-        "version before it had 28 of 1,280 pairs with the same point on SQLite, on a more crowded machine, probably "
-        "because several workers gave up waiting at the same moment. Since then they do so one after the other, and a "
-        "point that another worker has got as well is not kept.",
+        f"{PROCESSES} processes, {SHARED} trials of 0.2 s on one storage, commit {measured['commit']}, "
+        f"{measured['date']}. The version before it had 28 of 1,280 pairs with the same point on SQLite, on a more "
+        "crowded machine, probably because several workers gave up waiting at the same moment. Since then they do so "
+        "one after the other, and a point that another worker has got as well is not kept.",
         "",
         "| storage | trials | pairs that ran at the same time | of these with the same point | seconds |",
         "|---|---|---|---|---|",
     ]
-    for kind, row in said["found"].items():
+    for kind, row in measured["found"].items():
         lines.append(f"| {kind} | {row['trials']} | {row['pairs']} | {row['same']} | {row['seconds']:.0f} |")
     return [*lines, ""]
 
@@ -284,7 +284,7 @@ WHAT = {
         "## Problems: simple regret after 100 trials",
         "Of the best trial: the maximum minus f, over the maximum minus the mean of f; geometric mean over the seeds "
         "that all three have run (regrets below 1e-9 count as 1e-9). The problems are those of the comparison "
-        "(`benchmarks/problems.py`) with a known maximum, without goldstein-price and gp-2, of which another version "
+        "(`benchmarks/problems`) with a known maximum, without goldstein-price and gp-2, of which another version "
         "is there.",
     ),
     "tables": (
@@ -296,10 +296,11 @@ WHAT = {
 
 
 def of_runs(part: str, names: tuple[str, ...]) -> list[str]:
+    """Return the lines about the runs of a part, over the seeds that all samplers have."""
     results: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     cpu: dict[str, list[float]] = defaultdict(list)
     versions: dict[str, set[str]] = defaultdict(set)
-    for row in kept():
+    for row in RUNS.rows():
         if row["part"] == part:
             results[row["problem"], row["sampler"]][row["seed"]] = float(row["left"])
             cpu[row["sampler"]].append(float(row["cpu"]))
@@ -335,31 +336,33 @@ def of_runs(part: str, names: tuple[str, ...]) -> list[str]:
 
 
 def summary(part: str, values: list[float]) -> float:
+    """Return the mean share in per mille, or the geometric mean of the regrets."""
     if part == "tables":
         return 1e3 * float(np.mean(values))
     return float(np.exp(np.mean(np.log(np.maximum(values, 1e-9)))))
 
 
 def quiet() -> None:
+    """Silence Optuna and warnings."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare GPMISampler with Optuna's own samplers.")
-    parser.add_argument("part", choices=("cost", "workers", "problems", "tables", "report"))
+    parser = harness.parser(__doc__, cores=True, report=True)
+    parser.add_argument("part", nargs="?", choices=PARTS, help="one part only")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--samplers", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
     arguments = parser.parse_args()
     quiet()
-    if arguments.part == "cost":
-        cost()
-    elif arguments.part == "workers":
-        workers()
-    elif arguments.part != "report":
-        names = NAMES if arguments.part == "problems" else TABLES
-        compare(arguments.part, names, arguments.samplers, arguments.seeds)
-    report()
+    new = 0
+    for part in () if arguments.report else [arguments.part] if arguments.part else PARTS:
+        if part in ("cost", "workers"):
+            (cost if part == "cost" else workers)()
+            new += 1
+        else:
+            new += harness.resume(RUNS, runs(part, arguments.samplers, arguments.seeds), play, arguments.cores)
+    report(new)
 
 
 if __name__ == "__main__":

@@ -1,27 +1,18 @@
-"""What a run of the paper's costs, next to scikit-learn's regressor refitted at every step.
+"""What does a run of the paper cost, next to scikit-learn's regressor refitted at every step?
 
-    python benchmarks/paper_cost.py     writes docs/benchmarks/paper_cost.md
+    python benchmarks/paper_cost.py     writes docs/benchmarks/paper_cost.md; some seconds
 
 GP-MI, 200 steps after ten initial points, on 1000 candidates (the task generated-2). Both know the hyper-parameters:
 GaussianProcessRegressor(optimizer=None) is fitted to the data at each step and asked for mu and sd at all candidates.
 CPU seconds with one BLAS thread, alternating in one process; the median of the ratios of pairs.
 """
 
-# ruff: noqa: E402  (the threads must be set before NumPy is imported)
 from __future__ import annotations
 
-import os
-
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
-
-import platform
 import time
-from datetime import date
-from pathlib import Path
 
+import harness
 import numpy as np
-import sklearn
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Matern
 
@@ -29,18 +20,17 @@ import gpmi
 from gpmi.paper.simulate import Problem, scores, simulate
 from gpmi.paper.tasks import TASKS, Task
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "paper_cost.md"
 INITIAL, HORIZON, PAIRS = 10, 200, 5
 
 
 def by_gpmi(task: Task, seed: int) -> list[int]:
-    """The run of `gpmi paper`, the covariance of the candidates included."""
+    """Run as `gpmi paper` does, the covariance of the candidates included."""
     policy = scores(gpmi.GPMI(), HORIZON)
     return simulate(Problem.of(task), policy, np.random.default_rng(seed), INITIAL, HORIZON)
 
 
 def by_optimizer(task: Task, seed: int) -> list[int]:
-    """The same through the library's front door, which does not know the covariance beforehand."""
+    """Run with the Optimizer, which does not know the covariance beforehand."""
     rng = np.random.default_rng(seed)
     opt = gpmi.Optimizer(task.candidates, gpmi.GPMI(), kernel=task.kernel, noise_var=task.noise_var)
     rows = {tuple(x): i for i, x in enumerate(task.candidates)}
@@ -55,7 +45,7 @@ def by_optimizer(task: Task, seed: int) -> list[int]:
 
 
 def by_sklearn(task: Task, seed: int) -> list[int]:
-    """Algorithm 1 with a regressor that is fitted anew at every step."""
+    """Run Algorithm 1 with a regressor that is refitted at every step."""
     rng = np.random.default_rng(seed)
     model = GaussianProcessRegressor(Matern(length_scale=1.0, nu=1.5), alpha=task.noise_var, optimizer=None)
     queries = [int(row) for row in task.initial(rng)]
@@ -72,6 +62,7 @@ def by_sklearn(task: Task, seed: int) -> list[int]:
 
 
 def main() -> None:
+    harness.parser(__doc__).parse_args()
     seconds: dict[str, list[float]] = {}
     same = 0
     for seed in range(PAIRS):
@@ -84,21 +75,17 @@ def main() -> None:
         same += queries[0] == queries[1] == queries[2]
         print(seed, {name: round(each[-1], 3) for name, each in seconds.items()}, flush=True)
     theirs = np.array(seconds["scikit-learn"])
-    lines = [
-        "# What a run of the paper costs",
-        "",
-        f"Written by `python benchmarks/paper_cost.py` on {date.today()}, on {platform.machine()}, Python "
-        f"{platform.python_version()}, numpy {np.__version__}, scikit-learn {sklearn.__version__}; one BLAS thread.",
-        "",
+    text = (
         f"GP-MI, {HORIZON} steps on 1000 candidates, {PAIRS} draws. scikit-learn's regressor is refitted to the data "
-        f"at each step with fixed hyper-parameters. The queries of the three are the same in {same} of {PAIRS} draws.",
-        "",
-        "| | CPU seconds of a run, median | of scikit-learn's, median of the pairs |",
-        "|---|---|---|",
+        f"at each step with fixed hyper-parameters. The queries of the three are the same in {same} of {PAIRS} draws."
+    )
+    head = ("", "CPU seconds of a run, median", "of scikit-learn's, median of the pairs")
+    rows = [
+        (name, f"{np.median(each):.3f}", f"1/{np.median(theirs / np.array(each)):.0f}")
+        for name, each in seconds.items()
     ]
-    for name, each in seconds.items():
-        lines.append(f"| {name} | {np.median(each):.3f} | 1/{np.median(theirs / np.array(each)):.0f} |")
-    PAGE.write_text("\n".join(lines) + "\n")
+    title, runs = "What a run of the paper costs", 3 * PAIRS
+    harness.page(__file__, title, text, harness.table(head, rows), runs=runs, packages=["scikit-learn"])
 
 
 if __name__ == "__main__":

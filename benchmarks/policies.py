@@ -1,47 +1,34 @@
-"""Policies on the paper's tasks and on what breaks them: why the default is what it is.
+"""Why is the default policy what it is? Policies on the paper's tasks, and on what breaks them.
 
-    python benchmarks/policies.py [--cores 2]     writes policies.md and policies.csv in docs/benchmarks
+    python benchmarks/policies.py [--cores 2]     writes policies.md and policies.csv in docs/benchmarks; hours; resumes
+    python benchmarks/policies.py --report        writes the page from the table
 
-A run whose row is in the table is not repeated, so the work can be stopped and taken up again; after a change of a
-policy remove its rows.
+A run whose row is in the table is not repeated. After a change of a policy remove its rows.
 
-Every policy sees the same tasks, initial points, noise, kernel and noise_var. Runs are those of
-`gpmi.paper.simulate`; scores come from the library, and from here for the rules that were tried and not taken.
+Every policy sees the same tasks, initial points, noise, kernel and noise_var. Runs are those of `gpmi.paper.simulate`.
+Scores come from the library, and from this file for the rules that were tried and not taken.
 
 R_T / T is the mean noise-free regret of the queries after the initial design. A run is stuck when the mean regret of
 its last 50 queries exceeds 0.1, in standard deviations of f.
 """
 
-# ruff: noqa: E402  (the threads must be set before NumPy is imported)
 from __future__ import annotations
 
-import os
-
-for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[variable] = "1"
-
-import argparse
-import csv
-import platform
-import zlib
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import date
-from functools import lru_cache
-from pathlib import Path
 
+import harness
 import numpy as np
-from numpy.typing import NDArray
+from problems.functions import Array
+from problems.scenarios import HARD, SCENARIOS
 
 import gpmi
-from gpmi.paper.simulate import Problem, Run, Scores, scores, simulate, triangular_root
+from gpmi.paper.simulate import Run, Scores, scores, simulate
 from gpmi.paper.tasks import TASKS
 
-Array = NDArray[np.float64]
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
-LAST, STUCK = 50, 0.1
 COLUMNS = ("scenario", "policy", "repetition", "mean_regret", "last_regret", "found")
+TABLE = harness.Table(harness.DOCS / "policies.csv", COLUMNS, COLUMNS[:3])
+LAST, STUCK = 50, 0.1
 
 
 # The rules that were tried
@@ -61,7 +48,7 @@ class Weighted(gpmi.Policy):
 
 
 class Tried(gpmi.Policy):
-    """A rule that looks at more than mu, var and the state."""
+    """A rule that reads more than mu, var and the state."""
 
     def choose(self, run: Run, state: gpmi.State) -> Array:
         raise NotImplementedError
@@ -90,7 +77,7 @@ class Pims(Tried):
 
 @dataclass(frozen=True)
 class Restarted(Tried):
-    """GP-MI whose gamma_hat starts anew after each query that taught less than the noise: log 2 / 2 nats."""
+    """GP-MI whose gamma_hat restarts after each query that taught less than the noise: log 2 / 2 nats."""
 
     alpha: float = 1.0
 
@@ -101,7 +88,7 @@ class Restarted(Tried):
 
 @dataclass(frozen=True)
 class WithGammaHat(Tried):
-    """The default with GP-MI's phi in place of sqrt(alpha) sd, gamma_hat started anew as in `Restarted`."""
+    """The default with GP-MI's phi in place of sqrt(alpha) sd. gamma_hat restarts as in `Restarted`."""
 
     def choose(self, run: Run, state: gpmi.State) -> Array:
         default = gpmi.Reinvest()
@@ -120,7 +107,7 @@ class Uncapped(gpmi.Reinvest):
 
 
 def since_restart(run: Run) -> float:
-    """gamma_hat since the last of the policy's queries whose variance was below noise_var."""
+    """Return gamma_hat since the last of the policy's queries whose variance was below noise_var."""
     var = run.queried_var[run.initial :]
     small = np.flatnonzero(var < run.problem.noise_var)
     return float(var[small[-1] + 1 :].sum() if len(small) else var.sum())
@@ -156,74 +143,30 @@ NO_HORIZON = "no horizon"
 POLICIES = {DEFAULT: gpmi.Reinvest(), **PEERS, **ABLATIONS, **TRIED, NO_HORIZON: gpmi.Reinvest()}
 
 
-# Where they run
+# Runs
 
 
-@dataclass(frozen=True)
-class Scenario:
-    """f on a finite set with its prior, values in standard deviations; how many random queries, and how many more."""
-
-    problem: Problem
-    initial: int
-    horizon: int
-
-
-def arms(seed: int) -> Scenario:
-    """50 independent N(0, 1) arms, noise sd 0.1."""
-    f = np.random.default_rng([seed, 50]).standard_normal(50)
-    return Scenario(Problem.given(np.eye(50), f, 0.1, 0.01), initial=0, horizon=2000)
+def play(scenario_name: str, policy_name: str, seed: int) -> tuple[object, ...]:
+    """Play one run and return its row."""
+    scenario, policy = SCENARIOS[scenario_name](seed), POLICIES[policy_name]
+    horizon = None if policy_name == NO_HORIZON else scenario.horizon
+    choose = policy.scores(horizon) if isinstance(policy, Tried) else scores(policy, horizon)
+    rng = np.random.default_rng([seed, 17])
+    values = scenario.problem.values
+    queries = simulate(scenario.problem, choose, rng, scenario.initial, scenario.horizon)
+    regrets = values.max() - values[queries]
+    row = (scenario_name, policy_name, seed, regrets.mean(), regrets[-LAST:].mean(), int(regrets.min() <= 0.0))
+    return tuple(f"{v:.6g}" if isinstance(v, float) else v for v in row)
 
 
-def line(lengthscale: float) -> Callable[[int], Scenario]:
-    """A draw of the squared-exponential process on 300 points of [0, 1], noise sd 0.1."""
-
-    def make(seed: int) -> Scenario:
-        covariance, root = _line(lengthscale)
-        f = root @ np.random.default_rng([seed, 300]).standard_normal(300)
-        return Scenario(Problem.given(covariance, f, 0.1, 0.01), initial=0, horizon=2000)
-
-    return make
-
-
-@lru_cache
-def _line(lengthscale: float) -> tuple[Array, Array]:
-    x = np.linspace(0.0, 1.0, 300)[:, None]
-    covariance = gpmi.kernels.RBF(lengthscale=lengthscale)(x, x)
-    return covariance, triangular_root(covariance)
-
-
-def paper(name: str) -> Callable[[int], Scenario]:
-    """One of the paper's tasks: ten random initial points, T = 200."""
-
-    def make(seed: int) -> Scenario:
-        return Scenario(_problem(name, seed if name.startswith("generated") else 0), initial=10, horizon=200)
-
-    return make
-
-
-@lru_cache(maxsize=4)
-def _problem(name: str, seed: int) -> Problem:
-    return Problem.of(TASKS[name].sample(np.random.default_rng([zlib.crc32(name.encode()), seed])))
-
-
-HARD = {"50 arms": arms, **{f"line, lengthscale {v:g}": line(v) for v in (0.01, 0.05, 0.2)}}
-SCENARIOS: dict[str, Callable[[int], Scenario]] = {**{name: paper(name) for name in TASKS}, **HARD}
-
-
-def work(scenario_name: str, policy_name: str, seeds: range) -> list[list[object]]:
-    """Rows of the table."""
-    rows = []
-    for seed in seeds:
-        scenario, policy = SCENARIOS[scenario_name](seed), POLICIES[policy_name]
-        horizon = None if policy_name == NO_HORIZON else scenario.horizon
-        choose = policy.scores(horizon) if isinstance(policy, Tried) else scores(policy, horizon)
-        rng = np.random.default_rng([seed, 17])
-        values = scenario.problem.values
-        queries = simulate(scenario.problem, choose, rng, scenario.initial, scenario.horizon)
-        regrets = values.max() - values[queries]
-        row = [scenario_name, policy_name, seed, regrets.mean(), regrets[-LAST:].mean(), int(regrets.min() <= 0.0)]
-        rows.append([f"{v:.6g}" if isinstance(v, float) else v for v in row])
-    return rows
+def runs(repetitions: int, hard: int) -> Iterator[tuple[str, str, int]]:
+    """Yield all runs. What only explains the choice gets a third, or a tenth, of the repetitions."""
+    for policy in POLICIES:
+        n = repetitions if policy in (DEFAULT, NO_HORIZON, *PEERS) else -(-repetitions // 3)
+        yield from ((task, policy, seed) for task in TASKS for seed in range(n))
+    for policy in (DEFAULT, "GP-MI", "GP-UCB", NO_HORIZON, WITH_GAMMA_HAT):
+        n = hard if policy in (DEFAULT, "GP-MI", "GP-UCB") else -(-hard // 10)
+        yield from ((name, policy, seed) for name in HARD for seed in range(n))
 
 
 # The page
@@ -231,21 +174,22 @@ def work(scenario_name: str, policy_name: str, seeds: range) -> list[list[object
 Table = dict[tuple[str, str], tuple[Array, Array]]  # (scenario, policy) -> mean regrets, last regrets
 
 
-def load(path: Path) -> Table:
+def load() -> Table:
+    """Return the regrets of all runs."""
     rows: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            pair = float(row["mean_regret"]), float(row["last_regret"])
-            rows.setdefault((row["scenario"], row["policy"]), []).append(pair)
+    for row in TABLE.rows():
+        pair = float(row["mean_regret"]), float(row["last_regret"])
+        rows.setdefault((row["scenario"], row["policy"]), []).append(pair)
     return {key: (np.array(pairs).T[0], np.array(pairs).T[1]) for key, pairs in rows.items()}
 
 
 def half(values: Array) -> float:
-    """Half of the 95 % interval of a mean."""
+    """Return half of the 95 % interval of a mean."""
     return 1.96 * float(values.std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else float("inf")
 
 
 def cell(table: Table, scenario: str, policy: str) -> str:
+    """Return the mean regret with its interval, and the share of runs that are stuck."""
     if (scenario, policy) not in table:
         return ""
     mean, last = table[scenario, policy]
@@ -253,14 +197,13 @@ def cell(table: Table, scenario: str, policy: str) -> str:
 
 
 def grid(table: Table, scenarios: list[str], policies: list[str]) -> list[str]:
-    lines = ["| policy | " + " | ".join(scenarios) + " |", "|---" * (len(scenarios) + 1) + "|"]
-    for policy in policies:
-        lines.append(f"| {policy} | " + " | ".join(cell(table, scenario, policy) for scenario in scenarios) + " |")
-    return lines
+    """Return a row for each policy, with a column for each scenario."""
+    rows = [(policy, *(cell(table, scenario, policy) for scenario in scenarios)) for policy in policies]
+    return harness.table(("policy", *scenarios), rows)
 
 
 def verdicts(table: Table) -> list[str]:
-    """The lines of "what must hold", from the table."""
+    """Return the lines about what was promised."""
     tasks = list(TASKS)
     not_worse, better, lines = [], [], []
     for task in tasks:
@@ -273,8 +216,8 @@ def verdicts(table: Table) -> list[str]:
         better.append(mean.mean() < paper_mean.mean())
         lines.append(
             f"| {task} | {mean.mean():.3f} ± {half(mean):.3f} | {best}: {other.mean():.3f} ± {half(other):.3f} | "
-            f"{'yes' if ok else '**no**'} | {paper_mean.mean():.3f} ± {half(paper_mean):.3f} | "
-            f"{'yes' if better[-1] else '**no**'} |"
+            f"{harness.yes(ok)} | {paper_mean.mean():.3f} ± {half(paper_mean):.3f} | "
+            f"{harness.yes(better[-1])} |"
         )
     exact = [task for task in tasks if not task.startswith(("generated", "mixture"))]
     stuck = {task: float(np.mean(table[task, DEFAULT][1] > STUCK)) for task in exact}
@@ -301,17 +244,16 @@ def verdicts(table: Table) -> list[str]:
     return head + lines + tail
 
 
-def report(table: Table) -> None:
+def report(table: Table, new: int) -> None:
+    """Write the page."""
     tasks, hard = list(TASKS), list(HARD)
-    text = [
-        "# Policies, measured",
-        "",
-        f"Written by `python benchmarks/policies.py` on {date.today()}, on {platform.machine()}, Python "
-        f"{platform.python_version()}, numpy {np.__version__}; every run is a row of policies.csv. "
-        "R_T / T ± half its 95 % interval, and the share of runs stuck at the end (mean regret of the last 50 queries "
+    text = (
+        "Every run is a row of policies.csv. R_T / T ± half its 95 % interval, and the share of runs stuck at the end "
+        "(mean regret of the last 50 queries "
         "above 0.1 sd). The kernel and noise_var of a task are the same for every policy, learned by leave-one-out for "
-        "the fixed functions. What the default is, and why, is in [../policy.md](../policy.md).",
-        "",
+        "the fixed functions. What the default is, and why, is in [../policy.md](../policy.md)."
+    )
+    lines = [
         "## What was promised",
         "",
         *verdicts(table),
@@ -334,53 +276,20 @@ def report(table: Table) -> None:
         "",
         *grid(table, hard, [DEFAULT, NO_HORIZON, "GP-MI", "GP-UCB", WITH_GAMMA_HAT]),
     ]
-    (FOLDER / "policies.md").write_text("\n".join(text) + "\n")
-
-
-def jobs(repetitions: int, hard: int) -> list[tuple[str, str, range]]:
-    """Blocks of ten runs; what only explains the choice gets a third, or a tenth, of the repetitions."""
-    blocks = []
-    for policy in POLICIES:
-        n = repetitions if policy in (DEFAULT, NO_HORIZON, *PEERS) else -(-repetitions // 3)
-        blocks += [(task, policy, range(i, min(i + 10, n))) for task in TASKS for i in range(0, n, 10)]
-    for policy in (DEFAULT, "GP-MI", "GP-UCB", NO_HORIZON, WITH_GAMMA_HAT):
-        n = hard if policy in (DEFAULT, "GP-MI", "GP-UCB") else -(-hard // 10)
-        blocks += [(name, policy, range(i, min(i + 10, n))) for name in HARD for i in range(0, n, 10)]
-    return blocks
-
-
-def keep(path: Path) -> list[list[str]]:
-    """The rows of the table so far, which is made if there is none; a line cut short by a kill is removed."""
-    text = path.read_text() if path.exists() else ",".join(COLUMNS) + "\n"
-    path.write_text(text[: text.rfind("\n") + 1])
-    with path.open(newline="") as file:
-        return list(csv.reader(file))[1:]
+    count = sum(len(mean) for mean, _ in table.values())
+    harness.page(__file__, "Policies, measured", text, lines, runs=count, new=new)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__, cores=True, report=True)
     parser.add_argument("--repetitions", type=int, default=100)
     parser.add_argument("--hard", type=int, default=300, help="repetitions of the runs of 2000 queries")
-    parser.add_argument("--cores", type=int, default=2)
     chosen = parser.parse_args()
-    path = FOLDER / "policies.csv"
-    rows = keep(path)
-    done = {(row[0], row[1], int(row[2])) for row in rows}
-    todo = [job for job in jobs(chosen.repetitions, chosen.hard) if any((*job[:2], i) not in done for i in job[2])]
-    with ProcessPoolExecutor(chosen.cores) as pool, path.open("a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        for number, future in enumerate(as_completed([pool.submit(work, *job) for job in todo]), start=1):
-            new = [[str(v) for v in row] for row in future.result() if (row[0], row[1], row[2]) not in done]
-            writer.writerows(new)
-            file.flush()
-            rows += new
-            print(f"\r{number} of {len(todo)} blocks", end="", flush=True)
-    print()
+    wanted = () if chosen.report else runs(chosen.repetitions, chosen.hard)
+    new = harness.resume(TABLE, wanted, play, chosen.cores)
     order = {name: i for i, name in enumerate([*SCENARIOS, *POLICIES])}
-    rows.sort(key=lambda row: (order[row[0]], order[row[1]], int(row[2])))
-    with path.open("w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
-    report(load(path))
+    TABLE.tidy(lambda row: (order[row["scenario"]], order[row["policy"]], int(row["repetition"])))
+    report(load(), new)
 
 
 if __name__ == "__main__":

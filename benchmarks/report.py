@@ -1,40 +1,38 @@
-"""From the tables of the comparison to docs/benchmarks/compare.md, the pages beside its table, and their pictures.
+"""What do the tables of the comparison say? Writes docs/benchmarks/compare.md, the pages below it and their pictures.
 
-    python benchmarks/report.py
+    python benchmarks/report.py      half a minute
 
-Reads docs/benchmarks/compare/runs.csv (`compare.py`) and docs/benchmarks/cost.csv (`cost.py`), as far as they go.
+Reads docs/benchmarks/compare/runs.csv (`compare.py`) and docs/benchmarks/cost.csv (`cost.py`), complete or not. Its
+first table goes into README.md as well.
 """
 
 from __future__ import annotations
 
-import csv
 import itertools
 import json
-import os
-import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
+import harness
 import matplotlib
 
 matplotlib.use("svg")
-import compare
-import cost
-import held_out
 import matplotlib.pyplot as plt
 import numpy as np
-import peers
 import problems
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
+from peers import comparison
+from peers import optimisers as peers
+from problems import held_out
+from problems.functions import Array
 
-Array = NDArray[np.float64]
-README = Path(__file__).resolve().parents[1] / "README.md"
-DOCS = compare.ROOT / "docs" / "benchmarks"
+NEEDS = "peers"
+README = harness.ROOT / "README.md"
+COMPARE = harness.DOCS / "compare"
 US, EARN = "gpmi", "gpmi earn"
 GP_PEERS = tuple(name for name in peers.PEERS if name not in (US, EARN, "random", "CMA-ES", "Optuna TPE"))
 DRAWN = 2000  # bootstrap samples
@@ -46,17 +44,17 @@ STARTS = {"own": "each tool's own start", "common": "ten common points"}
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of one setting: tables (peer, problem, seed), NaN where there was no run."""
+    """The runs of one setting, as tables (peer, problem, seed) with NaN where there was no run."""
 
     start: str
     budget: int
     peers: tuple[str, ...]
     problems: tuple[str, ...]
-    rows: dict[compare.Run, compare.Row]  # of this setting
+    rows: dict[comparison.Run, comparison.Row]  # of this setting
     best: dict[tuple[str, int], float]  # the best value of all settings, by problem and seed
 
     @staticmethod
-    def of(rows: dict[compare.Run, compare.Row], start: str, budget: int, names: Sequence[str]) -> Runs:
+    def of(rows: dict[comparison.Run, comparison.Row], start: str, budget: int, names: Sequence[str]) -> Runs:
         mine = {run: row for run, row in rows.items() if (run.start, run.budget) == (start, budget)}
         mine = {run: row for run, row in mine.items() if run.problem in names}
         found, named = {run.peer for run in mine}, {run.problem for run in mine}
@@ -72,13 +70,13 @@ class Runs:
         return 1 + max((run.seed for run in self.rows), default=0)
 
     def maximum(self, problem: str, seed: int) -> float:
-        """The maximum, unless it is not known or a run has exceeded what a search had found: then the best value."""
+        """Return the maximum, or the best value of all runs where it is unknown or a run has exceeded it."""
         maximum, best = problems.make(problem, seed).maximum, self.best[problem, seed]
         return best if maximum is None or best > maximum + 1e-6 * abs(maximum) else maximum
 
     @cached_property
-    def curves(self) -> dict[compare.Run, Array]:
-        """The noise-free regret of the first sixty evaluations of each finished run."""
+    def curves(self) -> dict[comparison.Run, Array]:
+        """Return the noise-free regret of the first sixty evaluations of each finished run."""
         return {
             run: np.maximum(self.maximum(run.problem, run.seed) - np.array(row["values"].split(), dtype=float), 0.0)
             for run, row in self.rows.items()
@@ -87,7 +85,7 @@ class Runs:
 
     @cached_property
     def regrets(self) -> dict[str, Array]:
-        """Simple regret, R_T/T and whether the run missed (1 or 0); infinite, and 1, where the run failed."""
+        """Return simple regret, R_T/T and whether the run missed (1 or 0). A failed run has infinite regret."""
         shape = len(self.peers), len(self.problems), self.seeds
         tables = {kind: np.full(shape, np.nan) for kind in (*KINDS, "miss")}
         for run, row in self.rows.items():
@@ -100,35 +98,35 @@ class Runs:
         return tables
 
     def without(self, *names: str) -> Runs:
-        """The same without these peers."""
+        """Return the same runs without these peers."""
         left = tuple(peer for peer in self.peers if peer not in names)
         rows = {run: row for run, row in self.rows.items() if run.peer in left}
         return Runs(self.start, self.budget, left, self.problems, rows, self.best)
 
     @cached_property
     def covering(self) -> list[int]:
-        """The peers with a run on every problem: these can be ranked."""
+        """Return the peers with a run on every problem, which can be ranked."""
         seen = {peer: {run.problem for run in self.rows if run.peer == peer} for peer in self.peers}
         return [i for i, peer in enumerate(self.peers) if len(seen[peer]) == len(self.problems)]
 
     @cached_property
     def shared(self) -> NDArray[np.bool_]:
-        """The pairs (problem, seed) that all covering peers have."""
+        """Return the pairs (problem, seed) that all covering peers have."""
         shared: NDArray[np.bool_] = ~np.isnan(self.regrets["simple"][self.covering]).any(axis=0)
         return shared
 
     def ranks(self, kind: str) -> dict[str, Array]:
-        """The ranks (problem, seed) of the covering peers on the pairs that they share, NaN elsewhere."""
+        """Return the ranks (problem, seed) of the covering peers on the pairs they share, NaN on others."""
         scored = ranks(self.regrets[kind][self.covering])
         return {self.peers[i]: scored[k] for k, i in enumerate(self.covering)}
 
     def misses(self) -> dict[str, Array]:
-        """Which of the shared pairs (problem, seed) the covering peers missed, NaN elsewhere."""
+        """Return which of the shared pairs (problem, seed) the covering peers missed, NaN on others."""
         return {self.peers[i]: np.where(self.shared, self.regrets["miss"][i], np.nan) for i in self.covering}
 
 
-def best_values(rows: dict[compare.Run, compare.Row]) -> dict[tuple[str, int], float]:
-    """The best value of all runs, by problem and seed; the seed matters for the GP draws only."""
+def best_values(rows: dict[comparison.Run, comparison.Row]) -> dict[tuple[str, int], float]:
+    """Return the best value of all runs, by problem and seed. The seed matters for the GP draws only."""
     best: dict[tuple[str, int], float] = {}
     seeds = range(1 + max(run.seed for run in rows))
     for run, row in rows.items():
@@ -143,20 +141,20 @@ def best_values(rows: dict[compare.Run, compare.Row]) -> dict[tuple[str, int], f
 
 
 def ranks(regret: Array) -> Array:
-    """The rank of each peer among all peers, 1 for the lowest regret and the mean rank for ties: (peer, ...)."""
+    """Return the rank of each peer, (peer, ...): 1 for the lowest regret, and the mean rank for ties."""
     lower = np.sum(regret[None] < regret[:, None], axis=1)
     equal = np.sum(regret[None] == regret[:, None], axis=1)
     return np.where(np.isnan(regret).any(axis=0), np.nan, lower + (equal + 1) / 2)
 
 
 def ahead(ours: Array, theirs: Array) -> Array:
-    """1 where ours is lower, 1/2 for a tie, 0 where it is higher, NaN where one is missing."""
+    """Return 1 where ours is lower, 1/2 for a tie, 0 where it is higher, NaN where one is missing."""
     result = np.where(ours < theirs, 1.0, np.where(ours == theirs, 0.5, 0.0))
     return np.where(np.isnan(ours) | np.isnan(theirs), np.nan, result)
 
 
 def interval(table: Array) -> tuple[float, float, float]:
-    """The mean of a table (problem, seed) with its 95 % bootstrap interval: problems are drawn, then seeds in each."""
+    """Return the mean of a table (problem, seed) with its 95 % bootstrap interval, over problems and seeds in each."""
     rng = np.random.default_rng(0)
     p, s = table.shape
     rows = rng.integers(p, size=(DRAWN, p, 1))
@@ -169,7 +167,7 @@ def interval(table: Array) -> tuple[float, float, float]:
 
 
 def medians(regret: Array) -> Array:
-    """Median over the seeds, (peer, problem); NaN where a peer has no run."""
+    """Return the medians over the seeds, (peer, problem), with NaN where a peer has no run."""
     with np.errstate(all="ignore"):
         return np.array(
             [[np.median(r[~np.isnan(r)]) if (~np.isnan(r)).any() else np.nan for r in peer] for peer in regret]
@@ -177,7 +175,7 @@ def medians(regret: Array) -> Array:
 
 
 def slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
-    """The exponent of the growth between the first and the last size."""
+    """Return the exponent of the growth between the first and the last size."""
     return float(np.log(seconds[-1] / seconds[0]) / np.log(sizes[-1] / sizes[0]))
 
 
@@ -190,7 +188,7 @@ def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 
 def rank_section(runs: Runs) -> str:
-    """Mean ranks and the share of misses, on the pairs that all who ran on every problem have."""
+    """Return mean ranks and shares of misses, on the pairs that all covering peers have."""
     scored = {kind: runs.ranks(kind) for kind in KINDS}
     missed = runs.misses()
     order = sorted(missed, key=lambda peer: float(np.nanmean(scored["simple"][peer])))
@@ -230,7 +228,7 @@ def _share(runs: Runs, us: str, peer: str, kind: str) -> tuple[float, float, flo
 
 
 def median_section(runs: Runs, kind: str) -> str:
-    """Medians of the regret; the last column is the median peer, marked where gpmi is worse."""
+    """Return medians of the regret. The last column is the median peer, marked where gpmi is worse."""
     middle = medians(runs.regrets[kind])
     worse = worse_than_typical(runs) if kind == "simple" else ()
     body = []
@@ -241,7 +239,7 @@ def median_section(runs: Runs, kind: str) -> str:
 
 
 def typical(runs: Runs, kind: str) -> Array:
-    """The median over the peers, ours not among them, of the medians over the seeds, for each problem."""
+    """Return, for each problem, the median over the peers without ours of their medians over the seeds."""
     others = [i for i, peer in enumerate(runs.peers) if peer not in (US, EARN)]
     middle: Array = np.nanmedian(medians(runs.regrets[kind])[others], axis=0)
     return middle
@@ -287,14 +285,14 @@ class Verdict:
 
 
 def _first(found: dict[str, Array], us: str, form: str) -> tuple[bool, str]:
-    """Whether our mean is the lowest, and the words: ours, and the best of the others."""
+    """Return whether our mean is the lowest, and a text with ours and the best of the others."""
     means = {peer: float(np.nanmean(values)) for peer, values in found.items()}
     best = min((peer for peer in means if peer != us), key=means.__getitem__)
     return means[us] <= means[best], f"{form.format(means[us])}, next {best} {form.format(means[best])}"
 
 
 def promises(runs: Runs) -> list[Verdict]:
-    """What was promised of both aims, in one setting on one group of problems."""
+    """Return what was promised of both aims, in one setting on one group of problems."""
     rivals = runs.without(EARN)
     shares = {peer: _share(rivals, US, peer, "simple") for peer in rivals.peers if peer != US}
     lowest = min(shares, key=lambda peer: shares[peer][0])
@@ -317,7 +315,7 @@ def promises(runs: Runs) -> list[Verdict]:
 
 
 def promise_table(settings: Iterable[tuple[str, Runs]], first: int | None = None) -> str:
-    """A line for each setting and group of problems, a column for each promise; **bold** where it does not hold."""
+    """Return a line for each setting and group of problems, a column for each promise, bold where it does not hold."""
     found = [(title, runs, promises(runs)[:first]) for title, runs in settings]
     body = [
         [title, f"{int(runs.shared.sum())}", *(v.figures if v.holds else f"**{v.figures}**" for v in verdicts)]
@@ -335,13 +333,6 @@ class Costs:
 
     rows: list[dict[str, str]]
 
-    @staticmethod
-    def load() -> Costs:
-        if not cost.TABLE.exists():
-            return Costs([])
-        with cost.TABLE.open(newline="") as file:
-            return Costs(list(csv.DictReader(file)))
-
     @cached_property
     def seconds(self) -> dict[str, dict[int, float]]:
         found: dict[str, dict[int, float]] = {}
@@ -351,7 +342,7 @@ class Costs:
         return found
 
     def cheapest(self, n: int) -> tuple[str, float] | None:
-        """The GP peer with the lowest cost at n."""
+        """Return the GP peer with the lowest cost at n."""
         at = {peer: self.seconds[peer][n] for peer in GP_PEERS if n in self.seconds.get(peer, {})}
         return min(at.items(), key=lambda item: item[1]) if at else None
 
@@ -378,7 +369,7 @@ def cost_section(costs: Costs) -> str:
     for row in costs.rows:
         text = row["status"]
         if text == "done":
-            fewer = "" if int(row["rounds"]) == cost.ROUNDS else f", {row['rounds']} rounds"
+            fewer = "" if int(row["rounds"]) == comparison.ROUNDS else f", {row['rounds']} rounds"
             text = f"{float(row['cpu']):.3g} ({row['memory']} MB{fewer})"
         cells[row["peer"], int(row["n"])] = text
     names = [name for name in peers.PEERS if any(key[0] == name for key in cells)]
@@ -390,7 +381,7 @@ def cost_section(costs: Costs) -> str:
 
 
 def colours(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """How each peer is drawn: gpmi in black and thick, the others in colours of their own."""
+    """Return how each peer is drawn: gpmi in black and thick, the others in colours of their own."""
     palette = matplotlib.color_sequences["tab20"]
     styles: dict[str, dict[str, Any]] = {}
     for i, name in enumerate(peers.PEERS):
@@ -400,12 +391,12 @@ def colours(names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def save(figure: Figure, name: str) -> None:
-    figure.savefig(DOCS / "compare" / f"{name}.svg", metadata={"Date": None})
+    figure.savefig(COMPARE / f"{name}.svg", metadata={"Date": None})
     plt.close(figure)
 
 
 def draw_ranks(settings: list[tuple[str, Runs]]) -> None:
-    """Mean ranks on simple regret, a panel for each setting."""
+    """Draw the mean ranks on simple regret, a panel for each setting."""
     lines = -(-len(settings) // 2)
     figure, axes = plt.subplots(lines, 2, figsize=(9, 2.6 * lines), layout="constrained", squeeze=False)
     for axis, (title, runs) in itertools.zip_longest(axes.flat, settings, fillvalue=("", None)):
@@ -425,7 +416,7 @@ def draw_ranks(settings: list[tuple[str, Runs]]) -> None:
 
 
 def draw_curves(runs: Runs) -> None:
-    """The median over the seeds, for each problem, of the best regret so far, over the first sixty evaluations."""
+    """Draw, for each problem, the median over the seeds of the best regret so far, for sixty evaluations."""
     columns = 4
     lines = -(-len(runs.problems) // columns)
     figure, axes = plt.subplots(lines, columns, figsize=(12, 2.3 * lines), layout="constrained", squeeze=False)
@@ -460,41 +451,32 @@ def draw_cost(costs: Costs) -> None:
 # The pages
 
 
-def failures(rows: dict[compare.Run, compare.Row]) -> str:
+def failures(rows: dict[comparison.Run, comparison.Row]) -> str:
     failed = [f"{', '.join(map(str, run))}: {row['status']}" for run, row in rows.items() if row["status"] != "done"]
     return "\n".join(f"- {line}" for line in failed) if failed else "No run failed."
 
 
-def effort_section(rows: dict[compare.Run, compare.Row]) -> str:
+def effort_section(rows: dict[comparison.Run, comparison.Row]) -> str:
     body = []
     for peer in peers.PEERS:
         mine = {run: row for run, row in rows.items() if run.peer == peer}
         if mine:
             versions = ", ".join(sorted({row["version"] for row in mine.values()}))
-            cpu = [[float(row["cpu"]) for run, row in mine.items() if run.budget == t] for t in compare.BUDGETS]
+            cpu = [[float(row["cpu"]) for run, row in mine.items() if run.budget == t] for t in comparison.BUDGETS]
             memory = max(int(row["memory"]) for row in mine.values())
             effort = (f"{np.median(seconds):.3g}" if seconds else "" for seconds in cpu)
             body.append([peer, versions, str(len(mine)), *effort, str(memory)])
     return table(["peer", "version", "runs", "CPU seconds, T = 60", "CPU seconds, T = 200", "peak memory, MB"], body)
 
 
-def machine() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    model = next(
-        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown processor"
-    )
-    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}, {date.today()}"
-
-
 IN_README = 4  # promises about simple regret; those about R_T / T are on the page
 
 
 def checked() -> str:
-    """Whether the rows of gpmi are those of a later version, too."""
-    if not compare.CHECKED.exists():
+    """Return how many of gpmi's rows a later version repeats."""
+    if not comparison.CHECKED.exists():
         return ""
-    found = json.loads(compare.CHECKED.read_text())
+    found = json.loads(comparison.CHECKED.read_text())
     return (
         f" gpmi's {found['of']} rows are of the version under *Runs*. At {found['version']} {found['runs']} of them, "
         f"spread over all, were played again: {found['same']} are the same in every digit that is kept."
@@ -511,22 +493,25 @@ of the twenty problems with 200 evaluations, so its far points became rarer, in 
 development functions again. 194 of the 765 older runs of "find" changed then, all in at most three dimensions. \
 Nothing was changed after a look at the ten.
 - The rows of "earn" were played again, too: all 420 are the same in every digit that is kept.
-- No peer was tuned; each is configured as its manual recommends (`benchmarks/peers.py`)."""
+- No peer was tuned; each is configured as its manual recommends (`benchmarks/peers/optimisers.py`)."""
 
 
-def page(rows: dict[compare.Run, compare.Row], settings: list[tuple[str, Runs]], costs: Costs) -> str:
+INTRODUCTION = (
+    "Every tool in its recommended configuration (`benchmarks/peers/optimisers.py`), from its own initial design and "
+    "from ten points common to all, with 60 and with 200 evaluations, the design included. Twenty problems "
+    "(`benchmarks/problems/__init__.py`) and ten that were held out (`benchmarks/problems/held_out.py`). `gpmi` is "
+    'aim="find" with nothing set but the budget, `gpmi earn` is aim="earn". Simple regret is the gap of the best '
+    "noise-free value among all queries, R_T/T the mean gap of the queries after the common design. A run *misses* if "
+    f"its simple regret is above {MISS:.0%} of the spread of f, its maximum minus its mean over the space. Where the "
+    "maximum is not known, the best value of all runs stands for it. Intervals are 95 % bootstrap intervals over "
+    "problems and seeds. A failed run counts as the worst. Who has no run on some problem is not ranked, but compared "
+    "pair by pair. Every run is in `compare/runs.csv`."
+)
+
+
+def body(rows: dict[comparison.Run, comparison.Row], settings: list[tuple[str, Runs]], costs: Costs) -> str:
+    """Return the page of all settings, without its head."""
     parts = [
-        "# gpmi and its peers",
-        "Every tool in its recommended configuration (`benchmarks/peers.py`), from its own initial design and from ten "
-        "points common to all, with 60 and with 200 evaluations, the design included. Twenty problems "
-        '(`benchmarks/problems.py`) and ten that were held out (`benchmarks/held_out.py`). `gpmi` is aim="find" with '
-        'nothing set but the budget, `gpmi earn` is aim="earn". Simple regret is the gap of the best noise-free value '
-        "among all queries, R_T/T the mean gap of the queries after the common design. A run *misses* if its simple "
-        f"regret is above {MISS:.0%} of the spread of f, its maximum minus its mean over the space. Where the maximum "
-        "is not known, the best value of all runs stands for it. Intervals are 95 % bootstrap intervals over problems "
-        "and seeds. A failed run counts as the worst. Who has no run on some problem is not ranked, but compared pair "
-        "by pair. Every run is in `compare/runs.csv`.",
-        f"Page written on {machine()}.{checked()}",
         "## What was promised",
         "Bold where it does not hold. Ranks and misses are those on the pairs (problem, seed) that all ranked tools "
         "have; the number of pairs is in the first column.",
@@ -544,16 +529,18 @@ def page(rows: dict[compare.Run, compare.Row], settings: list[tuple[str, Runs]],
         "ask + tell on Hartmann-6, refits included, mean over 20 consecutive rounds after n told points; peak memory. "
         "Other work shared the two cores; from one measurement to the next the ratios moved by up to a third, so gpmi "
         "and Emukit took five turns at each n, of which the median is shown.",
-        f"{cost_section(costs)}\n\n![cost](compare/cost.svg)" if costs.rows else "Not measured yet: `make bench-cost`.",
+        f"{cost_section(costs)}\n\n![cost](compare/cost.svg)"
+        if costs.rows
+        else "Not measured yet: `make bench NAME=cost`.",
         "## Runs",
         effort_section(rows),
         failures(rows),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
 def details(all_runs: Runs) -> str:
-    """The page of one setting, with all problems."""
+    """Return the page of one setting, with all problems."""
     return (
         "\n\n".join(
             [
@@ -575,13 +562,13 @@ def details(all_runs: Runs) -> str:
 
 
 def into_readme(settings: list[tuple[str, Runs]], costs: Costs) -> None:
-    """The first promises of each setting and the cost, between the README's two marks; the page has the others."""
-    begin, end = "<!-- compare: written by make bench-report -->", "<!-- compare: end -->"
+    """Write the first promises of each setting and the cost between the README's two marks. The page has the others."""
+    begin, end = "<!-- compare: written by make bench NAME=report -->", "<!-- compare: end -->"
     before, rest = README.read_text(encoding="utf-8").split(begin)
     text = "\n".join(
         [
             begin,
-            f"A column is a promise, with what was measured; bold where it does not hold. Written on {machine()}.",
+            f"A column is a promise, with what was measured; bold where it does not hold. Written on {date.today()}.",
             "",
             promise_table(settings, first=IN_README),
             "",
@@ -592,24 +579,33 @@ def into_readme(settings: list[tuple[str, Runs]], costs: Costs) -> None:
     README.write_text(before + text + rest.split(end)[1], encoding="utf-8")
 
 
-def main() -> None:
+def write(new: int) -> None:
+    """Write all pages and pictures. `new` is the number of rows that were made just now."""
     plt.rcParams.update({"svg.hashsalt": US, "svg.fonttype": "none"})
-    compare.tidy()
-    rows, costs = compare.load(), Costs.load()
+    comparison.tidy()
+    rows, costs = comparison.load(), Costs(comparison.COSTS.rows())
     settings = []
-    for start, budget in itertools.product(compare.STARTS, compare.BUDGETS):
+    for start, budget in itertools.product(comparison.STARTS, comparison.BUDGETS):
         groups = [(name, Runs.of(rows, start, budget, names)) for name, names in GROUPS.items()]
         complete = [(name, runs) for name, runs in groups if {US, EARN} < {runs.peers[i] for i in runs.covering}]
         settings += [(f"{runs.title}, {name}", runs) for name, runs in complete]
         if complete:
-            both = Runs.of(rows, start, budget, compare.NAMES)
+            both = Runs.of(rows, start, budget, comparison.NAMES)
             draw_curves(both)
-            (DOCS / "compare" / f"{start}-{budget}.md").write_text(details(both))
+            (COMPARE / f"{start}-{budget}.md").write_text(details(both))
     draw_ranks(settings)
     if costs.rows:
         draw_cost(costs)
-    (DOCS / "compare.md").write_text(page(rows, settings, costs))
+    text = INTRODUCTION + checked()
+    harness.page(
+        __file__, "gpmi and its peers", text, [body(rows, settings, costs)], name="compare", runs=len(rows), new=new
+    )
     into_readme(settings, costs)
+
+
+def main() -> None:
+    harness.parser(__doc__).parse_args()
+    write(new=0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a report costs: CPU seconds, by section, and bytes. The promise: 20 s, 2 MB for 1,000 trials in ten dimensions.
+"""What does a report cost, in CPU seconds by section and in bytes?
 
     python benchmarks/report_cost.py      writes docs/benchmarks/report.md; two minutes
 
@@ -6,42 +6,37 @@ The trials are those of a search that was made up, so that its cost is not that 
 best point so far, moved, or a random one, and the values are noisy. The report is made from the Optimizer that was
 given these trials and has computed nothing yet. `gpmi report` is measured as a process of its own, on a study with as
 many values, at random points. The exit code is 1 if the promise is broken.
+
+The promise is 20 s and 2 MB for 1,000 trials in ten dimensions.
 """
 
 from __future__ import annotations
-
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
 
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import date
-from pathlib import Path
 
+import harness
 import numpy as np
-from engine import machine
 
 import gpmi
 from gpmi import report
 from gpmi.views.html.subject import Subject
 
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "report.md"
 SIZES = ((100, 2), (300, 5), (1000, 10))
 PROMISED = (1000, 10, 20.0, 2e6)  # trials, dimensions, seconds, bytes
 
 
 def f(x: np.ndarray, rng: np.random.Generator) -> float:
-    """A noisy bowl with waves along the first coordinate, in which each coordinate matters less than the one before."""
+    """Return a noisy bowl with waves along the first coordinate. Each coordinate matters less than the one before."""
     weights = 0.7 ** np.arange(len(x))
     return float(-(weights * (x - 0.3) ** 2).sum() + 0.1 * np.sin(9.0 * x[0]) + 0.02 * rng.standard_normal())
 
 
 def made_up(n: int, d: int) -> gpmi.Optimizer:
-    """An optimizer with the trials of a search of n evaluations."""
+    """Return an optimizer with the trials of a search of n evaluations."""
     rng = np.random.default_rng(0)
     trials: list[gpmi.Trial] = []
     best, value = np.full(d, 0.5), -np.inf
@@ -51,13 +46,13 @@ def made_up(n: int, d: int) -> gpmi.Optimizer:
         y = f(x, rng)
         best, value = (x, y) if y > value else (best, value)
         origin = "design" if i < 2 * d else "policy"
-        said = {"explored": not near} if origin == "policy" else {}
-        trials.append(gpmi.Trial(i, x, y, "told", origin, order=i, **said))
+        more = {"explored": not near} if origin == "policy" else {}
+        trials.append(gpmi.Trial(i, x, y, "told", origin, order=i, **more))
     return gpmi.Optimizer([(0.0, 1.0)] * d, seed=0).replay(trials)
 
 
 def measured(n: int, d: int) -> tuple[dict[str, float], float, int]:
-    """CPU seconds of each section, of the whole page, and its bytes."""
+    """Return the CPU seconds of each section and of the whole report, and its bytes."""
     subject = Subject.of(made_up(n, d))
     seconds = {}
     for name in report.IDS:
@@ -70,7 +65,7 @@ def measured(n: int, d: int) -> tuple[dict[str, float], float, int]:
 
 
 def by_command(n: int, d: int) -> float:
-    """CPU seconds of `gpmi report` on a study with n values in d dimensions."""
+    """Return the CPU seconds of `gpmi report` on a study with n values in d dimensions."""
     with tempfile.TemporaryDirectory() as folder:
         rng = np.random.default_rng(0)
         with gpmi.study(f"{folder}/study.db", space=[(0.0, 1.0)] * d, seed=0) as study:
@@ -84,19 +79,13 @@ def by_command(n: int, d: int) -> float:
 
 
 def main() -> int:
+    harness.parser(__doc__).parse_args()
     found = {size: measured(*size) for size in SIZES}
     command = by_command(*PROMISED[:2])
     n, d, limit, most = PROMISED
     kept = found[n, d][1] <= limit and command <= limit and found[n, d][2] <= most
     head = " | ".join(f"{n:,} trials, {d} dimensions" for n, d in SIZES)
     lines = [
-        "# What a report costs",
-        "",
-        "Written by `python benchmarks/report_cost.py`. " + " ".join((__doc__ or "").split("\n\n")[2].split()),
-        "",
-        *(f"- {line}" for line in machine()),
-        f"- {date.today()}, gpmi {gpmi.__version__}",
-        "",
         f"| CPU seconds | {head} |",
         "|---|" + "---|" * len(SIZES),
         *(f"| {name} | " + " | ".join(f"{found[size][0][name]:.2f}" for size in SIZES) + " |" for name in report.IDS),
@@ -111,8 +100,9 @@ def main() -> int:
         f"{d} dimensions, is {'kept' if kept else '**broken**'}.",
         "",
     ]
-    PAGE.write_text("\n".join(lines), encoding="utf-8")
-    print(PAGE.read_text(encoding="utf-8"))
+    print("\n".join(lines))
+    text = " ".join((__doc__ or "").split("\n\n")[2].split())
+    harness.page(__file__, "What a report costs", text, lines, name="report")
     return 0 if kept else 1
 
 

@@ -1,35 +1,26 @@
-"""GPMISearchCV next to BayesSearchCV of scikit-optimize and RandomizedSearchCV: the best score, and what it costs.
+"""How good is GPMISearchCV next to BayesSearchCV and RandomizedSearchCV: the best score, and the cost of searching?
 
-    python benchmarks/search_cv.py [--seeds N] [--searches ...]    goes on where it stopped, low seeds first
-    python benchmarks/search_cv.py --report                        writes docs/benchmarks/search_cv.md
+    python benchmarks/search_cv.py [--seeds N] [--searches ...]    writes search_cv.csv and .md; an hour; resumes
+    python benchmarks/search_cv.py --report                        writes the page from the table
 
-Four estimators on four data sets of scikit-learn, 30 settings each, three folds, the same folds for all. What searching
-costs is the CPU time of `fit` without that of the fits and scores of the estimators.
+Four estimators on four data sets of scikit-learn, 30 settings each, three folds, the same folds for all. The cost of
+searching is the CPU time of `fit` without that of the estimators' fits and scores. Low seeds come first.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
-import argparse
-import csv
 import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
 from importlib import metadata
 from itertools import product
-from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
 import sklearn.model_selection._search as searching
-from engine import machine
-from find import commit
 from scipy.stats import loguniform, randint, uniform
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_wine
 from sklearn.decomposition import PCA
@@ -42,15 +33,15 @@ from sklearn.svm import SVC, SVR
 import gpmi
 from gpmi.integrations.sklearn import GPMISearchCV
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "benchmarks"
-CSV, PAGE = FOLDER / "search_cv.csv", FOLDER / "search_cv.md"
+NEEDS = "peers"
 COLUMNS = ("problem", "seed", "search", "version", "score", "overhead", "cpu")
+RUNS = harness.Table(harness.DOCS / "search_cv.csv", COLUMNS, COLUMNS[:3])
 N_ITER, FOLDS, REFIT, SEEDS = 30, 3, False, 10
 
 
 @dataclass(frozen=True)
 class Problem:
-    """An estimator on data, and its parameters: name -> ("real" | "log" | "int", lo, hi), or a list of options."""
+    """An estimator on data, with its parameters by name: ("real" | "log" | "int", lo, hi), or a list of options."""
 
     estimator: Any
     load: Callable[[], tuple[Any, Any]]
@@ -58,6 +49,7 @@ class Problem:
 
 
 def digits() -> tuple[Any, Any]:
+    """Return the first 600 rows of scikit-learn's digits."""
     x, y = load_digits(return_X_y=True)
     return x[:600], y[:600]
 
@@ -85,7 +77,7 @@ PROBLEMS = {
         },
     ),
     "PCA and SVC, digits": Problem(
-        # Without max_iter a setting that BayesSearchCV chose was still being fitted after five minutes.
+        # Without max_iter the fit of a setting that BayesSearchCV chose did not end in five minutes.
         make_pipeline(StandardScaler(), PCA(random_state=0), SVC(max_iter=100_000)),
         digits,
         {
@@ -123,7 +115,7 @@ def bayes(problem: Problem, seed: int) -> Any:
     return BayesSearchCV(problem.estimator, space, n_iter=N_ITER, cv=FOLDS, random_state=seed, refit=REFIT)
 
 
-def by_chance(problem: Problem, seed: int) -> Any:
+def at_random(problem: Problem, seed: int) -> Any:
     kinds = {
         "real": lambda lo, hi: uniform(lo, hi - lo),
         "log": lambda lo, hi: loguniform(lo, hi),
@@ -133,16 +125,17 @@ def by_chance(problem: Problem, seed: int) -> Any:
     return RandomizedSearchCV(problem.estimator, space, n_iter=N_ITER, cv=FOLDS, random_state=seed, refit=REFIT)
 
 
-SEARCHES = {"GPMISearchCV": ours, "BayesSearchCV": bayes, "RandomizedSearchCV": by_chance}
+SEARCHES = {"GPMISearchCV": ours, "BayesSearchCV": bayes, "RandomizedSearchCV": at_random}
 
 
 def version(name: str) -> str:
+    """Return the version of a search."""
     packages = {"BayesSearchCV": "scikit-optimize", "RandomizedSearchCV": "scikit-learn"}
-    return metadata.version(packages[name]) if name in packages else commit()
+    return metadata.version(packages[name]) if name in packages else harness.commit()
 
 
 def run(name: str, search: str, seed: int) -> tuple[float, float, float]:
-    """The best score, the CPU seconds of searching, and those of everything."""
+    """Return the best score, the CPU seconds of searching, and those of everything."""
     problem, inside, fit_and_score = PROBLEMS[name], 0.0, searching._fit_and_score
 
     def timed(*args: Any, **kwargs: Any) -> Any:
@@ -164,41 +157,25 @@ def run(name: str, search: str, seed: int) -> tuple[float, float, float]:
     return float(np.nanmax(made.cv_results_["mean_test_score"])), cpu - inside, cpu
 
 
-def kept() -> list[dict[str, str]]:
-    if not CSV.exists():
-        return []
-    with CSV.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+def play(name: str, seed: int, search: str) -> tuple[Any, ...]:
+    """Play one run and return its row."""
+    warnings.simplefilter("ignore")
+    score, overhead, cpu = run(name, search, seed)
+    return name, seed, search, version(search), f"{score:.6f}", f"{overhead:.3f}", f"{cpu:.3f}"
 
 
-def play(searches: list[str], seeds: int) -> None:
-    done = {(row["problem"], row["seed"], row["search"]) for row in kept()}
-    for seed, name, search in product(range(seeds), PROBLEMS, searches):
-        if (name, str(seed), search) in done:
-            continue
-        score, overhead, cpu = run(name, search, seed)
-        fresh = not CSV.exists()
-        with CSV.open("a", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            if fresh:
-                writer.writerow(COLUMNS)
-            writer.writerow((name, seed, search, version(search), f"{score:.6f}", f"{overhead:.3f}", f"{cpu:.3f}"))
-        print(name, seed, search, f"{score:.4f}", f"{overhead:.2f} s", flush=True)
-
-
-def report() -> None:
+def report(new: int) -> None:
+    """Write the page."""
     scores: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     costs: dict[tuple[str, str], list[float]] = defaultdict(list)
     versions: dict[str, set[str]] = defaultdict(set)
-    for row in kept():
+    rows = RUNS.rows()
+    for row in rows:
         key = row["problem"], row["search"]
         scores[key][row["seed"]] = float(row["score"])
         costs[key].append(float(row["overhead"]))
         versions[row["search"]].add(row["version"])
-    lines = ["# GPMISearchCV next to other searches", "", "Written by `benchmarks/search_cv.py`, its rows in"]
-    lines[-1] += f" `docs/benchmarks/search_cv.csv`. {N_ITER} settings, {FOLDS} folds. The page is of {date.today()}."
-    lines += ["", *(f"{line}  " for line in machine())]
-    lines += [f"Versions: {', '.join(f'{one} {chr(44).join(sorted(versions[one]))}' for one in SEARCHES)}.", ""]
+    lines = [f"Versions: {', '.join(f'{one} {chr(44).join(sorted(versions[one]))}' for one in SEARCHES)}.", ""]
     text = f"Mean over the seeds, of {SEEDS} that are wanted, ± its standard error. The SVC of the digits stops after "
     text += (
         "100,000 iterations: without that, a setting that BayesSearchCV chose with seed 4 was still being fitted after "
@@ -222,19 +199,17 @@ def report() -> None:
         costly.append(f"| {name} | {' | '.join(f'{one:.2f} s' for one in means)} | 1/{ratio:.0f} |")
     lines += ["", "## What searching costs", "", "CPU time of a whole search without that of the estimators, mean.", ""]
     lines += [f"| | {' | '.join(SEARCHES)} | the first over the second |", "|---|---|---|---|---|", *costly]
-    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = f"Its rows are in `docs/benchmarks/search_cv.csv`. {N_ITER} settings, {FOLDS} folds."
+    harness.page(__file__, "GPMISearchCV next to other searches", text, lines, runs=len(rows), new=new)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare GPMISearchCV with other searches.")
+    parser = harness.parser(__doc__, cores=True, report=True)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--searches", nargs="+", choices=list(SEARCHES), default=list(SEARCHES))
-    parser.add_argument("--report", action="store_true")
     arguments = parser.parse_args()
-    warnings.simplefilter("ignore")
-    if not arguments.report:
-        play(arguments.searches, arguments.seeds)
-    report()
+    runs = ((name, seed, one) for seed, name, one in product(range(arguments.seeds), PROBLEMS, arguments.searches))
+    report(0 if arguments.report else harness.resume(RUNS, runs, play, arguments.cores))
 
 
 if __name__ == "__main__":

@@ -1,18 +1,16 @@
-"""What the live page of a large study costs: how fast it opens, and how much memory the server takes meanwhile.
+"""What does the live page of a large study cost: how fast does it open, and how much memory does the server take?
 
-    python benchmarks/serve_cost.py [--trials 5000] [--out docs/benchmarks/serve.md]
+    python benchmarks/serve_cost.py [--trials 5000]     writes docs/benchmarks/serve.md; some minutes
 
-A study of so many trials in 5 dimensions is made, `gpmi serve` is started for it, and its page is opened as a browser
-does it: the page, its style and its script, and the events. Then somebody else tells 50 values, of which the page
-hears, and the next point is asked for. The exit code is 1 if the page takes a second or more, in the median of several
-times, or if the server ever takes 200 MB.
+A study with 5,000 trials in 5 dimensions is made, `gpmi serve` is started for it, and its page is opened as a browser
+does: the page, its style and its script, and the events. Then another process tells 20 values, which the page hears of,
+and the next point is asked for. The exit code is 1 if the page takes a second or more, in the median of several times,
+or if the server ever takes 200 MB. With another number of trials no page is written.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -23,34 +21,36 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import harness
 import httpx2
 import numpy as np
 
 import gpmi
 
 PROMISED_SECONDS, PROMISED_MEGABYTES = 1.0, 200.0
-TIMES = 9  # the page is opened so often
+TIMES = 9  # that the page is opened
+TRIALS = 5000
 TICK = os.sysconf("SC_CLK_TCK")
 
 
 def make(path: str, trials: int) -> None:
-    """A study with so many values, at random points."""
+    """Make a study with values at random points."""
     rng = np.random.default_rng(0)
     points = rng.random((trials, 5))
     values = 1.0 - np.sum((points - 0.4) ** 2, axis=1) + 0.05 * rng.standard_normal(trials)
     with gpmi.study(path, space={f"p{i}": (0.0, 1.0) for i in range(5)}, seed=0) as study:
         named = [{f"p{i}": float(value) for i, value in enumerate(point)} for point in points]
-        study.tell_first([(x, float(y), 0.0, 1) for x, y in zip(named, values, strict=True)])
+        study.optimizer.tell_all([(x, float(y)) for x, y in zip(named, values, strict=True)])
 
 
 def cpu(pid: int) -> float:
-    """Seconds of the processor that a process has taken."""
+    """Return the CPU seconds that a process has taken."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
 class Memory(threading.Thread):
-    """The largest resident set of a process, and of its children together."""
+    """Watch the largest resident set of a process, and of its children together."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -73,13 +73,13 @@ def _read(path: Path) -> str:
 
 
 def _resident(pid: int) -> float:
-    """Megabytes."""
+    """Return the resident set of a process in megabytes."""
     fields = _read(Path(f"/proc/{pid}/statm")).split()
     return int(fields[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6 if len(fields) > 1 else 0.0
 
 
 def opened(client: Any, address: str) -> float:
-    """Seconds until the page, its styles, its scripts and the first event are there."""
+    """Return the seconds until the page, its styles, its scripts and the first event have arrived."""
     begin = time.perf_counter()
     assert client.get(address).status_code == 200
     for name in ("report.css", "lab.css", "report.js", "lab.js"):
@@ -90,6 +90,7 @@ def opened(client: Any, address: str) -> float:
 
 
 def measured(path: str) -> dict[str, float]:
+    """Start the server on a study and return all measurements, by what they are called on the page."""
     begin = time.perf_counter()
     command = [sys.executable, "-c", "from gpmi.cli import main; main()", "serve", path, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -114,7 +115,7 @@ def measured(path: str) -> dict[str, float]:
 
 
 def watched(client: Any, other: gpmi.Study, pid: int) -> dict[str, float]:
-    """What somebody sees who looks at the page while others work."""
+    """Return what a user of the page sees while others work."""
     at, found = "/study/default", dict[str, float]()
     before = cpu(pid)
     found["the page opens for the first time, s"] = opened(client, at)
@@ -140,40 +141,36 @@ def watched(client: Any, other: gpmi.Study, pid: int) -> dict[str, float]:
     return found
 
 
-def page(trials: int, found: dict[str, float]) -> str:
+def page(found: dict[str, float]) -> None:
+    """Write the page."""
+    rows = [(name, f"{value:.{2 if name.endswith(' s') else 0}f}") for name, value in found.items()]
+    text = (
+        f"{TRIALS:,} trials in 5 dimensions, under a load of {os.getloadavg()[1]:.0f}. [serve.md](../serve.md) says "
+        "what is shown."
+    )
     lines = [
-        "# The live page of a large study",
-        "",
-        f"`python benchmarks/serve_cost.py` on {trials:,} trials in 5 dimensions; "
-        f"{platform.machine()}, {os.cpu_count()} cores under a load of {os.getloadavg()[1]:.0f}, "
-        f"Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}. [serve.md](../serve.md) says what is shown.",
-        "",
         "Opening is: the page, its styles and scripts, and the first event of the stream that tells of changes.",
         "",
-        "| | |",
-        "|---|---|",
-        *(f"| {name} | {value:.{2 if name.endswith(' s') else 0}f} |" for name, value in found.items()),
+        *harness.table(("", ""), rows),
         "",
         f"Promised: under {PROMISED_SECONDS:g} s and {PROMISED_MEGABYTES:.0f} MB. The model of so many values, which "
         "takes more than that, is in processes of its own; they end after two minutes without work.",
-        "",
     ]
-    return "\n".join(lines)
+    harness.page(__file__, "The live page of a large study", text, lines, name="serve")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--trials", type=int, default=5000)
-    parser.add_argument("--out", type=Path, default=None)
-    given = parser.parse_args()
+    parser = harness.parser(__doc__)
+    parser.add_argument("--trials", type=int, default=TRIALS)
+    chosen = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "large.db")
-        make(path, given.trials)
+        make(path, chosen.trials)
         found = measured(path)
     for name, value in found.items():
         print(f"{name:50} {value:8.2f}")
-    if given.out is not None:
-        given.out.write_text(page(given.trials, found), encoding="utf-8")
+    if chosen.trials == TRIALS:
+        page(found)
     slow = found["the page opens, median, s"] >= PROMISED_SECONDS
     sys.exit(slow or found["memory of the server, at most, MB"] >= PROMISED_MEGABYTES)
 

@@ -1,4 +1,4 @@
-"""What waits together costs no more than what comes one by one: how single calls grow with what they are given.
+"""Do single calls grow in proportion to what they are given? Many points asked, told, failed or pending at once.
 
     python benchmarks/spikes.py           writes docs/benchmarks/spikes.md; about a minute
 
@@ -8,25 +8,17 @@ as a power of the size, or about a ratio in the same run. The exit status is 1 i
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
 import math
 import sys
-import time
 from collections.abc import Callable
-from datetime import date
-from pathlib import Path
 from typing import Any, NamedTuple
 
+import harness
 import numpy as np
-from engine import machine
 
 import gpmi
 from gpmi import kernels
 
-REPORT = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "spikes.md"
 GIVEN: dict[str, Any] = {"kernel": kernels.RBF(0.3), "noise_var": 1e-3}
 STEEPEST = 1.35  # the largest power that counts as linear: caches and noise add a little
 
@@ -40,14 +32,13 @@ class Growth(NamedTuple):
 
     @property
     def power(self) -> float:
-        """log(t_last / t_first) / log(size_last / size_first)."""
+        """Return log(t_last / t_first) / log(size_last / size_first)."""
         return math.log(self.seconds[-1] / self.seconds[0]) / math.log(self.sizes[-1] / self.sizes[0])
 
 
 def cpu(call: Callable[[], Any]) -> float:
-    begin = time.process_time()
-    call()
-    return max(time.process_time() - begin, 1e-6)
+    """Return the CPU seconds of a call, at least a microsecond."""
+    return max(harness.cpu_seconds(call), 1e-6)
 
 
 def asked_at_once(n: int) -> float:
@@ -93,7 +84,7 @@ def words(n: int) -> float:
 
 
 def loaded() -> tuple[float, float, float]:
-    """After 1,000 values on 1e5 rows: the first ask, the second, and all variances computed afresh."""
+    """Return the seconds of the first ask, the second, and all variances afresh, after 1,000 values on 1e5 rows."""
     from gpmi.gp.tracking import moments_in_chunks
 
     rows = np.random.default_rng(0).random((100_000, 3))
@@ -116,35 +107,32 @@ MEASURED: tuple[tuple[Callable[[int], float], tuple[int, ...], float], ...] = (
 
 
 def main() -> int:
+    harness.parser(__doc__).parse_args()
     asked_at_once(20)  # imports
-    lines, holds = [], True
+    rows, holds = [], True
     for call, sizes, limit in MEASURED:
         growth = Growth(str(call.__doc__).rstrip("."), sizes, tuple(call(size) for size in sizes))
         fine = growth.power <= limit
         holds &= fine
-        seconds = ", ".join(f"{s:.3g}" for s in growth.seconds)
-        where = ", ".join(f"{size:,}" for size in sizes)
-        lines.append(f"| {growth.what} | {where} | {seconds} | n^{growth.power:.2f} | {limit:g} | {yes(fine)} |")
-        print(lines[-1], flush=True)
+        seconds, where = ", ".join(f"{s:.3g}" for s in growth.seconds), ", ".join(f"{size:,}" for size in sizes)
+        rows.append((growth.what, where, seconds, f"n^{growth.power:.2f}", f"{limit:g}", harness.yes(fine)))
+        print(*rows[-1], sep=" | ", flush=True)
     first, second, afresh = loaded()
     fine = first <= 0.5 * afresh
-    holds &= fine
-    text = (
-        "# What waits together\n\n"
-        f"Written by `make bench-limits` on {date.today()}. CPU seconds on one BLAS thread: trust the growth, not the "
-        f"seconds.\n\n{'. '.join(machine())}.\n\n"
-        "| call | n | seconds | growth | at most | holds |\n|---|---|---|---|---|---|\n" + "\n".join(lines) + "\n\n"
+    lines = [
+        *harness.table(("call", "n", "seconds", "growth", "at most", "holds"), rows),
+        "",
         f"After 1,000 values on 100,000 rows the first ask takes {first:.3g} s and the second {second:.3g} s; all "
-        f"variances afresh would take {afresh:.3g} s. Promise: the first ask at most half of that: {yes(fine)}.\n\n"
+        f"variances afresh would take {afresh:.3g} s. Promise: the first ask at most half of that: "
+        f"{harness.yes(fine)}.",
+        "",
         "Refused with a sentence instead: a choice between more than 1,000 options, and a column of candidates with "
-        "more than 1,000 different words (tests/space/test_space.py).\n"
+        "more than 1,000 different words (tests/space/test_space.py).",
+    ]
+    harness.page(
+        __file__, "What waits together", "CPU seconds on one BLAS thread: trust the growth, not the seconds.", lines
     )
-    REPORT.write_text(text)
-    return 0 if holds else 1
-
-
-def yes(fine: bool) -> str:
-    return "yes" if fine else "**no**"
+    return 0 if holds and fine else 1
 
 
 if __name__ == "__main__":

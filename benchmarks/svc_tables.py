@@ -1,40 +1,35 @@
-"""Support vector machines on development data, as tables: a conditional pipeline that costs nothing to evaluate.
+"""Which rules for conditional spaces work? The pipeline of `constraints.py` on other data, as tables.
 
-    python benchmarks/svc_tables.py build FOLDER             computes the tables, a file each; goes on where it stopped
-    python benchmarks/svc_tables.py play FOLDER --seeds 50   plays gpmi, Optuna's TPE and random search; the page
+    python benchmarks/svc_tables.py FOLDER             computes the tables, a file each, and plays; writes the page
+    python benchmarks/svc_tables.py FOLDER --seeds 50 --arms gpmi     some runs only
+    python benchmarks/svc_tables.py --report           writes the page from docs/benchmarks/svc_tables.csv
 
-The space is that of `svc` in benchmarks/constraints.py. The data sets are others than the digits there: rules are
-chosen here and tried there. A table has the accuracy on rows that were not learned, on a grid: one value of C and two
-of gamma in a decade, three of coef0. Between them it is interpolated, linearly in the logarithms, and rounded to a
-whole number of right answers. A table takes about half a minute.
+gpmi, Optuna's TPE and random search tune a support vector machine, whose parameters depend on each other. The data
+sets are not the digits of `constraints.py`: rules are chosen here and tried there. A table has the accuracy on rows
+that were not learned, on a grid: one value of C and two of gamma in a decade, three of coef0. Between them it is
+interpolated, linearly in the logarithms, and rounded to a whole number of right answers. So an evaluation costs
+nothing. A table takes about half a minute, all runs an hour. Tables that are in FOLDER, and runs that are in the csv,
+are not made again.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
-import argparse
-import csv
 import itertools
 import time
 import warnings
-from collections.abc import Callable
-from datetime import date
+from collections.abc import Iterable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import harness
 import numpy as np
-from constraints import FOLDER, SVC, SVC_BUDGET, suggested
-from engine import machine
-from find import commit
-from numpy.typing import NDArray
+from problems import pipeline
+from problems.functions import Array
 
-import gpmi
-
-Array = NDArray[np.float64]
-RUNS, PAGE = FOLDER / "svc_tables.csv", FOLDER / "svc_tables.md"
+NEEDS = "peers"
+COLUMNS = ("data", "arm", "seed", "best", "gap", "ties")
+RUNS = harness.Table(harness.DOCS / "svc_tables.csv", COLUMNS, COLUMNS[:3])
 C = np.linspace(-3.0, 3.0, 7)  # log10
 GAMMA = np.linspace(-5.0, 1.0, 13)
 COEF0 = np.linspace(-1.0, 1.0, 3)
@@ -47,7 +42,7 @@ REAL = ("wine", "iris", "breast_cancer")
 
 
 def glyphs(n: int) -> tuple[Array, Array]:
-    """Made-up characters: ten classes of two smooth 8 x 8 pictures each, moved, bent and with noise, pixels 0 to 16."""
+    """Return made-up characters: ten classes of two smooth 8 x 8 pictures, moved, rotated and noisy, pixels 0 to 16."""
     rng = np.random.default_rng(14)
     waves = np.arange(1, 4)
     at = (np.arange(8) + 0.5) / 8.0
@@ -67,6 +62,7 @@ def glyphs(n: int) -> tuple[Array, Array]:
 
 
 def loaded(name: str) -> tuple[Array, Array]:
+    """Return the inputs and the labels of a data set."""
     from sklearn import datasets
 
     if name == "glyphs":
@@ -99,7 +95,7 @@ DATA = ("glyphs", "six", "rings")  # those of REAL can be built, too; they have 
 
 
 def settings(kernel: str) -> list[dict[str, Any]]:
-    """All machines of a kernel, in the order of its array."""
+    """Return all settings of a kernel, in the order of its array."""
     names: dict[str, Any] = {"C": 10.0**C}
     if kernel == "poly":
         names = {"degree": DEGREE, **names}
@@ -111,12 +107,13 @@ def settings(kernel: str) -> list[dict[str, Any]]:
 
 
 def shape(kernel: str) -> tuple[int, ...]:
+    """Return the shape of the array of a kernel."""
     own = {"linear": (), "rbf": (len(GAMMA),), "sigmoid": (len(GAMMA), len(COEF0)), "poly": (len(GAMMA), len(COEF0))}
     return (*((len(DEGREE),) if kernel == "poly" else ()), len(C), *own[kernel])
 
 
 def parts(name: str, scaler: str) -> list[tuple[Array, Array, Array, Array]]:
-    """What is learned and what is tested: three folds of real data, one part each of made-up data."""
+    """Return the inputs and labels to learn and to test: three folds of real data, one split of made-up data."""
     from sklearn.model_selection import StratifiedKFold
     from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -135,8 +132,9 @@ def parts(name: str, scaler: str) -> list[tuple[Array, Array, Array, Array]]:
 
 
 def build(folder: Path, names: list[str]) -> None:
+    """Compute the tables that are missing in the folder."""
     from sklearn import set_config
-    from sklearn.svm import SVC as Machine
+    from sklearn.svm import SVC
 
     set_config(assume_finite=True, skip_parameter_validation=True)
     warnings.simplefilter("ignore")
@@ -146,24 +144,24 @@ def build(folder: Path, names: list[str]) -> None:
             continue
         begin = time.perf_counter()
         right = {}
-        for scaler in SVC["scaler"]:
+        for scaler in pipeline.SPACE["scaler"]:
             own_parts = parts(name, scaler)
             right["rows"] = np.array(sum(len(test) for *_, test in own_parts))
-            for kernel in SVC["kernel"]:
+            for kernel in pipeline.SPACE["kernel"]:
                 counts = []
                 for own in settings(kernel):
                     hits = 0
                     for a, ya, b, yb in own_parts:
-                        machine = Machine(kernel=kernel, max_iter=20_000, **own).fit(a, ya)
-                        hits += int((machine.predict(b) == yb).sum())
+                        model = SVC(kernel=kernel, max_iter=20_000, **own).fit(a, ya)
+                        hits += int((model.predict(b) == yb).sum())
                     counts.append(hits)
                 right[f"{scaler} {kernel}"] = np.array(counts).reshape(shape(kernel))
-            print(f"{name}, {scaler}: {time.perf_counter() - begin:.0f} s", flush=True)
+            harness.say(f"{name}, {scaler}: {time.perf_counter() - begin:.0f} s")
         np.savez_compressed(folder / f"{name}.npz", **right)
 
 
 class Table:
-    """The accuracy of a machine on one data set, interpolated."""
+    """The accuracy of the pipeline on one data set, interpolated."""
 
     def __init__(self, path: Path) -> None:
         with np.load(path) as file:
@@ -184,83 +182,49 @@ class Table:
 
 
 def _between(values: Array, grid: Array, at: float) -> Array:
-    """The values (m, ...) at the places of the grid (m,), interpolated along the first axis."""
+    """Return the values (m, ...) on a grid (m,), interpolated along the first axis."""
     k = float(np.clip((at - grid[0]) / (grid[1] - grid[0]), 0.0, len(grid) - 1.0))
     low = min(int(k), len(grid) - 2)
     return np.asarray((1.0 - (k - low)) * values[low] + (k - low) * values[low + 1])
 
 
-# Arms
+# Runs
 
 
-def by_gpmi(f: Callable[[Any], float], seed: int) -> list[float]:
-    return [t.y for t in gpmi.maximize(f, SVC, budget=SVC_BUDGET, seed=seed).trials if t.y is not None]
+@cache
+def table(folder: Path, name: str) -> Table:
+    """Return the table of a data set."""
+    return Table(folder / f"{name}.npz")
 
 
-def by_tpe(f: Callable[[Any], float], seed: int) -> list[float]:
-    import optuna
-
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
-    study.optimize(lambda trial: f(suggested(trial)), n_trials=SVC_BUDGET)
-    return [trial.value for trial in study.trials]
-
-
-def by_chance(f: Callable[[Any], float], seed: int) -> list[float]:
-    space: Any = gpmi.Space.of(SVC)
-    u = np.random.default_rng(seed).random((SVC_BUDGET, space.unit_dim))
-    return [f(space.decode(row)) for row in space.from_unit(u)]
-
-
-ARMS = {"gpmi": by_gpmi, "Optuna TPE": by_tpe, "random": by_chance}
-
-
-def known() -> list[dict[str, str]]:
-    if not RUNS.exists():
-        return []
-    with RUNS.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def play(folder: Path, names: list[str], arms: list[str], seeds: int) -> None:
-    done = {(row["data"], row["arm"], int(row["seed"])) for row in known()}
-    with RUNS.open("a", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        if not done:
-            writer.writerow(("data", "arm", "seed", "best", "gap", "ties"))
-        for name in names:
-            f = Table(folder / f"{name}.npz")
-            for arm, seed in itertools.product(arms, range(seeds)):
-                if (name, arm, seed) not in done:
-                    writer.writerow((name, arm, seed, *outcome(f, ARMS[arm](f, seed))))
-                    file.flush()
+def play(folder: Path, name: str, arm: str, seed: int) -> tuple[Any, ...]:
+    """Play one run and return its row."""
+    f = table(folder, name)
+    return name, arm, seed, *outcome(f, pipeline.TOOLS[arm](f, seed))
 
 
 def outcome(f: Table, y: list[float]) -> tuple[str, str, int]:
-    """The best value, how far it is below the best of the table, and how many values equalled the best before them."""
+    """Return the best value, its gap to the best of the table, and how many values equalled the best before them."""
     ties = sum(y[i] == max(y[:i]) for i in range(1, len(y)))
     return repr(max(y)), repr(f.best - max(y)), ties
 
 
-def page(rows: list[dict[str, str]]) -> str:
+def page(rows: list[harness.Row], new: int) -> None:
+    """Write the page."""
+    text = (
+        f"The pipeline of [constraints.md](constraints.md), {pipeline.BUDGET} evaluations, on other data: `glyphs` are "
+        "made-up characters, `six` and `rings` made-up classes. The accuracies are those of a table, interpolated, so "
+        "that a run costs nothing but its suggestions. Rules for conditional spaces are tried here "
+        "([policy.md](../policy.md))."
+    )
     lines = [
-        "# Support vector machines as tables",
-        "",
-        f"Written by `python benchmarks/svc_tables.py`. The pipeline of [constraints.md](constraints.md), {SVC_BUDGET} "
-        "evaluations, on other data: `glyphs` are made-up characters, `six` and `rings` made-up classes. The "
-        "accuracies are those of a table, interpolated, so that a run costs nothing but its suggestions. "
-        "Rules for conditional spaces are tried here ([policy.md](../policy.md)).",
-        "",
-        *(f"- {line}" for line in machine()),
-        f"- {date.today().isoformat()}, gpmi {gpmi.__version__}, page written at commit {commit()}",
-        "",
         "The mean gap, best accuracy of the table minus the best of a run, with its standard error; in brackets "
         "how much more accuracy gpmi found, in pairs by seed; how many values of a run equalled the best before.",
         "",
         f"| | {' | '.join(names := list(dict.fromkeys(row['data'] for row in rows)))} |",
         "|---" * (len(names) + 1) + "|",
     ]
-    for arm in ARMS:
+    for arm in pipeline.TOOLS:
         cells = []
         for name in names:
             own, ours = ({r["seed"]: r for r in rows if (r["data"], r["arm"]) == (name, a)} for a in (arm, "gpmi"))
@@ -274,7 +238,7 @@ def page(rows: list[dict[str, str]]) -> str:
             ties = np.mean([int(row["ties"]) for row in own.values()])
             cells[-1] += f"; {ties:.1f} ties; {len(own)} runs"
         lines.append(f"| {arm} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    harness.page(__file__, "Support vector machines as tables", text, lines, runs=len(rows), new=new)
 
 
 def _with_error(values: list[float], sign: str) -> str:
@@ -282,18 +246,20 @@ def _with_error(values: list[float], sign: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=("build", "play"))
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--data", nargs="*", default=list(DATA))
-    parser.add_argument("--arms", nargs="*", default=list(ARMS))
+    parser = harness.parser(__doc__, cores=True, report=True)
+    parser.add_argument("folder", type=Path, nargs="?", help="where the tables are, or go to")
+    parser.add_argument("--data", nargs="+", default=list(DATA), choices=[*DATA, *REAL])
+    parser.add_argument("--arms", nargs="+", default=list(pipeline.TOOLS), choices=list(pipeline.TOOLS))
     parser.add_argument("--seeds", type=int, default=50)
     args = parser.parse_args()
-    if args.what == "build":
+    new = 0
+    if not args.report:
+        if args.folder is None:
+            parser.error("give a FOLDER for the tables, or --report")
         build(args.folder, args.data)
-        return
-    play(args.folder, args.data, args.arms, args.seeds)
-    PAGE.write_text(page(known()))
+        runs: Iterable[Any] = itertools.product(args.data, args.arms, range(args.seeds))
+        new = harness.resume(RUNS, runs, partial(play, args.folder), args.cores)
+    page(RUNS.rows(), new)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Checks the shallow-water simulation behind the tsunamis, and writes docs/benchmarks/tsunami.md.
+"""Is the simulation of tsunamis right? Against theory, and for convergence.
 
-    python benchmarks/tsunami_check.py                      every part, about a quarter of an hour
-    python benchmarks/tsunami_check.py --only solitary      one part; the others stay as they are in the report
+    python benchmarks/tsunami_check.py                      every part; writes docs/benchmarks/tsunami.md; 15 minutes
+    python benchmarks/tsunami_check.py --only solitary      one part; the others stay as they are on the page
 
 Solitary waves on a plane beach against Synolakis's law; the bare beaches of the table, and its amplification, against
 linear theory; run-ups and amplification as the mesh is refined and the sea is made larger. The exit status is 1 if one
@@ -10,29 +10,21 @@ of them is off by more than a tenth.
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
-import argparse
 import csv
 import math
-import platform
 import sys
 import time
 from dataclasses import replace
-from datetime import date
-from importlib.metadata import version
 from pathlib import Path
 
+import harness
 import numpy as np
-from numpy.typing import NDArray
+from problems.functions import Array
 from scipy.special import j0, j1
 
 from gpmi.paper.tasks import shallow_water, tsunami
 
-Array = NDArray[np.float64]
-REPORT = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "tsunami.md"
+PAGE = harness.DOCS / "tsunami.md"
 TABLE = Path(tsunami.__file__).with_name(tsunami.TABLE)
 G = shallow_water.GRAVITY
 TOLERANCE = 0.1
@@ -42,12 +34,12 @@ TOLERANCE = 0.1
 
 
 def synolakis(height: float, cot: float) -> float:
-    """R / d = 2.831 sqrt(cot b) (H / d)^(5/4): the run-up of a solitary wave of this height, both over the depth."""
+    """Return the run-up of a solitary wave, R / d = 2.831 sqrt(cot b) (H / d)^(5/4), both over the depth."""
     return 2.831 * math.sqrt(cot) * height**1.25
 
 
 def linear_run_up(rate: float, travel: float, slope: float) -> tuple[float, float]:
-    """Run-up over height, in linear theory, of sech^2(rate t) on a beach that a wave climbs in the time `travel`.
+    """Return run-up over height, in linear theory, of sech^2(rate t) on a beach that a wave climbs in `travel`.
 
     A component exp(i w t) at the foot of the beach is 2 / (J0(w travel) + i J1(w travel)) at its shoreline (Keller and
     Keller; Synolakis), and the highest point of the shoreline is the same in the nonlinear theory, as long as the wave
@@ -65,7 +57,7 @@ def linear_run_up(rate: float, travel: float, slope: float) -> tuple[float, floa
 
 
 def linear_amplification(point: dict[str, float], per_wave: int) -> float:
-    """The amplification in linear theory, by centred differences on a staggered grid: nothing is shared with ANUGA.
+    """Return the amplification in linear theory, by centred differences on a staggered grid, without ANUGA.
 
     Squares of about 1 / per_wave of the wave's width; the shoreline of the beach is the end of the grid. The highest
     level of a linear wave at its shoreline is the run-up of the nonlinear one, as long as it does not break. The depth
@@ -112,14 +104,14 @@ def linear_amplification(point: dict[str, float], per_wave: int) -> float:
 
 
 def solitary(height: float, cot: float, cells: float, depth: float = 100.0) -> shallow_water.RunUp:
-    """A solitary wave of `height` times the depth on a beach of slope 1 / cot, in a channel one cell wide.
+    """Simulate a solitary wave of `height` times the depth on a beach of slope 1 / cot, in a channel one cell wide.
 
-    It begins with its centre half a wavelength before the beach's foot, since without dispersion it steepens on its
-    way, with the velocity c eta / (d + eta). `cells` is that of tsunami.Settings; the swash zone has as many.
+    It begins with its centre half a wavelength before the beach's foot, with the velocity c eta / (d + eta), since
+    without dispersion it steepens on its way. `cells` is that of tsunami.Settings; the swash zone has as many.
     """
     rate = math.sqrt(0.75 * height) / depth  # eta = H sech^2(rate (x - c t))
     crest = height * depth
-    half = math.acosh(math.sqrt(20.0)) / rate  # where eta is 5 % of H
+    half = math.acosh(math.sqrt(20.0)) / rate  # eta is 5 % of H there
     shore = depth * cot
     swash = synolakis(height, cot) * depth * cot
     deep = tsunami.WIDTH / rate / cells
@@ -153,6 +145,7 @@ SOLITARY_CELLS = (8.0, 16.0, 32.0)
 
 
 def check_solitary() -> tuple[list[str], bool]:
+    """Compare solitary waves on a plane beach with Synolakis's law."""
     lines = [
         "## Solitary waves on a plane beach",
         "",
@@ -174,7 +167,7 @@ def check_solitary() -> tuple[list[str], bool]:
                 worst[cells] = max(worst[cells], abs(ratio - 1.0))
             columns = [f"{cot:g}", f"{height:g}", f"{law:.4f}", *(f"{r:.3f}" for r in ratios), f"{law / theory:.3f}"]
             lines.append("| " + " | ".join(columns) + " |")
-            print(lines[-1], flush=True)
+            harness.say(lines[-1])
     holds = max(worst.values()) <= TOLERANCE
     lines += [
         "",
@@ -190,6 +183,7 @@ def check_solitary() -> tuple[list[str], bool]:
 
 
 def rows() -> list[dict[str, float]]:
+    """Return the numbers of the table."""
     with TABLE.open(newline="") as file:
         return [
             {k: float(v) for k, v in row.items() if k not in ("along", "algorithm", "anuga")}
@@ -198,7 +192,7 @@ def rows() -> list[dict[str, float]]:
 
 
 def bare(row: dict[str, float]) -> tuple[float, float]:
-    """Run-up of the bare beach in linear theory, and how near to breaking it is."""
+    """Return the run-up of the bare beach in linear theory, and how near to breaking it is."""
     travel = 2.0 * math.sqrt(row["depth"] / G) / row["beach_slope"]
     ratio, breaking = linear_run_up(row["omega"], travel, row["beach_slope"])
     return tsunami.HEIGHT * ratio, tsunami.HEIGHT * breaking
@@ -209,6 +203,7 @@ def spread(values: Array) -> str:
 
 
 def check_table() -> tuple[list[str], bool]:
+    """Describe the table, and compare its bare beaches with linear theory."""
     table = rows()
     theory = np.array([bare(row) for row in table])
     ratio = np.array([row["bare_run_up"] for row in table]) / theory[:, 0]
@@ -244,16 +239,17 @@ def check_table() -> tuple[list[str], bool]:
         f"median, {work.max():.0f} at most. The run-up behind the island comes at {100 * late.mean():.0f} % of the "
         f"simulated time on average, at {100 * late.max():.1f} % at the latest.",
     ]
-    print("\n".join(lines), flush=True)
+    harness.say("\n".join(lines))
     return lines, bool(np.all(np.abs(ratio[unbroken] - 1.0) <= TOLERANCE))
 
 
 # Another solver
 
-PER_WAVE = 12  # and twice as many
+PER_WAVE = 12  # squares; and twice as many
 
 
 def check_linear() -> tuple[list[str], bool]:
+    """Compare the amplification of the table with linear theory by another solver."""
     table = [row for row in rows() if bare(row)[1] < 1.0]
     coarse, fine = (np.array([linear_amplification(row, n) for row in table]) for n in (PER_WAVE, 2 * PER_WAVE))
     linear = 2.0 * fine - coarse
@@ -271,7 +267,7 @@ def check_linear() -> tuple[list[str], bool]:
         f"{int(disagree.sum())} rows, where the table has {spread(amplification[disagree])}. So protection from short "
         "waves is no artefact of the mesh, the limiter or the run-up.",
     ]
-    print("\n".join(lines), flush=True)
+    harness.say("\n".join(lines))
     return lines, bool(np.max(np.abs(off)) <= TOLERANCE)
 
 
@@ -288,6 +284,7 @@ REFINED = (0.7, 1.0, 1.5, 2.0)
 
 
 def check_convergence() -> tuple[list[str], bool]:
+    """Refine the mesh and enlarge the sea."""
     lines = [
         "## Convergence",
         "",
@@ -311,7 +308,7 @@ def check_convergence() -> tuple[list[str], bool]:
                 f"| {name} | {label} | {done.triangles} | {done.steps} | {done.run_up:.3f} | {done.bare_run_up:.3f} | "
                 f"{done.bare_amplification:.4f} | {time.process_time() - begin:.0f} |"
             )
-            print(lines[-1], flush=True)
+            harness.say(lines[-1])
         best = found[f"{REFINED[-1]:g}"]
         errors.append([abs(found[f"{f:g}"].bare_amplification / best.bare_amplification - 1.0) for f in REFINED[:-1]])
         outer.append(abs(found["larger sea"].bare_amplification / found["1"].bare_amplification - 1.0))
@@ -338,22 +335,17 @@ PARTS = {"solitary": check_solitary, "table": check_table, "linear": check_linea
 
 
 def write(new: dict[str, list[str]]) -> None:
-    """Put these parts into the report; a part begins with its heading."""
-    old = REPORT.read_text().split("\n## ")[1:] if REPORT.exists() else []
+    """Put these parts into the page. A part begins with its heading."""
+    old = PAGE.read_text().split("\n## ")[1:] if PAGE.exists() else []
     parts = {part.split("\n", 1)[0]: part.rstrip() for part in old}
     parts |= {lines[0].removeprefix("## "): "\n".join(lines).removeprefix("## ") for lines in new.values()}
-    head = [
-        "# Tsunamis, checked",
-        "",
-        f"Written by `python benchmarks/tsunami_check.py` on {date.today()}, on {platform.machine()} with "
-        f"{os.cpu_count()} cores, one thread used; Python {platform.python_version()}, anuga {version('anuga')}, "
-        f"numpy {np.__version__}, flow algorithm {shallow_water.ALGORITHM}.",
-    ]
-    REPORT.write_text("\n".join(head) + "".join(f"\n\n## {parts[title]}" for title in TITLES if title in parts) + "\n")
+    body = "\n\n".join(f"## {parts[title]}" for title in TITLES if title in parts)
+    text = f"The flow algorithm is {shallow_water.ALGORITHM}."
+    harness.page(__file__, "Tsunamis, checked", text, [body], name="tsunami", new=len(new), packages=["anuga"])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__)
     parser.add_argument("--only", choices=list(PARTS))
     chosen = parser.parse_args()
     done = {name: PARTS[name]() for name in ([chosen.only] if chosen.only else PARTS)}

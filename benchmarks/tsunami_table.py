@@ -1,34 +1,27 @@
-"""Simulates a space-filling design of tsunamis and keeps it in src/gpmi/tasks/tsunami.csv.
+"""Simulates a space-filling design of tsunamis, and stores it in src/gpmi/paper/tasks/tsunami.csv.
 
-    python benchmarks/tsunami_table.py [--points N] [--cores N]
+    python benchmarks/tsunami_table.py [--points N] [--cores N]      hours; resumes
 
-The rows are gathered in tsunami-anew.csv beside the table, which they replace when all of them are there. If the table
-has changed, learn the priors again, `python -m gpmi.paper.tasks.priors`, remove the tsunamis' rows from
+The rows are collected in tsunami-anew.csv next to the table, which they replace when all of them are there. If the
+table has changed, learn the priors again (`python -m gpmi.paper.tasks.priors`), remove the tsunamis' rows from
 docs/paper/runs.csv.gz and run `gpmi paper`.
 
 The design is a scrambled Sobol sequence, so that its first N points fill the space for any N. A simulation has a
-process with one thread; its row is appended when it is done, so the work can be stopped at any time and taken up again.
-A row does not depend on the order, or the number of cores. When all points are there the rows are put in order.
-Needs the extras `tsunami` and `cli`.
+process with one thread. Its row is appended when it ends, so the work can be stopped at any time and resumed. A row
+does not depend on the order, or on the number of cores. When all points are there the rows are sorted. Needs the extras
+`tsunami` and `cli`.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ.update(dict.fromkeys(["OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"], "1"))
-
-import argparse
-import csv
-import io
 import multiprocessing
 import sys
 import time
-from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import version
 from pathlib import Path
 
+import harness
 import numpy as np
 from rich.console import Console
 from scipy.stats import qmc
@@ -46,11 +39,11 @@ RESULTS = (
 COST = ("triangles", "steps")
 SETTINGS = tuple(tsunami.Settings.__dataclass_fields__)
 COLUMNS = ("point", *tsunami.SPACE, *RESULTS, "along", *COST, *SETTINGS, "algorithm", "anuga")
-Row = dict[str, str]
+Row = harness.Row
 
 
 def design(points: int = POINTS) -> list[dict[str, float]]:
-    """The first points of the sequence, with as many digits as the table keeps."""
+    """Return the first points of the sequence, with as many digits as the table stores."""
     u = qmc.Sobol(len(tsunami.SPACE), scramble=True, rng=SEED).random_base2(m=max(1, (points - 1).bit_length()))
     lo, hi = np.array(list(tsunami.SPACE.values())).T
     return [
@@ -60,7 +53,7 @@ def design(points: int = POINTS) -> list[dict[str, float]]:
 
 
 def run(point: int, inputs: dict[str, float], settings: tsunami.Settings | None = None) -> tuple[Row, float]:
-    """A row of the table, and the CPU seconds it cost."""
+    """Simulate a point, and return its row and the CPU seconds it cost."""
     begin = time.process_time()
     done = tsunami.simulate(**inputs, settings=settings)
     row = {
@@ -76,52 +69,18 @@ def run(point: int, inputs: dict[str, float], settings: tsunami.Settings | None 
     return row, time.process_time() - begin
 
 
-def load(path: Path) -> dict[int, Row]:
-    """The rows of the table by their points. A last line without its end is what a killed run left: it is cut off."""
-    if not path.exists():
-        return {}
-    text = path.read_text()
-    whole = text[: text.rfind("\n") + 1]
-    if whole != text:
-        write(path, whole)
-    reader = csv.DictReader(io.StringIO(whole))
-    if tuple(reader.fieldnames or ()) != COLUMNS:
-        raise ValueError(f"{path} has other columns than this script writes; give another --path")
-    return {int(row["point"]): row for row in reader}
-
-
-def lines(rows: Iterable[Row], header: bool) -> str:
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, COLUMNS, lineterminator="\n")
-    if header:
-        writer.writeheader()
-    writer.writerows(rows)
-    return buffer.getvalue()
-
-
-def write(path: Path, text: str) -> None:
-    """The whole table or nothing."""
-    part = path.with_suffix(".part")
-    part.write_text(text)
-    part.replace(path)
-
-
-def append(path: Path, row: Row) -> None:
-    """One line in one write."""
-    if not path.exists() or path.stat().st_size == 0:
-        write(path, lines([], header=True))
-    with path.open("ab", buffering=0) as file:
-        file.write(lines([row], header=False).encode())
+def table(path: Path) -> harness.Table:
+    """Return the table at a path."""
+    return harness.Table(path, COLUMNS, ("point",))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = harness.parser(__doc__, cores=True)
     parser.add_argument("--points", type=int, default=POINTS)
-    parser.add_argument("--cores", type=int, default=1)
-    parser.add_argument("--path", type=Path, default=ANEW)
+    parser.add_argument("--out", type=Path, default=ANEW)
     chosen = parser.parse_args()
-    points = design(chosen.points)
-    todo = [point for point in range(len(points)) if point not in load(chosen.path)]
+    points, rows = design(chosen.points), table(chosen.out)
+    todo = [point for (point,) in rows.missing((point,) for point in range(len(points)))]
     console = Console(stderr=True)
     bar = progress_bar(console)
     costs, failed = [], []
@@ -133,20 +92,19 @@ def main() -> None:
             point = waiting[future]
             try:
                 row, cpu = future.result()
-            except Exception as error:  # told below; the other points do not depend on it
+            except Exception as error:  # reported below; the other points do not depend on it
                 failed.append(point)
                 bar.console.print(f"point {point} failed: {type(error).__name__}: {error}")
                 continue
-            append(chosen.path, row)
+            rows.append(row)
             costs.append(cpu)
             bar.update(task, advance=1, description=f"{np.mean(costs):.1f} CPU s each")
             if not console.is_terminal:
                 print(f"{time.strftime('%H:%M:%S')} point {point}: {row['amplification']}, {cpu:.1f} s", flush=True)
-    rows = load(chosen.path)
-    write(chosen.path, lines((rows[point] for point in sorted(rows)), header=True))
+    rows.tidy(lambda row: int(row["point"]), latest=True)
     if failed:
         sys.exit(f"{len(failed)} points failed: {failed}; run again to repeat them")
-    if chosen.path == ANEW and len(rows) >= POINTS:
+    if chosen.out == ANEW and len(rows.keys()) >= POINTS:
         ANEW.replace(PATH)
 
 

@@ -1,6 +1,7 @@
-"""Chromium for the tests that look at pages: `pytestmark = chromium.MARKS`, `started`, and what axe-core says.
+"""Chromium for the tests of pages: `pytestmark = chromium.MARKS`, `start_browser` and `accessibility_problems`.
 
-Needs Debian's packages chromium and chromium-driver, and selenium and axe-core-python: `make test-browser`.
+Needs Debian's packages chromium and chromium-driver, and the Python packages selenium and axe-core-python.
+`make test-browser` installs the latter.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ MARKS = [
         not (BROWSER and DRIVER), reason="there is no Chromium: apt-get install chromium chromium-driver"
     ),
 ]
-# The pictures of the documentation are made again where GPMI_SCREENSHOTS names the folder docs.
-SCREENSHOTS = pytest.mark.skipif("GPMI_SCREENSHOTS" not in os.environ, reason="GPMI_SCREENSHOTS names no folder")
+# With GPMI_SCREENSHOTS=docs the screenshots of the documentation are taken again.
+SCREENSHOTS = pytest.mark.skipif("GPMI_SCREENSHOTS" not in os.environ, reason="GPMI_SCREENSHOTS is not set")
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
-# A text that changes the title of a page where it is not escaped.
+# A text that changes the title of a page if it is not escaped.
 EVIL = "<img src=x onerror=document.title='hacked'><script>document.title='hacked'</script>"
 
 
-def started(profile: Path, *, scripts: bool = True) -> Any:
-    """A browser with a profile of its own, whose console can be read; whoever starts it quits it."""
+def start_browser(profile: Path, *, scripts: bool = True) -> Any:
+    """Start a browser with its own profile and a readable console. The caller quits it."""
     options = webdriver.ChromeOptions()
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
         options.add_argument(flag)
@@ -46,26 +47,26 @@ def started(profile: Path, *, scripts: bool = True) -> Any:
     return webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
 
 
-def looking(browser: Any, width: int, dark: bool, height: int = 800) -> None:
-    """Give the page a width and a scheme of colours."""
+def set_viewport(browser: Any, width: int, dark: bool, height: int = 800) -> None:
+    """Set the width of the page and the light or dark colour scheme."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
 
 
-def findings(browser: Any) -> list[str]:
-    """What axe-core calls serious or critical."""
+def accessibility_problems(browser: Any) -> list[str]:
+    """Return what axe-core rates as serious or critical."""
     axe = files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
-    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})  # the policy of the page allows no other script
+    browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})  # the policy of the page forbids a script element
     found = browser.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
-    assert len(found["passes"]) > 10  # it has looked
+    assert len(found["passes"]) > 10  # it has really run
     serious = [one for one in found["violations"] if one["impact"] in ("serious", "critical")]
     return [f"{one['id']}: {one['nodes'][0]['html'][:200]} {one['nodes'][0]['failureSummary']}" for one in serious]
 
 
-def photographed(browser: Any, name: str) -> None:
-    """Save what is seen of the page, in few colours."""
+def save_screenshot(browser: Any, name: str) -> None:
+    """Save the visible part of the page in 64 colours, which keeps the file small."""
     from PIL import Image
 
     file = Path(os.environ["GPMI_SCREENSHOTS"]) / name

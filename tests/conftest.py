@@ -21,7 +21,7 @@ from gpmi import kernels
 
 # `make test` draws the same examples every time, so a failure is about the change. `make check` draws a few new ones,
 # `make examples` many. There is no deadline, because examples are slow on a shared machine.
-settings.register_profile("gpmi", deadline=None, max_examples=100, derandomize=True)
+settings.register_profile("gpmi", deadline=None, max_examples=50, derandomize=True)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.register_profile("many", deadline=None, max_examples=1000)
 settings.load_profile("gpmi")
@@ -76,6 +76,15 @@ def direct(kernel: kernels.Kernel, noise_var: float, x: Array, y: Array, z: Arra
     c = kernel(x, x) + noise_var * np.eye(len(x))
     k = kernel(x, z)
     return k.T @ np.linalg.solve(c, y), kernel.diagonal(z) - np.einsum("ij,ij->j", k, np.linalg.solve(c, k))
+
+
+@pytest.fixture
+def few_draws() -> Iterator[None]:
+    """Draw few functions for the ledger's regrets: enough where only their place in a text or picture matters."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gpmi.analysis.ledger.regret.PATHS", 32)
+        patch.setattr("gpmi.analysis.ledger.regret.DRAWS", 64)
+        yield
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ RECORDED = json.loads(FILE.read_text())
 NAMES = [recipe.name for recipe in recipes()]
 FEW = NAMES[::16]
 REST = [name for name in NAMES if name not in FEW]
-PARTS = 8  # of the rest, for as many processes
+PARTS = 4  # of the rest, each played in a process of its own
 
 
 def test_every_run_is_in_the_file() -> None:

@@ -162,7 +162,7 @@ def test_a_parameter_under_a_condition_counts_where_it_is_there():
     assert found["knob"].total == pytest.approx(1.0, abs=0.05)
 
 
-def test_inside_constraints_only_what_they_leave_counts():
+def test_with_constraints_only_the_feasible_part_counts():
     opt = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=0, constraints="x0 + x1 <= 1", kernel=kernels.RBF(1.0), noise_var=1e-6)
     for u in sobol(2, 6, (3,)):
         if u.sum() <= 1.0:
@@ -171,7 +171,7 @@ def test_inside_constraints_only_what_they_leave_counts():
     # f = x0: knowing x0 explains all; knowing x1 explains (1 - x1) / 2, a quarter of the variance 1/18 = 1/72 / (1/18).
     assert one.first == pytest.approx(1.0, abs=WITHIN) and one.total == pytest.approx(0.75, abs=0.03)
     assert other.first == pytest.approx(0.25, abs=0.03) and other.total == pytest.approx(0.0, abs=WITHIN)
-    assert "constraints leave" in importances(opt).note
+    assert "feasible part" in importances(opt).note
 
 
 @pytest.mark.parametrize(
@@ -197,11 +197,11 @@ def test_inside_thin_constraints_first_order_indices_are_those_of_brute_force(co
         assert one.first == pytest.approx(means.var() / f.var(), abs=WITHIN)
 
 
-def test_constraints_that_leave_nothing_to_vary_are_left_aside():
+def test_constraints_that_leave_nothing_to_vary_are_ignored():
     opt = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=0, constraints="x0 + x1 == 1")
     for a in (0.1, 0.4, 0.8):
         opt.tell([a, 1.0 - a], a)
-    assert "constraints aside" in importances(opt).note
+    assert "ignoring the constraints" in importances(opt).note
 
 
 def test_the_columns_of_candidates_count_by_how_often_a_value_occurs():

@@ -1,4 +1,4 @@
-"""The ledger: what it says of a run is what the model said then, and saying it changes nothing."""
+"""The ledger reports what the model predicted at each moment, and reading it changes nothing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from scipy import stats
 
 import gpmi
 from gpmi import GPMI, Int, Optimizer, Real, kernels, maximize, minimize
-from gpmi.analysis.ledger.account import MISSED, REPEATS
 from gpmi.analysis.ledger.calibration import ENOUGH, Calibration, judge, left_out
+from gpmi.analysis.ledger.ledger import MISSED, REPEATS
 from gpmi.analysis.ledger.maxima import draw_maxima, most_likely_better
 from gpmi.analysis.ledger.regret import DRAWS, PATHS, Regret, credible_interval
 from gpmi.gp.paths import PathSampler, random_features
@@ -576,7 +576,7 @@ def test_gp_mi_s_lock_in_on_independent_arms_is_found_and_named():
     assert found.since == np.flatnonzero(queries != queries[-1])[-1] + 2
     assert found.probability >= MISSED
     assert found.reason.startswith(
-        f"the last {80 - found.since + 1} queries were at one place, but more than the noise"
+        f"the last {80 - found.since + 1} queries were at one point, but a gain above the noise"
     )
 
 

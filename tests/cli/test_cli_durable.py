@@ -179,14 +179,14 @@ def test_a_worker_ends_with_the_budget_of_the_study_not_of_the_file(folder: Path
     ("arguments", "words"),
     [
         (["run", "other.toml"], "space is "),
-        (["run", "minimum.toml"], "goal is 'min', but that of the study is 'max'; leave it out to go on"),
+        (["run", "minimum.toml"], "goal is 'min', but that of the study is 'max'; leave it out to continue"),
         (["run", "constrained.toml"], "constraints is ['x <= 0.5'], but that of the study is []"),
         (["run", "damaged.toml"], "damaged.db is damaged, or no SQLite file"),
         (["work", "nowhere.db", "study"], "there is no study in 'nowhere.db'; give its path or address"),
         (["work", "study.db", "another"], "there is no study 'another' in 'study.db'; it has 'study'"),
         (["work", "study.db", "--workers", "0"], "workers is 0; give a whole number of at least 1"),
         (["work", "study.db", "--file", "other.toml"], "space is "),
-        (["work", "mysql://me@host/db"], "SQLite and PostgreSQL are known, no other database"),
+        (["work", "mysql://me@host/db"], "only SQLite and PostgreSQL are supported"),
     ],
 )
 def test_what_does_not_belong_together_is_refused_in_one_line(folder: Path, arguments: list[str], words: str) -> None:

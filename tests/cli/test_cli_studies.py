@@ -127,7 +127,7 @@ def test_a_result_is_printed_even_if_the_trials_cannot_be_written(study, monkeyp
     def full(*arguments):
         raise OSError(28, "No space left on device", "a.csv")
 
-    monkeypatch.setattr(gpmi.trials.files, "write_trials", full)
+    monkeypatch.setattr("gpmi.trials.files.write_trials", full)
     result = invoke("run", study, "--out", "a.csv")
     assert result.exit_code == 1 and "largest y" in result.stdout and "No space left on device" in result.stderr
 

@@ -192,7 +192,7 @@ def test_a_log_that_was_changed_by_hand_is_3_and_the_entry_is_named(folder: Path
         (["best", "two.db", "--name", "c"], "there is no study 'c' in 'two.db'; it has 'a', 'b'"),
         (["best", "study.toml"], "there is no study in "),
         (["best", "broken.toml"], "broken.toml:1: "),
-        (["best", "mysql://me:secret@host/db"], "'mysql://me:***@host/db'; SQLite and PostgreSQL are known"),
+        (["best", "mysql://me:secret@host/db"], "'mysql://me:***@host/db'; only SQLite and PostgreSQL are supported"),
         (["tell", "run.db", "7", "1"], "trial is 7: there is no such trial; the study has 0"),
         (["tell", "run.db", "0", "nan"], "y is nan; give one finite number"),
         (["fail", "run.db", "0"], "trial is 0: there is no such trial"),

@@ -139,7 +139,7 @@ def test_sharp_edges_converge_also_after_a_step_that_was_too_long() -> None:
     assert sites.converged and sites.rounds < 100
 
 
-def test_what_does_not_converge_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_convergence_is_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gpmi.gp.approximate.ep.ROUNDS", 2)
     (event,) = sites_of(with_failures()[4]).events
     assert event.kind == "not converged" and "2 rounds" in event.message

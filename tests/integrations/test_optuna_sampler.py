@@ -33,9 +33,9 @@ from optuna.testing.pytest_samplers import (  # noqa: E402
 )
 from optuna.trial import TrialState  # noqa: E402
 
-from gpmi.integrations.optuna import GPMISampler, published  # noqa: E402
-from gpmi.integrations.optuna.domain import Domain  # noqa: E402
-from gpmi.integrations.optuna.inferred import conditions  # noqa: E402
+from gpmi.integrations.optuna import GPMISampler, coordination  # noqa: E402
+from gpmi.integrations.optuna.inference import conditions  # noqa: E402
+from gpmi.integrations.optuna.search_space import SearchSpace  # noqa: E402
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning"),
@@ -321,9 +321,9 @@ def test_enqueued_parameters_that_have_no_place_do_no_harm() -> None:
 
 def test_a_fixed_parameter_brings_what_makes_it_active() -> None:
     space = {"kind": ["a", "b"], "p": gpmi.Real(0.0, 1.0, when={"kind": "b"}), "q": gpmi.Real(0.0, 1.0)}
-    domain = Domain.of(space)
-    assert domain.given({"p": 0.5}) == {"kind": "b", "p": 0.5}
-    assert domain.given({"kind": "a", "p": 0.5, "q": 2.0}) == {"kind": "a"}
+    domain = SearchSpace.of(space)
+    assert domain.fixed({"p": 0.5}) == {"kind": "b", "p": 0.5}
+    assert domain.fixed({"kind": "a", "p": 0.5, "q": 2.0}) == {"kind": "a"}
     assert domain.point({"kind": "a", "p": 0.5, "q": 0.5}) == {"kind": "a", "q": 0.5}
     assert domain.point({"kind": "b", "q": 0.5}) is None
 
@@ -390,14 +390,15 @@ def test_processes_on_one_storage_get_points_of_their_own(kind: str, tmp_path: P
     storage = f"sqlite:///{path}" if kind == "sqlite" else path
     backing: Any = storage if kind == "sqlite" else JournalStorage(JournalFileBackend(path))
     study = optuna.create_study(storage=backing, study_name="s")
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")  # it imports Optuna once for all processes
+    context.set_forkserver_preload([__name__])
     processes = [context.Process(target=worker, args=(storage, 4)) for _ in range(3)]
     for process in processes:
         process.start()
     for process in processes:
         process.join()
     assert len(study.trials) == 12 and shared(study.trials, lasted) == 0
-    seeds = {published.published(trial.system_attrs)["seed"] for trial in study.trials}
+    seeds = {coordination.published(trial.system_attrs)["seed"] for trial in study.trials}
     assert len(seeds) == 1
 
 
@@ -408,14 +409,14 @@ def test_a_trial_waits_for_the_points_of_those_before_it(monkeypatch: pytest.Mon
         looked.set()
         assert released.wait(60.0)
 
-    monkeypatch.setattr(published, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
+    monkeypatch.setattr(coordination, "time", SimpleNamespace(monotonic=time.monotonic, sleep=sleep))
     study = study_of(GPMISampler(BOWL, seed=0))
     late = study._storage.create_new_trial(study._study_id)  # another worker, which is still thinking
     asked: list[Any] = []
     thread = threading.Thread(target=lambda: asked.append(study.ask(BOWL)))
     thread.start()
     assert looked.wait(60.0) and not asked
-    published.publish(study._storage, late, {"x": {"x": 0.25, "y": 2.0}, "seed": 0})
+    coordination.publish(study._storage, late, {"x": {"x": 0.25, "y": 2.0}, "seed": 0})
     released.set()
     thread.join(60.0)
     assert len(asked) == 1
@@ -423,16 +424,16 @@ def test_a_trial_waits_for_the_points_of_those_before_it(monkeypatch: pytest.Mon
 
 
 def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published, "PATIENCE", 0.05)
+    monkeypatch.setattr(coordination, "PATIENCE", 0.05)
     study = study_of(GPMISampler(BOWL, seed=0))
     study._storage.create_new_trial(study._study_id)  # its worker has died
     study.ask(BOWL)
-    monkeypatch.setattr(published, "PATIENCE", 1e9)
+    monkeypatch.setattr(coordination, "PATIENCE", 1e9)
     study.ask(BOWL)  # it is not waited for again
 
 
 def test_those_who_wait_give_up_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published, "PATIENCE", 0.05)
+    monkeypatch.setattr(coordination, "PATIENCE", 0.05)
     study = study_of(GPMISampler(BOWL, seed=0))
     for _ in range(3):
         study._storage.create_new_trial(study._study_id)
@@ -443,7 +444,7 @@ def test_those_who_wait_give_up_one_after_the_other(monkeypatch: pytest.MonkeyPa
         seen.append(set(given_up))
         return list(study._storage.get_all_trials(study._study_id))
 
-    published.await_earlier(running, 3, given_up)
+    coordination.await_earlier(running, 3, given_up)
     assert given_up == {0, 1, 2} and [len(one) for one in seen] == sorted(len(one) for one in seen)
     assert {0} in seen and {0, 1} in seen
 
@@ -452,8 +453,8 @@ def test_a_point_that_another_got_at_the_same_moment_is_not_kept(monkeypatch: py
     study = study_of(GPMISampler(BOWL, seed=0))
     late = study._storage.create_new_trial(study._study_id)  # it was given up, and chooses at the same moment
     first = gpmi.Optimizer({"x": (-1.0, 1.0), "y": gpmi.Real(1e-3, 1e3, log=True)}, seed=0, goal="min").ask()
-    monkeypatch.setattr(published, "PATIENCE", 0.05)
-    write = published.publish
+    monkeypatch.setattr(coordination, "PATIENCE", 0.05)
+    write = coordination.publish
 
     def both(storage: Any, trial_id: int, said: Any) -> None:
         if "gpmi:point" not in storage.get_trial_system_attrs(late):
@@ -485,9 +486,9 @@ def test_what_is_published_may_be_long() -> None:
     study = study_of(GPMISampler(seed=0))
     trial_id = study._storage.create_new_trial(study._study_id)
     said = {"x": {f"parameter number {i}": i / 7.0 for i in range(300)}}
-    published.publish(study._storage, trial_id, said)
+    coordination.publish(study._storage, trial_id, said)
     attributes = study._storage.get_trial_system_attrs(trial_id)
-    assert published.published(attributes) == said and published.published({}) is None
+    assert coordination.published(attributes) == said and coordination.published({}) is None
     assert max(len(str(value)) for value in attributes.values()) < 1100
 
 
@@ -522,7 +523,7 @@ def test_by_default_dead_is_what_lasts_ten_times_the_longest() -> None:
 
 def test_several_objectives_are_refused_in_a_trial_that_fails() -> None:
     study = optuna.create_study(directions=["minimize", "maximize"], sampler=GPMISampler())
-    with pytest.raises(ValueError, match="2 objectives, and GPMISampler is for one"):
+    with pytest.raises(ValueError, match="2 objectives, but GPMISampler takes one"):
         study.optimize(lambda trial: (trial.suggest_float("x", 0.0, 1.0), 1.0), n_trials=1)
     assert study.trials[0].state == TrialState.FAIL
 
@@ -536,7 +537,7 @@ def test_several_objectives_are_refused_in_a_trial_that_fails() -> None:
         ({"stale_after": "soon"}, "stale_after"),
         ({"goal": "max"}, "no argument 'goal'"),
         ({"aim": "win"}, "aim"),
-        ({"constraints": "a <= 1"}, "give the search_space as well"),
+        ({"constraints": "a <= 1"}, "give search_space as well"),
         ({"search_space": {"a": (0.0, 1.0)}, "constraints": "b <= 1"}, "b"),
     ],
 )

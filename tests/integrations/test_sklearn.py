@@ -127,7 +127,7 @@ def test_several_metrics() -> None:
     search = GPMISearchCV(model, C, n_iter=6, cv=2, scoring=metrics, refit="neg_log_loss", random_state=0).fit(X, Y)
     assert search.best_score_ == search.cv_results_["mean_test_neg_log_loss"].max()
     assert [trial.y for trial in search.optimizer_.trials] == search.cv_results_["mean_test_neg_log_loss"].tolist()
-    with pytest.raises(ValueError, match="give the one to maximise, of"):
+    with pytest.raises(ValueError, match="give the one to maximise, one of"):
         GPMISearchCV(model, C, n_iter=2, cv=2, scoring=metrics, refit=False).fit(X, Y)
 
 
@@ -204,8 +204,8 @@ def test_distributions_of_scipy_and_arrays_are_understood() -> None:
         ({"depth": (1, 8)}, r"give gpmi.Int\(1, 8\) or \(1.0, 8.0\)"),
         ({"shrinking": (True, False)}, r"'shrinking' is \(True, False\); give a list for options"),
         ({"C": norm()}, "the distribution norm"),
-        ([{"a": gpmi.Real(0.0, 1.0, when={"b": 1})}, {"b": [1, 2]}], "no parameter of the same dict"),
-        ([{"a": gpmi.Real(0.0, 1.0, when={"b": 1}), "b": [1]}, {"b": [1, 2]}], "has one value only"),
+        ([{"a": gpmi.Real(0.0, 1.0, when={"b": 1})}, {"b": [1, 2]}], "not a parameter of the same dict"),
+        ([{"a": gpmi.Real(0.0, 1.0, when={"b": 1}), "b": [1]}, {"b": [1, 2]}], "has only one value"),
     ],
 )
 def test_wrong_spaces_are_refused(spaces: Any, words: str) -> None:

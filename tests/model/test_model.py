@@ -1,4 +1,4 @@
-"""What is believed after n values: the same whoever asks, however the values came."""
+"""The model after n values is the same, however the values arrived and whoever reads it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_reading_twice_computes_once() -> None:
 @pytest.mark.parametrize("policy", [None, GPMI(), LogEI("mean"), Reinvest(c=2.0)], ids=repr)
 @pytest.mark.parametrize("arguments", [{}, GIVEN, {"fit": "loo"}], ids=["learned", "given", "loo"])
 def test_minimising_minus_f_is_maximising_f(policy: Any, arguments: dict[str, Any]) -> None:
-    """Query by query and number by number: the sign is turned at the door and nowhere else."""
+    """Query by query and number by number: the sign changes where values enter and leave, and nowhere else."""
     up, down = Optimizer(BOX, policy, seed=1, **arguments), Optimizer(BOX, policy, seed=1, goal="min", **arguments)
     for _ in range(12):
         x, z = up.ask(), down.ask()

@@ -1,4 +1,4 @@
-"""Noise that a fit does not see: when there is doubt, the event says so."""
+"""Noise that a fit misses: an event reports the doubt."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scipy.optimize import minimize as descent
 
 import gpmi
 from gpmi import Optimizer, kernels
-from gpmi.analysis.ledger import alarms
-from gpmi.analysis.ledger.alarm import unseen_noise
+from gpmi.analysis.ledger import warning_events
+from gpmi.analysis.ledger.run_warnings import undetected_noise_of
 from gpmi.paper.tasks.functions import branin
 
 POINTS = np.random.default_rng(0).random((24, 2))
-UNSEEN, SEEN = 1, 0  # seeds of noise at which the fit has learned none, and some
+MISSED, FOUND = 1, 0  # seeds of noise at which the fit has learned none, and some
 
 
 def told(y: Any, **options: Any) -> Optimizer:
@@ -33,7 +33,7 @@ def noisy(seed: int) -> Any:
 
 
 def kinds(opt: Optimizer) -> list[str]:
-    return [event.kind for event in alarms(opt.ledger)]
+    return [event.kind for event in warning_events(opt.ledger)]
 
 
 def evidence(q: Any, z: Any) -> float:
@@ -50,8 +50,8 @@ def evidence(q: Any, z: Any) -> float:
 
 def test_the_nats_are_those_of_an_independent_search() -> None:
     """Noise of 1 % at most against 5 % at least; the penalty of the noise counts in the search, not in the nats."""
-    y = noisy(UNSEEN)
-    found = unseen_noise(told(y).ledger)
+    y = noisy(MISSED)
+    found = undetected_noise_of(told(y).ledger)
     assert found is not None
     z = (y - y.mean()) / y.std()
 
@@ -70,9 +70,9 @@ def test_the_nats_are_those_of_an_independent_search() -> None:
 
 
 def test_noise_that_explains_as_much_as_a_rough_f_is_an_event() -> None:
-    opt = told(noisy(UNSEEN))
-    (event,) = alarms(opt.ledger)
-    assert event.kind == "noise uncertain" and "of the variance of y explains as much" in event.message
+    opt = told(noisy(MISSED))
+    (event,) = warning_events(opt.ledger)
+    assert event.kind == "noise uncertain" and "of the variance of y fits as well" in event.message
     assert "evaluate the best point again, or give noise_var" in event.message
     for y in (0.0, 2.0, 0.5, 1.5):  # one point again and again, with other values: the fit now sees it
         opt.tell([0.5, 0.5], y)
@@ -83,36 +83,36 @@ def test_noise_that_explains_as_much_as_a_rough_f_is_an_event() -> None:
     "opt",
     [
         told(smooth()),
-        told(noisy(SEEN)),
-        told(noisy(UNSEEN)[:19]),
-        told(noisy(UNSEEN), noise_var=1e-6),
-        told(noisy(UNSEEN), noise="student"),
-        told(noisy(UNSEEN), kernel=kernels.RBF(0.1), noise_var=1e-6),
-        told(noisy(UNSEEN), kernel=kernels.RBF(0.1)),
+        told(noisy(FOUND)),
+        told(noisy(MISSED)[:19]),
+        told(noisy(MISSED), noise_var=1e-6),
+        told(noisy(MISSED), noise="student"),
+        told(noisy(MISSED), kernel=kernels.RBF(0.1), noise_var=1e-6),
+        told(noisy(MISSED), kernel=kernels.RBF(0.1)),
         told(np.zeros(24)),
         told([]),
     ],
     ids=["exact", "seen", "few", "given", "student", "all given", "kernel given", "constant", "nothing"],
 )
-def test_there_is_no_word_where_there_is_no_doubt(opt: Optimizer) -> None:
+def test_without_doubt_there_is_no_event(opt: Optimizer) -> None:
     assert opt.trials == () or kinds(opt) == []
 
 
 def test_a_table_is_never_in_doubt() -> None:
     """Its values are too far apart to say anything either way."""
     opt = Optimizer(POINTS, seed=0)
-    opt.tell_all(list(zip(POINTS, noisy(UNSEEN), strict=True)))
+    opt.tell_all(list(zip(POINTS, noisy(MISSED), strict=True)))
     assert kinds(opt) == []
 
 
-def test_a_run_under_strong_noise_says_that_it_has_not_seen_it() -> None:
+def test_a_run_under_strong_noise_reports_that_it_may_have_missed_it() -> None:
     rng = np.random.default_rng(1000)
     r = gpmi.maximize(lambda x: branin(x) + 50.0 * rng.standard_normal(), [(-5, 10), (0, 15)], budget=20, seed=0)
     assert [event.kind for event in r.events] == ["noise uncertain"]
 
 
-def test_there_is_no_word_where_noise_is_told_with_the_values() -> None:
+def test_with_error_bars_there_is_no_event() -> None:
     opt = Optimizer([(0.0, 1.0)] * 2, seed=0)
-    for x, y in zip(POINTS, noisy(UNSEEN), strict=True):
+    for x, y in zip(POINTS, noisy(MISSED), strict=True):
         opt.tell(x, y, noise_var=0.36)
     assert kinds(opt) == []

@@ -11,7 +11,7 @@ from gpmi import GPUCB, GPUCBPE, Int, Optimizer, kernels
 from gpmi.gp.posterior import Posterior
 from gpmi.optimizer.duplicates import SAME
 from gpmi.policies import State
-from gpmi.search.places import Places
+from gpmi.search.subspaces import Subspaces
 
 KERNEL = kernels.RBF(lengthscale=0.25, variance=1.5)
 BOX = [(0.0, 1.0), (0.0, 1.0)]
@@ -269,12 +269,12 @@ def test_a_leader_of_another_context_does_not_count() -> None:
 
 
 def test_what_is_remembered_of_places_changes_nothing() -> None:
-    places = Places(Optimizer(BOX).space, 0, repeats=True, cover=False)
-    first = places.given({0: 0.5})
-    assert places.given({0: 0.5}) is first and places.given(None) is places.whole
+    subspaces = Subspaces(Optimizer(BOX).space, 0, repeats=True, cover=False)
+    first = subspaces.with_fixed({0: 0.5})
+    assert subspaces.with_fixed({0: 0.5}) is first and subspaces.with_fixed(None) is subspaces.whole
     for value in np.linspace(0.0, 1.0, 20):
-        places.given({0: float(value)})
-    assert places.given({0: 0.5}) is not first and len(places._parts) == 8
+        subspaces.with_fixed({0: float(value)})
+    assert subspaces.with_fixed({0: 0.5}) is not first and len(subspaces._parts) == 8
 
 
 def test_the_region_in_which_a_batch_explores_is_not_that_of_what_is_forbidden() -> None:

@@ -9,7 +9,7 @@ from scipy import stats
 
 from gpmi import Int, Optimizer, Posterior, Real, Trial, kernels, maximize
 from gpmi._support.types import Observations
-from gpmi.analysis.ledger.averaged import Foreseen, Particles, Values
+from gpmi.analysis.ledger.averaged_prediction import AveragedResiduals, Particles, RunValues
 from gpmi.gp.paths import PathSampler
 from gpmi.gp.trend import Trend
 from gpmi.model.fitting import schedule
@@ -32,7 +32,7 @@ def f(x):
 
 
 def told(n, places=None, *, own=True, seed=0):
-    """Values with error bars and means of several evaluations, `places` different points in turn."""
+    """RunValues with error bars and means of several evaluations, `places` different points in turn."""
     rng = np.random.default_rng(seed)
     x = (rng.random((places or n, 2)) * SPAN)[np.arange(n) % (places or n)]
     noise_var = np.array([0.0, 0.02, 0.3])[np.arange(n) % 3] if own else np.zeros(n)
@@ -45,7 +45,7 @@ def told(n, places=None, *, own=True, seed=0):
 def values_of(observed, kernel=None, trend=None, warp=IDENTITY):
     space = Space.of(BOX)
     priors = PriorSchedule(kernel, None, "map", span=space.span, groups=space.groups, seed=3)
-    return Values(ModelSetting(space, priors, 3, trend), observed, warp)
+    return RunValues(ModelSetting(space, priors, 3, trend), observed, warp)
 
 
 def fill(opt, observed, mean=lambda x: 0.0):
@@ -98,7 +98,7 @@ def test_merged_values_are_foreseen_one_by_one(warp):
     """Residuals and densities of the values in their order, as without merging, with each one's own noise."""
     observed = told(140, 12)
     values = values_of(observed, warp=warp)
-    particles = Particles(130, values.drawn(130)[:3])
+    particles = Particles(130, values.draw(130)[:3])
     z, density = particles.ahead(values, 140)
     assert z.shape == (3, 10)
     for i, prior in enumerate(particles.drawn):
@@ -115,14 +115,14 @@ def test_merged_values_are_foreseen_one_by_one(warp):
 def test_error_bars_are_raised_with_the_other_variances():
     observed = told(12)
     values = values_of(observed)
-    drawn = values.drawn(12)[:1]
+    drawn = values.draw(12)[:1]
     (plain,), (raised,) = values.posteriors(drawn, 12), values.posteriors(drawn, 12, np.array([4.0]))
     np.testing.assert_allclose(raised.noise, 4.0 * plain.noise)
     np.testing.assert_allclose(plain.noise, drawn[0].noise_var / observed.repeats + observed.noise_var)
 
 
 def test_a_known_mean_is_no_part_of_what_is_averaged_over():
-    """Values told with a known mean on top: the same residuals and draws, and predictions with the mean on top."""
+    """RunValues told with a known mean on top: the same residuals and draws, and predictions with the mean on top."""
     observed = told(11)
 
     def mean(x):
@@ -131,14 +131,14 @@ def test_a_known_mean_is_no_part_of_what_is_averaged_over():
     trend = Trend(mean, np.zeros(2), SPAN)
     on_top = Observations.of(observed.x, observed.y + trend(observed.x), observed.noise_var, observed.repeats)
     without, known = values_of(observed), values_of(on_top, trend=trend)
-    np.testing.assert_allclose(Foreseen()(known), Foreseen()(without), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(AveragedResiduals()(known), AveragedResiduals()(without), rtol=1e-5, atol=1e-7)
     z = np.random.default_rng(0).random((5, 2)) * SPAN
-    drawn = Foreseen().drawn(without)
+    drawn = AveragedResiduals().priors(without)
     for a, b in zip(without.posteriors(drawn, 11), known.posteriors(drawn, 11), strict=True):
         np.testing.assert_allclose(b(z)[0], a(z)[0] + trend(z), rtol=1e-8)
         np.testing.assert_allclose(b(z)[1], a(z)[1])
     opt = fill(Optimizer(BOX, seed=3, mean=mean), observed, mean)
-    np.testing.assert_allclose(opt.ledger.calibration.ahead, Foreseen()(without), rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(opt.ledger.calibration.ahead, AveragedResiduals()(without), rtol=1e-5, atol=1e-7)
 
 
 def test_a_value_that_is_all_known_mean_says_nothing():
@@ -389,7 +389,7 @@ def test_earlier_values_and_constraints():
 
 
 def test_heavy_tails_with_repeated_points_and_a_known_mean():
-    """Values at equal points are not merged under heavy tails: each of them may be the outlier."""
+    """RunValues at equal points are not merged under heavy tails: each of them may be the outlier."""
     rng, points = np.random.default_rng(0), np.random.default_rng(1).random((8, 2)) * SPAN
     opt = Optimizer(BOX, seed=0, noise="student", mean=lambda x: 2.0 * x[1])
     for i in range(40):

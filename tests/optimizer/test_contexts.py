@@ -13,7 +13,7 @@ from scipy.stats import norm
 import gpmi
 from gpmi import EI, GPMI, GPUCB, Choice, Forbidden, Int, LogEI, Optimizer, Real, Reinvest, SpaceExhausted, kernels
 from gpmi.model.model import objective
-from gpmi.optimizer.suggestion import among, likeness
+from gpmi.optimizer.contexts import discounted, share_of_gain, with_best_here
 from gpmi.policies import Mean, State
 
 BOX = [(0.0, 1.0), (-2.0, 3.0)]
@@ -59,8 +59,10 @@ def test_the_choice_is_the_best_of_a_dense_grid_of_the_other_coordinates(policy:
     part = opt.space.with_fixed({1: context})
     assert opt.model is not None
     grid = np.column_stack([np.linspace(0.0, 1.0, 20_001), np.full(20_001, context)])
-    alike = likeness(opt.model, part, opt._log) if isinstance(policy, Reinvest) else 1.0
-    scored = among(objective(opt.model, policy, opt._log, None), opt.model, part, alike)
+    scored = with_best_here(objective(opt.model, policy, opt._log, None), opt.model, part)
+    if isinstance(policy, Reinvest):
+        scored = discounted(scored, opt.model, part, opt._log)
+        assert scored.state.alike == share_of_gain(opt.model, part, opt._log) < 1.0
     best = np.max(scored.posterior.mu(grid))
     assert scored.state.best_mean == pytest.approx(best, abs=1e-6)  # of these coordinates alone
     x = opt.ask(fixed={1: context})
@@ -92,7 +94,7 @@ def test_a_table_is_searched_among_the_rows_with_the_value() -> None:
             assert opt.model is not None and opt.space.rows is not None
             part = opt.space.with_fixed(fixed)
             log = Optimizer(frame, policy=GPUCB(), seed=0, n_init=6).replay(opt.trials[:-1])._log
-            scored = among(objective(opt.model, opt.policy, log, None), opt.model, part)
+            scored = with_best_here(objective(opt.model, opt.policy, log, None), opt.model, part)
             assert part.rows is not None
             scores = scored(part.rows)
             assert scored(opt.space.encode(x)[None])[0] >= scores.max() - 1e-9 * abs(scores.max())
@@ -229,7 +231,7 @@ def test_a_run_with_contexts_and_batches_replays_exactly(order: str) -> None:
     for fixed in ({"rate": 0.07}, None, {"count": 5}):
         x = opt.ask(fixed=fixed)
         assert again.ask(fixed=fixed) == x and copy.ask(fixed=fixed) == x
-    assert "given {'count': 5}" in repr(opt.trials[-1])
+    assert "fixed {'count': 5}" in repr(opt.trials[-1])
 
 
 def test_a_wrong_context_in_a_replayed_trial_is_refused() -> None:
@@ -401,7 +403,7 @@ def test_earn_counts_a_gain_as_often_as_it_serves_under_other_coordinates() -> N
 
     alike = float(np.mean(r * h(2.0 / r) / h(2.0)))
     assert 0.05 < alike < 0.5
-    assert likeness(model, part, earn._log) == pytest.approx(alike, rel=1e-9)
+    assert share_of_gain(model, part, earn._log) == pytest.approx(alike, rel=1e-9)
     x, other = earn.ask(fixed={1: 1.0}), find.ask(fixed={1: 1.0})
     best = float(model.posterior.mu(model.best_in(part)[None])[0])
     for opt, share in ((earn, alike), (find, 1.0)):  # with aim="find" what is learned counts, whatever it serves
@@ -416,7 +418,7 @@ def test_all_of_a_gain_is_left_where_the_coordinates_are_always_the_same() -> No
     for x in (0.1, 0.5, 0.8):
         opt.tell([x, 1.0], wave([x, 1.0]))
     assert opt.model is not None
-    assert likeness(opt.model, opt.space.with_fixed({1: 1.0}), opt._log) == 1.0
+    assert share_of_gain(opt.model, opt.space.with_fixed({1: 1.0}), opt._log) == 1.0
 
 
 @pytest.mark.parametrize("names", [("k", "x", "c"), ("k", "c", "x"), ("x", "c", "k")])
@@ -430,5 +432,5 @@ def test_a_constant_does_not_shift_what_is_given(names: tuple[str, ...]) -> None
             point = {"k": 7, "x": x, "c": c}
             opt.tell({name: point[name] for name in kept}, wave([x, 3.0 * c]))
         assert opt.model is not None
-        shares.append(likeness(opt.model, opt.space.with_fixed({"c": 0.5}), opt._log))
+        shares.append(share_of_gain(opt.model, opt.space.with_fixed({"c": 0.5}), opt._log))
     assert shares[0] == pytest.approx(shares[1], rel=1e-9) and shares[0] < 0.999

@@ -11,9 +11,8 @@ import pytest
 
 from gpmi import GPMI, Int, LogEI, Optimizer, Real, Result, SpaceExhausted, Thompson, Trial, kernels, maximize, minimize
 from gpmi.optimizer.duplicates import SAME
-from gpmi.optimizer.suggestion import NEAR, SOON
-from gpmi.trials import Log
-from gpmi.trials.replay import take_over
+from gpmi.optimizer.exclusions import NEAR, SOON
+from gpmi.trials import Log, Outcome
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
 GIVEN = {"kernel": kernels.RBF(0.3), "noise_var": 0.01}
@@ -143,7 +142,7 @@ def test_after_a_correction_everything_is_as_if_the_new_value_had_been_told(opti
     fresh = Optimizer(BOX, **options, seed=1, goal=goal)
     for trial in opt.trials:
         fresh._log.add(trial.x, opt.space.encode(trial.x), trial.origin)
-        fresh._log.settle(trial.number, trial.y)
+        fresh._log.settle(trial.number, Outcome.value(trial.y))
     assert opt.ledger.regret().interval() == fresh.ledger.regret().interval()
     same(opt, fresh)
     best = opt.best
@@ -160,7 +159,7 @@ def test_what_was_said_of_a_trial_stays_and_how_its_value_compared_goes() -> Non
     assert opt.correct(8, -2.0).y_before == before.y and opt.trials[8].noise_var == 0.5
     for trial, x in zip(opt.pending, pending, strict=True):
         np.testing.assert_array_equal(trial.x, x)
-    entries = [(e.what, e.number, e.y) for e in opt._log.entries[-2:]]
+    entries = [(e.kind, e.number, e.outcome and e.outcome.y) for e in opt._log.entries[-2:]]
     assert entries == [("corrected", 8, -1.0), ("corrected", 8, -2.0)]
 
 
@@ -182,7 +181,7 @@ def test_a_retracted_trial_counts_for_nothing() -> None:
     without = Optimizer(BOX, seed=1)
     for trial in opt.trials[:5] + opt.trials[6:]:
         without._log.add(trial.x, opt.space.encode(trial.x), trial.origin)
-        without._log.settle(without._log.pending[0], trial.y)
+        without._log.settle(without._log.pending[0], Outcome.value(trial.y))
     retracted = opt.retract(5)
     assert (retracted.status, retracted.y) == ("retracted", None) and retracted.y_before is not None
     assert len(opt.trials) == 8 and len(opt._log) == 7 and "1 retracted" in repr(opt)
@@ -235,7 +234,7 @@ def test_replaying_into_a_run_that_has_begun_gives_new_numbers() -> None:
     assert [t.status for t in other.trials[2:]] == [t.status for t in opt.trials]
     assert [t.number for t in other.trials] == list(range(7))
     log = Log()
-    take_over(log, other.trials, [opt.space.encode(t.x) for t in other.trials])
+    log.take_over(other.trials, [opt.space.encode(t.x) for t in other.trials])
     assert [t.order for t in log.trials] == [t.order for t in other.trials]
 
 

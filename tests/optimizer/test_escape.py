@@ -9,8 +9,10 @@ import pytest
 
 import gpmi
 from gpmi.model.orientation import Orientation
-from gpmi.optimizer.escape import are_wasted, is_due, taught_nothing
-from gpmi.search.screens import Barriers, Design, farthest, screen_of
+from gpmi.optimizer.escape import is_escape_due, last_wasted, taught_nothing
+from gpmi.search.barriers import Barriers
+from gpmi.search.initial_design import InitialDesign
+from gpmi.search.screen import farthest, screen_of
 from gpmi.space import Space
 
 SPACE = {"kind": ["a", "b", "c"], "x": (0.0, 1.0)}
@@ -39,14 +41,17 @@ def was_wasted(trials: list[gpmi.Trial], i: int, sign: float) -> bool:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_two_wasted_queries_are_followed_by_one_of_the_design(goal: Any, seed: int) -> None:
     sign = 1.0 if goal == "max" else -1.0
-    opt, design = gpmi.Optimizer(SPACE, seed=seed, budget=30, goal=goal), Design(Space.of(SPACE), seed, cover=True)
+    opt, design = (
+        gpmi.Optimizer(SPACE, seed=seed, budget=30, goal=goal),
+        InitialDesign(Space.of(SPACE), seed, cover=True),
+    )
     elsewhere = 0
     for _ in range(30):
         before = list(opt.trials)
         x = opt.ask()
         if len(before) > 2 and wasted(before, sign):
             taken = {opt.space.encode(t.x).tobytes(): t.number for t in before}
-            assert x == design.first_outside(taken)
+            assert x == design.first_free(taken)
             assert opt.pending[-1].phi is None and opt.pending[-1].sd is not None
             elsewhere += 1
         opt.tell(x, sign * plateau(x))
@@ -119,13 +124,13 @@ def test_points_from_elsewhere_become_rare_and_never_end() -> None:
     idle: list[bool] = []
     far: list[int] = []
     for t in range(2000):
-        if is_due(np.array(idle, dtype=bool)):
+        if is_escape_due(np.array(idle, dtype=bool)):
             far.append(t)
         idle.append(t not in far)
     np.testing.assert_array_equal(np.diff([-1, *far]) - 1, np.maximum(2, np.arange(len(far))))
     assert 55 < len(far) < np.sqrt(2 * 2000) + 1
-    assert is_due(np.array([True, False, True, True])) and not is_due(np.array([True, True, False, True]))
-    assert is_due(
+    assert is_escape_due(np.array([True, False, True, True])) and not is_escape_due(np.array([True, True, False, True]))
+    assert is_escape_due(
         np.array([True] * 9 + [False] + [True] * 2)
     )  # what was not asked when it seems due now does not count
 
@@ -138,7 +143,7 @@ def test_a_value_with_a_noise_of_its_own_may_teach_nothing() -> None:
         with pytest.MonkeyPatch.context() as patch:
             asked: list[int] = []
             patch.setattr(
-                "gpmi.optimizer.suggestion.farthest", lambda *given, asked=asked: asked.append(1) or farthest(*given)
+                "gpmi.optimizer.escape.farthest", lambda *given, asked=asked: asked.append(1) or farthest(*given)
             )
             for _ in range(30):
                 x = opt.ask()
@@ -181,7 +186,7 @@ def test_a_given_prior_and_many_numbers_are_left_to_the_policy(
     dim: int, options: dict[str, Any], left: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr("gpmi.optimizer.suggestion.farthest", lambda *given: asked.append(given))
+    monkeypatch.setattr("gpmi.optimizer.escape.farthest", lambda *given: asked.append(given))
     opt = gpmi.Optimizer([(0.0, 1.0)] * dim, seed=0, n_init=4, budget=30, **options)
     for _ in range(30):
         x = opt.ask()
@@ -195,7 +200,7 @@ def test_a_point_from_elsewhere_is_no_reason_for_the_next_one(monkeypatch: pytes
     opt = gpmi.Optimizer([(0.0, 1.0)], seed=0, budget=30)
     opt.tell([0.0], 0.0)
     monkeypatch.setattr(
-        "gpmi.optimizer.suggestion.farthest", lambda *given: asked.append(len(opt.trials)) or np.full(1, 1e-4)
+        "gpmi.optimizer.escape.farthest", lambda *given: asked.append(len(opt.trials)) or np.full(1, 1e-4)
     )
     for _ in range(30):
         x = opt.ask()
@@ -205,14 +210,14 @@ def test_a_point_from_elsewhere_is_no_reason_for_the_next_one(monkeypatch: pytes
 
 def test_a_batch_has_one_point_of_the_design_at_a_time() -> None:
     opt = gpmi.Optimizer(SPACE, seed=0, budget=60)
-    design = Design(Space.of(SPACE), 0, cover=True)
+    design = InitialDesign(Space.of(SPACE), 0, cover=True)
     while not (len(opt.trials) > 12 and wasted(list(opt.trials), 1.0)):
         x = opt.ask()
         opt.tell(x, plateau(x))
     taken = {opt.space.encode(t.x).tobytes(): t.number for t in opt.trials}
     points = opt.ask(4)
-    assert points[0] == design.first_outside(taken)
-    assert sum(p == design.first_outside(taken) for p in points) == 1
+    assert points[0] == design.first_free(taken)
+    assert sum(p == design.first_free(taken) for p in points) == 1
 
 
 def test_lengthscales_of_choices_have_larger_units_under_find_alone() -> None:
@@ -247,7 +252,7 @@ def test_values_that_are_the_best_again_teach_nothing_however_unsure_the_model_w
     for last, learned in ([1.0, 1.0], False), ([1.0, 0.9], True), ([1.0, 1.1], True):
         opt = trials_of(told, last)
         assert all(t.sd is not None and t.sd > 0.015 for t in opt.trials[-2:])
-        assert are_wasted(taught_nothing(opt._log, opt.space, Orientation("max"))) != learned
+        assert last_wasted(taught_nothing(opt._log, opt.space, Orientation("max"))) != learned
 
 
 def trials_of(values: list[tuple[float, list[float] | None]], last: list[float]) -> gpmi.Optimizer:
@@ -264,7 +269,7 @@ def trials_of(values: list[tuple[float, list[float] | None]], last: list[float])
 def test_a_value_that_breaks_a_constraint_is_not_what_is_compared_with(sign: float) -> None:
     inside = [(sign * y, [-1.0]) for y in (0.0, 0.1, 0.2, 0.0)]
     opt = trials_of([*inside, (sign * 100.0, [5.0])], [sign * 0.6, sign * 0.9])
-    assert not are_wasted(taught_nothing(opt._log, opt.space, Orientation("max" if sign > 0 else "min")))
+    assert not last_wasted(taught_nothing(opt._log, opt.space, Orientation("max" if sign > 0 else "min")))
 
 
 def test_what_was_told_under_other_given_coordinates_is_not_compared_with() -> None:

@@ -199,7 +199,7 @@ def test_the_chance_of_a_constraint_is_that_of_its_own_model() -> None:
     opt = told_with_constraints(1, 12)
     assert opt.model is not None and opt.model.chance is not None
     z = np.random.default_rng(0).random((5, 2))
-    first, second = opt.model.chance.conditions
+    first, second = opt.model.chance.requirements
     mu, var = first.posterior(z)
     np.testing.assert_allclose(
         np.exp(first.log(z)), ndtr((first.limit - mu) / np.sqrt(np.maximum(var, 1e-300))), atol=1e-6

@@ -13,7 +13,7 @@ import gpmi
 from gpmi import GPUCB, Explore, Find, LogEI, Optimizer, Reinvest, kernels
 from gpmi.optimizer import Defaults
 from gpmi.paper.tasks import HIMMELBLAU
-from gpmi.search.screens import covering
+from gpmi.search.initial_design import covering
 
 SAME = 1e-3  # of the box: the distance below which a point is known
 

@@ -1,7 +1,7 @@
 """Random histories of an optimizer: ask, tell, fail, forget, correct, retract, reject, replay and read in any order.
 
 A list kept by the machine says what must be in the log. On finite sets brute force says which row must be asked. The
-number of histories is set by GPMI_HISTORIES (`make fuzz`: 20,000 random ones; `make test`: 500, always the same).
+number of histories is set by GPMI_HISTORIES (`make fuzz`: 20,000 random ones; `make test`: 200, always the same).
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ from gpmi.policies import Policy
 from gpmi.policies.policy import LOG_SAFE
 from gpmi.search.objective import Objective
 from gpmi.trials import Log, Trial
-from gpmi.trials.replay import take_over
 
 HISTORIES = os.environ.get("GPMI_HISTORIES")
 STEPS = 25  # the most that happens in one history
@@ -796,7 +795,7 @@ class Histories(RuleBasedStateMachine):
 
     def log_of(self, trials: tuple[Trial, ...]) -> Log:
         log = Log()
-        take_over(log, trials, [self.opt.space.encode(trial.x) for trial in trials])
+        log.take_over(trials, [self.opt.space.encode(trial.x) for trial in trials])
         return log
 
     def model(self, log: Log) -> Model:
@@ -910,10 +909,12 @@ def play(histories: int, *, random: bool) -> None:
     )
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_few_histories() -> None:
     play(15, random=False)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 def test_many_histories() -> None:
-    play(500 if HISTORIES is None else int(HISTORIES), random=HISTORIES is not None)
+    play(200 if HISTORIES is None else int(HISTORIES), random=HISTORIES is not None)

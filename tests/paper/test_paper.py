@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import gpmi
 from gpmi import Posterior, cli, paper, theory
-from gpmi.paper import page, properties
+from gpmi.paper import figures, page, properties
 from gpmi.paper.experiment import (
     ALGORITHMS,
     DEFAULT,
@@ -112,9 +112,8 @@ def test_the_triangular_root_is_cholesky_s() -> None:
 
 @pytest.mark.slow
 def test_every_algorithm_meets_the_same_draw_initial_points_and_noise() -> None:
-    seen = {}
+    seen, (_, prior) = {}, problem("generated-2", 5)
     for name, policy in ALGORITHMS.items():
-        _, prior = problem("generated-2", 5)
         run = Run(prior, np.random.default_rng([0, 1]), 10, 12)
         for row in run.rng.choice(1000, 10, replace=False):
             run.observe(int(row))
@@ -155,7 +154,7 @@ def test_another_processor_makes_the_same_queries() -> None:
         "from gpmi.paper.experiment import ALGORITHMS, Cell, perform\n"
         "print(__cpu_features__.get('X86_V3', __cpu_features__.get('AVX2', False)), file=sys.stderr)\n"
         "for task in ('goldstein-price', 'generated-2'):\n"
-        "    for row in perform([Cell(task, name, 1, 0, 120) for name in ALGORITHMS]): print(row.queries)\n"
+        "    for row in perform([Cell(task, name, 1, 0, 50) for name in ALGORITHMS]): print(row.queries)\n"
     )
     old = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX2 FMA3"}
     results = [
@@ -406,9 +405,11 @@ def run(*arguments: object) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_the_command_writes_the_page_and_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_the_command_writes_the_page_and_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = ("--task", "himmelblau", "--task", "line", "--horizon", 5, "--cores", 1, "--out", tmp_path)
-    code, said = run("--runs", 1, *few)
+    with monkeypatch.context() as quick:  # the figures are looked at after the second call only
+        quick.setattr(figures, "all_figures", lambda summaries, bounds: {})
+        code, said = run("--runs", 1, *few)
     assert code == 0 and "19 runs, 19 of them to do" in said
     table = tmp_path / "paper" / "runs.csv"
     first = table.read_bytes()
@@ -422,6 +423,7 @@ def test_the_command_writes_the_page_and_goes_on_where_it_was(tmp_path: Path) ->
         assert (tmp_path / "paper" / f"{name}.png").stat().st_size > 10_000
         assert f"paper/{name}.svg" in text
     assert not list(tmp_path.rglob(".*"))
+    monkeypatch.setattr(figures, "all_figures", lambda summaries, bounds: {})
     code, said = run("--runs", 2, *few)
     assert code == 0 and "to do" not in said
 
@@ -453,27 +455,31 @@ def test_a_folder_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
 # The page in the documentation
 
 
+@pytest.fixture(scope="module")
+def committed() -> list[Row]:
+    """The rows of the table in the documentation; reading them takes seconds."""
+    return read(DOCS / "paper" / "runs.csv.gz")
+
+
 @pytest.mark.slow
-def test_the_page_in_the_documentation_is_what_the_committed_table_says() -> None:
-    rows = read(DOCS / "paper" / "runs.csv.gz")
-    horizon = max(row.horizon for row in rows)
+def test_the_page_in_the_documentation_is_what_the_committed_table_says(committed: list[Row]) -> None:
+    horizon = max(row.horizon for row in committed)
     bounds = {task: paper.bounds_of(task, horizon) for task in ERRATUM}
     about = (DOCS / "paper" / "about.txt").read_text().strip()
     written = (DOCS / "paper.md").read_text(encoding="utf-8")
-    assert page.text(summarise(rows), bounds, about) == written
+    assert page.text(summarise(committed), bounds, about) == written
     assert "## Claim by claim" in written
 
 
 @pytest.mark.slow
-def test_the_committed_table_is_the_whole_experiment() -> None:
-    rows = read(DOCS / "paper" / "runs.csv.gz")
-    assert {row.key for row in rows} == {cell.key for cell in cells(SOURCES, runs=100, horizon=200, seed=0)}
+def test_the_committed_table_is_the_whole_experiment(committed: list[Row]) -> None:
+    assert {row.key for row in committed} == {cell.key for cell in cells(SOURCES, runs=100, horizon=200, seed=0)}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["branin", "branin-by-coordinate", "generated-4", "arms"])
-def test_a_committed_run_can_be_run_again(task: str) -> None:
-    committed = {row.key: row for row in read(DOCS / "paper" / "runs.csv.gz")}
+def test_a_committed_run_can_be_run_again(task: str, committed: list[Row]) -> None:
+    before = {row.key: row for row in committed if row.task == task}
     for row in perform([Cell(task, name, 7, 0, 2000 if task in ERRATUM else 200) for name in ("GP-MI", DEFAULT)]):
-        assert committed[row.key].queries == row.queries
-        assert_allclose(committed[row.key].regrets, row.regrets, rtol=1e-4, atol=1e-12)
+        assert before[row.key].queries == row.queries
+        assert_allclose(before[row.key].regrets, row.regrets, rtol=1e-4, atol=1e-12)

@@ -215,32 +215,13 @@ def test_the_design_s_beginning_does_not_depend_on_its_length() -> None:
     assert script.design(64) == script.design(256)[:64]
 
 
-def test_a_line_without_its_end_is_not_taken_for_a_result(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    script.append(path, FIRST[0])
-    script.append(path, FIRST[1])
-    whole = path.read_text()
-    assert script.load(path) == {0: FIRST[0], 1: FIRST[1]}
-    path.write_text(whole + script.lines([FIRST[2]], header=False)[:40])
-    assert script.load(path) == {0: FIRST[0], 1: FIRST[1]}
-    script.append(path, FIRST[2])
-    assert list(script.load(path).values()) == FIRST
-
-
 def test_what_is_in_the_table_is_not_simulated_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "t.csv"
-    for row in (FIRST[2], FIRST[0], FIRST[1]):
-        script.append(path, row)
-    monkeypatch.setattr(sys, "argv", ["tsunami_table.py", "--points", "3", "--path", str(path)])
+    table = script.table(tmp_path / "t.csv")
+    table.append(FIRST[2], FIRST[0], FIRST[1])
+    monkeypatch.setattr(sys, "argv", ["tsunami_table.py", "--points", "3", "--out", str(table.path)])
     script.main()  # which would take a minute if it simulated
-    assert path.read_text() == script.lines(FIRST, header=True)
-
-
-def test_a_table_of_other_columns_is_not_continued(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(script.PATH.read_text().replace("lowest_run_up", "lowest", 1))
-    with pytest.raises(ValueError, match="has other columns than this script writes; give another --path"):
-        script.load(path)
+    assert table.rows() == FIRST
+    assert table.path.read_text().splitlines() == script.PATH.read_text().splitlines()[:4]
 
 
 # What is refused

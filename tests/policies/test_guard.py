@@ -13,7 +13,7 @@ from scipy.integrate import quad
 import gpmi
 from gpmi import Optimizer, Posterior, Reinvest, kernels, theory
 from gpmi._support.types import Array
-from gpmi.policies import guard
+from gpmi.policies import Guarded, guard
 from gpmi.search.finite import drawn_maximum
 
 ARMS = np.arange(20.0)[:, None]
@@ -143,15 +143,15 @@ def bound(steps: int, m: int = 20) -> float:
     return max(1.0, guard.KAPPA) * math.sqrt(total) + 0.02
 
 
-def test_the_guard_leaves_reinvest_s_queries_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_guard_leaves_reinvest_s_queries_alone() -> None:
     f = np.random.default_rng(3).standard_normal(20)
-    guarded = on_arms()
+    guarded, free = on_arms(), on_arms(Reinvest())
     run(f, guarded, 80, 0)
-    monkeypatch.setattr(guard, "KAPPA", math.inf)
-    free = on_arms()
     run(f, free, 80, 0)
+    assert guarded.policy == Guarded() and free.policy == Reinvest()
     assert [t.x.tolist() for t in guarded.trials] == [t.x.tolist() for t in free.trials]
     assert all(t.charge is not None and t.charge >= 0.0 and t.zeta is None for t in guarded.trials)
+    assert all(t.charge is None for t in free.trials)
     assert not guarded.events
 
 
@@ -160,7 +160,7 @@ def test_the_account_keeps_its_bound_at_every_step_whatever_is_played(
     kappa: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard, "KAPPA", kappa)
-    optimizer = on_arms(Worst())
+    optimizer = on_arms(Guarded(Worst()))
     run(np.random.default_rng(5).standard_normal(20), optimizer, 60, 1)
     posterior = optimizer.posterior
     assert posterior is not None
@@ -182,12 +182,11 @@ class Worst(Reinvest):
         return -mu
 
 
-def test_even_the_worst_policy_keeps_the_bound_on_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_even_the_worst_policy_keeps_the_bound_on_draws() -> None:
     steps, m, draws = 200, 5, [np.random.default_rng(seed).standard_normal(5) for seed in range(5)]
-    guarded = [run(f, on_arms(Worst(), seed, m), steps, seed) for seed, f in enumerate(draws)]
+    guarded = [run(f, on_arms(Guarded(Worst()), seed, m), steps, seed) for seed, f in enumerate(draws)]
     limit = bound(steps, m)
     assert np.mean(guarded) <= limit
-    monkeypatch.setattr(guard, "KAPPA", math.inf)
     free = [run(f, on_arms(Worst(), seed, m), steps, seed) for seed, f in enumerate(draws)]
     assert np.mean(free) > 1.5 * limit
 
@@ -205,9 +204,9 @@ def test_reinvest_and_the_guard_keep_the_bound_on_draws(kappa: float, monkeypatc
 def test_a_replay_asks_what_the_guard_would_have_asked(goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "KAPPA", 0.8)
     options = {"aim": "earn", "kernel": INDEPENDENT, "noise_var": NOISE_VAR, "seed": 4, "goal": goal}
-    first = Optimizer(ARMS, Worst(), **options)  # type: ignore[arg-type]
+    first = Optimizer(ARMS, Guarded(Worst()), **options)  # type: ignore[arg-type]
     run(np.random.default_rng(2).standard_normal(20), first, 25, 0)
-    second = Optimizer(ARMS, Worst(), **options).replay(first.trials)  # type: ignore[arg-type]
+    second = Optimizer(ARMS, Guarded(Worst()), **options).replay(first.trials)  # type: ignore[arg-type]
     for _ in range(4):
         x = first.ask()
         assert np.array_equal(x, second.ask())
@@ -242,7 +241,12 @@ def test_where_the_cheap_bound_does_not_decide_draws_do(monkeypatch: pytest.Monk
 )
 def test_where_the_theorem_says_nothing_there_is_no_guard(options: dict[str, object]) -> None:
     arguments = {"aim": "earn", "seed": 0, **options}
-    optimizer = Optimizer(arguments.pop("space"), **arguments)  # type: ignore[arg-type]
+    space = arguments.pop("space")
+    if arguments["aim"] == "earn":
+        with pytest.raises(ValueError, match=r"policy is Guarded.*whose bound needs candidates.*give Reinvest"):
+            Optimizer(space, Guarded(), **arguments)  # type: ignore[arg-type]
+    optimizer = Optimizer(space, **arguments)  # type: ignore[arg-type]
+    assert not isinstance(optimizer.policy, Guarded)
     for value in (0.3, 0.2, 0.5, 0.1):
         if arguments.get("repeats", True) or len(optimizer.trials) < 20:
             optimizer.tell(optimizer.ask(), value)

@@ -8,6 +8,7 @@ miss. The limits in the tests leave room on both sides, because they are about b
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from scipy import stats
 import gpmi
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Trial, kernels
 from gpmi._support.types import Observations
-from gpmi.analysis.ledger import alarms
+from gpmi.analysis.ledger import warning_events
 from gpmi.analysis.ledger.calibration import judge
 from gpmi.analysis.ledger.maxima import draw_maxima
 from gpmi.gp.approximate.success import Requirement, SuccessProbability
@@ -38,15 +39,15 @@ from gpmi.model.fitting.warp import Warp
 from gpmi.model.fitting.warp_selection import choose_warp
 from gpmi.model.model import objective
 from gpmi.model.orientation import Orientation
-from gpmi.optimizer.escape import are_wasted, is_due, is_small, taught_nothing
-from gpmi.optimizer.suggestion import likeness
+from gpmi.optimizer.contexts import share_of_gain
+from gpmi.optimizer.escape import is_escape_due, is_small, last_wasted, taught_nothing
 from gpmi.policies import Mean, State
 from gpmi.policies.promises import Promises, account
 from gpmi.policies.risk import risk_of
-from gpmi.search.box import best_point, drawn_point
 from gpmi.search.climb import climb
+from gpmi.search.multistart import best_point, drawn_point
 from gpmi.search.objective import Objective
-from gpmi.search.screens import best_observed, farthest, screen_of
+from gpmi.search.screen import best_observed, farthest, screen_of
 from gpmi.space import Parameters, Space
 
 Array = NDArray[np.float64]
@@ -284,15 +285,15 @@ def lock_in_at(value: float, count: int, surprises: list[float] | None = None) -
     return replayed(TWO, [(TWO[0], value)] * count, said=surprises, **GIVEN).lock_in
 
 
-@guards("gpmi.analysis.ledger.account.REPEATS", 1, 9, 11, 100)
+@guards("gpmi.analysis.ledger.ledger.REPEATS", 1, 9, 11, 100)
 def test_a_run_is_locked_in_when_it_asks_for_the_tenth_time_at_one_place() -> None:
     assert lock_in_at(0.1, 9) is None
     alarm = lock_in_at(0.1, 10)
     assert alarm is not None and alarm.since == 1
 
 
-@guards("gpmi.analysis.ledger.alarm.DOUBTED", 10, 30)
-@guards("gpmi.analysis.ledger.alarm.NATS", -8.0, 20.0)
+@guards("gpmi.analysis.ledger.run_warnings.DOUBTED", 10, 30)
+@guards("gpmi.analysis.ledger.run_warnings.NATS", -8.0, 20.0)
 @guards("gpmi.model.fitting.undetected_noise.LITTLE", 1e-9)
 @guards("gpmi.model.fitting.undetected_noise.MUCH", 1.9)
 def test_noise_is_in_doubt_where_it_explains_as_much_and_not_before_twenty_values() -> None:
@@ -303,12 +304,12 @@ def test_noise_is_in_doubt_where_it_explains_as_much_and_not_before_twenty_value
     def warned(y: Array) -> bool:
         opt = Optimizer([(0.0, 1.0)] * 2, seed=0)
         opt.tell_all(list(zip(x, y, strict=False)))
-        return bool(alarms(opt.ledger))
+        return bool(warning_events(opt.ledger))
 
     assert warned(noisy) and not warned(noisy[:18]) and not warned(np.sin(8.0 * x[:, 0]) + np.cos(8.0 * x[:, 1]))
 
 
-@guards("gpmi.analysis.ledger.account.SAME", 0.0, 1e-4, 1e-2)
+@guards("gpmi.analysis.ledger.ledger.SAME", 0.0, 1e-4, 1e-2)
 def test_queries_within_a_thousandth_of_the_space_are_at_one_place() -> None:
     def queries(width: float) -> list[tuple[Any, float]]:
         return [(np.array([5.0 + 10.0 * width * (i % 2)]), 0.1) for i in range(12)]
@@ -318,7 +319,7 @@ def test_queries_within_a_thousandth_of_the_space_are_at_one_place() -> None:
     assert replayed([(0.0, 10.0)], queries(4e-3), **prior).lock_in is None
 
 
-@guards("gpmi.analysis.ledger.account.MISSED", 0.0, 0.025, 0.5, 1.0)
+@guards("gpmi.analysis.ledger.ledger.MISSED", 0.0, 0.025, 0.5, 1.0)
 def test_a_repetition_is_a_lock_in_if_more_may_be_had_with_a_probability_of_a_quarter() -> None:
     assert stats.norm.sf(0.4) == pytest.approx(0.34, abs=0.01)
     alarm = lock_in_at(0.4, 12)
@@ -327,7 +328,7 @@ def test_a_repetition_is_a_lock_in_if_more_may_be_had_with_a_probability_of_a_qu
     assert lock_in_at(1.0, 12) is None
 
 
-@guards("gpmi.analysis.ledger.account.CERTAIN", 0.0, 2e-4, 0.02, 0.2)
+@guards("gpmi.analysis.ledger.ledger.CERTAIN", 0.0, 2e-4, 0.02, 0.2)
 def test_a_repetition_is_a_lock_in_if_the_model_is_over_confident_beyond_doubt() -> None:
     """The alarm is looked at after every query, so that it needs a clearer case than the verdict of the calibration."""
 
@@ -341,7 +342,7 @@ def test_a_repetition_is_a_lock_in_if_the_model_is_over_confident_beyond_doubt()
     assert alarm is not None and "over-confident" in alarm.reason
 
 
-@guards("gpmi.analysis.ledger.account.RESOLVED", 0.0, 1e-5, 1e-3, 0.1)
+@guards("gpmi.analysis.ledger.ledger.RESOLVED", 0.0, 1e-5, 1e-3, 0.1)
 def test_without_noise_a_regret_counts_if_it_is_more_than_the_error_of_the_draws() -> None:
     x = np.linspace(0.0, 1.0, 12)[:, None]
     prior = {"kernel": kernels.RBF(0.3, variance=4.0), "noise_var": 1e-14}
@@ -429,8 +430,8 @@ SQUARE = Parameters.box([(0.0, 1.0)] * 2)
 NOTHING = np.empty((0, 2))  # no good point is known
 
 
-@guards("gpmi.search.box.STARTS", 1)
-@guards("gpmi.search.box.APART", 0.0, 0.005, 0.5)
+@guards("gpmi.search.multistart.STARTS", 1)
+@guards("gpmi.search.multistart.APART", 0.0, 0.005, 0.5)
 @guards("gpmi.search.climb.SAME_PEAK", 1.0)
 @guards("gpmi.search.climb.RADIUS", 1e-3, 0.0125)
 def test_a_narrow_peak_is_climbed_although_many_points_on_a_broad_one_score_higher() -> None:
@@ -442,7 +443,7 @@ def test_a_narrow_peak_is_climbed_although_many_points_on_a_broad_one_score_high
     assert best_point(objective, SQUARE, screen, score, NOTHING, rng).score > 1.5
 
 
-@guards("gpmi.search.screens.SCREEN", 8, 64)
+@guards("gpmi.search.screen.SCREEN", 8, 64)
 def test_a_screen_sees_peaks_of_a_twentieth_of_the_box() -> None:
     objective, _ = two_peaks()
     found = 0
@@ -453,7 +454,7 @@ def test_a_screen_sees_peaks_of_a_twentieth_of_the_box() -> None:
     assert found >= 8
 
 
-@guards("gpmi.search.box.TOLERANCE", 1e-3, 0.1)
+@guards("gpmi.search.multistart.TOLERANCE", 1e-3, 0.1)
 def test_a_climb_of_a_score_ends_within_a_millionth_of_its_range() -> None:
     x = grid(7)
     posterior = Posterior.prior(kernels.RBF(0.5), 1e-6).condition(x, -np.square(x - 0.47).sum(axis=1))
@@ -486,7 +487,7 @@ def test_climbs_end_at_local_maxima_after_few_evaluations() -> None:
     assert np.abs(f(ends, None)[1][inside]).max() < 2e-3
 
 
-@guards("gpmi.search.box.MOST_LEVELS", 1, 51)
+@guards("gpmi.search.multistart.MOST_LEVELS", 1, 51)
 def test_every_one_of_five_hundred_levels_of_a_whole_number_is_tried() -> None:
     space = Parameters.named({"n": Int(0, 499), "x": (0.0, 1.0), "z": (0.0, 1.0)})
     x = np.array([[202.0, 0.5, 0.5], [302.0, 0.5, 0.5]])  # 202 is the only level that is better than the others
@@ -508,8 +509,8 @@ def drawn_points(posterior: Posterior, space: Parameters, count: int) -> Array:
     return np.array(rows)
 
 
-@guards("gpmi.search.box.WIDTHS", (), (3e-2,))
-@guards("gpmi.search.screens.NEIGHBOURS", 1, 6)
+@guards("gpmi.search.multistart.WIDTHS", (), (3e-2,))
+@guards("gpmi.search.screen.NEIGHBOURS", 1, 6)
 def test_where_f_is_known_the_maximum_of_a_draw_is_found_to_a_thousandth_of_the_box() -> None:
     rng = np.random.default_rng(0)
     x = np.concatenate([np.clip(0.3 + 0.1 * rng.standard_normal((120, 2)), 0.0, 1.0), rng.random((60, 2))])
@@ -518,7 +519,7 @@ def test_where_f_is_known_the_maximum_of_a_draw_is_found_to_a_thousandth_of_the_
     assert np.median(np.linalg.norm(rows - 0.31, axis=1)) < 0.0018
 
 
-@guards("gpmi.search.screens.KNOWN", 0, 1)
+@guards("gpmi.search.screen.BEST_OBSERVED", 0, 1)
 def test_draws_of_f_are_maximised_around_all_of_the_best_observed_points() -> None:
     tops = np.array([[0.3] * 6, [0.7] * 6])
     posterior = Posterior.prior(kernels.RBF(0.3), 1e-2).condition(tops, np.array([8.0, 8.0]))
@@ -800,12 +801,17 @@ def test_an_edge_is_taken_for_smooth_but_not_for_a_plane() -> None:
 @guards("gpmi.policies.risk.RISK", 0.02, 0.9)
 @guards("gpmi.policies.risk.DEARER", 0.0, 0.5)
 def test_a_risk_is_taken_while_few_queries_have_failed_and_none_after_five_failures_of_thirty() -> None:
-    def weight(failures: int, then: int, p: float, left: int | None = None) -> float:
-        """How much log EI loses where the probability of success is p, after failures and then successes."""
-        opt = Optimizer([(0.0, 1.0)] * 2, GPMI(), seed=0, n_init=2)
+    @cache
+    def run(failures: int, then: int) -> Optimizer:
+        opt = Optimizer([(0.0, 1.0)] * 2, GPMI(), kernel=kernels.RBF(0.5), noise_var=1e-4, seed=0, n_init=2)
         for i in range(2 + failures + then):
             x = opt.ask()
             opt.fail(x) if 2 <= i < 2 + failures else opt.tell(x, -float((x**2).sum()))
+        return opt
+
+    def weight(failures: int, then: int, p: float, left: int | None = None) -> float:
+        """How much log EI loses where the probability of success is p, after failures and then successes."""
+        opt = run(failures, then)
         assert opt.model is not None
         state = objective(opt.model, LogEI(), opt._log, None if left is None else failures + then + left).state
         return float(LogEI().weighed(np.zeros(1), np.log([p]), state)[0][0])
@@ -859,8 +865,8 @@ def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_h
         ]
         log: Any = Known(enumerate(trials))
         idle = taught_nothing(log, Space.of([(0.0, 1.0)]), Orientation("max"), noise_sd**2)
-        assert is_due(idle) == are_wasted(idle)
-        return is_due(idle)
+        assert is_escape_due(idle) == last_wasted(idle)
+        return is_escape_due(idle)
 
     assert nothing(0.005) and not nothing(0.05) and not nothing(0.005, queries=1)
     assert nothing(0.04, noise_sd=0.1) and not nothing(0.08, noise_sd=0.1)
@@ -868,7 +874,7 @@ def test_nothing_is_learned_by_two_queries_at_the_top_where_f_is_known_up_to_a_h
     assert not nothing(0.005, mu=0.5, y=0.5)
 
 
-@guards("gpmi.search.screens.TAKEN", 0.0, 1e-3)
+@guards("gpmi.search.screen.SAME_POINT", 0.0, 1e-3)
 def test_a_point_is_taken_up_to_rounding_and_one_beside_it_is_not() -> None:
     space = Space.of([(0.0, 1.0)] * 3)
     screen = screen_of(space, 0)
@@ -881,7 +887,7 @@ def test_a_point_far_from_all_others_is_asked_up_to_three_dimensions() -> None:
     assert is_small(Space.of([(0.0, 1.0)] * 5).with_fixed({0: 0.5, 1: 0.5}))
 
 
-@guards("gpmi.optimizer.selection.LATE", 0.0, 0.1, 0.4, 1.0)
+@guards("gpmi.policies.find.LATE", 0.0, 0.1, 0.4, 1.0)
 def test_in_the_last_fifth_of_a_budget_a_batch_has_the_point_with_the_best_mean() -> None:
     def is_sure(budget: int) -> bool:
         opt = Optimizer([(0.0, 1.0)] * 2, kernel=kernels.RBF(0.25), noise_var=1e-6, seed=0, budget=budget)
@@ -893,10 +899,10 @@ def test_in_the_last_fifth_of_a_budget_a_batch_has_the_point_with_the_best_mean(
     assert is_sure(36) and not is_sure(44)  # 5 and 13 queries are left after the first of the batch
 
 
-@guards("gpmi.optimizer.suggestion.AWAY", 0.0, 1.0, 4.0)
+@guards("gpmi.optimizer.contexts.AWAY", 0.0, 1.0, 4.0)
 def test_half_of_an_improvement_by_two_sd_is_left_under_coordinates_with_a_correlation_of_nine_tenths() -> None:
     opt = Optimizer([(0.0, 1.0)] * 2, kernel=kernels.RBF(1.0), noise_var=1e-4, seed=0)
     opt.tell([0.5, 0.5], 1.0)
     context = 0.5 + float(np.sqrt(-2.0 * np.log(0.9)))
     assert opt.model is not None
-    assert 0.4 < likeness(opt.model, opt.space.with_fixed({1: context}), opt._log) < 0.6
+    assert 0.4 < share_of_gain(opt.model, opt.space.with_fixed({1: context}), opt._log) < 0.6

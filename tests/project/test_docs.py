@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -53,7 +54,7 @@ def anchors(page: Path) -> set[str]:
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a page writes goes into a temporary folder, what it draws nowhere."""
+    """Run in a temporary folder, and draw nowhere."""
     monkeypatch.chdir(tmp_path)
     matplotlib.use("Agg")
 
@@ -83,11 +84,14 @@ def test_every_block_of_python_is_one_that_is_run(page: Path) -> None:
         if blocks(page) and name_of(page) not in ("README.md", "docs/ledger.md")
     ],
 )
+@pytest.mark.usefixtures("few_draws")
 def test_the_python_of_a_page_runs(page: Path) -> None:
     play(page)
+    plt.close("all")
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize(
     ("page", "peer", "code"),
     [
@@ -101,6 +105,7 @@ def test_the_python_of_another_tool_runs_where_it_is_installed(page: Path, peer:
     exec(compile(code, name_of(page), "exec"), {})
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_the_python_of_the_readme_runs_and_finds_the_maximum() -> None:
     """What it finds is better than 0.93 of 0.95, and the loop of five values has a recommendation."""
     names = play(ROOT / "README.md")

@@ -1,4 +1,4 @@
-"""The problems of the comparison (benchmarks/problems.py) have the maxima they claim."""
+"""The problems of the comparison (benchmarks/problems) have the maxima they claim."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def the_handler_is_given_back() -> Iterator[None]:
 
 @pytest.mark.slow
 def test_real_keys_at_random_moments_lose_nothing() -> None:
-    """1,000 of them: make bench-interrupt."""
+    """1,000 of them: make bench NAME=interrupt."""
     outcomes = interrupt.press(20, 4, seed=1)
     if any(outcome.ended == "hangs" for outcome in outcomes):  # a limit of time, on a busy machine: once more
         outcomes = interrupt.press(20, 4, seed=2)
@@ -143,17 +143,17 @@ def test_a_key_between_f_and_the_log_does_not_drop_the_value(monkeypatch: pytest
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_key_while_a_point_is_chosen(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """One key waits for the point, which is not evaluated; a second one does not wait."""
-    ask, finished = Optimizer.ask, []
+    choose, finished = Optimizer._suggestion, []
 
-    def pressed(self: Optimizer) -> Any:
+    def pressed(self: Optimizer, place: Any) -> Any:
         if len(self.trials) == 3:
             for _ in range(times):
                 key()
-        x = ask(self)
-        finished.append(x)
-        return x
+        suggestion = choose(self, place)
+        finished.append(suggestion)
+        return suggestion
 
-    monkeypatch.setattr(Optimizer, "ask", pressed)
+    monkeypatch.setattr(Optimizer, "_suggestion", pressed)
     f = Recorded()
     r = maximize(f, GRID, budget=9, seed=0, **PRIOR)
     assert (r.reason, values(r)) == ("interrupted", f.returned) and len(f.returned) == 3
@@ -263,19 +263,20 @@ def test_a_run_in_another_thread_has_no_keys() -> None:
 def test_uninterrupted_work_is_finished_before_a_key_acts() -> None:
     done = []
 
-    def work() -> int:
+    with pytest.raises(KeyboardInterrupt), uninterrupted():
         key()
         done.append(1)
-        return 1
-
-    with pytest.raises(KeyboardInterrupt):
-        uninterrupted(work)
-    assert done == [1] and uninterrupted(lambda: 7) == 7
+    assert done == [1]
+    with uninterrupted():
+        done.append(2)
+    assert done == [1, 2]
 
 
 def test_inside_a_run_keys_are_passed_on_to_it() -> None:
     def work(interrupts: Interrupts) -> None:
-        uninterrupted(lambda: [key(), key()])
+        with uninterrupted():
+            key()
+            key()
         with pytest.raises(KeyboardInterrupt):
             interrupts.act(2)
         interrupts.act()  # both were acted on
@@ -284,12 +285,9 @@ def test_inside_a_run_keys_are_passed_on_to_it() -> None:
 
 
 def test_an_exception_in_uninterrupted_work_is_not_replaced() -> None:
-    def work() -> None:
+    with pytest.raises(ZeroDivisionError), uninterrupted():
         key()
         raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        uninterrupted(work)
 
 
 def test_a_key_in_the_first_draw_of_sobol_points_leaves_nothing_half_made(monkeypatch: pytest.MonkeyPatch) -> None:

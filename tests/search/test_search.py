@@ -14,11 +14,11 @@ from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Real, Reinvest, Space, 
 from gpmi._support.sobol import sobol
 from gpmi.gp.trend import Trend
 from gpmi.policies import Policy, State
-from gpmi.search import box
-from gpmi.search.box import are_among, best_point
+from gpmi.search import multistart
 from gpmi.search.climb import climb
+from gpmi.search.multistart import are_among, best_point
 from gpmi.search.objective import Objective
-from gpmi.search.screens import SCREEN, best_observed
+from gpmi.search.screen import SCREEN, best_observed
 from gpmi.space import Parameters
 
 
@@ -44,7 +44,7 @@ def found_by(o: Objective, space: Parameters, seed: int = 0) -> tuple[np.ndarray
 )
 def test_the_best_first_are_the_first_of_a_stable_sort(worth: list[float], count: int) -> None:
     values = np.array(worth, dtype=float)
-    assert box._best_first(values, count).tolist() == np.argsort(-values, kind="stable")[:count].tolist()
+    assert multistart._best_first(values, count).tolist() == np.argsort(-values, kind="stable")[:count].tolist()
 
 
 @pytest.mark.parametrize("policy", [GPMI(), LogEI(), Reinvest()], ids=repr)
@@ -129,7 +129,7 @@ def test_with_many_observations_the_climb_ends_as_high() -> None:
         o = objective(space, Reinvest(), seed, n=300)
         _, score = found_by(o, space)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(box, "MANY", 1000)
+            patch.setattr(multistart, "GROUPED", 1000)
             _, other = found_by(o, space)
         assert score == pytest.approx(other, abs=1e-5 * abs(other))
 
@@ -266,7 +266,7 @@ def test_the_score_of_several_models_is_the_mean_of_theirs_and_so_is_its_gradien
     for j, step in enumerate(1e-5 * np.diag(space.span)):
         quotient = (o(z + step) - o(z - step)) / (2.0 * step[j])
         np.testing.assert_allclose(gradient[:, j], quotient, rtol=1e-4, atol=1e-6 * np.abs(gradient[:, j]).max())
-    found = o.found(z[0])
+    found = o.result_at(z[0])
     mu, var = np.array([m.posterior(z[:1]) for m in members])[:, :, 0].T
     assert found.mu == pytest.approx(mu.mean()) and found.var == pytest.approx(var.mean() + mu.var())
     _, best = found_by(o, space)

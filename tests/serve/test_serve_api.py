@@ -1,4 +1,4 @@
-"""The JSON API of `gpmi serve`: the words of a study by number, each once; and its description."""
+"""The JSON API of `gpmi serve`: outcomes by trial number, each counted once, and the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -11,90 +11,91 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from laboratory import browsing, made, serving
+from laboratory import client_for, create_study, running_server
 
 import gpmi
-from gpmi.serve.live import Live
-from gpmi.serve.session import Desk
+from gpmi.serve.live_updates import LiveUpdates
+from gpmi.serve.session import Session
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Any]:
-    with browsing(made(tmp_path)) as one:
+    with client_for(create_study(tmp_path)) as one:
         yield one
 
 
-def posted(client: Any, word: str, **said: Any) -> Any:
-    answer = client.post(f"/api/{word}", json=said)
+def post(client: Any, action: str, **body: Any) -> Any:
+    """Send a POST request and return the JSON of its answer."""
+    answer = client.post(f"/api/{action}", json=body)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 def test_a_trial_is_asked_told_corrected_and_read(client: Any) -> None:
-    first, second, third = posted(client, "ask", n=3)["trials"]
+    first, second, third = post(client, "ask", n=3)["trials"]
     assert [one["number"] for one in (first, second, third)] == [0, 1, 2]
     assert set(first["x"]) == {"temperature", "catalyst"}
-    told = posted(client, "tell", number=0, y=1.5, noise_var=0.01)["trial"]
+    told = post(client, "tell", number=0, y=1.5, noise_var=0.01)["trial"]
     assert (told["status"], told["y"], told["noise_var"]) == ("told", 1.5, 0.01)
-    assert posted(client, "fail", number=1, why="the pump stopped")["trial"]["why"] == "the pump stopped"
-    assert posted(client, "reject", number=2)["trial"]["status"] == "rejected"
-    assert posted(client, "correct", number=0, y=2.5)["trial"]["y_before"] == 1.5
+    assert post(client, "fail", number=1, why="the pump stopped")["trial"]["why"] == "the pump stopped"
+    assert post(client, "reject", number=2)["trial"]["status"] == "rejected"
+    assert post(client, "correct", number=0, y=2.5)["trial"]["y_before"] == 1.5
     assert client.get("/api/best").json()["trial"]["y"] == 2.5
     assert set(client.get("/api/recommend").json()["x"]) == {"temperature", "catalyst"}
     failed = client.get("/api/trials?status=failed").json()
     assert failed["total"] == 1 and failed["trials"][0]["number"] == 1
     assert [one["number"] for one in client.get("/api/trials?offset=1&limit=1").json()["trials"]] == [1]
-    assert posted(client, "retract", number=0)["trial"]["status"] == "retracted"
+    assert post(client, "retract", number=0)["trial"]["status"] == "retracted"
     assert client.get("/api/best").json()["trial"] is None
 
 
-def test_what_a_study_is_about_has_units(client: Any) -> None:
+def test_the_description_of_a_study_has_units(client: Any) -> None:
     about = client.get("/api/study").json()
     assert [(one["name"], one["unit"]) for one in about["parameters"]] == [("temperature", "°C"), ("catalyst", "")]
     assert about["goal"] == "max" and about["trials"]["told"] == 0
     assert client.get("/api/studies").json()["studies"] == [{"study": "default", "name": "default", "title": "lab"}]
 
 
-def test_given_coordinates_stay_as_they_are(client: Any) -> None:
-    (trial,) = posted(client, "ask", fixed={"temperature": 21.5})["trials"]
+def test_fixed_coordinates_stay_fixed(client: Any) -> None:
+    (trial,) = post(client, "ask", fixed={"temperature": 21.5})["trials"]
     assert trial["x"]["temperature"] == 21.5 and trial["fixed"] == {"temperature": 21.5}
-    posted(client, "tell", number=0, y=1.0)
+    post(client, "tell", number=0, y=1.0)
     fixed = json.dumps({"catalyst": "B"})
     assert client.get("/api/recommend", params={"fixed": fixed}).json()["x"]["catalyst"] == "B"
 
 
-def test_a_box_without_names_goes_by_numbers(tmp_path: Path) -> None:
-    with browsing(made(tmp_path, space=[(0.0, 1.0), (0.0, 1.0)])) as client:
-        (trial,) = posted(client, "ask", fixed={"1": 0.25})["trials"]
+def test_parameters_without_names_go_by_number(tmp_path: Path) -> None:
+    with client_for(create_study(tmp_path, space=[(0.0, 1.0), (0.0, 1.0)])) as client:
+        (trial,) = post(client, "ask", fixed={"1": 0.25})["trials"]
         assert trial["x"][1] == 0.25
-        assert posted(client, "tell", x=[0.5, 0.5], y=3.0)["trial"]["origin"] == "user"
+        assert post(client, "tell", x=[0.5, 0.5], y=3.0)["trial"]["origin"] == "user"
 
 
-def test_the_same_answer_counts_once_and_another_one_is_never_lost(client: Any) -> None:
-    posted(client, "ask")
+def test_the_same_value_counts_once_and_a_different_one_is_never_lost(client: Any) -> None:
+    post(client, "ask")
     for _ in range(3):
-        posted(client, "tell", number=0, y=1.5)
+        post(client, "tell", number=0, y=1.5)
     refused = client.post("/api/tell", json={"number": 0, "y": 1.75})
     assert refused.status_code == 409 and refused.json()["trial"]["y"] == 1.5
-    assert posted(client, "tell", number=0, y=1.75, again=True)["trial"]["number"] == 1
+    assert post(client, "tell", number=0, y=1.75, again=True)["trial"]["number"] == 1
     assert [one["y"] for one in client.get("/api/trials").json()["trials"]] == [1.5, 1.75]
     assert client.post("/api/fail", json={"number": 0}).status_code == 409
 
 
-def test_a_trial_that_failed_can_be_given_a_value(client: Any) -> None:
-    posted(client, "ask", n=2)
-    posted(client, "fail", number=0)
-    posted(client, "fail", number=0)  # the same again changes nothing
+def test_a_failed_trial_can_be_corrected_to_a_value(client: Any) -> None:
+    post(client, "ask", n=2)
+    post(client, "fail", number=0)
+    post(client, "fail", number=0)  # the same again changes nothing
     assert client.post("/api/tell", json={"number": 0, "y": 1.0}).status_code == 409
-    assert posted(client, "correct", number=0, y=1.0)["trial"]["status"] == "told"
-    assert posted(client, "forget", number=1) == {"number": 1}
+    assert post(client, "correct", number=0, y=1.0)["trial"]["status"] == "told"
+    assert post(client, "forget", number=1) == {"number": 1}
     assert client.post("/api/tell", json={"number": 1, "y": 1.0}).status_code == 409  # with again it counts
 
 
-def test_two_who_tell_at_once_lose_nothing(tmp_path: Path) -> None:
-    """Five trials, eight people: every value is taken, kept as a replicate, or refused with 409."""
-    with browsing(made(tmp_path)) as client:
-        posted(client, "ask", n=5)
+def test_concurrent_tells_lose_nothing(tmp_path: Path) -> None:
+    """Eight people tell values of five trials: each is accepted, added as a replicate, or refused with 409."""
+    with client_for(create_study(tmp_path)) as client:
+        post(client, "ask", n=5)
 
         def tell(k: int) -> tuple[int, float, int, bool]:
             number, y, again = k % 5, float(k), k % 2 == 0
@@ -102,17 +103,17 @@ def test_two_who_tell_at_once_lose_nothing(tmp_path: Path) -> None:
             return number, y, answer.status_code, again
 
         with ThreadPoolExecutor(8) as people:
-            said = list(people.map(tell, range(40)))
+            answers = list(people.map(tell, range(40)))
         values = [one["y"] for one in client.get("/api/trials").json()["trials"]]
-        taken = [y for _, y, status, _ in said if status == 200]
+        taken = [y for _, y, status, _ in answers if status == 200]
         assert sorted(values) == sorted(taken)
-        assert {status for _, _, status, again in said if again} == {200}
-        assert {status for _, _, status, again in said if not again} <= {200, 409}
-        assert {number for number, _, status, _ in said if status == 200} == set(range(5))
+        assert {status for _, _, status, again in answers if again} == {200}
+        assert {status for _, _, status, again in answers if not again} <= {200, 409}
+        assert {number for number, _, status, _ in answers if status == 200} == set(range(5))
 
 
 @pytest.mark.parametrize(
-    ("word", "said", "status"),
+    ("action", "body", "status"),
     [
         ("tell", {"number": 0}, 400),
         ("tell", {"y": 1.0}, 400),
@@ -136,26 +137,26 @@ def test_two_who_tell_at_once_lose_nothing(tmp_path: Path) -> None:
         ("reject", {"number": -1}, 400),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_words(client: Any, word: str, said: dict[str, Any], status: int) -> None:
-    posted(client, "ask")
-    answer = client.post(f"/api/{word}", json=said)
+def test_bad_arguments_are_refused_with_a_reason(client: Any, action: str, body: dict[str, Any], status: int) -> None:
+    post(client, "ask")
+    answer = client.post(f"/api/{action}", json=body)
     assert answer.status_code == status, answer.text
     assert len(answer.json()["error"]) > 10
     assert client.get("/api/study").json()["trials"]["pending"] == 1
 
 
-def test_every_candidate_is_asked_once(tmp_path: Path) -> None:
+def test_every_candidate_is_suggested_once(tmp_path: Path) -> None:
     import numpy as np
 
-    with browsing(made(tmp_path, space=np.array([[0.0], [1.0]]), repeats=False)) as client:
-        assert len(posted(client, "ask", n=5)["trials"]) == 2
+    with client_for(create_study(tmp_path, space=np.array([[0.0], [1.0]]), repeats=False)) as client:
+        assert len(post(client, "ask", n=5)["trials"]) == 2
         assert client.post("/api/ask", json={}).status_code == 410
 
 
-def test_several_studies_are_told_apart(tmp_path: Path) -> None:
-    path = made(tmp_path, "one")
-    made(tmp_path, "a/b <script>")
-    with browsing(path) as client:
+def test_several_studies_are_served_side_by_side(tmp_path: Path) -> None:
+    path = create_study(tmp_path, "one")
+    create_study(tmp_path, "a/b <script>")
+    with client_for(path) as client:
         studies = client.get("/api/studies").json()["studies"]
         assert {one["name"] for one in studies} == {"one", "a/b <script>"}
         assert client.get("/api/best").status_code == 404
@@ -164,57 +165,57 @@ def test_several_studies_are_told_apart(tmp_path: Path) -> None:
         assert client.get("/api/study?study=../lab.db").status_code == 404
 
 
-def test_what_is_known_is_computed_meanwhile(client: Any) -> None:
-    for trial in posted(client, "ask", n=4)["trials"]:
-        posted(client, "tell", number=trial["number"], y=-((trial["x"]["temperature"] - 60.0) ** 2))
+def test_the_summary_is_computed_in_the_background(client: Any) -> None:
+    for trial in post(client, "ask", n=4)["trials"]:
+        post(client, "tell", number=trial["number"], y=-((trial["x"]["temperature"] - 60.0) ** 2))
     for _ in range(600):
-        said = client.get("/api/known").json()
-        if said["now"]:
+        answer = client.get("/api/known").json()
+        if answer["now"]:
             break
         time.sleep(0.05)
-    assert said["known"]["t"] == 4 and said["known"]["advice"] in ("go on", "stop", "distrust")
+    assert answer["known"]["t"] == 4 and answer["known"]["advice"] in ("go on", "stop", "distrust")
 
 
 def test_the_description_is_valid_and_complete(client: Any) -> None:
     from openapi_spec_validator import validate
 
-    from gpmi.serve.api import READING, SAYING
+    from gpmi.serve.api import GET_ENDPOINTS, POST_ENDPOINTS
 
-    said = client.get("/api/openapi.json").json()
-    validate(said)
-    assert set(said["paths"]) == {f"/api/{name}" for name in (*READING, *SAYING)}
-    for name, word in {**dict.fromkeys(READING, "get"), **dict.fromkeys(SAYING, "post")}.items():
-        assert word in said["paths"][f"/api/{name}"]
+    description = client.get("/api/openapi.json").json()
+    validate(description)
+    assert set(description["paths"]) == {f"/api/{name}" for name in (*GET_ENDPOINTS, *POST_ENDPOINTS)}
+    for name, method in {**dict.fromkeys(GET_ENDPOINTS, "get"), **dict.fromkeys(POST_ENDPOINTS, "post")}.items():
+        assert method in description["paths"][f"/api/{name}"]
 
 
-def test_who_watches_is_told_also_what_somebody_else_has_read_first(tmp_path: Path) -> None:
-    """A page that is opened just after a change must not keep it from those who have theirs open."""
-    desk = Desk(made(tmp_path), "default", "lab", "default")
+def test_watchers_are_notified_of_changes_that_another_page_read_first(tmp_path: Path) -> None:
+    """A page that is opened just after a change must not hide the change from pages that are already open."""
+    session = Session(create_study(tmp_path), "default", "lab", "default")
 
     async def watched() -> list[int]:
-        live = Live(desk, ending=lambda: False)
-        live.up_to_date = lambda: True  # type: ignore[method-assign]  # nothing is computed, which would tell them, too
+        live = LiveUpdates(session, stopping=lambda: False)
+        live.up_to_date = lambda: True  # type: ignore[method-assign]  # a computation would notify them, too
         states = live.events()
         seen = [await anext(states)]
-        desk.observe({"temperature": 30.0, "catalyst": "A"}, 1.0)
-        live.saw(desk.seq())
+        session.observe({"temperature": 30.0, "catalyst": "A"}, 1.0)
+        live.note_seq(session.seq())
         seen.append(await asyncio.wait_for(anext(states), 5.0))
         await states.aclose()  # type: ignore[attr-defined]
         return [int(one.split()[1]) for one in seen]
 
     first, second = asyncio.run(watched())
     assert second == first + 1
-    desk.close()
+    session.close()
 
 
-# A server that really listens
+# With a real server
 
 
-def test_entries_arrive_as_they_are_written_and_after_a_pause_those_that_were_missed(tmp_path: Path) -> None:
+def test_entries_are_streamed_as_they_are_written_and_missed_ones_are_sent_later(tmp_path: Path) -> None:
     import httpx2
 
-    path = made(tmp_path)
-    with serving(path) as base, gpmi.study(path) as worker:
+    path = create_study(tmp_path)
+    with running_server(path) as base, gpmi.study(path) as worker:
         found: list[str] = []
         with httpx2.stream("GET", f"{base}/api/events", timeout=20.0) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")

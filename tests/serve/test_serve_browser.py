@@ -1,4 +1,4 @@
-"""`gpmi serve` in a real browser: a whole study by clicking, nothing in the console, no serious finding of axe-core."""
+"""`gpmi serve` in a real browser: a whole study by clicking, an empty console, no serious problem found by axe-core."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import chromium
 import numpy as np
 import pytest
-from chromium import EVIL, SCREENSHOTS, findings, looking, photographed
-from laboratory import made, serving
+from chromium import EVIL, SCREENSHOTS, accessibility_problems, save_screenshot, set_viewport
+from laboratory import create_study, running_server
 
 import gpmi
 
@@ -22,7 +22,7 @@ SPACE = {
     "time": gpmi.Real(0.5, 24.0, log=True, unit="h"),
     "catalyst": ["Pd", "Ni"],
 }
-# What may stand in the console: that a page answered with a status of its own accord.
+# What may be in the console: that a page deliberately answered with one of these statuses.
 EXPECTED = ("status of 400", "status of 409", "status of 404")
 
 
@@ -33,11 +33,11 @@ def yields(x: dict[str, Any]) -> float:
 
 @pytest.fixture(scope="module")
 def starting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Any]]:
-    """A function that starts a browser; all end with the module."""
+    """Yield a function that starts a browser. All browsers end with the module."""
     browsers = []
 
     def start(*, scripts: bool = True) -> Any:
-        browsers.append(chromium.started(tmp_path_factory.mktemp("profile"), scripts=scripts))
+        browsers.append(chromium.start_browser(tmp_path_factory.mktemp("profile"), scripts=scripts))
         return browsers[-1]
 
     yield start
@@ -51,7 +51,7 @@ def browser(starting: Callable[..., Any]) -> Any:
 
 
 def until(act: Callable[[], Any], seconds: float = 30.0) -> Any:
-    """What act returns as soon as it is true; a page that changes meanwhile is asked again."""
+    """Repeat `act` until its result is true, and return it. Errors of a page that is just changing are ignored."""
     from selenium.common.exceptions import WebDriverException
 
     end = time.monotonic() + seconds
@@ -87,56 +87,54 @@ def click(browser: Any, selector: str) -> None:
     until(lambda: browser.execute_script("return document.readyState") == "complete")
 
 
-def words(browser: Any) -> str:
+def text_on(browser: Any) -> str:
     return str(browser.execute_script("return document.body.innerText"))
 
 
-def complaints(browser: Any) -> list[str]:
-    """What stands in the console and is no answer that was meant."""
+def console_errors(browser: Any) -> list[str]:
+    """Return what is in the console, without the expected statuses."""
     return [
-        one["message"] for one in browser.get_log("browser") if not any(known in one["message"] for known in EXPECTED)
+        one["message"] for one in browser.get_log("browser") if not any(status in one["message"] for status in EXPECTED)
     ]
 
 
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """A study with results, a failure, and points that wait; the address of its server and its path."""
-    path = made(tmp_path_factory.mktemp("begun"), space=SPACE, budget=30)
+    """Serve a study with results, a failure and waiting trials. Yield the URL of the server and the path."""
+    path = create_study(tmp_path_factory.mktemp("begun"), space=SPACE, budget=30)
     with gpmi.study(path) as study:
         for _ in range(10):
             trial = study.ask()
             study.tell(trial, yields(trial.x))
         study.fail(study.ask(), why=EVIL)
         study.ask(3, lease=math.inf)
-    with serving(path) as base:
+    with running_server(path) as base:
         yield base, path
 
 
 @pytest.mark.parametrize("width", [360, 1400])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("page", ["/study/default", "/study/default/trials", "/study/default/trial/3", "/new", "/"])
-def test_every_page_can_be_read_by_everybody(
-    browser: Any, begun: tuple[str, str], page: str, dark: bool, width: int
-) -> None:
-    looking(browser, width, dark)
+def test_every_page_is_accessible(browser: Any, begun: tuple[str, str], page: str, dark: bool, width: int) -> None:
+    set_viewport(browser, width, dark)
     browser.get(begun[0] + page)
     if page == "/study/default":
-        until(lambda: "Working out" not in words(browser) and "being drawn" not in words(browser), 120.0)
-    assert findings(browser) == []
+        until(lambda: "Working out" not in text_on(browser) and "being drawn" not in text_on(browser), 120.0)
+    assert accessibility_problems(browser) == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-    assert browser.title != "hacked" and complaints(browser) == []
+    assert browser.title != "hacked" and console_errors(browser) == []
 
 
 def test_a_study_of_twenty_evaluations_is_done_by_clicking(browser: Any, tmp_path: Path) -> None:
-    looking(browser, 1400, False)
-    with serving(str(tmp_path / "new.db")) as base:
+    set_viewport(browser, 1400, False)
+    with running_server(str(tmp_path / "new.db")) as base:
         browser.get(base)
         find(browser, "form[action='/new/parameters'] input[name=study]").send_keys("clicked")
         for selector, text in (("name-0", "x"), ("lo-0", "0"), ("hi-0", "1"), ("unit-0", "mm"), ("name-1", "kind")):
             find(browser, f"[name={selector}]").send_keys(text)
         find(browser, "[name=options-1]").send_keys("a, b")
         click(browser, "form[action='/new/parameters'] button.main")
-        assert "clicked" in words(browser) and "The study is made." in words(browser)
+        assert "clicked" in text_on(browser) and "The study was created." in text_on(browser)
         done = 0
         while done < 20:
             count = find(browser, "#n")
@@ -151,18 +149,18 @@ def test_a_study_of_twenty_evaluations_is_done_by_clicking(browser: Any, tmp_pat
                 row.find_element("css selector", "input.result").send_keys(f"{value:.6f}")
             click(browser, "#results p button.main")
             done += 5
-            assert "5 results saved." in words(browser)
-        until(lambda: "The point to use" in words(browser) and "Working out" not in words(browser), 120.0)
-        assert "20 results" in words(browser) and complaints(browser) == []
+            assert "5 results saved." in text_on(browser)
+        until(lambda: "The point to use" in text_on(browser) and "Working out" not in text_on(browser), 120.0)
+        assert "20 results" in text_on(browser) and console_errors(browser) == []
         with gpmi.study(tmp_path / "new.db", "clicked") as study:
             assert study.best is not None and study.best.x["kind"] == "b" and abs(study.best.x["x"] - 0.3) < 0.1
             assert study.verify().agrees
 
 
-def test_what_others_tell_appears_by_itself_and_what_was_typed_stays(browser: Any, tmp_path: Path) -> None:
-    looking(browser, 1400, False)
-    path = made(tmp_path, space=[(0.0, 1.0)])
-    with serving(path) as base, gpmi.study(path) as other:
+def test_results_of_others_appear_live_and_typed_text_stays(browser: Any, tmp_path: Path) -> None:
+    set_viewport(browser, 1400, False)
+    path = create_study(tmp_path, space=[(0.0, 1.0)])
+    with running_server(path) as base, gpmi.study(path) as other:
         first, second = other.ask(2, lease=math.inf)
         browser.get(f"{base}/study/default")
         until(lambda: "Live" in find(browser, "#live").text)
@@ -174,20 +172,21 @@ def test_what_others_tell_appears_by_itself_and_what_was_typed_stays(browser: An
         assert not browser.find_elements("css selector", f"#y-{first.number}")
         assert find(browser, f"#y-{second.number}").get_attribute("value") == "2.5"
         other.tell(second, 1.0)  # somebody is faster
-        until(lambda: "Somebody else has answered" in find(browser, "#waiting").text)
+        until(lambda: "Someone else has entered a result" in find(browser, "#waiting").text)
         click(browser, "#results p button.main")
-        assert "Somebody was faster" in words(browser)
+        assert "Someone else was faster" in text_on(browser)
         assert find(browser, f"#y-{second.number}").get_attribute("value") == "2.5"
-        looking(browser, 360, True)
-        assert findings(browser) == [] and browser.execute_script("return document.documentElement.scrollWidth") <= 360
+        set_viewport(browser, 360, True)
+        assert accessibility_problems(browser) == []
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 360
         click(browser, "button[name=again]")
         assert sorted(trial.y for trial in other.trials if trial.y is not None) == [1.0, 2.5, 17.25]
-        assert complaints(browser) == []
+        assert console_errors(browser) == []
 
 
 def test_a_column_is_pasted_into_the_first_cell(browser: Any, tmp_path: Path) -> None:
-    path = made(tmp_path, space=[(0.0, 1.0)])
-    with serving(path) as base, gpmi.study(path) as other:
+    path = create_study(tmp_path, space=[(0.0, 1.0)])
+    with running_server(path) as base, gpmi.study(path) as other:
         other.ask(3, lease=math.inf)
         browser.get(f"{base}/study/default")
         browser.execute_script(
@@ -201,13 +200,13 @@ def test_a_column_is_pasted_into_the_first_cell(browser: Any, tmp_path: Path) ->
         assert [find(browser, f"#y-{i}").get_attribute("value") for i in range(3)] == ["1.5", "2,5", "failed: spilt"]
         click(browser, "#results p button.main")
         assert [(trial.y, trial.why) for trial in other.trials] == [(1.5, None), (2.5, None), (None, "spilt")]
-        assert complaints(browser) == []
+        assert console_errors(browser) == []
 
 
 def test_the_forms_work_without_scripts(starting: Callable[..., Any], tmp_path: Path) -> None:
     browser = starting(scripts=False)
-    path = made(tmp_path, space=[(0.0, 1.0)])
-    with serving(path) as base, gpmi.study(path) as other:
+    path = create_study(tmp_path, space=[(0.0, 1.0)])
+    with running_server(path) as base, gpmi.study(path) as other:
         browser.get(f"{base}/study/default")
         click_plain(browser, "#ask button")
         find(browser, "#y-0").send_keys("3,5")
@@ -233,8 +232,8 @@ def _is_stale(element: Any) -> bool:
 
 
 @SCREENSHOTS
-def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
-    """serve.png and serve-phone.png, as docs/serve.md shows them."""
+def test_screenshots_for_the_documentation(browser: Any, tmp_path: Path) -> None:
+    """Take serve.png and serve-phone.png for docs/serve.md."""
     path, rng = str(tmp_path / "coupling.db"), np.random.default_rng(1)
     with gpmi.study(path, space=SPACE, seed=1, budget=30) as study:
         for _ in range(16):
@@ -242,9 +241,9 @@ def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
             study.tell(trial, round(yields(trial.x) + rng.normal(), 1))
         study.fail(study.ask(), why="the stirrer stopped")
         study.ask(3, lease=math.inf)
-    with serving(path) as base:
+    with running_server(path) as base:
         for name, width, height, dark in (("serve", 1400, 1160, False), ("serve-phone", 360, 760, True)):
-            looking(browser, width, dark, height)
+            set_viewport(browser, width, dark, height)
             browser.get(f"{base}/study/default")
-            until(lambda: "Working out" not in words(browser) and "being drawn" not in words(browser), 120.0)
-            photographed(browser, f"{name}.png")
+            until(lambda: "Working out" not in text_on(browser) and "being drawn" not in text_on(browser), 120.0)
+            save_screenshot(browser, f"{name}.png")

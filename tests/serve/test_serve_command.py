@@ -1,4 +1,4 @@
-"""`gpmi serve` as a command: it says where, ends at Ctrl-C while it is watched, and keeps large models elsewhere."""
+"""`gpmi serve` as a command: it prints its URL, ends at Ctrl-C, and computes large models in another process."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import Any
 import httpx2
 import numpy as np
 import pytest
-from laboratory import browsing, made
+from laboratory import client_for, create_study
 from typer.testing import CliRunner
 
 import gpmi
 from gpmi.cli import app
 from gpmi.serve import model_worker
-from gpmi.serve.catalogue import Shelf
-from gpmi.serve.model_worker import Elsewhere
-from gpmi.serve.server import address_of, listening
+from gpmi.serve.catalogue import Catalogue
+from gpmi.serve.model_worker import ModelProcess
+from gpmi.serve.server import listen, url_of
 from gpmi.storage.errors import StudyError
 
 
 @contextmanager
 def command(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The running command and the address that it printed."""
+    """Run the command and yield its process and the URL that it printed."""
     line = [sys.executable, "-c", "from gpmi.cli import main; main()", "serve", *arguments]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -38,8 +38,8 @@ def command(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
-def test_it_says_where_and_ends_at_ctrl_c(tmp_path: Path) -> None:
-    path = made(tmp_path)
+def test_it_prints_its_url_and_ends_at_ctrl_c(tmp_path: Path) -> None:
+    path = create_study(tmp_path)
     with command(path, "--port", "0") as (process, url):
         assert url.startswith("http://127.0.0.1:") and "token" not in url
         assert "Next to try" in httpx2.get(url, follow_redirects=True).text
@@ -50,8 +50,8 @@ def test_it_says_where_and_ends_at_ctrl_c(tmp_path: Path) -> None:
         assert process.stderr is not None and process.stderr.read() == ""
 
 
-def test_other_machines_need_the_token_that_is_printed(tmp_path: Path) -> None:
-    with command(made(tmp_path), "--host", "0.0.0.0", "--port", "0") as (_, url):
+def test_other_machines_need_the_printed_token(tmp_path: Path) -> None:
+    with command(create_study(tmp_path), "--host", "0.0.0.0", "--port", "0") as (_, url):
         token = url.partition("?token=")[2]
         port = url.split(":")[2].partition("/")[0]
         base = f"http://127.0.0.1:{port}"
@@ -63,52 +63,52 @@ def test_other_machines_need_the_token_that_is_printed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["nowhere/at/all.db"], "no folder"),
+        (["nowhere/at/all.db"], "does not exist"),
         (["lab.db", "--name", "other"], "no study 'other'"),
         (["lab.db", "--token", "short"], "at least 12"),
-        (["lab.db", "--host", "no.such.host.invalid"], "no address is known"),
+        (["lab.db", "--host", "no.such.host.invalid"], "no known address"),
     ],
 )
-def test_what_cannot_be_served_is_said_in_one_line(
+def test_errors_at_the_start_are_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
 ) -> None:
-    made(tmp_path)
+    create_study(tmp_path)
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(app(), ["serve", *arguments])
     assert done.exit_code == 1 and words in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_a_port_that_is_taken_is_refused_and_another_one_found_if_none_is_given() -> None:
-    with listening("127.0.0.1", 0) as taken:
+def test_a_taken_port_is_refused_and_without_a_port_a_free_one_is_found() -> None:
+    with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ValueError, match="is not free"):
-            listening("127.0.0.1", port)
-    with listening("127.0.0.1", None) as first, listening("127.0.0.1", None) as second:
+            listen("127.0.0.1", port)
+    with listen("127.0.0.1", None) as first, listen("127.0.0.1", None) as second:
         assert first.getsockname()[1] != second.getsockname()[1]
-    assert address_of("::1", 80, None) == "http://127.0.0.1:80/"
-    assert address_of("fe80::1", 80, "x") == "http://[fe80::1]:80/?token=x"
+    assert url_of("::1", 80, None) == "http://127.0.0.1:80/"
+    assert url_of("fe80::1", 80, "x") == "http://[fe80::1]:80/?token=x"
 
 
-def test_a_folder_shows_all_that_is_in_it(tmp_path: Path) -> None:
+def test_a_folder_shows_all_its_studies(tmp_path: Path) -> None:
     for name in ("one", "two"):
         gpmi.study(tmp_path / f"{name}.db", space=[(0.0, 1.0)]).close()
     gpmi.study(tmp_path / "two.db", "more", space=[(0.0, 1.0)]).close()
     (tmp_path / "notes.txt").write_text("no study")
-    books = Shelf(str(tmp_path)).books()
-    assert [(one.slug, one.title) for one in books] == [
+    studies = Catalogue(str(tmp_path)).studies()
+    assert [(one.slug, one.title) for one in studies] == [
         ("one-default", "one"),
         ("two-default", "two"),
         ("two-more", "more"),
     ]
-    with browsing(str(tmp_path)) as client:
+    with client_for(str(tmp_path)) as client:
         assert client.get("/study/two-more").status_code == 200
     (tmp_path / "broken.db").write_bytes(b"no database" * 100)
-    with browsing(str(tmp_path)) as client:  # one damaged file hides none of the others
+    with client_for(str(tmp_path)) as client:  # one damaged file hides none of the others
         shown = client.get("/").text
         assert "broken.db is damaged" in shown and "/study/two-more" in shown
         assert client.get("/study/two-more").status_code == 200
     with pytest.raises(StudyError, match="damaged"):
-        Shelf(str(tmp_path / "broken.db")).books()
+        Catalogue(str(tmp_path / "broken.db")).studies()
 
 
 # Large studies
@@ -116,18 +116,20 @@ def test_a_folder_shows_all_that_is_in_it(tmp_path: Path) -> None:
 
 @pytest.fixture
 def large(tmp_path: Path) -> str:
-    path, rng = made(tmp_path, space=[(0.0, 1.0), (0.0, 1.0)]), np.random.default_rng(0)
+    path, rng = create_study(tmp_path, space=[(0.0, 1.0), (0.0, 1.0)]), np.random.default_rng(0)
     with gpmi.study(path) as study:
-        study.tell_first([(x, float(-np.sum((x - 0.4) ** 2)), 0.0, 1) for x in rng.random((12, 2))])
+        study.optimizer.tell_all([(x, float(-np.sum((x - 0.4) ** 2))) for x in rng.random((12, 2))])
     return path
 
 
 @pytest.mark.slow
-def test_a_large_study_is_computed_elsewhere_with_the_same_answers(large: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_study_uses_another_process_and_gives_the_same_answers(
+    large: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answers = []
     for limit in (1000, 5):
         monkeypatch.setattr(model_worker, "LARGE", limit)
-        with browsing(large) as client:
+        with client_for(large) as client:
             point = client.get("/api/recommend").json()["x"]
             (trial,) = client.post("/api/ask", json={}).json()["trials"]
             client.post("/api/forget", json={"number": trial["number"]})
@@ -141,14 +143,14 @@ def test_a_large_study_is_computed_elsewhere_with_the_same_answers(large: str, m
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_is_told_and_started_again(large: str) -> None:
-    elsewhere = Elsewhere(large, "default")
-    assert elsewhere("known").t == 12
-    elsewhere._process.kill()
+def test_a_model_process_that_dies_is_reported_and_restarted(large: str) -> None:
+    process = ModelProcess(large, "default")
+    assert process("known").t == 12
+    process._process.kill()
     with pytest.raises(gpmi.StudyError, match="has ended"):
-        elsewhere("known")
+        process("known")
     with pytest.raises(ValueError, match="numbers of its coordinates"):
-        elsewhere("ask", 1, {"nothing": 1.0})
-    assert elsewhere("known").t == 12
-    elsewhere.close()
-    assert elsewhere._process is None
+        process("ask", 1, {"nothing": 1.0})
+    assert process("known").t == 12
+    process.close()
+    assert process._process is None

@@ -1,4 +1,4 @@
-"""Rare cases of `gpmi serve`: odd spaces, programs at work, models that fail, databases that are away."""
+"""Rare cases of `gpmi serve`: unusual spaces, running programs, failing models, unreachable databases."""
 
 from __future__ import annotations
 
@@ -8,47 +8,47 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from laboratory import Page, browsing, followed, made, send
+from laboratory import Page, client_for, create_study, follow, send, text_of
 
 import gpmi
-from gpmi.serve import live, model_worker
+from gpmi.serve import live_updates, model_worker
 
 AT = "/study/default"
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[Any]:
-    with browsing(made(tmp_path)) as one:
+    with client_for(create_study(tmp_path)) as one:
         yield one
 
 
-def known(client: Any) -> Any:
-    """The page once everything is computed."""
+def complete_page(client: Any) -> Any:
+    """Return the text of the page once everything is computed."""
     for _ in range(600):
-        words = Page(client.get(AT).text).words
+        words = text_of(client.get(AT))
         if "Working out" not in words and "being drawn" not in words:
             return words
         time.sleep(0.05)
-    raise AssertionError("nothing came")
+    raise AssertionError("the summary was not computed in time")
 
 
-def test_every_kind_of_parameter_is_shown_and_taken(tmp_path: Path) -> None:
+def test_every_kind_of_parameter_is_shown_and_accepted(tmp_path: Path) -> None:
     space = {
         **{"n": gpmi.Int(1, 9, unit="ml"), "how": ["a", "b"], "by": "hand"},
         "deep": gpmi.Real(0.0, 1.0, when={"how": "b"}),
     }
-    with browsing(made(tmp_path, space=space)) as client:
-        followed(client, send(client, client.get(AT), "/ask", n="1", given__n="3"))
+    with client_for(create_study(tmp_path, space=space)) as client:
+        follow(client, send(client, client.get(AT), "/ask", n="1", given__n="3"))
         assert client.get("/api/trials").json()["trials"][0]["x"]["n"] == 3
         for given, words in (("2,5", "whole number"), ("many", "not a number")):
             wrong = send(client, client.get(AT), "/ask", given__n=given)
-            assert wrong.status_code == 400 and words in Page(wrong.text).words
+            assert wrong.status_code == 400 and words in text_of(wrong)
         own = {"own__n": "2", "own__how": "a", "own-result": "5"}
-        followed(client, send(client, client.get(AT), "/observe", **own))
+        follow(client, send(client, client.get(AT), "/observe", **own))
         assert client.get("/api/best").json()["trial"]["x"] == {"n": 2, "how": "a", "by": "hand"}
-        assert "–" in Page(client.get(AT).text).words  # a parameter that is not there
+        assert "–" in text_of(client.get(AT))  # an inactive parameter
         wrong = send(client, client.get(AT), "/observe", **{**own, "own__how": "c"})
-        assert wrong.status_code == 400 and "choose one" in Page(wrong.text).words
+        assert wrong.status_code == 400 and "choose one" in text_of(wrong)
         assert send(client, client.get(AT), "/observe", **{**own, "own-result": ""}).status_code == 400
 
 
@@ -56,33 +56,33 @@ def test_a_long_column_of_candidates_is_a_number(tmp_path: Path) -> None:
     from gpmi.space import Candidates
 
     space = Candidates.from_columns({"v": [i / 10 for i in range(60)], "w": [0, 1] * 30})
-    with browsing(made(tmp_path, space=space)) as client:
-        followed(client, send(client, client.get(AT), "/ask", given__v="1,5"))
+    with client_for(create_study(tmp_path, space=space)) as client:
+        follow(client, send(client, client.get(AT), "/ask", given__v="1,5"))
         assert client.get("/api/trials").json()["trials"][0]["x"] == {"v": 1.5, "w": 1}
         kinds = [(one["kind"], one["lo"]) for one in client.get("/api/study").json()["parameters"]]
         assert kinds == [("number", 0.0), ("choice", None)]
 
 
-def test_what_programs_evaluate_has_no_place_for_a_result(tmp_path: Path) -> None:
-    path = made(tmp_path)
-    with gpmi.study(path) as worker, browsing(path) as client:
+def test_trials_of_programs_have_no_cell_for_a_result(tmp_path: Path) -> None:
+    path = create_study(tmp_path)
+    with gpmi.study(path) as worker, client_for(path) as client:
         worker.ask(2)
         page = Page(client.get(AT).text)
-        assert "2 experiments are with programs just now: #0, #1." in page.words
+        assert "2 experiments are being run by programs: #0, #1." in page.text
         assert not [form for form in page.forms if form.action.endswith("/results")]
 
 
-def test_a_failure_of_a_trial_that_has_a_value_is_asked_about(client: Any) -> None:
-    page = followed(client, send(client, client.get(AT), "/ask", n="2"))
+def test_late_entries_for_finished_trials_are_conflicts(client: Any) -> None:
+    page = follow(client, send(client, client.get(AT), "/ask", n="2"))
     client.post("/api/tell", json={"number": 0, "y": 1.0, "repeats": 3})
     late = send(client, page, "/results", fail="0", why__0="spilt")
-    assert late.status_code == 409 and "has the value 1.0 already" in Page(late.text).words
+    assert late.status_code == 409 and "already has the value 1.0" in text_of(late)
     client.post("/api/reject", json={"number": 1})
     late = send(client, page, "/results", y__1="3", once="2")
     assert late.status_code == 409 and Page(late.text).form("/results").buttons == [("again", "1"), ("leave", "1")]
     missing = send(client, page, "/results", y__7="3", once="3")
     assert missing.status_code == 400
-    assert "mean of 3" in Page(client.get(f"{AT}/trials").text).words
+    assert "mean of 3" in text_of(client.get(f"{AT}/trials"))
     assert send(client, client.get(f"{AT}/trial/0"), "/trial/0", word="fail").status_code == 409
 
 
@@ -93,38 +93,38 @@ def test_a_model_that_fails_hides_no_result(client: Any, monkeypatch: pytest.Mon
     monkeypatch.setitem(model_worker.TASKS, "known", fails)
     monkeypatch.setitem(model_worker.TASKS, "pictures", fails)
     client.post("/api/tell", json={"x": {"temperature": 30.0, "catalyst": "A"}, "y": 4.25})
-    words = known(client)
+    words = complete_page(client)
     assert "4.25" in words and "FloatingPointError: no model" in words
 
 
-def test_a_very_large_study_says_what_is_left_out(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_worker, "DRAWN", 2)
+def test_a_very_large_study_names_what_it_leaves_out(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_worker, "DRAW_LIMIT", 2)
     for i in range(4):
         client.post("/api/tell", json={"x": {"temperature": 30.0 + i, "catalyst": "A"}, "y": float(i)})
-    words = known(client)
-    assert "not drawn" in words and "The report has them." in words
+    words = complete_page(client)
+    assert "not computed" in words and "The report has them." in words
 
 
-def test_a_database_that_is_away_is_said_on_a_page(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_database_is_reported_on_a_page(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     client.get(AT)
     client.post("/api/ask", json={})
     page = client.get(AT)
-    monkeypatch.setattr("gpmi.serve.session.Desk.is_stored", lambda *given: False)
+    monkeypatch.setattr("gpmi.serve.session.Session.is_stored", lambda *given: False)
     assert client.post("/api/tell", json={"number": 0, "y": 1.0}).status_code == 202
-    kept = followed(client, send(client, page, "/results", y__0="1.0"))
-    assert "kept in a file" in Page(kept.text).words
+    kept = follow(client, send(client, page, "/results", y__0="1.0"))
+    assert "in a file" in text_of(kept)
 
     def away(*given: Any) -> Any:
         raise gpmi.StudyError("the disk is gone")
 
-    monkeypatch.setattr("gpmi.serve.session.Desk.look", away)
-    monkeypatch.setattr("gpmi.serve.catalogue.Shelf.books", away)
+    monkeypatch.setattr("gpmi.serve.session.Session.snapshot", away)
+    monkeypatch.setattr("gpmi.serve.catalogue.Catalogue.studies", away)
     for address in (AT, "/", "/api/studies", "/api/trials?study=default"):
         answer = client.get(address)
         assert answer.status_code == 503 and "the disk is gone" in answer.text
 
 
-def test_not_everybody_can_watch_at_once(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MOST", 0)
+def test_the_number_of_watchers_is_limited(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_updates, "MAX_WATCHERS", 0)
     assert client.get(f"{AT}/events").status_code == 503
     assert client.get("/api/events").status_code == 503

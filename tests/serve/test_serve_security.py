@@ -1,4 +1,4 @@
-"""A hundred hostile requests to `gpmi serve`: refused, nothing executed, nothing lost."""
+"""A hundred hostile requests to `gpmi serve`: all refused, nothing executed, nothing lost."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from laboratory import BASE, Page, browsing
+from laboratory import BASE, Page, client_for
 
 import gpmi
-from gpmi.serve import Guard
-from gpmi.serve.security import BODY
+from gpmi.serve import AccessRules
+from gpmi.serve.security import MAX_BODY
 
 TOKEN = "a-token-of-the-tests"
 FORM = "application/x-www-form-urlencoded"
@@ -33,7 +33,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def client_of(path: str, token: str | None) -> Iterator[Any]:
-    with browsing(path, Guard(token=token, port=8470)) as client:
+    with client_for(path, AccessRules(token=token, port=8470)) as client:
         yield client
 
 
@@ -49,28 +49,28 @@ def open_to_all(path: str) -> Iterator[Any]:
     yield from client_of(path, TOKEN)
 
 
-def before_and_after(path: str) -> Any:
+def stored_log(path: str) -> Any:
     with closing(sqlite3.connect(path)) as database:
         return database.execute("SELECT * FROM gpmi_events ORDER BY study, seq").fetchall()
 
 
 @pytest.fixture
 def unchanged(path: str) -> Iterator[None]:
-    """Nothing is written, and nothing that was there is lost."""
-    before = before_and_after(path)
+    """Check that the log in the database does not change."""
+    before = stored_log(path)
     yield
-    assert before_and_after(path) == before
+    assert stored_log(path) == before
 
 
 def sent(client: Any, post: str, **headers: str) -> Any:
-    """What a page would send, which is taken where nothing is wrong with it."""
+    """Send what one of our pages would send."""
     if post.startswith("/api/"):
-        said = {"/api/ask": {}, "/api/tell": {"number": 1, "y": 1.0}, "/api/fail": {"number": 1}}[post]
-        return client.post(post, content=json.dumps(said), headers={"content-type": "application/json", **headers})
+        body = {"/api/ask": {}, "/api/tell": {"number": 1, "y": 1.0}, "/api/fail": {"number": 1}}[post]
+        return client.post(post, content=json.dumps(body), headers={"content-type": "application/json", **headers})
     return client.post(post, content="n=1&y-1=3.5&study=x", headers={"content-type": FORM, **headers})
 
 
-# Other sites
+# Cross-site requests
 
 FOREIGN = {
     "origin": {"origin": "https://evil.example"},
@@ -85,7 +85,7 @@ FOREIGN = {
 
 @pytest.mark.parametrize("post", POSTS)
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_what_another_site_sends_is_refused(local: Any, unchanged: None, post: str, kind: str) -> None:
+def test_requests_from_another_site_are_refused(local: Any, unchanged: None, post: str, kind: str) -> None:
     answer = sent(local, post, **FOREIGN[kind])
     assert answer.status_code == 403
     assert "access-control-allow-origin" not in answer.headers
@@ -99,8 +99,8 @@ def test_a_form_without_the_secret_is_refused(local: Any, unchanged: None, post:
 
 
 @pytest.mark.parametrize("kind", ["text/plain", FORM, "multipart/form-data; boundary=x", ""])
-def test_json_is_taken_only_if_it_is_called_so(local: Any, unchanged: None, kind: str) -> None:
-    """A form of another site can send these without being asked, JSON it cannot."""
+def test_json_needs_its_content_type(local: Any, unchanged: None, kind: str) -> None:
+    """A form of another site can send these content types without a preflight request, but not JSON."""
     answer = local.post("/api/tell", content=b'{"number": 1, "y": 1.0}', headers={"content-type": kind})
     assert answer.status_code == 415
 
@@ -113,7 +113,7 @@ def test_a_host_that_is_not_ours_is_refused(local: Any, unchanged: None, name: s
 
 
 @pytest.mark.parametrize("name", ["localhost", "LOCALHOST:1", "127.0.0.1:9000", "[::1]:8470"])
-def test_names_of_this_machine_are_known(local: Any, name: str) -> None:
+def test_the_names_of_this_machine_are_accepted(local: Any, name: str) -> None:
     assert local.get("/study/default", headers={"host": name}).status_code == 200
 
 
@@ -139,7 +139,9 @@ WRONG = {
 
 @pytest.mark.parametrize("address", ["/study/default", "/api/trials", "/api/ask"])
 @pytest.mark.parametrize("kind", WRONG)
-def test_without_the_token_nothing_is_shown_or_done(open_to_all: Any, unchanged: None, address: str, kind: str) -> None:
+def test_without_the_token_nothing_is_shown_or_changed(
+    open_to_all: Any, unchanged: None, address: str, kind: str
+) -> None:
     headers = {**WRONG[kind], "content-type": "application/json"}
     act = open_to_all.post if address == "/api/ask" else open_to_all.get
     answer = act(address, headers=headers)
@@ -150,7 +152,7 @@ def test_without_the_token_nothing_is_shown_or_done(open_to_all: Any, unchanged:
     assert TOKEN not in answer.text
 
 
-def test_the_token_lets_in_by_header_by_address_and_by_form(path: str) -> None:
+def test_the_token_is_accepted_as_header_in_the_address_and_by_form(path: str) -> None:
     for client in client_of(path, TOKEN):
         assert client.get("/api/study", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
         wrong = client.get("/?token=a-token-of-nobody")
@@ -160,32 +162,32 @@ def test_the_token_lets_in_by_header_by_address_and_by_form(path: str) -> None:
         assert entered.status_code == 303 and entered.headers["location"] == "/evil.example/?page=2"
         cookie = entered.headers["set-cookie"].lower()
         assert "httponly" in cookie and "samesite=lax" in cookie and TOKEN not in cookie
-        assert client.get("/study/default").status_code == 200  # by the cookie
+        assert client.get("/study/default").status_code == 200  # with the cookie
         client.cookies.clear()
         assert client.post("/enter", data={"token": TOKEN}).status_code == 303
         assert client.get("/api/study").status_code == 200
 
 
-def test_who_has_no_token_is_not_told_the_secret_of_the_forms(path: str) -> None:
-    guard = Guard(token=TOKEN, port=8470)
-    with browsing(path, guard) as client:
+def test_without_the_token_the_secret_of_the_forms_is_not_revealed(path: str) -> None:
+    rules = AccessRules(token=TOKEN, port=8470)
+    with client_for(path, rules) as client:
         for answer in (client.get("/enter"), client.post("/enter", data={"token": "wrong"})):
-            assert answer.status_code == 401 and 'name="token"' in answer.text and guard.secret not in answer.text
+            assert answer.status_code == 401 and 'name="token"' in answer.text and rules.form_secret not in answer.text
 
 
 def test_a_very_long_number_is_refused_at_once(local: Any, unchanged: None) -> None:
     form = Page(local.get("/study/default").text).form("/observe")
     answer = local.post(form.action, data={**form.fields, "own-a": "1" * 500_000 + "x"}, headers={"origin": BASE})
-    assert answer.status_code == 400 and "too long" in answer.text  # it took hours
+    assert answer.status_code == 400 and "too long" in answer.text  # it once took hours
 
 
-def test_where_others_are_listened_to_there_is_a_token() -> None:
-    assert Guard.of("127.0.0.1", 1, None).token is None
-    assert len(Guard.of("0.0.0.0", 1, None).token or "") >= 32
+def test_a_server_for_other_machines_has_a_token() -> None:
+    assert AccessRules.of("127.0.0.1", 1, None).token is None
+    assert len(AccessRules.of("0.0.0.0", 1, None).token or "") >= 32
     with pytest.raises(ValueError, match="at least 12"):
-        Guard.of("0.0.0.0", 1, "short")
-    everywhere = Guard.of("0.0.0.0", 1, None)
-    assert everywhere.knows_host("192.168.1.7:80") and not everywhere.knows_host("evil.example")
+        AccessRules.of("0.0.0.0", 1, "short")
+    everywhere = AccessRules.of("0.0.0.0", 1, None)
+    assert everywhere.is_own_host("192.168.1.7:80") and not everywhere.is_own_host("evil.example")
 
 
 # Large and broken bodies
@@ -194,22 +196,22 @@ def test_where_others_are_listened_to_there_is_a_token() -> None:
 @pytest.mark.parametrize("post", POSTS)
 def test_a_large_body_is_refused(local: Any, unchanged: None, post: str) -> None:
     kind = "application/json" if post.startswith("/api/") else FORM
-    answer = local.post(post, content=b"x" * (BODY + 1), headers={"content-type": kind})
+    answer = local.post(post, content=b"x" * (MAX_BODY + 1), headers={"content-type": kind})
     assert answer.status_code == 413
 
 
 @pytest.mark.parametrize("post", POSTS)
-def test_a_large_body_that_does_not_say_so_is_refused(local: Any, unchanged: None, post: str) -> None:
+def test_a_large_body_without_a_length_is_refused(local: Any, unchanged: None, post: str) -> None:
     def endless() -> Iterator[bytes]:
         for _ in range(20):
-            yield b"y-1=1&" * (BODY // 100)
+            yield b"y-1=1&" * (MAX_BODY // 100)
 
     kind = "application/json" if post.startswith("/api/") else FORM
     assert local.post(post, content=endless(), headers={"content-type": kind}).status_code == 413
 
 
 @pytest.mark.parametrize("size", ["-1", "many", "99999999999999999999"])
-def test_a_length_that_is_none_is_refused(local: Any, unchanged: None, size: str) -> None:
+def test_an_invalid_length_is_refused(local: Any, unchanged: None, size: str) -> None:
     answer = local.post(
         "/api/tell", content=b"{}", headers={"content-length": size, "content-type": "application/json"}
     )
@@ -257,7 +259,7 @@ def test_broken_json_is_refused(local: Any, unchanged: None, body: bytes) -> Non
     assert answer.status_code == 400 and answer.json()["error"]
 
 
-# Ways out of the folder
+# Path traversal
 
 
 @pytest.mark.parametrize(
@@ -317,19 +319,19 @@ def poisoned(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("page", ["", "/trials", "/trial/0", "/trial/3", "/report"])
-def test_nothing_that_people_write_becomes_markup(poisoned: Any, page: str) -> None:
+def test_user_text_never_becomes_markup(poisoned: Any, page: str) -> None:
     slug = poisoned.get("/api/studies").json()["studies"][0]["study"]
     answer = poisoned.get(f"/study/{slug}{page}")
     assert answer.status_code == 200
     found = Elements()
     found.feed(answer.text)
-    assert found.found == ([] if page != "/report" else ["script"])  # the report has its own, allowed by its hash
-    assert "alert" in answer.text  # it is there, as text
+    assert found.found == ([] if page != "/report" else ["script"])  # the report has its own script
+    assert "alert" in answer.text  # it is shown, as text
     assert "'unsafe" not in answer.headers["content-security-policy"]
 
 
 @pytest.mark.parametrize("address", PAGES)
-def test_every_answer_has_the_headers(local: Any, address: str) -> None:
+def test_every_answer_has_the_security_headers(local: Any, address: str) -> None:
     headers = local.get(address).headers
     assert "default-src 'none'" in headers["content-security-policy"]
     assert "frame-ancestors 'none'" in headers["content-security-policy"]

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import gpmi
 from gpmi import Choice, Int, Optimizer, Real, Space, kernels
 from gpmi._support.types import Array
-from gpmi.search.screens import design_of, screen_of
+from gpmi.search.initial_design import design_of
+from gpmi.search.screen import screen_of
 from gpmi.space import Parameters
 
 SVC: dict[str, Any] = {

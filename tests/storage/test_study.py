@@ -24,9 +24,9 @@ pytest.importorskip("sqlalchemy")
 from gpmi.run.study import Study
 from gpmi.space import Candidates
 from gpmi.storage.errors import StudyError, Unavailable
-from gpmi.storage.outbox import Spool
+from gpmi.storage.outbox import Outbox
 from gpmi.storage.serialization import arguments, described, space_from_json, text_of
-from gpmi.storage.worker import is_gone, own_name
+from gpmi.storage.workers import has_ended, own_name
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 MIXED = {
@@ -166,7 +166,7 @@ def test_numbers_survive_to_the_last_bit(path: Path) -> None:
 def test_a_late_value_is_an_observation_and_not_an_error(path: Path) -> None:
     with gpmi.study(path, space=BOX, seed=0, lease=0.01) as slow, gpmi.study(path) as other:
         trial = slow.ask()
-        slow._heartbeat.stop()
+        slow._log._heartbeat.stop()
         time.sleep(0.05)
         again = other.ask()
         assert again.number == trial.number
@@ -177,7 +177,7 @@ def test_a_late_value_is_an_observation_and_not_an_error(path: Path) -> None:
         assert [t.y for t in other.trials] == [1.0, 2.0]
         assert np.array_equal(other.trials[0].x, other.trials[1].x)
         trial = slow.ask()
-        slow._heartbeat.stop()
+        slow._log._heartbeat.stop()
         time.sleep(0.1)
         changed(path, "UPDATE gpmi_leases SET until = 1.0")
         other.tell(other.ask(), 3.0)
@@ -294,11 +294,11 @@ def test_a_lease_without_end_outlives_the_process(path: Path) -> None:
 
 def test_a_worker_whose_process_has_ended_is_known_to_be_gone() -> None:
     name = own_name()
-    assert not is_gone(name) and not is_gone("elsewhere:abc:1:2") and not is_gone("")
+    assert not has_ended(name) and not has_ended("elsewhere:abc:1:2") and not has_ended("")
     host, machine, process, started = name.split(":")
     if started:
-        assert is_gone(f"{host}:{machine}:{process}:{int(started) + 1}")
-        assert is_gone(f"{host}:{machine}:{2**22 + 1}:5")
+        assert has_ended(f"{host}:{machine}:{process}:{int(started) + 1}")
+        assert has_ended(f"{host}:{machine}:{2**22 + 1}:5")
 
 
 def test_the_trial_of_a_dead_process_is_offered_at_once(path: Path) -> None:
@@ -346,7 +346,7 @@ def test_a_study_whose_budget_is_used_up_says_so_and_what_it_found(path: Path) -
         again = gpmi.maximize(f, **call, **more)
         assert (again.reason, again.y) == ("budget", first.y) and len(again.trials) == 5
         (event,) = again.events
-        assert event.kind == "budget used up" and "5 evaluations, a larger budget goes on" in event.message
+        assert event.kind == "budget used up" and "5 evaluations; a larger budget continues it" in event.message
         assert f"the best is {first.y:.6g}" in event.message and event.message in str(again)
     longer = gpmi.maximize(f, **{**call, "budget": 6})
     assert longer.events == () and len(longer.trials) == 6
@@ -564,7 +564,7 @@ def test_verify_names_what_was_changed(path: Path) -> None:
         report = study.verify()
         assert not report.agrees and "entry 12 (told) does not have the checksum of its content" in report.problems[0]
         assert any("was suggested" in problem for problem in report.problems[1:])
-        assert "entry 12 of the log does not fit those before it" in study.warnings[0]
+        assert "entry 12 of the log does not fit the entries before it" in study.warnings[0]
 
 
 def test_verify_names_a_suggestion_that_nobody_would_make(path: Path) -> None:
@@ -679,7 +679,7 @@ def test_a_study_that_cannot_be_written_to_can_be_read(path: Path) -> None:
 
 def limited(study: Study, pages: int) -> None:
     """Let the file grow no further: what SQLite says then is what it says on a full disk."""
-    with study._database.reading() as transaction:
+    with study._log._database.reading() as transaction:
         transaction._connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
 
 
@@ -707,7 +707,7 @@ def test_a_file_that_goes_away_loses_nothing(path: Path, tmp_path: Path) -> None
     with gpmi.study(path, space=BOX, seed=0, patience=0.05) as study:
         run(study, 2)
         trial = study.ask()
-        study._database.close()
+        study._log._database.close()
         for name in ("run.db", "run.db-wal", "run.db-shm"):
             if (tmp_path / name).exists():
                 (tmp_path / name).rename(tmp_path / f"away-{name}")
@@ -764,18 +764,18 @@ def _identity(path: Path) -> str:
 
 def test_what_a_study_does_not_take_is_set_aside(path: Path) -> None:
     gpmi.study(path, space=BOX, seed=0).close()
-    spool = Spool(_identity(path), path)
-    spool.keep({"kind": "told", "number": 99, "y": 1.0, "token": "t"})
+    outbox = Outbox(_identity(path), path)
+    outbox.keep({"kind": "told", "number": 99, "y": 1.0, "token": "t"})
     with gpmi.study(path) as study:
-        assert study.trials == () and "was not taken" in study.warnings[0]
+        assert study.trials == () and "was refused" in study.warnings[0]
         assert len(list(path.with_name("run.db.spool").glob("*.refused"))) == 1
 
 
 def test_a_spool_without_any_folder_hands_the_value_to_the_caller(tmp_path: Path) -> None:
-    spool = Spool("a", tmp_path / "x" / "y")
-    spool._folders = (tmp_path / "x" / "y", tmp_path / "x" / "z")
+    outbox = Outbox("a", tmp_path / "x" / "y")
+    outbox._folders = (tmp_path / "x" / "y", tmp_path / "x" / "z")
     with pytest.raises(StudyError, match=r'keep this yourself and tell it later: .*"y":1.5'):
-        spool.keep({"token": "t", "y": 1.5})
+        outbox.keep({"token": "t", "y": 1.5})
 
 
 def test_an_answer_that_was_lost_on_the_way_is_not_written_twice(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -784,7 +784,7 @@ def test_an_answer_that_was_lost_on_the_way_is_not_written_twice(path: Path, mon
 
     with gpmi.study(path, space=BOX, seed=0) as study:
         run(study, 2)
-        writing, lost = study._database.writing, [True]
+        writing, lost = study._log._database.writing, [True]
 
         @contextmanager
         def unlucky() -> Any:
@@ -794,7 +794,7 @@ def test_an_answer_that_was_lost_on_the_way_is_not_written_twice(path: Path, mon
             if not lost[0]:
                 raise Unavailable("the connection was lost")
 
-        monkeypatch.setattr(study._database, "writing", unlucky)
+        monkeypatch.setattr(study._log._database, "writing", unlucky)
         for _ in range(4):
             trial = study.ask()
             study.tell(trial, f(trial.x))
@@ -880,39 +880,39 @@ def test_descriptions_of_all_kinds_of_parameters_come_back(path: Path) -> None:
 def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path: Path) -> None:
     from threading import Thread
 
-    from gpmi.storage.fair_lock import queued
+    from gpmi.storage.fair_lock import fair_lock
 
     came: list[int] = []
 
     def waits(number: int) -> None:
-        with queued(tmp_path / "queue", 20.0):
+        with fair_lock(tmp_path / "queue", 20.0):
             came.append(number)
 
-    with queued(tmp_path / "queue", 20.0):
+    with fair_lock(tmp_path / "queue", 20.0):
         threads = []
         for number in range(5):
             threads.append(Thread(target=waits, args=(number,)))
             threads[-1].start()
             time.sleep(0.05)
-        with queued(tmp_path / "queue", 0.01):  # it has waited long enough
+        with fair_lock(tmp_path / "queue", 0.01):  # it has waited long enough
             assert came == []
     for thread in threads:
         thread.join()
     assert came == [0, 1, 2, 3, 4]
-    with queued(tmp_path / "queue", 20.0), queued(tmp_path / "no" / "queue", 20.0), queued(None, 20.0):
+    with fair_lock(tmp_path / "queue", 20.0), fair_lock(tmp_path / "no" / "queue", 20.0), fair_lock(None, 20.0):
         pass
 
 
 def test_a_queue_is_cleared_when_nobody_is_in_it(tmp_path: Path) -> None:
-    from gpmi.storage.fair_lock import cleared, queued
+    from gpmi.storage.fair_lock import fair_lock, remove_lock_files
 
-    with queued(tmp_path / "queue", 20.0):
-        cleared(tmp_path / "queue")
+    with fair_lock(tmp_path / "queue", 20.0):
+        remove_lock_files(tmp_path / "queue")
         assert len(list(tmp_path.iterdir())) == 2
     for _ in range(2):
-        cleared(tmp_path / "queue")
+        remove_lock_files(tmp_path / "queue")
         assert not list(tmp_path.iterdir())
-    cleared(None)
+    remove_lock_files(None)
 
 
 def test_workers_and_a_study_together(tmp_path: Path) -> None:

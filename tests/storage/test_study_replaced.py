@@ -22,7 +22,7 @@ pytest.importorskip("sqlalchemy")
 
 from gpmi.run.study import Study
 from gpmi.storage.errors import Busy, StudyError, Unavailable
-from gpmi.storage.outbox import Spool
+from gpmi.storage.outbox import Outbox
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 
@@ -63,7 +63,7 @@ def test_an_older_copy_in_the_place_of_an_open_study_is_noticed(path: Path, tmp_
         run(study, 2)
         put_back(older, path)
         run(study, 3)
-        assert len(study.warnings) == 1 and "4 entries that were in the log are gone, 2 of th" in study.warnings[0]
+        assert len(study.warnings) == 1 and "4 entries of the log are gone, 2 of th" in study.warnings[0]
         (aside,) = path.with_name("run.db.spool").glob("*.gone")
         assert str(aside) in study.warnings[0]
         gone = [json.loads(line) for line in aside.read_text().splitlines()]
@@ -78,7 +78,7 @@ def test_reading_alone_notices_it_too(path: Path, tmp_path: Path) -> None:
         copied(path, tmp_path / "older.db")
         run(study, 2)
         copied(tmp_path / "older.db", path)
-        assert len(study.trials) == 1 and "is there counts" in study.warnings[0]
+        assert len(study.trials) == 1 and "counts from now on" in study.warnings[0]
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["by the tell", "before it"])
@@ -151,22 +151,22 @@ def test_a_folder_for_temporary_files_that_others_can_write_to_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    spool = Spool("study", tmp_path / "no" / "run.db")  # there is no folder beside the study
+    outbox = Outbox("study", tmp_path / "no" / "run.db")  # there is no folder beside the study
     shared = tmp_path / f"gpmi-{os.getuid()}.spool"
-    kept = spool.keep({"token": "a", "y": 1.0})
-    assert kept.parent == shared and shared.stat().st_mode & 0o777 == 0o700 and len(list(spool)) == 1
+    kept = outbox.keep({"token": "a", "y": 1.0})
+    assert kept.parent == shared and shared.stat().st_mode & 0o777 == 0o700 and len(list(outbox)) == 1
     shared.chmod(0o777)
-    assert list(spool) == []
+    assert list(outbox) == []
     with pytest.raises(StudyError, match=r'others may write to it\): keep this yourself .*"y":2.0'):
-        spool.keep({"token": "b", "y": 2.0})
+        outbox.keep({"token": "b", "y": 2.0})
     shared.chmod(0o700)
     if os.getuid() == 0:
         os.chown(shared, 65534, 65534)
-        assert list(spool) == []
+        assert list(outbox) == []
         os.chown(shared, 0, 0)
     shared.rename(tmp_path / "elsewhere")
     shared.symlink_to(tmp_path / "elsewhere")
-    assert list(spool) == []
+    assert list(outbox) == []
 
 
 def test_a_disk_that_is_full_leaves_no_half_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,10 +175,10 @@ def test_a_disk_that_is_full_leaves_no_half_of_a_file(tmp_path: Path, monkeypatc
 
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    spool = Spool("study", tmp_path / "run.db")
+    outbox = Outbox("study", tmp_path / "run.db")
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StudyError, match=r'No space left on device.*keep this yourself .*"y":1.0'):
-        spool.keep({"token": "a", "y": 1.0})
+        outbox.keep({"token": "a", "y": 1.0})
     assert [path.name for path in tmp_path.rglob("*")] == ["temporary"]
 
 
@@ -192,7 +192,7 @@ def test_reading_is_tried_again_while_the_database_does_not_answer(
 
     with gpmi.study(path, space=BOX, seed=0) as study:
         run(study, 2)
-        reading, failures = study._database.reading, [3]
+        reading, failures = study._log._database.reading, [3]
 
         @contextmanager
         def unlucky() -> Any:
@@ -202,7 +202,7 @@ def test_reading_is_tried_again_while_the_database_does_not_answer(
             with reading() as transaction:
                 yield transaction
 
-        monkeypatch.setattr(study._database, "reading", unlucky)
+        monkeypatch.setattr(study._log._database, "reading", unlucky)
         for read in (lambda: study.best, study.log, study.verify, study.recommend):
             failures[0] = 3
             assert read() is not None and failures[0] < 0
@@ -210,8 +210,8 @@ def test_reading_is_tried_again_while_the_database_does_not_answer(
         monkeypatch.setattr(database, "SILENT", 0.0)
         failures[0] = 3
         assert len(study.trials) == 2
-        assert caplog.messages == ["the server went away; it is asked again for 60 s"]  # once
-        study._patience, failures[0] = 0.01, 100
+        assert caplog.messages == ["the server went away; retrying for 60 s"]  # once
+        study._log._patience, failures[0] = 0.01, 100
         with pytest.raises(StudyError, match="went away"):
             _ = study.trials
 
@@ -224,7 +224,7 @@ def test_who_waits_for_a_lock_waits_as_long_as_others_are_served(path: Path, mon
 
     monkeypatch.setattr(database, "BUSY", 0.02)
     with gpmi.study(path, space=BOX, seed=0, patience=0.6) as study, gpmi.study(path) as other:
-        monkeypatch.setattr(database, "queued", lambda path, seconds: nullcontext())
+        monkeypatch.setattr(database, "fair_lock", lambda path, seconds: nullcontext())
 
         def served() -> None:  # by turns the lock is held and an entry is written, for longer than anybody is patient
             for _ in range(8):
@@ -232,7 +232,7 @@ def test_who_waits_for_a_lock_waits_as_long_as_others_are_served(path: Path, mon
                     time.sleep(0.25)
                 other.tell([0.5, 0.5], 1.0)
 
-        writing, turns = study._database.writing, []
+        writing, turns = study._log._database.writing, []
 
         @contextmanager
         def unlucky() -> Any:  # it is never its turn before the end
@@ -243,7 +243,7 @@ def test_who_waits_for_a_lock_waits_as_long_as_others_are_served(path: Path, mon
             with writing() as transaction:
                 yield transaction
 
-        monkeypatch.setattr(study._database, "writing", unlucky)
+        monkeypatch.setattr(study._log._database, "writing", unlucky)
         thread = threading.Thread(target=served)
         thread.start()
         study.ask()

@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 def elsewhere(path: Path, **more: Any) -> Study:
     """The study as another machine has it open."""
     study = gpmi.study(path, **more)
-    study.worker = ELSEWHERE
+    study._log.worker = ELSEWHERE
     return study
 
 
@@ -128,7 +128,7 @@ def test_a_run_takes_over_what_a_worker_leaves_that_dies_late(path: Path, more: 
     gpmi.study(path, space=BOX, seed=0, budget=3).close()
     dead = elsewhere(path, lease=0.8)
     assert dead.ask().number == 0
-    dead._heartbeat.stop()
+    dead._log._heartbeat.stop()
     with gpmi.study(path) as study:
         assert study.optimize(f, **more).reason == "budget"
         assert [t.status for t in study.trials] == ["told"] * 3
@@ -156,7 +156,7 @@ def test_what_is_in_the_air_when_the_database_goes_away_is_waited_for_and_kept(p
         return f(x)
 
     with gpmi.study(path, space=BOX, seed=0, budget=5, patience=0.05) as study:
-        write, words = study._database.writing, []
+        write, words = study._log._database.writing, []
 
         def gone() -> Any:
             words.append("asked")
@@ -164,10 +164,10 @@ def test_what_is_in_the_air_when_the_database_goes_away_is_waited_for_and_kept(p
                 raise Unavailable("the server went away")
             return write()
 
-        study._database.writing = gone  # type: ignore[method-assign]
+        study._log._database.writing = gone  # type: ignore[method-assign]
         with pytest.raises(gpmi.StudyError, match="went away"):
             study.optimize(slow, workers=3)
-        study._database.writing = write  # type: ignore[method-assign]
+        study._log._database.writing = write  # type: ignore[method-assign]
         assert [t.status for t in study.trials] == ["told"] * 3  # from the spool
         assert study.verify().agrees and not path.with_name("run.db.spool").exists()
 

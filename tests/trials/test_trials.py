@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpmi import Optimizer
-from gpmi.trials import Log
-from gpmi.trials.replay import take_over
+from gpmi.trials import Log, Outcome
 
 X, ROW = np.array([0.5]), np.array([0.5])
 
@@ -21,18 +20,18 @@ def a_log() -> Log:
     log = Log()
     for i in range(4):
         log.add(np.array([float(i)]), np.array([float(i)]), "design" if i == 0 else "policy")
-    log.settle(2, 7.0)
-    log.settle(0, None)
+    log.settle(2, Outcome.value(7.0))
+    log.settle(0, Outcome.failure())
     log.forget(1)
     return log
 
 
 def test_everything_that_happens_is_an_entry_in_order() -> None:
     log = a_log()
-    assert [(entry.what, entry.number) for entry in log.entries] == [
+    assert [(entry.kind, entry.number) for entry in log.entries] == [
         ("added", 0), ("added", 1), ("added", 2), ("added", 3), ("told", 2), ("failed", 0), ("forgotten", 1),
     ]  # fmt: skip
-    times = [entry.when for entry in log.entries]
+    times = [entry.time for entry in log.entries]
     assert times == sorted(times)
 
 
@@ -71,12 +70,13 @@ def test_a_replayed_trial_keeps_its_times() -> None:
 def test_taking_over_settles_in_the_order_of_the_outcomes() -> None:
     first = a_log()
     second = Log()
-    take_over(second, first.trials, [first.rows[trial.number] for trial in first.trials])
+    second.take_over(first.trials, [first.rows[trial.number] for trial in first.trials])
     assert [second[number].y for number in second.told] == [7.0]
-    outcomes = [entry.what for entry in second.entries if entry.what != "added"]
+    outcomes = [entry.kind for entry in second.entries if entry.kind != "added"]
     assert outcomes == ["told", "failed"]
 
 
+VALUE, FAILURE, REJECTION = Outcome.value(1.0), Outcome.failure(), Outcome.rejection()
 WORDS = ("user", "design", "policy", "tell", "fail", "reject", "forget", "correct", "retract")
 
 
@@ -96,14 +96,14 @@ def test_what_the_log_counts_is_what_its_trials_say(
             number = numbers[which % len(numbers)]
             match word:
                 case "tell" | "fail" | "reject":
-                    log.settle(number, 1.0 if word == "tell" else None, rejected=word == "reject")
+                    log.settle(number, {"tell": VALUE, "fail": FAILURE, "reject": REJECTION}[word])
                 case "correct":
-                    log.correct(number, 2.0, 0.0, 1)
+                    log.correct(number, Outcome.value(2.0))
                 case _:
                     getattr(log, word)(number)
         origins = [trial.origin for trial in log.trials]
         first = next((i for i, origin in enumerate(origins) if origin != "user"), len(origins))
-        assert log.given == sum(trial.status == "told" for trial in log.trials[:first])
+        assert log.told_before_asking == sum(trial.status == "told" for trial in log.trials[:first])
         by_policy = [log[number].origin == "policy" for number in log.rows]
         assert log.unchosen == by_policy.count(False) and log.chosen(log.rows).tolist() == by_policy
 
@@ -123,7 +123,7 @@ def test_of_two_equal_pending_points_the_first_is_meant_unless_a_number_says_oth
     first, second = (log.add(X, ROW, "policy") for _ in range(2))
     assert log.find_pending(ROW, np.zeros(1)) == first.number
     assert log.pending_number(second) == log.pending_number(second.number) == second.number
-    log.settle(second.number, 1.0)
+    log.settle(second.number, VALUE)
     assert log.find_pending(ROW, np.zeros(1)) == first.number
     log.forget(first.number)
     assert log.find_pending(ROW, np.zeros(1)) is None
@@ -158,5 +158,5 @@ def test_a_replayed_log_is_in_the_order_of_time() -> None:
         opt.tell(opt.ask(), 1.0)
     again = Optimizer([(0.0, 1.0)], seed=0).replay(opt.trials)
     for number in range(3):
-        added, told = (entry.when for entry in again._log.entries if entry.number == number)
+        added, told = (entry.time for entry in again._log.entries if entry.number == number)
         assert added <= told

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 import gpmi
 from gpmi import kernels, report
 from gpmi.analysis.ledger.advice import advise
-from gpmi.analysis.ledger.course import course
+from gpmi.analysis.ledger.history import regret_history
 from gpmi.views.html.contour import filled
 from gpmi.views.html.svg import Scale
+
+pytestmark = pytest.mark.usefixtures("few_draws")
 
 HOSTILE = "<script>alert(1)</script>\"'&\x00</td>"
 
@@ -56,7 +58,7 @@ class Strict(HTMLParser):
         return [attributes for tag, attributes in self.found if tag in names]
 
 
-def test_every_section_is_made_for_a_result_an_optimizer_and_a_study(run, tmp_path):
+def test_every_section_is_built_from_a_result_an_optimizer_and_a_study(run, tmp_path):
     optimizer = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=0).replay(run)
     with gpmi.study(tmp_path / "s.db", space=[(0.0, 1.0)] * 2, seed=0) as study:
         study.tell([0.5, 0.5], 1.0)
@@ -75,14 +77,14 @@ def test_a_page_is_well_formed_and_loads_nothing(run):
         assert attributes.get("href", "#").startswith("#")
 
 
-def test_what_is_not_a_run_is_refused():
+def test_a_source_that_is_not_a_run_is_refused():
     with pytest.raises(TypeError, match="source is 3; give a Result"):
         report.sections(3)
     with pytest.raises(ValueError, match="the sections are found"):
         report.sections(gpmi.Optimizer([(0.0, 1.0)]), only=["nothing"])
 
 
-def test_a_file_that_cannot_be_written_is_refused_before_any_work(run, tmp_path):
+def test_an_unwritable_path_is_refused_before_any_work(run, tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match="cannot be written to"):
         run.report(tmp_path / "file" / "run.html")
@@ -197,7 +199,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_section_of_any_run_is_made_escaped_and_labelled(kind):
+def test_every_section_of_any_run_is_built_escaped_and_labelled(kind):
     html = report.page(KINDS[kind]())
     assert "could not be made" not in html
     page = Strict(html)
@@ -213,7 +215,7 @@ def test_every_section_of_any_run_is_made_escaped_and_labelled(kind):
     assert len(ids) == len(set(ids))
 
 
-def test_columns_of_a_table_that_never_change_are_no_axes():
+def test_constant_columns_of_a_table_are_not_axes():
     frame = pd.DataFrame({"same": [1.0] * 8, "b": np.arange(8.0), "c": [1.0, 3.0] * 4, "word": ["u"] * 8})
     for table, varied in ((frame, ["b", "c"]), (frame.iloc[:1, :2], ["same", "b"])):
         opt = gpmi.Optimizer(table, seed=0)
@@ -224,7 +226,7 @@ def test_columns_of_a_table_that_never_change_are_no_axes():
         assert "could not be made" not in report.page(opt)
 
 
-def test_texts_of_the_user_are_shown_as_they_are_and_never_run():
+def test_user_text_is_shown_literally_and_never_executed():
     html = report.page(hostile())
     page = Strict(html)
     assert HOSTILE.replace("\x00", "") in page.text and "<u>" in page.text
@@ -232,7 +234,7 @@ def test_texts_of_the_user_are_shown_as_they_are_and_never_run():
     assert not page.all("u")
 
 
-def test_a_report_is_a_function_of_the_run_and_has_its_numbers(run):
+def test_the_same_run_gives_the_same_report_with_its_numbers(run):
     html = report.page(run)
     assert html == report.page(run)
     page = Strict(html).text
@@ -266,20 +268,20 @@ def test_what_the_ledger_advises():
 
 
 @pytest.mark.parametrize("noise_sd", [0.2, 1e-6])
-def test_where_noise_makes_the_interval_wide_the_advice_says_what_narrows_it(noise_sd):
+def test_if_noise_keeps_the_interval_wide_the_advice_says_what_narrows_it(noise_sd):
     rng, prior = np.random.default_rng(0), {"kernel": kernels.Matern(nu=2.5, lengthscale=0.3), "noise_var": noise_sd**2}
     opt = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=0, **prior)
     for x in rng.random((30, 2)):
         opt.tell(x, np.sin(4.0 * x[0]) + x[1] + noise_sd * rng.standard_normal())
     given, upper = advise(opt.ledger), opt.ledger.regret().interval()[1]
     assert given.what == "go on" and upper > 2.0 * opt.ledger.floor
-    assert ("30 evaluations more usually halve it" in given.why) == (noise_sd == 0.2)
+    assert ("30 more evaluations usually halve it" in given.why) == (noise_sd == 0.2)
 
 
-def test_the_course_of_the_regret_ends_with_that_of_now(run):
-    looks = course(run.ledger)
+def test_the_course_of_the_regret_ends_with_the_current_regret(run):
+    looks = regret_history(run.ledger)
     assert looks[-1] is run.ledger.regret() and [one.t for one in looks] == sorted({one.t for one in looks})
-    assert course(gpmi.Optimizer([(0.0, 1.0)], seed=0).ledger) == ()
+    assert regret_history(gpmi.Optimizer([(0.0, 1.0)], seed=0).ledger) == ()
 
 
 # What it looks like
@@ -335,7 +337,7 @@ def test_ticks_lie_inside_and_are_few(lo, width, most, log):
 
 @example(lo=100.25, width=0.5, most=2)  # a single tick
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(2, 9))
-def test_ticks_are_told_apart(lo, width, most):
+def test_ticks_are_distinguishable(lo, width, most):
     """The text of each tick is the tick, up to a small part of the step."""
     ticks = Scale(lo, lo + width, 0.0, 100.0).ticks(most)
     assert len({text for _, text in ticks}) == len(ticks)
@@ -347,7 +349,7 @@ def test_a_power_of_ten_at_the_end_of_an_axis_is_a_tick():
     assert [text for _, text in Scale(1.0, float(np.exp(np.log(1000.0))), 0.0, 1.0, log=True).ticks(6)][-1] == "1000"
 
 
-def test_an_estimate_has_the_digits_that_are_known(run):
+def test_an_estimate_has_only_meaningful_digits(run):
     page = Strict(report.page(told(1.0, 3.0, 2.0))).text
     found = re.search(r"There f is believed to be (\S+), (\S+) to (\S+) at one", page)
     assert found is not None and all(
@@ -355,7 +357,7 @@ def test_an_estimate_has_the_digits_that_are_known(run):
     )
 
 
-def test_a_slice_is_broken_where_constraints_forbid():
+def test_a_slice_has_gaps_where_constraints_forbid_points():
     gap = lambda p: not 0.4 < p["a"] < 0.6  # noqa: E731
     run = gpmi.maximize(lambda p: p["a"], {"a": (0.0, 1.0)}, budget=5, seed=0, constraints=[gap])
     (section,) = report.sections(run, only=["slices"])

@@ -1,4 +1,4 @@
-"""A report in a real browser: light and dark, on a phone and on a desk, no error, no serious finding of axe-core."""
+"""A report in a real browser: light and dark, phone and desktop, no console error, no serious accessibility problem."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import chromium
 import numpy as np
 import pytest
-from chromium import EVIL, SCREENSHOTS, findings, looking, photographed
+from chromium import EVIL, SCREENSHOTS, accessibility_problems, save_screenshot, set_viewport
 
 import gpmi
 
@@ -30,7 +30,7 @@ def f(p: dict[str, Any]) -> float:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    one = chromium.started(tmp_path_factory.mktemp("profile"))
+    one = chromium.start_browser(tmp_path_factory.mktemp("profile"))
     yield one
     one.quit()
 
@@ -43,10 +43,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("width", [360, 1400])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_a_report_can_be_read_by_everybody(browser: Any, page: Path, width: int, dark: bool) -> None:
-    looking(browser, width, dark)
+def test_a_report_is_accessible(browser: Any, page: Path, width: int, dark: bool) -> None:
+    set_viewport(browser, width, dark)
     browser.get(page.as_uri())
-    assert findings(browser) == []
+    assert accessibility_problems(browser) == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.title == EVIL and not browser.find_elements("css selector", "img")
     assert [one["message"] for one in browser.get_log("browser")] == []
@@ -54,7 +54,7 @@ def test_a_report_can_be_read_by_everybody(browser: Any, page: Path, width: int,
         assert chart.size["height"] > 20 and chart.get_attribute("aria-label")
 
 
-def test_the_table_is_sorted_filtered_and_copied(browser: Any, page: Path) -> None:
+def test_the_table_can_be_sorted_filtered_and_copied(browser: Any, page: Path) -> None:
     browser.get(page.as_uri())
 
     def column(title: str) -> list[str]:
@@ -88,8 +88,8 @@ def test_the_table_is_sorted_filtered_and_copied(browser: Any, page: Path) -> No
 
 
 @SCREENSHOTS
-def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
-    """desk.png and phone.png, as docs/report.md shows them."""
+def test_screenshots_for_the_documentation(browser: Any, tmp_path: Path) -> None:
+    """Take desk.png and phone.png for docs/report.md."""
     rng = np.random.default_rng(1)
     space = {
         "temperature": gpmi.Real(20.0, 90.0, unit="°C"),
@@ -108,6 +108,6 @@ def test_pictures_for_the_documentation(browser: Any, tmp_path: Path) -> None:
     run = gpmi.maximize(yields, space, budget=45, seed=0, on_failure="learn")
     path = run.report(tmp_path / "run.html", title="Yield of a reaction")
     for name, width, height, dark in (("desk", 1000, 1415, False), ("phone", 390, 1500, True)):
-        looking(browser, width, dark, height)
+        set_viewport(browser, width, dark, height)
         browser.get(path.as_uri())
-        photographed(browser, f"report/{name}.png")
+        save_screenshot(browser, f"report/{name}.png")

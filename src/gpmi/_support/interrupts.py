@@ -14,8 +14,8 @@ import os
 import signal
 import threading
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from types import FrameType
 from typing import Any, TypeVar
@@ -119,15 +119,21 @@ def defer_interrupts(work: Callable[[Interrupts], Value]) -> Value:
         interrupts.presses_needed = 1  # a handler that `work` has left behind may still pass the key on to this one
 
 
-def uninterrupted(work: Callable[[], Value]) -> Value:
-    """Return work(). Ctrl-C does not interrupt it but acts afterwards."""
-
-    def then_act(interrupts: Interrupts) -> Value:
-        result = work()
-        interrupts.act()
-        return result
-
-    return defer_interrupts(then_act)
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Defer Ctrl-C during a `with` block; it acts after the block, unless the block raises."""
+    before = signal.getsignal(signal.SIGINT)
+    interrupts = Interrupts(before if callable(before) else _nothing)
+    if callable(before) and threading.current_thread() is threading.main_thread():
+        with suppress(ValueError):  # the main thread of a sub-interpreter
+            signal.signal(signal.SIGINT, interrupts.on_press)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) == interrupts.on_press:  # unless the block has installed another handler
+            signal.signal(signal.SIGINT, before)
+        interrupts.presses_needed = 1  # a handler that the block has left behind may still pass the key on to this one
+    interrupts.act()
 
 
 def lazy_call(f: Callable[[Any], Any], x: Any) -> dict[int, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,7 +16,8 @@ def sobol(p: int, log2: int, seed: tuple[int, ...]) -> Array:
 
     With the same seed, a smaller log2 gives the first of these points.
     """
-    return uninterrupted(partial(_sobol, p, log2, seed))
+    with uninterrupted():
+        return _sobol(p, log2, seed)
 
 
 def _sobol(p: int, log2: int, seed: tuple[int, ...]) -> Array:

@@ -6,14 +6,15 @@ its logarithm, a choice by its options. With V the variance of f(x),
     first_i = Var(E[f | x_i]) / V             what x_i explains alone
     total_i = E[Var(f | all but x_i)] / V     what is lost if x_i is not known: alone and together with others
 
-f is the posterior mean, in units of y (the median where y is transformed). A kernel of distances such as Matern's is no
-product over the parameters, so there is no closed form. The integral over x_i is a Gauss rule or a sum over all
-levels, the one over the others a mean over m Sobol points: each gives a line along x_i, and the same values along m
-lines give both indices and the curve E[f | x_i]. The intervals are those of functions drawn from the posterior.
+f is the posterior mean, in units of y (the median if y is transformed). A kernel of distances such as Matern's is not a
+product over the parameters, so there is no closed form. The integral over x_i is a Gauss rule or a sum over all levels.
+The integral over the other parameters is a mean over m Sobol points. Each of these gives a line along x_i, and the
+values along the m lines give both indices and the curve E[f | x_i]. The intervals are those of functions drawn from the
+posterior.
 
-Constraints: x is uniform on what they leave. Of a line only the part inside counts, and the points are weighted so
-that both conditional laws are right. Candidates: the other columns are those of a row of the table, and x_i is any
-value of its column, as often as it occurs; where the rows are a full grid this is exact.
+Constraints: x is uniform on the feasible part of the space. Only the feasible part of a line counts, and the points are
+weighted so that both conditional laws are right. Candidates: the other columns are those of a row of the table, and x_i
+is any value of its column, as often as it occurs. If the rows form a full grid, this is exact.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import numpy as np
 from gpmi._support.sobol import sobol
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Mask
-from gpmi.analysis.ledger.account import Ledger
+from gpmi.analysis.ledger.ledger import Ledger
 from gpmi.analysis.ledger.regret import Interval
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.paths import Paths, PathSampler, has_features
@@ -38,19 +39,19 @@ from gpmi.space import Candidates, Parameters, Space
 from gpmi.space.axes import Axis, axes_of
 
 LEVEL = 0.95  # of the intervals, as everywhere
-# Our choices of cost. tests/analysis/test_importance.py compares the indices with brute force.
-NODES = 20  # of the Gauss rule along a parameter; one with at most as many levels takes each of them once
+# Our choices, for the cost. tests/analysis/test_importance.py compares the indices with brute force.
+NODES = 20  # of the Gauss rule along a parameter; a parameter with at most this many levels takes each of them once
 LINES, FEWEST = 1024, 128  # lines along each parameter, at most and at least
-WORK = 1.5e8  # values of the kernel behind the mean, about: decides between the two
-DRAWN_LINES = 128  # lines that the drawn functions are evaluated on
+WORK = 1.5e8  # the approximate number of kernel values behind the mean: decides between the two
+DRAWN_LINES = 128  # lines on which the drawn functions are evaluated
 DRAWS = 128  # functions: a quantile of 2.5 % is then estimated with an sd of 1.4 %
 _FEATURES = 256
-_OWN_FUNCTIONS = 64  # lines where a constraint is a function of the user, which is called at every point
-_LOG2_TRIED = 17  # of the number of points that are tried for those inside constraints: 20 ms for each parameter
-_ENOUGH = 64  # points inside constraints, at least; with fewer they are left aside
+_OWN_FUNCTIONS = 64  # lines if a constraint is a function of the user, which is called at every point
+_LOG2_TRIED = 17  # log2 of the number of points tried to find feasible ones: 20 ms for each parameter
+_ENOUGH = 64  # feasible points, at least; with fewer the constraints are ignored
 
 
-class Known(Protocol):
+class HasLedger(Protocol):
     """A Result, an Optimizer or a Study."""
 
     @property
@@ -59,7 +60,7 @@ class Known(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """What one parameter accounts for."""
+    """The importance of one parameter."""
 
     name: str
     first: float
@@ -77,11 +78,11 @@ class Importances:
     """The Sobol indices of all parameters that vary, in their order. At a prompt they are a table."""
 
     each: tuple[Importance, ...]
-    note: str  # what they are over
+    note: str  # the set of points that they refer to
 
     @property
     def ranked(self) -> tuple[Importance, ...]:
-        """The same, by total index, the largest first."""
+        """The same importances, the largest total index first."""
         return tuple(sorted(self.each, key=lambda one: -one.total))
 
     def __iter__(self) -> Iterator[Importance]:
@@ -101,19 +102,19 @@ class Importances:
         return "\n".join([head, *lines, self.note])
 
 
-def importances(source: Known) -> Importances:
-    """The Sobol indices of the posterior mean of a Result, an Optimizer or a Study, with intervals.
+def importances(source: HasLedger) -> Importances:
+    """Return the Sobol indices of the posterior mean of a Result, an Optimizer or a Study, with intervals.
 
-    The same numbers on every call: random numbers come from (seed, t). O(n) for each of about 20 p m points, p
-    parameters and m = 128 to 1,024 lines, so that a thousand values in ten dimensions take a few seconds.
+    The numbers are the same on every call: random numbers come from (seed, t). O(n) for each of about 20 p m points,
+    with p parameters and m = 128 to 1,024 lines. A thousand values in ten dimensions take a few seconds.
     """
     ledger = getattr(source, "ledger", None)
     if not isinstance(ledger, Ledger):
         if hasattr(source, "ledger"):
-            raise ValueError("source has no model, so nothing is known of its parameters; tell values first")
+            raise ValueError("source has no model, so nothing is known about its parameters; tell values first")
         raise TypeError(f"source is {source!r}; give a Result, an Optimizer or a Study")
     if not ledger.n:
-        raise ValueError("source has no value, so nothing is known of its parameters; tell values first")
+        raise ValueError("source has no value, so nothing is known about its parameters; tell values first")
     return _importances(ledger)
 
 
@@ -131,7 +132,7 @@ def _importances(ledger: Ledger) -> Importances:
 
 
 def _lines(p: int, n: int, space: Space) -> int:
-    """The number of lines along each of p parameters, for n observations: a power of two."""
+    """Return the number of lines along each of p parameters, for n observations: a power of two."""
     wanted = WORK / (max(p, 1) * max(n, 1) * NODES)
     if isinstance(space, Parameters) and space.constraints.functions:
         return _OWN_FUNCTIONS
@@ -141,26 +142,26 @@ def _lines(p: int, n: int, space: Space) -> int:
 # Where f is evaluated
 
 
-class Lines(NamedTuple):
+class ParameterLines(NamedTuple):
     """m lines of q points along one parameter, and the probability of each point of a line."""
 
     rows: Array  # (m, q, d)
     weights: Array  # (m, q), the law of x_i given the others: each row sums to 1
     settings: Array  # (q, width)
-    uneven: bool = False  # whether a point of the line is met by some of the lines only, as constraints leave it
+    uneven: bool = False  # whether only some of the lines meet a point, because of constraints
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
-    """Independent parameters, made from the unit cube; with constraints, what they leave."""
+class ProductMeasure:
+    """Independent parameters, made from the unit cube; with constraints, their feasible part."""
 
     space: Parameters
     numbers: tuple[int, ...]  # of the parameters that vary
     u: Array  # (m, p)
-    inside: bool  # whether constraints are heeded
+    inside: bool  # whether constraints are respected
     note: str
 
-    def along(self, i: int) -> Lines:
+    def along(self, i: int) -> ParameterLines:
         j = self.numbers[i]
         at, weights = _nodes(self.space.encodings[j])
         u = np.repeat(self.u[:, None], len(at), axis=1)
@@ -169,15 +170,15 @@ class Product:
         rows = self.space.from_unit(u.reshape(-1, u.shape[2])).reshape(*law.shape, -1)
         if self.inside:
             law *= self.space.feasible_set.contains(rows.reshape(-1, rows.shape[2])).reshape(law.shape)
-            (missed,) = np.nonzero(law.sum(axis=1) == 0.0)  # the part inside lies between two nodes
+            (missed,) = np.nonzero(law.sum(axis=1) == 0.0)  # the feasible part lies between two nodes
             nearest = np.abs(at - self.u[missed, j, None]).argmin(axis=1)
             rows[missed, nearest], law[missed, nearest] = self.space.from_unit(self.u[missed]), 1.0
             law /= law.sum(axis=1, keepdims=True)
-        return Lines(rows, law, self.space.encodings[j].from_unit(at), self.inside)
+        return ParameterLines(rows, law, self.space.encodings[j].from_unit(at), self.inside)
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class TableMeasure:
     """Rows of a table, one column after the other replaced by all its values."""
 
     rows: Array  # (m, d), some of the candidates
@@ -185,46 +186,46 @@ class Table:
     axes: tuple[Axis, ...]
     note: str
 
-    def along(self, i: int) -> Lines:
+    def along(self, i: int) -> ParameterLines:
         columns = self.axes[i].columns
         settings, counts = np.unique(self.everything[:, columns], axis=0, return_counts=True)
         weights = counts / counts.sum()
-        if len(settings) > NODES and settings.shape[1] == 1:  # the middles of as many equal shares
+        if len(settings) > NODES and settings.shape[1] == 1:  # equally spaced quantiles
             values = np.sort(self.everything[:, columns.start])
             share = (np.arange(NODES) + 0.5) / NODES
             settings = values[(share * len(values)).astype(np.intp)][:, None]
             weights = np.full(NODES, 1.0 / NODES)
         rows = np.repeat(self.rows[:, None], len(settings), axis=1)
         rows[:, :, columns] = settings
-        return Lines(rows, np.tile(weights, (len(rows), 1)), settings)
+        return ParameterLines(rows, np.tile(weights, (len(rows), 1)), settings)
 
 
-def _measure(space: Space, axes: list[Axis], lines: int, seed: int) -> Product | Table:
-    """The law of x, represented by about as many points as there are to be lines."""
+def _measure(space: Space, axes: list[Axis], lines: int, seed: int) -> ProductMeasure | TableMeasure:
+    """Return the law of x, represented by about as many points as there will be lines."""
     if isinstance(space, Candidates):
         unique = np.unique(space.encoded, axis=0)
         some = np.random.default_rng([seed, 0, 0, 7]).permutation(len(unique))[:lines]
         note = "over the candidates, each column taken as independent of the others"
-        return Table(unique[some], unique, tuple(axes), note)  # in any order, so that the first ones are a sample, too
+        return TableMeasure(unique[some], unique, tuple(axes), note)  # in random order: the first ones are a sample too
     assert isinstance(space, Parameters)
     numbers = tuple(j for j, part in enumerate(space.encodings) if part.width)
     log2 = int(np.log2(lines))
     u, note = sobol(space.unit_dim, log2, (seed, 8)), "over the whole space"
     if not space.constraints.texts:
-        return Product(space, numbers, u, False, note)
+        return ProductMeasure(space, numbers, u, False, note)
     for more in range(log2, _LOG2_TRIED + 1):
         u = sobol(space.unit_dim, more, (seed, 8))
         u = u[space.feasible_set.contains(space.from_unit(u))]
         if len(u) >= lines or (space.constraints.functions and more > 11):
             break
     if len(u) >= _ENOUGH:
-        return Product(space, numbers, u[:lines], True, "over what the constraints leave of the space")
-    note = "over the whole space, constraints aside, because they leave very little of it"
-    return Product(space, numbers, sobol(space.unit_dim, log2, (seed, 8)), False, note)
+        return ProductMeasure(space, numbers, u[:lines], True, "over the feasible part of the space")
+    note = "over the whole space, ignoring the constraints, because they leave very little of it"
+    return ProductMeasure(space, numbers, sobol(space.unit_dim, log2, (seed, 8)), False, note)
 
 
 def _nodes(part: Any) -> tuple[Array, Array]:
-    """Points (q,) of [0, 1] and their weights: the levels of a parameter that has few, otherwise a Gauss rule."""
+    """Return points (q,) of [0, 1] and their weights: the levels of a parameter with few of them, else a Gauss rule."""
     if part.count is not None and part.count <= NODES:
         fine = (np.arange(8192) + 0.5) / 8192
         level = part.level_numbers(part.from_unit(fine)).astype(np.intp)
@@ -236,18 +237,20 @@ def _nodes(part: Any) -> tuple[Array, Array]:
     return 0.5 * (x + 1.0), 0.5 * w
 
 
-# What f is there
+# The values of f there
 
 
-def _paths(posterior: Posterior, measure: Product | Table, start: Array, rng: np.random.Generator) -> Paths:
-    """Functions drawn from the posterior. A kernel without random features is drawn at the points of some lines."""
+def _paths(
+    posterior: Posterior, measure: ProductMeasure | TableMeasure, start: Array, rng: np.random.Generator
+) -> Paths:
+    """Draw functions from the posterior. A kernel without random features is drawn at the points of some lines."""
     rough = has_features(posterior.kernel)
     z = start[None] if rough else np.unique(measure.along(0).rows[:, 0], axis=0)[:: max(1, LINES // DRAWN_LINES)]
     return PathSampler.of(posterior, z).paths(DRAWS, rng, rough=rough, count=_FEATURES)
 
 
-def _one(axis: Axis, lines: Lines, posterior: Posterior, drawn: Paths, warp: Warp) -> Importance:
-    """The indices along one parameter, of the mean and of the drawn functions."""
+def _one(axis: Axis, lines: ParameterLines, posterior: Posterior, drawn: Paths, warp: Warp) -> Importance:
+    """Return the indices along one parameter, of the mean and of the drawn functions."""
     m, q, d = lines.rows.shape
     mean = warp.inverse(mean_in_chunks(posterior, lines.rows.reshape(-1, d))).reshape(m, q, 1)
     some = lines.rows[:DRAWN_LINES]
@@ -256,11 +259,11 @@ def _one(axis: Axis, lines: Lines, posterior: Posterior, drawn: Paths, warp: War
         values[part] = warp.inverse(drawn.everywhere(flat[part]))
     first, total, effect = (part[..., 0] for part in indices(mean, lines.weights, uneven=lines.uneven))
     firsts, totals, effects = indices(values.reshape(-1, q, DRAWS), lines.weights[: len(some)], uneven=lines.uneven)
-    # What fewer lines change in the indices of the mean, they change in those of the drawn functions: it is taken off.
+    # Using fewer lines shifts the indices of the mean and of the drawn functions alike: the shift is subtracted.
     few = indices(mean[: len(some)], lines.weights[: len(some)], uneven=lines.uneven)
     firsts, totals = np.clip(firsts + (first - few[0]), 0.0, 1.0), np.clip(totals + (total - few[1]), 0.0, 1.0)
     effects = effects + (effect[:, None] - few[2])
-    if warp.bends:  # the mean of medians is no mean: then the curve is that of the drawn functions
+    if warp.bends:  # the mean of medians is not a mean, so the curve comes from the drawn functions
         effect = effects.mean(axis=1)
     tails = [0.5 * (1.0 - LEVEL), 0.5 * (1.0 + LEVEL)]
     return Importance(
@@ -277,12 +280,12 @@ def _one(axis: Axis, lines: Lines, posterior: Posterior, drawn: Paths, warp: War
 
 
 def indices(values: Array, weights: Array, *, uneven: bool = False) -> tuple[Array, Array, Array]:
-    """First-order and total index (s,) and E[f | x_i] (q, s) of s functions with values (m, q, s) along m lines.
+    """Return first-order and total index (s,) and E[f | x_i] (q, s) of s functions with values (m, q, s) along m lines.
 
     weights (m, q) are the law of x_i on each line. All lines have the same probability, so the joint law of line and
-    point is weights / m. The decomposition is exact under that law, whatever the number of lines:
-    first <= total <= 1 if all lines have the same weights. Where the lines are `uneven`, E[f | x_i] is a mean over the
-    few that meet a point; what this adds to its variance is estimated and taken off the first-order index.
+    point is weights / m. The decomposition is exact under that law, whatever the number of lines: first <= total <= 1
+    if all lines have the same weights. If the lines are `uneven`, E[f | x_i] is a mean over the few lines that meet a
+    point; what this adds to its variance is estimated and subtracted from the first-order index.
     """
     joint = weights / len(weights)
     centre = np.einsum("mq,mqs->s", joint, values)
@@ -296,16 +299,18 @@ def indices(values: Array, weights: Array, *, uneven: bool = False) -> tuple[Arr
         first = np.maximum(first - mass @ np.minimum(_error(off - given, joint), given**2), 0.0)
     total = np.maximum(variance - np.mean(line**2, axis=0), 0.0)
     scale = np.maximum(np.abs(centre), np.abs(off).max(axis=(0, 1), initial=0.0))
-    flat: Mask = variance <= 1e-24 * scale**2  # f does not vary but by rounding: nothing accounts for anything
+    flat: Mask = variance <= 1e-24 * scale**2  # f varies only by rounding: all indices are 0
     unit = np.where(flat, 1.0, variance)
     return np.where(flat, 0.0, first / unit), np.where(flat, 0.0, total / unit), given + centre
 
 
 def _error(off: Array, joint: Array) -> Array:
-    """The variances (q, s) of weighted means over lines, from the deviations (m, q, s); inf where one line has all."""
+    """Return the variances (q, s) of weighted means over lines, from deviations (m, q, s); inf where one line has all
+    weight.
+    """
     mass, squares = joint.sum(axis=0), (joint**2).sum(axis=0)
     mass = np.where(mass > 0.0, mass, 1.0)
-    lines = np.maximum(mass**2 / np.where(squares > 0.0, squares, 1.0), 1.0)  # how many they are worth
+    lines = np.maximum(mass**2 / np.where(squares > 0.0, squares, 1.0), 1.0)  # the effective number of lines
     spread = np.einsum("mq,mqs->qs", joint**2, off**2) / mass[:, None] ** 2
     several: Mask = lines > 1.0 + 1e-9
     return np.where(several[:, None], spread * (lines / np.where(several, lines - 1.0, 1.0))[:, None], np.inf)

@@ -78,7 +78,7 @@ def tell(
         if correct and again:
             raise ValueError("--correct and --again were given; give one of them")
         if correct:
-            trial = study.correct(number, value, noise_var=noise_var or None, constraints=constraint)
+            trial = study.correct(number, value, **{name: given for name, given in measured.items() if given})
         elif again and before is not None:
             trial = study.tell(before.x, value, **measured)
         else:

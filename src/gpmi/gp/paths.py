@@ -213,7 +213,7 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
     """Return `count` random columns phi, each with E[phi(x) phi(z)] = k(x, z).
 
     A stationary kernel of variance v and lengthscale l has the columns sqrt(2 v) cos(omega . x + b) with b uniform on
-    [0, 2 pi]; omega l is standard normal for RBF, and Student's t with 2 nu degrees of freedom for Matern. Linear has
+    [0, 2 pi]. omega l is standard normal for RBF, and Student's t with 2 nu degrees of freedom for Matern. Linear has
     sqrt(v d) x_j with a random coordinate j.
     """
     if isinstance(kernel, Linear):

@@ -1,4 +1,4 @@
-"""Ax: a generation node whose candidates are ours. Needs Ax.
+"""Ax: a generation node that takes its candidates from gpmi. Needs Ax.
 
 node = GPMINode(seed=0)
 strategy = GenerationStrategy(nodes=[node])
@@ -28,11 +28,11 @@ from gpmi.trials import Trial
 
 
 class GPMINode(ExternalGenerationNode):  # type: ignore[misc]
-    """Candidates for an Ax experiment with one objective, a metric or a weighted sum of some, from the first trial on.
+    """Candidates for an Ax experiment with one objective (a metric or a weighted sum), from the first trial on.
 
-    Ranges, logarithms, ordered and unordered choices, fixed and dependent parameters, linear constraints on parameters,
-    outcome constraints with absolute bounds, standard errors and failed trials are used. A candidate that Ax refuses as
-    a duplicate stays pending, so that the next one is another.
+    It understands ranges, logarithms, ordered and unordered choices, fixed and dependent parameters, linear constraints
+    on parameters, outcome constraints with absolute bounds, standard errors and failed trials. A candidate that Ax
+    refuses as a duplicate stays pending, so that the next one differs.
 
     `options` are further arguments of `gpmi.Optimizer`: aim, n_init, budget, ...
     """
@@ -42,14 +42,14 @@ class GPMINode(ExternalGenerationNode):  # type: ignore[misc]
         super().__init__(name=name)
         self._seed, self._options = seed, options
         self.optimizer: Optimizer | None = None
-        self._known: set[tuple[int, str]] = set()  # trials and arms whose outcome was told
+        self._known: set[tuple[int, str]] = set()  # (trial, arm) pairs with a recorded outcome
         self.fit_time_since_gen += time.monotonic() - begun
 
     def update_generator_state(self, experiment: Any, data: Any) -> None:
-        """Tell what the experiment says since it was last read."""
+        """Record every outcome that is new in the experiment."""
         config = experiment.optimization_config
         if config is None or config.is_moo_problem:
-            raise ValueError("the experiment has no single objective; GPMINode is for one objective")
+            raise ValueError("the experiment has several objectives; GPMINode takes one")
         if self.optimizer is None:
             space = experiment.search_space
             arguments = {
@@ -67,7 +67,7 @@ class GPMINode(ExternalGenerationNode):  # type: ignore[misc]
                     self._tell(config, trial.status, arm.parameters, means.get((index, arm.name), {}))
 
     def get_next_candidate(self, pending_parameters: list[dict[str, Any]]) -> dict[str, Any]:
-        """The next point, away from those that are pending here or in Ax."""
+        """Return the next point, away from those pending here or in Ax."""
         assert self.optimizer is not None
         space = self.optimizer.space
         here = {space.encode(trial.x).tobytes() for trial in self.optimizer.pending}
@@ -77,7 +77,7 @@ class GPMINode(ExternalGenerationNode):  # type: ignore[misc]
         return dict(self.optimizer.ask())
 
     def _tell(self, config: Any, status: Any, parameters: Mapping[str, Any], means: Mapping[str, Any]) -> None:
-        """One outcome: a value with its standard error and its constraints, or a failure; an abandoned arm is none."""
+        """Record one outcome: a value with its standard error and constraints, or a failure. Skip abandoned arms."""
         point = self._point(parameters)
         assert self.optimizer is not None
         if point is None:
@@ -102,7 +102,7 @@ class GPMINode(ExternalGenerationNode):  # type: ignore[misc]
             self.optimizer.forget(pending)
 
     def _point(self, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The point of the space that an arm is; None if it is outside."""
+        """Return the point of an arm; None if it is outside the space."""
         assert self.optimizer is not None
         try:
             self.optimizer.space.encode(dict(parameters))
@@ -112,19 +112,19 @@ class GPMINode(ExternalGenerationNode):  # type: ignore[misc]
 
 
 def _weights(objective: Any) -> dict[str, float]:
-    """What an outcome is in terms of metrics: the only one as it is, or a weighted sum of several."""
+    """Return the weights of the metrics in the objective."""
     weights = {name: float(weight) for name, weight in objective.metric_weights}
     return weights if len(weights) > 1 else dict.fromkeys(weights, 1.0)
 
 
 def _goal(objective: Any) -> Literal["max", "min"]:
-    """An expression is maximised; the only metric in it is minimised where its weight is negative."""
+    """Return the goal: expressions are maximised, a single metric with a negative weight is minimised."""
     weights = [weight for _, weight in objective.metric_weights]
     return "min" if len(weights) == 1 and weights[0] < 0.0 else "max"
 
 
 def _parameters(space: Any) -> dict[str, Any]:
-    """The parameters of an Ax search space, with the conditions of those that depend on others."""
+    """Return the parameters of an Ax search space, with the conditions of dependent ones."""
     conditions: dict[str, dict[str, list[Any]]] = {}
     for name, parameter in space.parameters.items():
         for value, children in (parameter.dependents or {}).items() if parameter.is_hierarchical else ():
@@ -141,11 +141,11 @@ def _parameter(parameter: Any, when: Mapping[str, Any] | None) -> Any:
         return Choice(tuple(parameter.values), ordered=bool(parameter.is_ordered), when=when)
     if isinstance(parameter, FixedParameter):
         return Choice((parameter.value,), when=when)
-    raise TypeError(f"parameter {parameter.name!r} is a {type(parameter).__name__}; GPMINode knows ranges and choices")
+    raise TypeError(f"parameter {parameter.name!r} is a {type(parameter).__name__}; GPMINode takes ranges and choices")
 
 
 def _constraints(space: Any) -> list[tuple[Any, Any, Any]] | None:
-    """The linear constraints on parameters, each as a row and its bounds."""
+    """Return the linear constraints on parameters, each as a row with its bounds."""
     names = list(space.parameters)
     rows = []
     for constraint in space.parameter_constraints:
@@ -155,7 +155,7 @@ def _constraints(space: Any) -> list[tuple[Any, Any, Any]] | None:
 
 
 def _means(data: Any) -> dict[tuple[int, str], dict[str, tuple[float, float]]]:
-    """The mean and the standard error of each metric, by trial and arm."""
+    """Return mean and standard error of each metric, by trial and arm."""
     found: dict[tuple[int, str], dict[str, tuple[float, float]]] = {}
     for row in data.df.to_dict("records"):
         mean, error = float(row["mean"]), float(row["sem"]) if row["sem"] is not None else math.nan
@@ -165,7 +165,7 @@ def _means(data: Any) -> dict[tuple[int, str], dict[str, tuple[float, float]]]:
 
 
 def _excess(limit: Any, means: Mapping[str, tuple[float, float]]) -> float:
-    """By how much outcomes break a constraint: feasible where it is <= 0."""
+    """Return by how much outcomes violate a constraint: feasible where it is <= 0."""
     value = sum(float(weight) * means[metric][0] for metric, weight in limit.metric_weights)
     if limit.relative:
         raise ValueError(f"the outcome constraint {limit} is relative to a status quo; give an absolute bound")

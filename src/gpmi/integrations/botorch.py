@@ -1,4 +1,4 @@
-"""BoTorch: any policy of gpmi as an acquisition function, the paper's phi_t among them. Needs BoTorch and torch."""
+"""BoTorch: any policy of gpmi, the paper's phi_t included, as an acquisition function. Needs BoTorch and torch."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from gpmi.policies.promises import account
 
 
 class PolicyAcquisition(AnalyticAcquisitionFunction):  # type: ignore[misc]
-    """mu_t(x) + phi_t(x), or whatever a policy of gpmi maximises, under a model of BoTorch with one output.
+    """mu_t(x) + phi_t(x), or another score of a gpmi policy, under a single-output BoTorch model.
 
     Parameters
     ----------
     model : a fitted single-output GP, such as SingleTaskGP, with its observations in the order of the run.
     policy : gpmi.GPMI() by default, the paper's; gpmi.Reinvest(), gpmi.GPUCB(), gpmi.LogEI("mean"), ... or your own.
-    n_init : how many of the observations are those of the initial design: gamma_hat and t count only the later ones.
-    horizon : how many queries the policy will have chosen in the end, if that is known.
+    n_init : the number of observations from the initial design; gamma_hat and t count only the later ones.
+    horizon : the number of queries the policy will choose in all, if known.
 
-    The state that a policy sees (gamma_hat, the best values, what was promised and kept) is read off the model once, in
-    O(n^3). Values are maximised; for a minimum model -y.
+    The state that a policy sees (gamma_hat, the best values, promises) is computed from the model once, in O(n^3).
+    Values are maximised; to minimise, model -y.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class PolicyAcquisition(AnalyticAcquisitionFunction):  # type: ignore[misc]
         self.policy = GPMI() if policy is None else checked_policy(policy)
         if isinstance(self.policy, Find):
             raise ValueError(
-                f"policy is {self.policy!r}, which compares points and not only their scores; give one of its parts, "
+                f"policy is {self.policy!r}, which compares points, not only scores; give one of its parts, "
                 "such as gpmi.Reinvest() or gpmi.LogEI('mean')"
             )
         if self.policy.joint:
@@ -57,14 +57,14 @@ class PolicyAcquisition(AnalyticAcquisitionFunction):  # type: ignore[misc]
 
     @t_batch_mode_transform(expected_q=1)  # type: ignore[untyped-decorator]
     def forward(self, X: Any) -> Any:
-        """The score at X (b, 1, d), as a tensor (b,)."""
+        """Return the score at X (b, 1, d), a tensor (b,)."""
         posterior = self.model.posterior(X)
         mu, var = posterior.mean.squeeze(-1).squeeze(-1), posterior.variance.squeeze(-1).squeeze(-1)
         return _Score.apply(mu, var.clamp_min(TINY), self.policy, self.state)
 
 
 class _Score(torch.autograd.Function):  # type: ignore[misc]
-    """The score of a policy, with its derivatives by mu and by var."""
+    """The score of a policy, with its derivatives in mu and var."""
 
     @staticmethod
     def forward(ctx: Any, mu: Any, var: Any, policy: Policy, state: State) -> Any:
@@ -76,14 +76,14 @@ class _Score(torch.autograd.Function):  # type: ignore[misc]
 
     @staticmethod
     def backward(ctx: Any, gradient: Any) -> Any:
-        if torch.is_grad_enabled():  # create_graph=True: to torch the derivatives below would be constants
-            raise RuntimeError("a policy has first derivatives only; ask for no second ones")
+        if torch.is_grad_enabled():  # create_graph=True: torch would treat the derivatives below as constants
+            raise RuntimeError("a policy has first derivatives only; second derivatives are not available")
         by_mu, by_var = ctx.saved_tensors
         return gradient * by_mu, gradient * by_var, None, None
 
 
 def state_of(model: Any, n_init: int = 0, horizon: int | None = None) -> State:
-    """What a policy may know of the run, from the observations of the model and its prior, in units of y.
+    """Compute the state of the run that a policy sees, from the model's observations and prior, in units of y.
 
     With C = K + noise = L L^T in the order of the observations, L_ss^2 - noise is the variance sigma_s^2(x_s) before
     y_s was seen, and L^-1 (y - m) the surprise of each value in sd.
@@ -92,7 +92,7 @@ def state_of(model: Any, n_init: int = 0, horizon: int | None = None) -> State:
     model.eval()
     x, y = model.train_inputs[0], model.train_targets
     if x.ndim != 2 or y.ndim != 1:
-        raise ValueError("model has several outputs or batches; give one with a single output, one for each of them")
+        raise ValueError("model has several outputs or batches; give a single-output model for each")
     scale, shift = _units(model)
     with torch.no_grad():
         prior = model.forward(x)
@@ -120,7 +120,7 @@ def state_of(model: Any, n_init: int = 0, horizon: int | None = None) -> State:
 
 
 def _units(model: Any) -> tuple[float, float]:
-    """The scale and the shift by which values of the model become values of y."""
+    """Return the scale and shift that turn values of the model into values of y."""
     transform = getattr(model, "outcome_transform", None)
     if transform is None:
         return 1.0, 0.0

@@ -1,4 +1,4 @@
-"""Hydra: what a sweeper of ours does. `hydra_plugins.gpmi_sweeper` is the plugin that Hydra finds. Needs hydra-core.
+"""Hydra: the work of the sweeper. Hydra finds it through `hydra_plugins.gpmi_sweeper`. Needs hydra-core.
 
 python app.py --multirun hydra/sweeper=gpmi hydra.sweeper.n_trials=30 'x=interval(0,1)' 'rate=tag(log,interval(1e-4,1))'
 """
@@ -22,10 +22,10 @@ Launch = Callable[[list[list[str]], int], Sequence[JobReturn]]  # of the overrid
 
 
 def parameters_of(overrides: Sequence[Override]) -> tuple[dict[str, Any], list[str]]:
-    """The parameters that are swept, and the other overrides as they were written.
+    """Return the swept parameters, and the other overrides as written.
 
-    interval(0, 1) is a real number, int(interval(1, 8)) and range(1, 9) are whole ones, choice(a, b) and a,b options; a
-    range of floats is a list of levels. With tag(log, ...) the order of magnitude counts.
+    interval(0, 1) is a real number, int(interval(1, 8)) and range(1, 9) are integers, choice(a, b) and a,b are options,
+    and a range of floats is a list of levels. tag(log, ...) gives a logarithmic scale.
     """
     space: dict[str, Any] = {}
     rest: list[str] = []
@@ -53,7 +53,7 @@ def _parameter(override: Override) -> Any:
 def sweep(optimizer: Optimizer, launch: Launch, rest: list[str], n_trials: int, n_jobs: int) -> None:
     """Ask, launch and tell, `n_jobs` at a time: Hydra's launchers wait for all jobs of a call.
 
-    A job that fails, or does not return a finite number, teaches where not to look.
+    A job that fails, or does not return a finite number, is recorded as a failure.
     """
     while (done := len(optimizer.trials)) < n_trials:
         try:
@@ -70,9 +70,9 @@ def sweep(optimizer: Optimizer, launch: Launch, rest: list[str], n_trials: int, 
 
 
 def _value(job: JobReturn) -> tuple[float | None, str | None]:
-    """The value of a job, or why it has none."""
+    """Return the value of a job, or the reason why it has none."""
     try:
-        returned = job.return_value  # raises what the job has raised, and says so on stderr
+        returned = job.return_value  # raises the job's exception, and reports it on stderr
     except Exception as error:
         return None, f"{type(error).__name__}: {error}"
     try:

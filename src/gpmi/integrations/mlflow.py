@@ -1,4 +1,4 @@
-"""MLflow: the trials of a run as nested runs of MLflow. Needs MLflow.
+"""MLflow: log the trials of a run as nested MLflow runs. Needs MLflow.
 
 gpmi.maximize(f, space, budget=30, on_trial=MLflowCallback("tuning"))
 """
@@ -23,19 +23,18 @@ PARENT = "mlflow.parentRunId"
 
 
 class MLflowCallback:
-    """Logs each trial, once it has an outcome, as a run of its own below one run for all of them.
+    """Log each finished trial as a child run of one parent run.
 
-    Parameters are those of the point, metrics the value (`metric`), what was predicted for it and the constraints. The
-    run for all has the best value so far as a metric over the trials, and the best point when it is closed: use the
-    callback in a `with`, or call `close`. In names MLflow allows letters, digits and _ - . : / alone: what else there
-    is becomes _.
+    The child's parameters are those of the point; its metrics are the value (`metric`), the prediction and the
+    constraints. The parent logs the best value so far, and the best point when it is closed: use the callback in a
+    `with` block, or call `close`. MLflow allows only letters, digits and _ - . : / in names; other characters become _.
     """
 
     def __init__(self, experiment: str = "gpmi", *, metric: str = "y", tracking_uri: str | None = None) -> None:
         self._client, self._metric = MlflowClient(tracking_uri), _name(metric)
         known = self._client.get_experiment_by_name(experiment)
         self._experiment = self._client.create_experiment(experiment) if known is None else known.experiment_id
-        self.run_id: str | None = None  # of the run for all trials, from the first trial on
+        self.run_id: str | None = None  # of the parent run, from the first trial on
         self._best: Trial | None = None
 
     def __call__(self, trial: Trial, optimizer: Optimizer) -> None:
@@ -57,7 +56,7 @@ class MLflowCallback:
             self._client.log_metric(self.run_id, f"best {self._metric}", self._best.y, step=trial.number)
 
     def close(self, status: str = "FINISHED") -> None:
-        """End the run for all trials, with the best point as its parameters."""
+        """End the parent run, with the best point as its parameters."""
         if self.run_id is not None:
             if self._best is not None:
                 self._client.log_batch(self.run_id, params=_params(self._best.x))
@@ -76,7 +75,7 @@ def _params(x: Any) -> list[Any]:
     found: dict[str, str] = {}
     for key, value in named:
         name = _name(str(key))
-        while name in found:  # names may be alike without what MLflow forbids
+        while name in found:  # names may collide once forbidden characters are replaced
             name += "_"
         found[name] = str(value)
     return [Param(name, value) for name, value in found.items()]

@@ -1,4 +1,4 @@
-"""Ray Tune: a searcher. Needs Ray with its Tune.
+"""Ray Tune: a search algorithm. Needs Ray with Tune.
 
 tuner = tune.Tuner(f, param_space=..., tune_config=tune.TuneConfig(search_alg=GPMISearch(), metric="loss", mode="min"))
 """
@@ -27,11 +27,11 @@ APART = "/"  # between the keys of nested dicts
 
 
 class GPMISearch(Searcher):  # type: ignore[misc]
-    """Suggests the configurations of Ray Tune's trials.
+    """Suggest the configurations of Ray Tune's trials.
 
-    The space is `param_space` of the Tuner, with Tune's uniform, loguniform, randint, quniform, choice, ...; or
-    `space`, a dict as gpmi has it, with conditions and all. Trials that fail, or that do not report the metric, teach
-    where not to look. `options` are further arguments of `gpmi.Optimizer`. What is saved is the log of trials, as JSON.
+    The space is the Tuner's `param_space`, with Tune's uniform, loguniform, randint, quniform, choice, ...; or `space`,
+    a dict as for gpmi, conditions included. Trials that fail, or do not report the metric, are recorded as failures.
+    `options` are further arguments of `gpmi.Optimizer`. `save` writes the log of trials as JSON.
     """
 
     def __init__(
@@ -46,8 +46,8 @@ class GPMISearch(Searcher):  # type: ignore[misc]
         super().__init__(metric=metric, mode=mode)
         self._space, self._seed, self._options = space, seed, options
         self._wanted, self._direction = metric, mode
-        self._own: dict[str, Own] = {}  # the parameters that come from Tune
-        self._numbers: dict[str, int] = {}  # our number of each trial under way
+        self._own: dict[str, TuneParameter] = {}  # the parameters defined by Tune
+        self._numbers: dict[str, int] = {}  # gpmi's number of each running trial
         self.optimizer: Optimizer | None = None
         self._make()
 
@@ -57,7 +57,7 @@ class GPMISearch(Searcher):  # type: ignore[misc]
             self.optimizer = Optimizer(dict(self._space), goal=goal, seed=self._seed, **self._options)
 
     def set_search_properties(self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any) -> bool:
-        """Take over what the Tuner says; False if it is known already."""
+        """Take the metric, mode and space from the Tuner; return False if they are set already."""
         if self.optimizer is not None and config:
             return False
         self._own = {APART.join(path): _own(path, one) for path, one in _flat(config) if _varies(one)}
@@ -69,7 +69,7 @@ class GPMISearch(Searcher):  # type: ignore[misc]
         return True
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:
-        """The configuration of a trial; FINISHED when no new one is left."""
+        """Return the configuration of a trial; FINISHED when none is left."""
         optimizer = self._begun()
         try:
             point = optimizer.ask()
@@ -85,7 +85,7 @@ class GPMISearch(Searcher):  # type: ignore[misc]
         return self.optimizer
 
     def _config(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        """A point as Tune has it: dicts in dicts, and the values of its own."""
+        """Convert a point to Tune's nested dicts and values."""
         config: dict[str, Any] = {}
         for name, value in point.items():
             own = self._own.get(name)
@@ -97,7 +97,7 @@ class GPMISearch(Searcher):  # type: ignore[misc]
         return config
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """Tell the value of a trial, or that it has none."""
+        """Record the value of a trial, or its failure."""
         number = self._numbers.pop(trial_id, None)
         if number is None or self.optimizer is None:
             return
@@ -117,7 +117,7 @@ class GPMISearch(Searcher):  # type: ignore[misc]
         Path(checkpoint_path).write_text(json.dumps(said), encoding="utf-8")
 
     def restore(self, checkpoint_path: str) -> None:
-        """Go on with a log of trials. The space and the mode must be known: give them to the constructor."""
+        """Continue from a saved log. Give space and mode to the constructor first."""
         if self._space is None or self._direction is None:
             raise ValueError("give space, metric and mode to GPMISearch before it is restored")
         said = json.loads(Path(checkpoint_path).read_text(encoding="utf-8"))
@@ -136,7 +136,7 @@ def _varies(one: Any) -> bool:
 
 
 def _flat(config: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """What stands in dicts within dicts, with the keys that lead to it."""
+    """Flatten nested dicts: yield each value with the keys that lead to it."""
     for name, one in config.items():
         if isinstance(one, Mapping) and "grid_search" not in one:
             yield from _flat(one, (*above, str(name)))
@@ -145,13 +145,13 @@ def _flat(config: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tu
 
 
 @dataclass(frozen=True)
-class Own:
-    """A parameter of Tune's: where it stands, ours for it, and its value for one of ours."""
+class TuneParameter:
+    """A parameter defined by Tune: its key, gpmi's parameter for it, and the conversion of values."""
 
     path: tuple[str, ...]
     parameter: Any
-    options: tuple[Any, ...] = ()  # ours are their positions
-    step: float | None = None  # ours are whole multiples of it
+    options: tuple[Any, ...] = ()  # gpmi's values are positions in it
+    step: float | None = None  # gpmi's values are multiples of it
 
     def value(self, ours: Any) -> Any:
         if self.options:
@@ -159,13 +159,15 @@ class Own:
         return ours if self.step is None else round(ours * self.step, 12)
 
 
-def _own(path: tuple[str, ...], domain: Any) -> Own:
-    """Our parameter for one of Tune's. Of whole numbers the upper end does not count, as in Tune."""
+def _own(path: tuple[str, ...], domain: Any) -> TuneParameter:
+    """Convert one of Tune's parameters. For integers the upper end is exclusive, as in Tune."""
     if isinstance(domain, Categorical):
         options = tuple(domain.categories)
         if all(one is None or isinstance(one, str | int | float) for one in options):
-            return Own(path, Choice(options))
-        return Own(path, Choice(tuple(range(len(options)))), options)  # a list, say, cannot be saved by its value
+            return TuneParameter(path, Choice(options))
+        return TuneParameter(
+            path, Choice(tuple(range(len(options)))), options
+        )  # some values, such as lists, cannot be saved
     sampler, q = domain.get_sampler(), None
     if isinstance(sampler, Quantized):
         sampler, q = sampler.get_sampler(), sampler.q
@@ -173,12 +175,12 @@ def _own(path: tuple[str, ...], domain: Any) -> Own:
     bounded = isinstance(domain, Float | Integer) and domain.lower is not None and math.isfinite(domain.lower)
     if not bounded or not math.isfinite(domain.upper):
         name = APART.join(path)
-        raise ValueError(f"param_space has {name}: {domain.domain_str}; give something with a lower and an upper end")
+        raise ValueError(f"param_space has {name}: {domain.domain_str}; give a domain with a lower and an upper end")
     if isinstance(domain, Integer):
         step = int(q or 1)
         lo = math.ceil(domain.lower / step) * step
-        return Own(path, Int(lo, int(domain.upper) - (0 if step > 1 else 1), log, step=step))
+        return TuneParameter(path, Int(lo, int(domain.upper) - (0 if step > 1 else 1), log, step=step))
     if q is None:
-        return Own(path, Real(domain.lower, domain.upper, log))
+        return TuneParameter(path, Real(domain.lower, domain.upper, log))
     first, last = math.ceil(domain.lower / q - 1e-9), math.floor(domain.upper / q + 1e-9)
-    return Own(path, Int(first, last, log) if first < last else Choice((first,)), step=q)
+    return TuneParameter(path, Int(first, last, log) if first < last else Choice((first,)), step=q)

@@ -1,6 +1,6 @@
-"""scikit-learn: a search for the parameters of an estimator or a pipeline, with cross-validation. Needs scikit-learn.
+"""scikit-learn: tune an estimator or a pipeline by cross-validation. Needs scikit-learn.
 
-It stands where GridSearchCV and RandomizedSearchCV do: the same arguments, the same results.
+`GPMISearchCV` replaces GridSearchCV and RandomizedSearchCV: the same arguments, the same results.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from gpmi.run.stopping import Rule, checked_rule, checked_stop
 from gpmi.space import Choice, Constant, Int, Real, SpaceExhausted
 from gpmi.space.conversion import named_parameters
 
-BRANCH = "branch of search_spaces"  # the parameter that says which dict of a list is meant
-FAILED = "fits failed"  # in the message with which scikit-learn says that no fit of a call has succeeded
+BRANCH = "branch of search_spaces"  # the parameter that selects a dict of the list
+FAILED = "fits failed"  # in scikit-learn's message when all fits of a call failed
 
 
 class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -39,24 +39,24 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
     Parameters
     ----------
     estimator : the estimator or pipeline.
-    search_spaces : a dict of names of parameters with what they may be: gpmi.Real(1e-3, 1e3, log=True), gpmi.Int(1, 8),
-        (0.0, 1.0), a list of options, estimators among them, a value that stays, or one of SciPy's loguniform, uniform
+    search_spaces : a dict of parameter names with their domains: gpmi.Real(1e-3, 1e3, log=True), gpmi.Int(1, 8),
+        (0.0, 1.0), a list of options, estimators among them, a constant, or one of SciPy's loguniform, uniform
         and randint. A parameter may have a condition: gpmi.Real(0.0, 1.0, when={"kernel": "rbf"}). Or a list of such
         dicts, of which one is chosen: the branches of a pipeline.
-    n_iter : how many settings are evaluated, at most.
-    n_points : how many of them at the same time. With n_jobs a call evaluates n_points times the number of folds.
+    n_iter : the number of settings to evaluate, at most.
+    n_points : how many of them to evaluate at the same time. With n_jobs, a call runs n_points times folds fits.
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score : as those of RandomizedSearchCV.
         With several metrics `refit` is the name of the one that is maximised.
     random_state : the seed.
-    stop : a rule of gpmi.run.stopping that may end the search before n_iter.
+    stop : a rule of gpmi.stopping that may end the search before n_iter.
     aim : "find", the best setting at the end, or "earn", good settings all along.
 
     Attributes
     ----------
-    optimizer_ : the gpmi.Optimizer, with a trial for each setting. One whose fits fail teaches where not to look; if no
-        fit of a call succeeds, its settings are not in cv_results_, but here.
-    ledger_ : what is known, and how sure it is.
-    reason_ : why it ended.
+    optimizer_ : the gpmi.Optimizer, with a trial for each setting. Settings whose fits fail are failed trials; if all
+        fits of a call fail, its settings are missing from cv_results_, but not here.
+    ledger_ : what is known, and how certain it is.
+    reason_ : why the search ended.
     """
 
     def __init__(
@@ -140,11 +140,13 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
             raise failure  # as every other search of scikit-learn does
 
     def _scores(self, results: Mapping[str, Any], count: int) -> Any:
-        """The mean scores of the last `count` settings, (count,)."""
+        """Return the mean scores of the last `count` settings, (count,)."""
         name = f"mean_test_{self.refit if isinstance(self.refit, str) else 'score'}"
         if name not in results:
             metrics = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
-            raise ValueError(f"refit is {self.refit!r}; with several metrics give the one to maximise, of {metrics}")
+            raise ValueError(
+                f"refit is {self.refit!r}; with several metrics, give the one to maximise, one of {metrics}"
+            )
         return np.asarray(results[name], dtype=float)[-count:]
 
 
@@ -153,15 +155,15 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Branches:
-    """Several dicts of parameters as one space, in which one is chosen; what all of them share is one parameter."""
+    """Several dicts of parameters as one space with a choice between them; shared parameters appear once."""
 
     spec: dict[str, Any]
-    names: tuple[dict[str, str], ...]  # of each branch: the name of a parameter in the space -> that of the estimator
-    constants: tuple[dict[str, Any], ...]  # of each branch: what does not vary
+    names: tuple[dict[str, str], ...]  # for each branch: name in the space -> name in the estimator
+    constants: tuple[dict[str, Any], ...]  # for each branch: its constants
 
     @staticmethod
     def of(search_spaces: Any) -> Branches:
-        """From a dict or a list of dicts."""
+        """Build the space from a dict or a list of dicts."""
         given = [search_spaces] if isinstance(search_spaces, Mapping) else search_spaces
         remedy = "give a dict of names and what they may be, or a list of such dicts"
         if not isinstance(given, Sequence) or not all(isinstance(one, Mapping) for one in given):
@@ -185,33 +187,33 @@ class Branches:
         return Branches(spec, tuple(names), constants)
 
     def params(self, point: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters of the estimator at a point."""
+        """Return the parameters of the estimator at a point."""
         branch = point.get(BRANCH, 0)
         chosen = {name: point[there] for there, name in self.names[branch].items() if there in point}
         return {**self.constants[branch], **chosen}
 
 
 def _shared(name: str, parameter: Any, varied: Sequence[Mapping[str, Any]]) -> list[int] | None:
-    """The branches with this very parameter; None if all have it."""
+    """Return the branches that share this parameter; None if all do."""
     having = [i for i, one in enumerate(varied) if name in one and one[name] == parameter]
     return None if len(having) == len(varied) else having
 
 
 def _name(name: str, parameter: Any, i: int, varied: Sequence[Mapping[str, Any]]) -> str:
-    """The name of a parameter of branch i in the space: its own, with the first branch that has it if others differ."""
+    """Return the name of a parameter of branch i in the space, numbered by its first branch where others differ."""
     having = _shared(name, parameter, varied)
     differs = any(name in one and one[name] != parameter for one in varied)
     return f"{name} [{having[0]}]" if differs and having is not None else name
 
 
 def _placed(parameter: Any, inner: Mapping[str, str], constants: Mapping[str, Any], having: list[int] | None) -> Any:
-    """The parameter with its conditions in the space: its own, and that of its branches."""
+    """Return the parameter with its conditions: its own, and the choice of its branches."""
     own = {inner[name]: value for name, value in (parameter.when or {}).items() if name in inner}
     for name in parameter.when or {}:
         if name not in inner and name not in constants:
-            raise ValueError(f"when names {name!r}, which is no parameter of the same dict; it has {list(inner)}")
+            raise ValueError(f"when names {name!r}, which is not a parameter of the same dict; it has {list(inner)}")
         if name in constants:
-            raise ValueError(f"when names {name!r}, which has one value only; leave the condition out")
+            raise ValueError(f"when names {name!r}, which has only one value; leave the condition out")
     when = own if having is None else {**own, BRANCH: having}
     return replace(parameter, when=when or None)
 
@@ -225,13 +227,13 @@ def _only(parameter: Any) -> Any:
 
 
 def _converted(name: str, value: Any) -> Any:
-    """What people give to other searches, as gpmi has it: arrays of options, and three distributions of SciPy."""
+    """Convert what other searches accept: arrays of options, and three of SciPy's distributions."""
     if isinstance(value, np.ndarray) and value.ndim == 1:
         return value.tolist()
     if isinstance(value, tuple) and len(value) == 2 and all(type(end) is int for end in value):  # not bool
         lo, hi = value
         raise ValueError(
-            f"search_spaces has {name}: {value}, which may be whole or real numbers; give gpmi.Int({lo}, {hi}) or "
+            f"search_spaces has {name}: {value}, which may mean integers or reals; give gpmi.Int({lo}, {hi}) or "
             f"({float(lo)}, {float(hi)})"
         )
     kind = getattr(getattr(value, "dist", None), "name", None)

@@ -26,9 +26,8 @@ from gpmi.model.fitting.warp import Warp
 from gpmi.policies import Policy, State
 from gpmi.policies.promises import Promises, account
 from gpmi.policies.risk import LATELY, Risk, risk_of
-from gpmi.search.box import best_mean
 from gpmi.search.objective import Objective
-from gpmi.search.recommended import recommended
+from gpmi.search.recommendation import best_mean, recommended_row
 from gpmi.space import Space
 from gpmi.trials import Log
 from gpmi.trials.outcomes import Outcomes
@@ -204,7 +203,7 @@ class Model:
         return self._recommended_of(self.setting.space)
 
     def _recommended_of(self, space: Space) -> Array:
-        return recommended(self.posterior, self.members, space, self.setting.seed, self.chance, self.proven)
+        return recommended_row(self.posterior, self.members, space, self.setting.seed, self.chance, self.proven)
 
     def allowed(self, z: Array) -> Mask:
         """Return which of the points z (m, d) probably succeed; all if none failed and no constraint was measured."""

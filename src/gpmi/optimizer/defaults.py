@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from gpmi._support import checks
 from gpmi.gp.kernels import Kernel
-from gpmi.policies import Aim, Find, Policy, of_aim
+from gpmi.policies import Aim, Find, Guarded, Policy, of_aim
+from gpmi.space import Space
+
+
+def has_bound(space: Space, kernel: Kernel | None, noise_var: float | None, repeats: bool) -> bool:
+    """Whether the theorem of `Guarded` holds: two candidates or more, a given prior with noise, and repeats."""
+    if not isinstance(kernel, Kernel) or kernel.unknown or noise_var is None or not repeats:
+        return False
+    return checks.variance("noise_var", noise_var) > 0.0 and space.rows is not None and len(space.rows) > 1
 
 
 @dataclass(frozen=True)
@@ -23,9 +32,17 @@ class Defaults:
     compress_losses: bool = False  # on a finite set the model compresses the values below the median
 
     @staticmethod
-    def of(aim: Aim | Policy, kernel: Kernel | None = None) -> Defaults:
-        """Return the defaults of an aim, or of a policy that the user gave."""
+    def of(aim: Aim | Policy, kernel: Kernel | None = None, *, bounded: bool = False) -> Defaults:
+        """Return the defaults of an aim, or of a policy that the user gave.
+
+        `bounded` says whether the bound of a `Guarded` holds (`has_bound`): then aim="earn" has a guard.
+        """
         policy = aim if isinstance(aim, Policy) else of_aim(aim)
+        if isinstance(policy, Guarded) and not bounded:
+            needs = "candidates, a given kernel and noise_var > 0, and repeats"
+            raise ValueError(f"policy is {policy!r}, whose bound needs {needs}; give {policy.policy!r}")
+        if aim == "earn" and bounded:
+            policy = Guarded(policy)
         finds, learned = isinstance(policy, Find), kernel is None
         return Defaults(policy, finds, finds and learned, finds and learned, finds and learned)
 

@@ -1,4 +1,4 @@
-"""What is known of a point: whether there is a trial at it, and whether another value there may differ."""
+"""Duplicates: whether a trial is at a point already, and whether another value there could differ."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gpmi._support.types import Array
 from gpmi.space import Space
 from gpmi.trials import Log
 
-SAME = 1e-3  # a point is known if a trial is as close as this to it, in widths of the box: that of the lock-in alarm
+SAME = 1e-3  # two points this close, in widths of the box, are duplicates: as in the lock-in alarm
 
 
-def is_known(row: Array, space: Space, log: Log) -> bool:
-    """Whether a trial that stands is at these coordinates (d,), or on a box within SAME of them. O(n d)."""
+def is_duplicate(row: Array, space: Space, log: Log) -> bool:
+    """Whether a pending, told or failed trial is at these coordinates (d,), or on a box within SAME of them. O(n d)."""
     others = [log.rows[number] for number in (*log.pending, *log.failed)]
     return is_near(row, space, log.observed.x) or is_near(row, space, others)
 
@@ -27,14 +27,14 @@ def is_near(row: Array, space: Space, rows: Sequence[Array] | Array) -> bool:
     return bool(np.any(np.all(np.abs(np.asarray(rows) - row) <= near, axis=1)))
 
 
-def is_repetition(space: Space, log: Log) -> bool:
-    """Whether the last trial is at a point that was known before."""
+def last_is_duplicate(space: Space, log: Log) -> bool:
+    """Whether the last trial was at a point that had one before."""
     *before, last = log.rows.values()
     return is_near(last, space, before)
 
 
 def is_noisy(given: float | None, log: Log) -> bool:
-    """Whether another value at the same point may differ: a noise_var says so, or two values told do. O(n).
+    """Whether another value at the same point may differ: a noise_var says so, or two told values do. O(n).
 
     A learned noise_var does not count: on rough tables the fit sometimes takes a part of f for noise.
     """

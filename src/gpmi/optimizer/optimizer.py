@@ -13,18 +13,17 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import wraps
 from itertools import count
-from threading import RLock
-from typing import Any, Concatenate, Literal, ParamSpec, TypeAlias, TypeVar, overload
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.checks import checked_noise, checked_value
+from gpmi._support.checks import checked_noise
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
 from gpmi._support.text import Line, best_lines, event_summary
 from gpmi._support.types import Array, Event, Observations, Point
-from gpmi.analysis.ledger.account import Ledger, Memory
+from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
@@ -32,37 +31,37 @@ from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
-from gpmi.optimizer.defaults import Defaults
+from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.suggestion import (
     Suggestion,
-    by_policy,
     default_n_init,
     from_design,
+    from_policy,
     from_start,
-    known_mean,
+    prior_mean,
     starting_points,
 )
 from gpmi.policies import Aim, Policy
 from gpmi.policies.policy import checked_policy
-from gpmi.search.places import Place, Places
+from gpmi.search.subspaces import Subspace, Subspaces
 from gpmi.space import Space, SpaceExhausted
-from gpmi.trials import Log, Origin, Trial, names_a_trial
+from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
-from gpmi.trials.outcomes import checked_constraints, checked_why
-from gpmi.trials.replay import checked_trials, take_over
+from gpmi.trials.log import Target
+from gpmi.trials.outcomes import check_count, details_of
+from gpmi.trials.trial import checked_trials
 
-Observation: TypeAlias = tuple[Point, float, float, int, tuple[float, ...]]  # x, y, noise_var, repeats, constraints
 Self = TypeVar("Self", bound="Optimizer")
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
 
 def locked(method: Callable[Concatenate[Self, Arguments], Result]) -> Callable[Concatenate[Self, Arguments], Result]:
-    """Run the method under the lock of its object, so that threads which share it take turns."""
+    """Run the method under the lock of the log, so that threads which share an optimizer take turns."""
 
     @wraps(method)
     def alone(self: Self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        with self._lock:
+        with self._log.lock:
             return method(self, *args, **kwargs)
 
     return alone  # type: ignore[return-value]  # mypy misses that self comes first in both
@@ -131,10 +130,12 @@ class Optimizer(Printable):
         noise: Literal["normal", "student"] = "normal",
     ) -> None:
         made = Space.of(space).constrained(constraints)
-        self.defaults = defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel)
+        bounded = has_bound(made, kernel, noise_var, repeats)
+        self.defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel, bounded=bounded)
+        defaults = self.defaults
         self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = defaults.policy
-        self.budget = None if budget is None else checks.whole("budget", budget, 1)
+        self._log = Log(None if budget is None else checks.whole("budget", budget, 1))
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
         self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
         checks.one_of("goal", goal, ("max", "min"))
@@ -148,14 +149,12 @@ class Optimizer(Printable):
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
 
-        trend = known_mean(mean, self.space)
-        self._lock = RLock()
+        trend = prior_mean(mean, self.space)
         self._orientation = Orientation(goal)
-        self._log = Log()
         self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
         self._believe_anew(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
         self._start = starting_points(x0, self.space)
-        self._places = Places(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
+        self._subspaces = Subspaces(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
         self._note(*self.space.events)
 
     # What the user does
@@ -171,14 +170,19 @@ class Optimizer(Printable):
         are arrays: the policy chooses the others. The list is shorter where fewer points are left (repeats=False). With
         n_obs observations a point costs O(n_obs^2) on average, plus O(n_obs m) on a finite set of m points.
         """
-        with self._lock:
-            place = self._places.given(fixed)
+        with self._log.lock:
+            place = self._subspaces.with_fixed(fixed)
             return self._ask_one(place) if n is None else self._ask_several(checks.whole("n", n, 1), place)
+
+    @property
+    def budget(self) -> int | None:
+        """How many evaluations there will be in all; None if that was not given."""
+        return self._log.budget
 
     @property
     def evaluated(self) -> int:
         """How many outcomes count in the budget: values and failures. O(n)."""
-        return sum(trial.status in ("told", "failed") for trial in self._log.trials)
+        return self._log.evaluated
 
     def turns(self, budget: int | None) -> Generator[Trial | None, None, None]:
         """The trials that a loop is to evaluate, one after the other: `budget` of them, or without end for None.
@@ -186,10 +190,7 @@ class Optimizer(Printable):
         None in their place, which no Optimizer gives by itself: there may be one later.
         """
         for _ in count() if budget is None else range(budget):
-            with self._lock:
-                self.ask()
-                trial = self._log[self._log.pending[-1]]
-            yield trial
+            yield self._next_trial(self._subspaces.whole)
 
     @locked
     def tell(
@@ -215,11 +216,8 @@ class Optimizer(Printable):
         Gaussian process of its own, with a learned prior, and what a policy expects is multiplied by the probability
         that all hold. With every value there must be the same number of them.
         """
-        number = self._pending_number(x) if names_a_trial(x) else self._meant(x)
-        value, noise = checked_value(y), checked_noise(noise_var, repeats)
-        limits = checked_constraints(constraints, self._log.count_of_constraints())
-        with one_blas_thread:
-            return self._tell(x, number, value, *noise, limits)
+        outcome = Outcome.value(y, noise_var=noise_var, repeats=repeats, constraints=constraints)
+        return self.record(self._pending_at(x), outcome)
 
     @locked
     def fail(self, x: Point | Trial | int, why: str | None = None) -> Trial:
@@ -229,17 +227,45 @@ class Optimizer(Printable):
         multiplied by it: the region is avoided, not forbidden. On a finite set the row is not asked again. `why` is
         kept in the trial.
         """
-        number, reason = self._pending_number(x), checked_why(why)
-        failed: Trial = uninterrupted(lambda: self._log.settle(number, None, why=reason))
-        return self._said(failed)
+        return self.record(self._pending_trial(x), Outcome.failure(why))
+
+    @locked
+    def reject(self, x: Point | Trial | int) -> Trial:
+        """Record that x will not or cannot be evaluated: a pending point, or any other point of the space.
+
+        On a finite set the row is not offered again. Elsewhere no point is offered within a thousandth of the width of
+        the space in every coordinate, and none within 5 % of it before 5 more values have been told. It is no failure:
+        the model learns nothing from it. `retract` takes it back.
+        """
+        return self.record(self._pending_at(x), Outcome.rejection())
+
+    def record(self, target: Target, outcome: Outcome) -> Trial:
+        """Record the outcome of a pending trial, given as itself or by its number, or of a new trial at a point.
+
+        Every outcome comes through here. `tell` and `reject` first look up the pending trial that a point means.
+        """
+        with self._log.lock:
+            trial = self._log.deliver(target, outcome, self._settle)
+        logger.info("%r", trial)
+        return trial
+
+    def tell_all(self, observations: Iterable[Any] | Printable, *, noise_var: float = 0.0) -> list[Trial]:
+        """Tell values that are known already, as those of an earlier run: each as by `tell`, in their order.
+
+        An observation is (x, y), (x, y, noise_var), or a Trial, of which those with a value count, with their own
+        noise_var, repeats and constraints; a Result stands for its trials. The argument noise_var is added to that of
+        each one: how far that run may be off. Nothing is told if one of them is refused.
+        """
+        with self._log.lock:
+            told = self._log.deliver_all(self._observations(observations, noise_var), self._settle, self._pending_at)
+        for trial in told:
+            logger.info("%r", trial)
+        return told
 
     @locked
     def forget(self, x: Point | Trial | int) -> None:
         """Give back a pending point, given as itself, as its trial or by its number, as if it had never been asked."""
-        number = self._pending_number(x)
-        uninterrupted(lambda: self._log.forget(number))
-
-    # What the user says of trials that have an outcome, and of points that will not be evaluated
+        self._log.change(lambda: self._log.forget(self._pending_number(x)))
 
     @locked
     def correct(
@@ -259,23 +285,18 @@ class Optimizer(Printable):
         then. The `surprise` and `information` of this trial become None; `y_before` keeps the first value that it
         had. Points that are pending stay so: only the next `ask` knows y.
         """
-        remedy = "give a trial that was told, failed or retracted; a pending one is told"
-        number = self._log.number_with(trial, ("told", "failed", "retracted"), remedy)
-        self._require_here(trial, number)
-        old, value = self._log[number], checked_value(y)
-        noise = checked_noise(
-            old.noise_var if noise_var is None else noise_var, old.repeats if repeats is None else repeats
-        )
-        limits = checked_constraints(
-            old.constraints if constraints is None else constraints, self._log.count_of_constraints(number)
-        )
+        given: Any = {"noise_var": noise_var, "repeats": repeats, "constraints": constraints}
 
-        def record() -> Trial:
-            corrected = self._log.correct(number, value, *noise, limits)
-            self._believe_anew(self._setting.cleared())
-            return corrected
+        def correct() -> Trial:
+            old = self._log.correctable(trial)
+            number = self._own_number(trial, old.number)
+            outcome = Outcome("told", **details_of(old)).corrected(y, **given)
+            check_count(outcome.constraints, self._log.count_of_constraints(number))
+            return self._log.correct(number, outcome)
 
-        return self._said(uninterrupted(record))
+        corrected = self._log.change(correct)
+        logger.info("%r", corrected)
+        return corrected
 
     @locked
     def retract(self, trial: Trial | int) -> Trial:
@@ -284,43 +305,13 @@ class Optimizer(Printable):
         The trial stays in the log with the status "retracted" and its value in `y_before`, but counts for nothing: the
         point may be asked again. What was said of other trials stays, as with `correct`.
         """
-        remedy = "give a trial that was told, failed or rejected; a pending one is forgotten"
-        number = self._log.number_with(trial, ("told", "failed", "rejected"), remedy)
-        self._require_here(trial, number)
 
-        def record() -> Trial:
-            retracted = self._log.retract(number)
-            self._believe_anew(self._setting.cleared())
-            return retracted
+        def retract() -> Trial:
+            return self._log.retract(self._own_number(trial, self._log.retractable(trial).number))
 
-        return self._said(uninterrupted(record))
-
-    @locked
-    def reject(self, x: Point | Trial | int) -> Trial:
-        """Record that x will not or cannot be evaluated: a pending point, or any other point of the space.
-
-        On a finite set the row is not offered again. Elsewhere no point is offered within a thousandth of the width of
-        the space in every coordinate, and none within 5 % of it before 5 more values have been told. It is no failure:
-        the model learns nothing from it. `retract` takes it back.
-        """
-        number = self._pending_number(x) if names_a_trial(x) else self._meant(x)
-
-        def record() -> Trial:
-            known = self._add(self.space.canonical(x), "user").number if number is None else number
-            return self._log.settle(known, None, rejected=True)
-
-        return self._said(uninterrupted(record))
-
-    @locked
-    def tell_all(self, observations: Iterable[Any] | Printable, *, noise_var: float = 0.0) -> list[Trial]:
-        """Tell values that are known already, as those of an earlier run: each as by `tell`, in their order.
-
-        An observation is (x, y), (x, y, noise_var), or a Trial, of which those with a value count, with their own
-        noise_var, repeats and constraints; a Result stands for its trials. The argument noise_var is added to that of
-        each one: how far that run may be off. Nothing is told if one of them is refused.
-        """
-        with one_blas_thread:
-            return [self._tell(one[0], self._meant(one[0]), *one[1:]) for one in self._known(observations, noise_var)]
+        retracted = self._log.change(retract)
+        logger.info("%r", retracted)
+        return retracted
 
     @locked
     def recommend(self, *, fixed: Mapping[Any, Any] | None = None) -> Point:
@@ -335,7 +326,7 @@ class Optimizer(Printable):
         failed or constraints were measured, it is the best told one that has worked as above; if none has, the best of
         those that succeed with a probability of at least 0.95, told or not, or else the point most likely to succeed.
         """
-        space, model = self._places.given(fixed).space, self.model
+        space, model = self._subspaces.with_fixed(fixed).space, self.model
         if model is None:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
         with one_blas_thread:
@@ -352,11 +343,12 @@ class Optimizer(Printable):
         trials afterwards are compared with the model of now.
         """
         checked = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
-        fixed = [self._places.given(trial.fixed).fixed for trial in checked]
+        fixed = [self._subspaces.with_fixed(trial.fixed).fixed for trial in checked]
         frozen = [self.space.freeze(self.space.canonical(trial.x)) for trial in checked]
         placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, frozen, fixed, strict=True)]
         rows = [self.space.encode(trial.x) for trial in placed]
-        uninterrupted(lambda: take_over(self._log, placed, rows))
+        with uninterrupted():
+            self._log.take_over(placed, rows)
         return self
 
     # What the user reads
@@ -428,16 +420,17 @@ class Optimizer(Printable):
 
         It is that of the values told so far, and changes no suggestion. O(n) until something is read that needs draws.
         """
+        self._drop_outdated()
         return Ledger(
             trials=tuple(self._log[number] for number in self._log.told),
             observed=self._log.observed,
             outcomes=self._log.outcomes,
             failures=tuple(self._log[number] for number in self._log.failed),
-            noted=tuple((told, event) for event, told in self._events.items()),
+            events=tuple((told, event) for event, told in self._events.items()),
             orientation=self._orientation,
-            setting=self._setting.with_preloaded(self._log.given),
-            known=(self._foresight, self._model),
-            memory=self._memory,
+            setting=self._setting.with_preloaded(self._log.told_before_asking),
+            earlier=(self._foresight, self._model),
+            cache=self._memory,
         )
 
     def all_trials(self) -> tuple[Trial, ...]:
@@ -460,20 +453,23 @@ class Optimizer(Printable):
             ("events", event_summary([(event.kind, event.message) for event in self._events])),
         ]
 
+    @locked
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            return {name: value for name, value in self.__dict__.items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=RLock())
+        return dict(self.__dict__)
 
     # What is believed
 
+    def _drop_outdated(self) -> None:
+        """Drop everything that was derived from values which were corrected or retracted since."""
+        if self._revision != self._log.revision:
+            self._believe_anew(self._setting.cleared())
+
     def _believe_anew(self, setting: ModelSetting) -> None:
-        """Drop what was derived from values that are no longer those of the log."""
+        """Start from a prior with nothing learned."""
+        self._revision = self._log.revision  # of the values that the following were derived from
         self._setting = setting
         self._extensions = PendingPosteriors()
-        self._memory = Memory({}, {})  # what was read of the ledger, for the next one
+        self._memory = LedgerCache({}, {})  # what was read of the ledger, for the next one
         self._model: Model | None = None  # after the values told when it was last needed
         self._foresight: Model | None = None  # that of the policy's last choice, extended by the values told since
 
@@ -488,7 +484,8 @@ class Optimizer(Printable):
 
     def _believe(self) -> Model:
         """The model after everything told."""
-        setting = self._setting.with_preloaded(self._log.given)
+        self._drop_outdated()
+        setting = self._setting.with_preloaded(self._log.told_before_asking)
         model = Model.after(setting, self._observed(), self._foresight, self._model)
         self._model = model = model.with_outcomes(self._log.outcomes)
         self._note(*model.prior.events)
@@ -499,6 +496,7 @@ class Optimizer(Printable):
 
     def _foreseeing(self) -> Model | None:
         """The model to compare the next value with; None with a learned prior before the policy's first choice."""
+        self._drop_outdated()
         log = self._log
         if not (self._setting.priors.is_fixed or (log.unchosen < len(log) and log.told)):
             return None
@@ -533,81 +531,72 @@ class Optimizer(Printable):
 
     # How an outcome is recorded
 
-    def _tell(
-        self,
-        x: Point,
-        number: int | None,
-        y: float,
-        noise_var: float,
-        repeats: int,
-        constraints: tuple[float, ...] = (),
-    ) -> Trial:
-        """Record a checked value of the pending trial with this number, or of a new one at x."""
+    def _settle(self, target: Target, outcome: Outcome) -> Trial:
+        """Record the outcome of a pending trial or of a new trial at a point, and compare a value with the model."""
+        number = self._pending_number(target) if names_a_trial(target) else None
+        point = self.space.canonical(target) if number is None else None
+        with one_blas_thread:
+            before = None
+            if outcome.status == "told":
+                check_count(outcome.constraints, self._log.count_of_constraints())
+                before = self._foreseeing()
+            with uninterrupted():
+                trial = self._log.settle(self._add(point, "user").number if number is None else number, outcome)
+            return trial if before is None else self._compare(trial, before)
 
-        def record() -> Trial:
-            told = self._add(self.space.canonical(x), "user").number if number is None else number
-            return self._log.settle(told, y, noise_var=noise_var, repeats=repeats, constraints=constraints)
+    def _add(self, x: Point, origin: Origin, **fields: Any) -> Trial:
+        """Add a pending trial at x."""
+        return self._log.add(self.space.freeze(x), self.space.encode(x), origin, **fields)
 
-        before = self._foreseeing()
-        trial: Trial = uninterrupted(record)
-        return self._said(trial if before is None else self._compare(trial, before))
+    def _pending_at(self, x: Target) -> Target:
+        """Return the number of the pending trial that a point means, if there is one; otherwise x."""
+        if names_a_trial(x):
+            return x
+        number = self._log.find_pending(self.space.encode(x), self.space.rounding)
+        return x if number is None else number
 
-    def _add(self, x: Point, origin: Origin, **said: Any) -> Trial:
-        """A new pending trial at x, with what the model says of it."""
-        return self._log.add(self.space.freeze(x), self.space.encode(x), origin, **said)
+    def _pending_trial(self, x: Target) -> Trial | int:
+        """Return a trial, or the number of the pending trial that a point means; refuse any other point."""
+        found = self._pending_at(x)
+        if not names_a_trial(found):
+            raise ValueError(f"x is {x!r}, which is not pending; only points that were asked and not yet told are")
+        return found
 
-    def _said(self, trial: Trial) -> Trial:
-        logger.info("%r", trial)
-        return trial
+    def _pending_number(self, x: Target) -> int:
+        """Return the number of a pending trial; refuse one of another run."""
+        trial = self._pending_trial(x)
+        return self._own_number(trial, self._log.pending_number(trial))
 
-    def _meant(self, x: Point) -> int | None:
-        """The pending trial that is meant by a point, if any."""
-        return self._log.find_pending(self.space.encode(x), self.space.rounding)
-
-    def _pending_number(self, x: Point | Trial | int) -> int:
-        if not names_a_trial(x):
-            number = self._meant(x)
-            if number is None:
-                raise ValueError(f"x is {x!r}, which is not pending; only points that were asked and not yet told are")
-            return number
-        number = self._log.pending_number(x)
-        self._require_here(x, number)
+    def _own_number(self, trial: Trial | int, number: int) -> int:
+        """Refuse a trial of another run that has the number of one of this run; return the number."""
+        if isinstance(trial, Trial) and not np.array_equal(self.space.encode(trial.x), self._log.row(number)):
+            problem = f"trial {number} of this run is at another point; give one of its trials"
+            raise ValueError(f"x is {trial!r}, but {problem}")
         return number
 
-    def _require_here(self, x: Trial | int, number: int) -> None:
-        """Refuse a trial of another run that has the number of one of this run."""
-        if isinstance(x, Trial) and not np.array_equal(self.space.encode(x.x), self._log.row(number)):
-            raise ValueError(f"x is {x!r}, but trial {number} of this run is at another point; give one of its trials")
-
-    def _known(self, observations: Iterable[Any] | Printable, noise_var: float) -> list[Observation]:
-        """Observations as `tell_all` takes them, all checked before one is told."""
+    def _observations(self, observations: Iterable[Any] | Printable, noise_var: float) -> list[tuple[Point, Outcome]]:
+        """Validate all observations of `tell_all` before one is told."""
         extra, _ = checked_noise(noise_var, 1)
-        given = trials_given("observations", observations)
         count, checked = self._log.count_of_constraints(), []
-        for one in given:
+        for one in trials_given("observations", observations):
             if not isinstance(one, Trial) or one.status == "told":
-                checked.append(self._checked(one, extra, count))
-                count = len(checked[-1][-1])
+                x, outcome = self._observation(one)
+                count = check_count(outcome.constraints, count)
+                more = checked_noise(outcome.noise_var + extra, 1)[0]
+                checked.append((self.space.canonical(x), replace(outcome, noise_var=more)))
         return checked
 
-    def _checked(self, observation: Any, extra: float, count: int | None) -> Observation:
-        """An observation as `_tell` takes it; it has `count` constraints."""
-        limits: tuple[float, ...] = ()
-        if isinstance(observation, Trial):
-            x, y, own, repeats = observation.x, observation.y, observation.noise_var, observation.repeats
-            limits = observation.constraints
-        elif isinstance(observation, tuple | list) and len(observation) in (2, 3):
-            (x, y), own, repeats = observation[:2], observation[2] if len(observation) == 3 else 0.0, 1
-        else:
-            what = checks.shown(observation)
-            raise TypeError(f"observations has {what}; give (x, y), (x, y, noise_var) or a Trial")
-        noise, repeats = checked_noise(own, repeats)
-        limits = checked_constraints(limits, count)
-        return self.space.canonical(x), checked_value(y), checked_noise(noise + extra, 1)[0], repeats, limits
+    def _observation(self, one: Any) -> tuple[Point, Outcome]:
+        """Validate the value of an observation of `tell_all`."""
+        if isinstance(one, Trial):
+            return one.x, Outcome("told", one.y, **details_of(one)).checked()
+        if isinstance(one, tuple | list) and len(one) in (2, 3):
+            return one[0], Outcome.value(one[1], noise_var=one[2] if len(one) == 3 else 0.0)
+        raise TypeError(f"observations has {checks.shown(one)}; give (x, y), (x, y, noise_var) or a Trial")
 
     # How a suggestion is made
 
-    def _ask_several(self, n: int, place: Place) -> list[Point]:
+    def _ask_several(self, n: int, place: Subspace) -> list[Point]:
         points: list[Point] = []
         for _ in range(n):
             try:
@@ -618,22 +607,32 @@ class Optimizer(Printable):
                 break
         return points
 
-    def _ask_one(self, place: Place) -> Point:
+    def _ask_one(self, place: Subspace) -> Point:
+        return self.space.copy(self._next_trial(place).x)
+
+    @locked
+    def _next_trial(self, place: Subspace) -> Trial:
+        """Return the next trial, which is pending from now on."""
+        return self._suggest(place)
+
+    def _suggest(self, place: Subspace) -> Trial:
+        """Add the next suggestion to the log."""
+        suggestion = self._suggestion(place)
+        fixed = {} if place.fixed is None else {"fixed": place.fixed}
+        with uninterrupted():
+            return self._add(suggestion.x, suggestion.origin, **suggestion.fields, **fixed)
+
+    def _suggestion(self, place: Subspace) -> Suggestion:
+        """Compute the next point: a starting point, one of the initial design, or the policy's choice."""
+        self._drop_outdated()
+        log = self._log
         with one_blas_thread:
-            log = self._log
             first = from_start(self._start, place.space, log) or from_design(place, self._setting, log, self.n_init)
-            next_one = first or self._chosen(place)
-        said = next_one.said if place.fixed is None else {**next_one.said, "fixed": place.fixed}
-        trial: Trial = uninterrupted(lambda: self._add(next_one.x, next_one.origin, **said))
-        return self.space.copy(trial.x)
+            return first or self._chosen(place)
 
-    def _budget_of_all(self) -> int | None:
-        """How many values there will be in all, those that nobody asked for included: the budget counts them here."""
-        return self.budget
-
-    def _chosen(self, place: Place) -> Suggestion:
+    def _chosen(self, place: Subspace) -> Suggestion:
         self._foresight = model = self._believe()
-        limits: dict[str, Any] = {"budget": self._budget_of_all(), "repeats": self.repeats}
-        chosen = by_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)
+        limits: dict[str, Any] = {"budget": self._log.horizon, "repeats": self.repeats}
+        chosen = from_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)
         self._note(*chosen.events)
         return chosen

@@ -251,7 +251,7 @@ def _observed(summaries: Summaries, tasks: Sequence[str]) -> str:
         f"an algorithm that knows the place of the maximum is stuck in {stuck(PLACE_KNOWN)} of the runs. If it is told "
         "only the value max f, a regret is an exact observation of f, the place is still to be found, and GP-MI is "
         f"stuck in {stuck(VALUE_KNOWN)}. So the setting in which the proof works gives away what is searched for; "
-        "[theory.md](theory.md) has the argument, `gpmi.paper.theory.observe_regret` both modes."
+        "[theory.md](theory.md) has the argument, `gpmi.theory.observe_regret` both modes."
     )
 
 

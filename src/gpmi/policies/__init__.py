@@ -2,10 +2,11 @@
 
 from gpmi.policies.batch import GPUCBPE
 from gpmi.policies.find import Aim, Find, of_aim
+from gpmi.policies.guard import Guarded
 from gpmi.policies.improvement import EI, LogEI
 from gpmi.policies.others import Explore, Thompson
 from gpmi.policies.phi import GPMI, GPUCB, Mean, VarianceBonus
-from gpmi.policies.policy import Guarantee, Policy, State
+from gpmi.policies.policy import Guarantee, PointSearch, Policy, Selected, State
 from gpmi.policies.reinvest import Reinvest
 
 __all__ = [
@@ -17,10 +18,13 @@ __all__ = [
     "Explore",
     "Find",
     "Guarantee",
+    "Guarded",
     "LogEI",
     "Mean",
+    "PointSearch",
     "Policy",
     "Reinvest",
+    "Selected",
     "State",
     "Thompson",
     "VarianceBonus",

@@ -1,4 +1,4 @@
-"""Policies for points that are evaluated at the same time."""
+"""Policies for points that are evaluated in parallel."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from gpmi._support.types import Array
 from gpmi.policies.phi import GPUCB
-from gpmi.policies.policy import TINY, Guarantee, Policy, State
+from gpmi.policies.policy import TINY, Guarantee, PointSearch, Policy, Selected, State
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,11 @@ class GPUCBPE(GPUCB):
 
     With mu and sd given the values told, w = sqrt(scale beta_t) and t the number of the batch's first point, the
     maximum may be in the relevant region {x: mu(x) + 2 w sd(x) >= max over x' of mu(x') - w sd(x')}. Each further point
-    is the one of the region with the largest variance given the values told and the pending points. The first point is
-    that of GPUCB, whose arguments are the same.
+    is the point of the region with the largest variance, given the values told and the pending points. The arguments
+    are those of GPUCB.
 
     A point is the first as long as no other point of GP-UCB is pending. So with k workers that ask one by one, one
-    query of k is GP-UCB's, as in batches of k. `optimizer.suggestion` applies the rule, because a policy does not see
-    points; the score, phi and derivatives are those of GP-UCB.
+    query of k is GP-UCB's, as in batches of k. The score, phi and derivatives are those of GP-UCB.
     """
 
     guarantee: ClassVar[Guarantee] = Guarantee(
@@ -36,14 +35,19 @@ class GPUCBPE(GPUCB):
         "Contal, Buffoni, Robicquet, Vayatis 2013",
     )
 
+    def choose(self, search: PointSearch) -> Selected:
+        if all(phi is None for phi in search.pending_phi):
+            return search.best(self)
+        return search.explore_relevant(self.weight(search.batch_state))
+
     def weight(self, state: State) -> float:
-        """w, the sd that a confidence bound is away from mu."""
+        """w, how many sd a confidence bound is away from mu."""
         return math.sqrt(self.scale * self.beta(state))
 
 
 @dataclass(frozen=True)
 class LowerBound(Policy):
-    """score = mu - weight sd: what f(x) reaches at least, as far as one believes in `weight` sd."""
+    """score = mu - weight sd: a lower confidence bound of f(x)."""
 
     weight: float
 

@@ -1,4 +1,4 @@
-"""The default policy: look for the best point, and spend no query on what is known."""
+"""The default policy: look for the best point, and spend no query on a duplicate."""
 
 from __future__ import annotations
 
@@ -6,34 +6,38 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from gpmi._support import checks
-from gpmi._support.types import Array
+from gpmi.policies.batch import GPUCBPE
 from gpmi.policies.improvement import LogEI
 from gpmi.policies.phi import GPUCB
-from gpmi.policies.policy import Guarantee, Policy, State, checked_policy
+from gpmi.policies.policy import Delegating, Guarantee, PointSearch, Policy, Selected, checked_policy
 from gpmi.policies.reinvest import Reinvest
+
+# While points are pending, a run explores the relevant region of this policy: the scale is that of `Find.last`.
+IN_BATCH = GPUCBPE(scale=0.2)
+
+# In this share of the budget, the last, one pending point is the one with the best mean. Chosen among 0.1, 0.2, 0.35
+# and 1 by a probe that `benchmarks/batches.py --part late` repeats, on functions that are not on its page; the first
+# three differ little.
+LATE = 0.2
 
 
 @dataclass(frozen=True, repr=False)
-class Find(Policy):
-    """The point of `first`; if it is known already, that of `then`; for two known points in a row, that of `last`.
+class Find(Delegating):
+    """The point of `first`; if it is a duplicate, the point of `then`; after two duplicates in a row, that of `last`.
 
     This is what aim="find" stands for. Reinvest, the first, weighs what a query may bring against what it costs. When
     it expects no more gain from the queries that are left, it repeats the best point it knows, which is right where
     every query pays. Where only the best point at the end counts, such a repeat is wasted: LogEI then looks where the
-    most improvement is expected, whatever it costs. Where the model is too sure of itself LogEI, too, asks one point
-    after the other beside the best one, to refine it; then every second query is that of GP-UCB, which looks elsewhere.
+    most improvement is expected, whatever it costs. Where the model is too sure of itself, LogEI also asks one point
+    after the other next to the best one, to refine it. Then every second query is that of GP-UCB, which looks further.
 
-    While points are pending none is asked beside them: where the point of `first`, or else that of `then`, is as close
-    to a pending one as to be known, it is that of `last`; where that is, too, the point with the largest variance of
-    those where the maximum may be (`GPUCBPE`), or else of those that are not beside a pending one. In the last fifth of
-    a budget one of the pending points is that with the best posterior mean.
+    A point is a duplicate if a trial is within a thousandth of the box of it in each coordinate, or on a finite set in
+    the same row. Without noise `then` and `last` choose no point with a trial as long as there is another.
 
-    A point is known if there is a trial at it: within a thousandth of the box in each coordinate; on a finite set in
-    the same row. Without noise no point with a trial is chosen by `then` or `last` as long as there is another.
-    Two queries in a row that taught nothing are followed by a point elsewhere, chosen without the model: where
-    parameters are choices, and on a box of a few numbers, there later after more of them (`gpmi.optimizer.escape`).
-    `optimizer.selection` applies the rules, because a policy does not see points. The score, phi and derivatives are
-    those of `first`. docs/policy.md has the experiments.
+    Two more rules come first. After two queries in a row that taught nothing, the run escapes to a point chosen without
+    the model: where parameters are choices, and on a box of a few numbers, there after more such queries later
+    (`gpmi.optimizer.escape`). And in the last fifth of a budget one of the pending points is the one with the best
+    posterior mean. The score, phi and derivatives are those of `first`. docs/policy.md has the experiments.
     """
 
     first: Policy = field(default_factory=Reinvest)
@@ -50,35 +54,48 @@ class Find(Policy):
     def __post_init__(self) -> None:
         for name in ("first", "then", "last"):
             if isinstance(checked_policy(getattr(self, name)), Find):
-                raise ValueError(f"{name} is a Find, which is no policy for a part of another; give what it is made of")
+                raise ValueError(f"{name} is a Find, which cannot be a part of another; give its parts")
 
     def __repr__(self) -> str:
         parts = ((part, getattr(self, part.name)) for part in fields(self))
         return f"Find({', '.join(f'{part.name}={value!r}' for part, value in parts if value != _default(part))})"
 
     @property
-    def grows_with_var(self) -> bool:  # type: ignore[override]
-        return self.first.grows_with_var
+    def scorer(self) -> Policy:
+        return self.first
 
-    @property
-    def additive(self) -> bool:  # type: ignore[override]
-        return self.first.additive
+    def choose(self, search: PointSearch) -> Selected:
+        return search.escape() or _exploit_late(search) or self._choose_by_score(search)
 
-    @property
-    def joint(self) -> bool:  # type: ignore[override]
-        return self.first.joint
+    def _choose_by_score(self, search: PointSearch) -> Selected:
+        """Choose by one score after the other, until the point is neither a duplicate nor next to a pending one."""
+        point = search.best(self.first)
+        if not search.is_duplicate(point):
+            return point
+        if not search.is_near_pending(point):
+            point = search.best_new(self.then)
+        repeated = search.is_duplicate(point) and search.follows_duplicate()
+        if repeated or search.is_near_pending(point):
+            point = search.best_new(self.last)
+        if search.is_near_pending(point):
+            point = search.explore_relevant(IN_BATCH.weight(search.batch_state))
+        if search.is_near_pending(point):  # the relevant region has become no larger than one place
+            point = search.explore_apart() or point
+        return point
 
-    def phi(self, var: Array, state: State) -> Array:
-        return self.first.phi(var, state)
 
-    def slope(self, var: Array, state: State) -> Array:
-        return self.first.slope(var, state)
+def _exploit_late(search: PointSearch) -> Selected | None:
+    """Select the best posterior mean near the end of a budget, while other points of the policy are pending.
 
-    def score(self, mu: Array, var: Array, state: State) -> Array:
-        return self.first.score(mu, var, state)
-
-    def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
-        return self.first.with_derivatives(mu, var, state)
+    One such point at a time is enough: phi is 0 there, and the values of the others cannot be waited for.
+    """
+    state, budget, pending = search.state, search.budget, search.pending_phi
+    if state.horizon is None or budget is None or not 0 <= state.horizon - state.t < LATE * budget:
+        return None
+    if not pending or any(phi == 0.0 for phi in pending):
+        return None
+    point = search.best_mean()
+    return None if point is None or search.is_near_pending(point) else point
 
 
 def _default(part: Field[Any]) -> Any:
@@ -89,6 +106,6 @@ Aim: TypeAlias = Literal["find", "earn"]
 
 
 def of_aim(aim: Aim) -> Policy:
-    """The policy for an aim: the best point at the end ("find"), or the sum of all values ("earn")."""
+    """Return the policy of an aim: the best point at the end ("find"), or the sum of all values ("earn")."""
     checks.one_of("aim", aim, ("find", "earn"))
     return Find() if aim == "find" else Reinvest()

@@ -1,28 +1,38 @@
 """The guard of aim="earn": a bound on the expected regret for every T, with and without a horizon.
 
-Reinvest's point is played as long as an account allows it; otherwise the point of a random upper confidence bound is.
-Every query of the policy is charged to the account. With t queries, this one included, the account allows Reinvest's
-point if
+The guarded policy chooses as long as an account allows it; otherwise a random upper confidence bound does. Every query
+is charged to the account. With t queries, this one included, the account allows the policy's point if
 
     sum of charges <= kappa sqrt(H_t C_1 I_t),
 
-I_t being the information of the t points. A query of Reinvest is charged an upper bound of the regret expected of it,
-E_t[max f] - mu_t(x_t), and adds beta = 2 + 2 log(|D| / 2) to H_t. One of the guard is charged sqrt(zeta_t) sd_t(x_t)
-and adds zeta_t. Then E[R_T] <= max(1, kappa) sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v): docs/policy.md has the proof.
-A kappa below 1 would make the guard act more often and prove no more.
+I_t being the information of the t points. A query of the policy is charged an upper bound of its expected regret,
+E_t[max f] - mu_t(x_t), and adds beta = 2 + 2 log(|D| / 2) to H_t. A query of the guard is charged sqrt(zeta_t)
+sd_t(x_t) and adds zeta_t. Then E[R_T] <= max(1, kappa) sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v): docs/policy.md has the
+proof. A kappa below 1 would make the guard act more often and prove no more.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gpmi._support.types import Array
+from gpmi._support.types import Array, Event
 from gpmi.policies.improvement import pdf
-from gpmi.policies.policy import TINY, Guarantee, Policy, State
+from gpmi.policies.policy import (
+    TINY,
+    Audit,
+    Delegating,
+    Guarantee,
+    PointSearch,
+    Policy,
+    Selected,
+    State,
+    checked_policy,
+)
+from gpmi.policies.reinvest import Reinvest
 
 # With 1 the bound would be that of the guard's own policy. But then it acts, and nearly triples the regret, on
 # Mackey-Glass, whose values are far below what the model hopes for; with 2 it acts nowhere: docs/benchmarks/guard.md.
@@ -35,11 +45,20 @@ _NEAR, _STEPS = 0.05, 12
 
 
 class Account(NamedTuple):
-    """What the guard knows of the policy's queries so far."""
+    """The account of the queries so far."""
 
     charged: float = 0.0  # the sum of the charges
-    weight: float = 0.0  # H: beta for each query of Reinvest, zeta for each one of the guard
+    weight: float = 0.0  # H: beta for each query of the policy, zeta for each one of the guard
     learned: float = 0.0  # C_1 I
+    queries: int = 0
+
+    @staticmethod
+    def of(audit: Audit, size: int) -> Account:
+        """Return the account that the notes of the earlier queries add up to, on |D| = `size` points. O(n)."""
+        charges = [notes["charge"] for notes in audit.notes]
+        weights = [notes.get("zeta") or beta(size) for notes in audit.notes]
+        total = float(learned(audit.query_var, audit.query_noise, audit.prior_var).sum())
+        return Account(sum(charges), sum(weights), total, len(charges))
 
     def allows(self, charge: float, weight: float, learned: float) -> bool:
         """Whether one more query may be charged this much, if it adds `weight` to H and `learned` to C_1 I."""
@@ -47,28 +66,85 @@ class Account(NamedTuple):
         return self.charged + charge <= budget
 
 
+@dataclass(frozen=True)
+class Guarded(Delegating):
+    """The point of `policy` while the account of its expected regret allows it, otherwise that of a random GP-UCB.
+
+    aim="earn" chooses it where its bound is proven: on a finite set with kernel and noise_var > 0 given, and with
+    repeats. On other problems an Optimizer refuses it. A trial keeps what its query was charged in `Trial.charge` and,
+    where the guard chose, the weight in `Trial.zeta`. docs/benchmarks/guard.md says how often that happens.
+    """
+
+    policy: Policy = field(default_factory=Reinvest)
+
+    guarantee: ClassVar[Guarantee] = Guarantee(
+        True,
+        "E[R_T] <= 2 sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v) for every T, beta = 2 + 2 log(|D| / 2).",
+        "finite set, kernel and noise_var > 0 given, f drawn from the prior, normal noise, one query at a time",
+        "this project, docs/policy.md",
+    )
+
+    def __post_init__(self) -> None:
+        checked_policy(self.policy)
+
+    @property
+    def scorer(self) -> Policy:
+        return self.policy
+
+    def choose(self, search: PointSearch) -> Selected:
+        point, audit, size = self.policy.choose(search), search.audit(), search.state.size
+        if audit is None:
+            event = Event("no guard", f"{size} candidates are too many for the guard of the bound")
+            return replace(point, events=(*point.events, event))
+        account = Account.of(audit, size)
+        gain = float(learned(np.array([point.var]), search.state.noise_var, audit.prior_var)[0])
+        charge = max(mean_of_maximum(audit.mu, audit.var) - point.mu, 0.0)
+        if not account.allows(charge, beta(size), gain):
+            charge = min(charge, _charge_by_draws(point, audit, account))
+        if account.allows(charge, beta(size), gain):
+            return replace(point, notes={"charge": charge})
+        return self._override(search, draw_zeta(size, audit.rng))
+
+    def _override(self, search: PointSearch, zeta: float) -> Selected:
+        """Choose the point of the random GP-UCB."""
+        point = search.best(RandomUCB(zeta))
+        who = type(self.policy).__name__
+        event = Event("guard", f"{who} had used up what its bound allows; the guard chose a query")
+        notes = {"charge": point.score - point.mu, "zeta": zeta}
+        return replace(point, events=(*point.events, event), notes=notes)
+
+
+def _charge_by_draws(point: Selected, audit: Audit, account: Account) -> float:
+    """Return an upper bound of the expected regret at the point, by draws of max f; inf if it cannot be drawn."""
+    drawn = audit.drawn_maximum(DRAWS)
+    if drawn is None:
+        return math.inf
+    error = error_of_draws(math.sqrt(float(audit.var.max())), account.queries + 1)
+    return max(drawn + error - point.mu, 0.0)
+
+
 def beta(size: int) -> float:
-    """2 + 2 log(|D| / 2), the mean of zeta, for |D| = `size` >= 2 points."""
+    """Return 2 + 2 log(|D| / 2), the mean of zeta, for |D| = `size` >= 2 points."""
     return 2.0 + 2.0 * math.log(size / 2.0)
 
 
 def draw_zeta(size: int, rng: np.random.Generator) -> float:
-    """zeta with P(zeta > u) = min(1, |D| / 2 exp(-u / 2)), for |D| = `size` >= 2 (Takeno et al. 2023)."""
+    """Draw zeta with P(zeta > u) = min(1, |D| / 2 exp(-u / 2)), for |D| = `size` >= 2 (Takeno et al. 2023)."""
     return 2.0 * math.log(size / 2.0) + float(rng.exponential(2.0))
 
 
-def learned(var: Array, noise_var: Array | float, largest: float) -> Array:
-    """C_1 times the information of points with the variances var (n,), each before its own value: at least var.
+def learned(var: Array, noise_var: Array | float, prior_var: float) -> Array:
+    """Return C_1 times the information of points with the variances var (n,), each before its own value: at least var.
 
-    C_1 = 2 v / log(1 + v / noise_var), where v = `largest` bounds every variance of the prior. Where the noise
+    C_1 = 2 v / log(1 + v / noise_var), where v = `prior_var` bounds every variance of the prior. Where the noise
     differs from value to value, so does C_1.
     """
-    result: Array = largest * np.log1p(var / noise_var) / np.log1p(largest / noise_var)
+    result: Array = prior_var * np.log1p(var / noise_var) / np.log1p(prior_var / noise_var)
     return result
 
 
 def mean_of_maximum(mu: Array, var: Array) -> float:
-    """An upper bound of E[max f], where f(x_i) ~ N(mu_i, var_i) with any correlations. O(m).
+    """Return an upper bound of E[max f], where f(x_i) ~ N(mu_i, var_i) with any correlations. O(m).
 
     For every level c, max f <= c + sum_i (f(x_i) - c)^+, whose mean has a closed form. The best c is where the
     probabilities of f(x_i) > c sum to 1. It need not be met exactly, because any c gives a bound.
@@ -87,10 +163,10 @@ def mean_of_maximum(mu: Array, var: Array) -> float:
 
 
 def _level(mu: Array, sd: Array, low: float, high: float) -> float:
-    """A level between low and high that about one of the f(x_i) ~ N(mu_i, sd_i^2) is expected to exceed.
+    """Return a level between low and high that about one of the f(x_i) ~ N(mu_i, sd_i^2) is expected to exceed.
 
-    By secants of the normal quantile of the mean probability, which is linear in the level if all x_i are alike; where
-    a secant leads out of the interval that is left, by halving it.
+    It takes secants of the normal quantile of the mean probability, which is linear in the level if all x_i are alike.
+    Where a secant leads out of the remaining interval, it halves the interval.
     """
     from scipy.special import ndtr, ndtri
 
@@ -112,18 +188,18 @@ def _level(mu: Array, sd: Array, low: float, high: float) -> float:
 
 
 def error_of_draws(sd: float, t: int) -> float:
-    """What is added to the mean of DRAWS draws of max f so that it is an upper bound, up to a mean error that is small.
+    """Return what makes the mean of DRAWS draws of max f an upper bound, up to a small mean error.
 
     The mean of N draws is below its expectation by more than e with a probability of at most exp(-N e^2 / (2 sd^2)),
-    where sd is the largest of the standard deviations of f(x) (Borell, Tsirelson, Ibragimov, Sudakov). This is the e
-    for which that is 1 / (t + 1)^2.
+    where sd is the largest standard deviation of f(x) (Borell, Tsirelson, Ibragimov, Sudakov). The result is the e for
+    which this probability is 1 / (t + 1)^2.
     """
     return sd * math.sqrt(4.0 * math.log(t + 1.0) / DRAWS)
 
 
 @dataclass(frozen=True)
 class RandomUCB(Policy):
-    """phi = sqrt(zeta var) with a zeta drawn anew for every query: IRGP-UCB, what the guard plays."""
+    """phi = sqrt(zeta var) with a zeta drawn anew for every query: IRGP-UCB, the policy of the guard's own queries."""
 
     zeta: float
 

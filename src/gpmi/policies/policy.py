@@ -1,7 +1,10 @@
-"""What a policy is: it scores a point by mu and var there and by the state of the run.
+"""The interface of a policy: it scores points by mu, var and the state of the run, and chooses the next one.
 
-A policy sees neither kernel nor space nor posterior. It gives a score and the score's derivatives by mu and by var;
-`gpmi.search` turns these into gradients by the chain rule. Policies always maximise.
+A policy sees no kernel, no space and no posterior. It returns a score and the derivatives of the score by mu and by
+var; `gpmi.search` turns these into gradients by the chain rule. Policies always maximise.
+
+Most policies only score, and choose the point with the best score. A policy with more rules overrides `choose`, and
+reaches the model and the log through the few operations of a `PointSearch`.
 
 A phi of your own::
 
@@ -12,12 +15,13 @@ A phi of your own::
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from gpmi._support.types import Array
+from gpmi._support.types import Array, Event, Point
 from gpmi.policies.promises import NONE, Promises
 
 OF_FAILURE = "it is a probability of failure: give a number between 0 and 1"  # what delta is
@@ -58,8 +62,89 @@ class Guarantee:
         return f"{verdict}: {self.statement} ({self.assumptions}; {self.reference})"
 
 
+@dataclass(frozen=True, eq=False)
+class Selected:
+    """A point that a search selected, with the prediction there."""
+
+    policy: Policy  # whose score is the best there
+    row: Array  # (d,), its coordinates
+    mu: float
+    var: float
+    score: float
+    events: tuple[Event, ...] = ()
+    notes: Mapping[str, float] = field(default_factory=dict)  # what the policy keeps in the trial, for later queries
+    x: Point | None = None  # the point itself, where decoding `row` could change its last digit
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What `gpmi.policies.guard` judges a query by, on a finite set with a given prior."""
+
+    mu: Array  # (m,), given the values told, at the candidates that probably succeed
+    var: Array  # (m,)
+    prior_var: float  # the largest variance of the prior
+    notes: Sequence[Mapping[str, float]]  # of the earlier queries with notes: told, then pending, then failed
+    query_var: Array  # (k,), the variances of f at those told or pending, each before its own value
+    query_noise: Array  # (k,), the variances of their noise
+    rng: np.random.Generator  # a stream of its own
+    drawn_maximum: Callable[[int], float | None]  # the mean of as many draws of max f; None for too many candidates
+
+
+class PointSearch(Protocol):
+    """What a policy may use to choose the next point. `gpmi.optimizer.selection` implements it for each suggestion."""
+
+    @property
+    def state(self) -> State:
+        """The state of the run."""
+
+    @property
+    def batch_state(self) -> State:
+        """The t, size and dim that the first pending point was chosen with."""
+
+    @property
+    def budget(self) -> int | None:
+        """How many trials there will be in all, those that the policy does not choose included."""
+
+    @property
+    def pending_phi(self) -> Sequence[float | None]:
+        """phi of each pending point that the policy chose; None where its score was not of the form mu + phi.
+
+        With fixed coordinates, only the pending points that have them count.
+        """
+
+    def best(self, policy: Policy, *, discount: bool = False) -> Selected:
+        """Select the point with the best score. With `discount`, `State.alike` is computed for fixed coordinates."""
+
+    def best_new(self, policy: Policy) -> Selected:
+        """Select the point with the best score; if f has no noise, among the points without a trial if any is left."""
+
+    def best_mean(self) -> Selected | None:
+        """Select the point with the best posterior mean; None if it may not be asked, or if a told point is as good."""
+
+    def explore_relevant(self, weight: float) -> Selected:
+        """Select the point with the largest variance where the maximum may be, given bounds `weight` sd wide."""
+
+    def explore_apart(self) -> Selected | None:
+        """Select the point with the largest variance that is not near a pending one; None on a finite set."""
+
+    def escape(self) -> Selected | None:
+        """Select a point far from the others, chosen without the model, if the last queries taught nothing."""
+
+    def audit(self) -> Audit | None:
+        """Return what a query is judged by; None if there are too many candidates. A ValueError on a box."""
+
+    def is_duplicate(self, point: Selected) -> bool:
+        """Whether a trial, pending or not, is at this point: in the same row, or within a thousandth of the box."""
+
+    def is_near_pending(self, point: Selected) -> bool:
+        """Whether a pending trial is at this point, as for `is_duplicate`."""
+
+    def follows_duplicate(self) -> bool:
+        """Whether the last trial was at a point that had one before."""
+
+
 class Policy:
-    """x_t = argmax mu_t + phi_t. Subclass it and give `phi`; `slope` is optional.
+    """x_t = argmax mu_t + phi_t. Subclass it and define `phi`; `slope` is optional.
 
     Set `grows_with_var = True` if phi never decreases in var: large finite sets are then searched with lazy variances.
     """
@@ -69,6 +154,10 @@ class Policy:
     additive: ClassVar[bool] = True  # False: the score is not of the form mu + phi
     joint: ClassVar[bool] = False  # True: the policy maximises a joint draw of f instead of a score
     logarithmic: ClassVar[bool] = False  # True: the score is the logarithm of what is expected
+
+    def choose(self, search: PointSearch) -> Selected:
+        """Choose the next point: by default the one with the best score."""
+        return search.best(self)
 
     def phi(self, var: Array, state: State) -> Array:
         """The exploration bonus at points with posterior variance var, element by element."""
@@ -105,8 +194,41 @@ class Policy:
         return level + factor * gain, factor, np.where(gain > 0.0, w, -w) * slope * gain
 
 
+class Delegating(Policy):
+    """A policy with a `choose` of its own, whose score, phi and derivatives are those of another policy."""
+
+    @property
+    def scorer(self) -> Policy:
+        """The policy that scores."""
+        raise NotImplementedError
+
+    @property
+    def grows_with_var(self) -> bool:  # type: ignore[override]
+        return self.scorer.grows_with_var
+
+    @property
+    def additive(self) -> bool:  # type: ignore[override]
+        return self.scorer.additive
+
+    @property
+    def joint(self) -> bool:  # type: ignore[override]
+        return self.scorer.joint
+
+    def phi(self, var: Array, state: State) -> Array:
+        return self.scorer.phi(var, state)
+
+    def slope(self, var: Array, state: State) -> Array:
+        return self.scorer.slope(var, state)
+
+    def score(self, mu: Array, var: Array, state: State) -> Array:
+        return self.scorer.score(mu, var, state)
+
+    def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
+        return self.scorer.with_derivatives(mu, var, state)
+
+
 def checked_policy(policy: Any) -> Policy:
-    """A policy, not a class or something else."""
+    """Return the policy, and refuse a class or anything else."""
     if isinstance(policy, type) and issubclass(policy, Policy):
         raise TypeError(f"policy is the class {policy.__name__}; give an instance, {policy.__name__}()")
     if not isinstance(policy, Policy):

@@ -11,7 +11,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.types import Array, Mask
 from gpmi.policies.improvement import FAR, pdf
-from gpmi.policies.policy import OF_FAILURE, TINY, Guarantee, Policy, State
+from gpmi.policies.policy import OF_FAILURE, TINY, Guarantee, PointSearch, Policy, Selected, State
 
 
 class _Priced(NamedTuple):
@@ -38,8 +38,8 @@ class Reinvest(Policy):
     - sqrt(alpha_t) sd is GP-MI's phi while gamma_hat = 0. It grows slowly with t, so no point is given up for ever.
     - c H_t EI limits the price to what exploring can bring back: the expected improvement, enjoyed in each of the H_t
       queries that are left. H_t = T - t + 1 with a horizon T. Without one, or beyond it, H_t = t: the run is expected
-      to last as long again as it has lasted. Where coordinates are given, H_t - 1 is multiplied by what is left of a
-      gain under those of other queries (`gpmi.optimizer.suggestion.likeness`).
+      to last as long again as it has lasted. With fixed coordinates, H_t - 1 is multiplied by what is left of a gain
+      under the coordinates of other queries (`gpmi.optimizer.contexts.share_of_gain`).
     - k_t = (1/4 + kept) / (1/4 + made), between `floor` and 1, is the share of the model's promises that were kept so
       far (`gpmi.policies.promises`). If exploring did not bring what the model promised, the policy explores less. As
       those queries fade from the account, it explores again.
@@ -49,8 +49,8 @@ class Reinvest(Policy):
     c and delta were chosen on the tasks of docs/benchmarks/policies.md, which has their ablations (c = 1 and 100, delta
     = 1e-6); `floor` is our choice, and the proof needs it above 0. docs/policy.md has the experiments and the proof.
 
-    On a finite set with a given prior `gpmi.policies.guard` watches over it: when the regret expected of its queries
-    adds up to more than a bound allows, another policy chooses the point. docs/benchmarks/guard.md says how often.
+    On a finite set with a given prior, aim="earn" stands for `gpmi.policies.guard.Guarded(Reinvest())`, which has a
+    bound for every T.
     """
 
     c: float = 10.0
@@ -59,13 +59,11 @@ class Reinvest(Policy):
 
     guarantee: ClassVar[Guarantee] = Guarantee(
         True,
-        "with the guard E[R_T] <= 2 sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v) for every T, beta = 2 + 2 log(|D| / 2). "
-        "Without it almost surely every point is queried again and again, and R_T <= sum over suboptimal x of "
+        "almost surely every point is queried again and again, and R_T <= sum over suboptimal x of "
         "4 noise_var alpha_T / gap(x) + a finite random constant: R_T = O(log T). No rate uniform in f; the constant "
-        "may be huge.",
-        "finite set, kernel and noise_var > 0 given; for the first f drawn from the prior, normal noise, one query at "
-        "a time; for the second any f, independent noise of finite variance, K positive definite on the set, no "
-        "horizon. Nothing for boxes or for a prior that is refitted",
+        "may be huge. aim='earn' adds a bound for every T by a guard, where one is known.",
+        "finite set, kernel and noise_var > 0 given, any f, independent noise of finite variance, K positive definite "
+        "on the set, no horizon. Nothing for boxes or for a prior that is refitted",
         "this project, docs/policy.md",
     )
     grows_with_var: ClassVar[bool] = True
@@ -75,6 +73,9 @@ class Reinvest(Policy):
         checks.probability("delta", self.delta, OF_FAILURE)
         if not 0.0 < checks.number("floor", self.floor, "give a share between 0 and 1") <= 1.0:
             raise ValueError(f"floor is {self.floor!r}; give a share between 0 and 1")
+
+    def choose(self, search: PointSearch) -> Selected:
+        return search.best(self, discount=True)
 
     def share(self, state: State) -> float:
         """k_t, the share of the model's promises that were kept so far."""

@@ -145,7 +145,8 @@ class Evaluation:
 
     def start(self) -> None:
         """Start the process. Ctrl-C acts afterwards, because exceptions in the callbacks of a fork are discarded."""
-        uninterrupted(self._start)
+        with uninterrupted():
+            self._start()
 
     def _start(self) -> None:
         with warnings.catch_warnings():  # about forking a process with threads: those of BLAS can cope

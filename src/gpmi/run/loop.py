@@ -113,9 +113,9 @@ def _build_and_run(
     known = trials_given("earlier", earlier)
     if study is None:
         return _run(settings, build(budget=_total_budget(settings.budget, known)), known, interrupts)
-    from gpmi.storage.opening import kept  # needs SQLAlchemy
+    from gpmi.storage.opening import opened_for_run  # needs SQLAlchemy
 
-    with kept(study, *build.args, budget=settings.budget, **build.keywords) as optimizer:
+    with opened_for_run(study, *build.args, budget=settings.budget, **build.keywords) as optimizer:
         return _run(settings, optimizer, known, interrupts)
 
 

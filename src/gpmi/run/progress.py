@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from gpmi._support.text import clock, install_command, point
-from gpmi.analysis.ledger import alarms
+from gpmi.analysis.ledger import warning_events
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Trial
 
@@ -106,7 +106,7 @@ class ProgressState:
         doubt = ledger.calibration
         trusted = doubt.verdict != "over-confident"
         found = [] if trusted else [f"over-confident: {doubt.reason}; the regret may be larger than the model says"]
-        self.warnings = (*found, *(f"{event.kind}: {event.message}" for event in alarms(ledger)))
+        self.warnings = (*found, *(f"{event.kind}: {event.message}" for event in warning_events(ledger)))
 
     @property
     def count(self) -> str:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from gpmi._support.text import Line, best_lines, error_message, event_summary, point
 from gpmi._support.types import Event, Point
-from gpmi.analysis.ledger import Ledger, alarms
+from gpmi.analysis.ledger import Ledger, warning_events
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.optimizer import Optimizer
@@ -46,7 +46,7 @@ class Result(Printable):
         if told and model:
             try:
                 recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
-                alarm = alarms(ledger)
+                alarm = warning_events(ledger)
             except Exception as error:  # the evaluations must not be lost if the model fails
                 failure = (Event("no recommendation", f"the model failed: {error_message(error)}"),)
         elif told:

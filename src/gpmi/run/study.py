@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Unpack
+from typing import Any, Literal, Unpack, overload
 
+from gpmi._support import checks
 from gpmi._support.checks import with_name_hints
 from gpmi._support.text import Line
 from gpmi._support.types import Event, Point
@@ -17,21 +18,101 @@ from gpmi.run.evaluation import Measured
 from gpmi.run.loop import run_optimizer
 from gpmi.run.options import RunOptions, RunSettings, with_options
 from gpmi.run.result import Result
-from gpmi.storage.opening import LEASE, PATIENCE, opened
-from gpmi.storage.study_log import Fixed, Record
-from gpmi.storage.verification import Verification, verified
-from gpmi.trials import Trial
+from gpmi.space import SpaceExhausted
+from gpmi.storage.entries import StoredEntry
+from gpmi.storage.opening import LEASE, PATIENCE, open_study
+from gpmi.storage.study_log import Fixed, checked_lease
+from gpmi.storage.study_optimizer import StudyOptimizer
+from gpmi.storage.tables import Lease
+from gpmi.storage.verification import Verification, verify
+from gpmi.trials import Details, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable
 
 
-class Study(Record, Printable):
+class Study(Printable):
     """A run in a database: everything that was asked and told is an entry of its log. Made by `gpmi.study`.
 
-    Any number of processes may work on it, each with a Study of its own. What was told survives a kill of any of them,
-    and of the database. All that is read is that of the moment.
+    Any number of processes may work on it, each with a Study of its own; threads may share one. What was told survives
+    a kill of any process and of the database. Everything that is read is up to date.
     """
 
-    # What is read
+    def __init__(self, optimizer: StudyOptimizer) -> None:
+        self.optimizer = optimizer
+        self._log = optimizer.log
+        self.name = optimizer.log.name
+        self.space, self.goal = optimizer.space, optimizer.goal
+
+    # Asking and telling
+
+    @overload
+    def ask(self, n: None = None, *, fixed: Fixed = None, lease: float | None = None) -> Trial: ...
+    @overload
+    def ask(self, n: int, *, fixed: Fixed = None, lease: float | None = None) -> list[Trial]: ...
+    def ask(self, n: int | None = None, *, fixed: Fixed = None, lease: float | None = None) -> Trial | list[Trial]:
+        """Return the next trial to evaluate, or n of them; fewer if the space has no more. `trial.x` is the point.
+
+        `fixed` are coordinates that are given and not chosen, as for `Optimizer.ask`. A trial with the same fixed
+        coordinates whose worker has died, or whose lease has ended, comes first. The lease lasts `lease` seconds by the
+        clock of the database, that of the study by default. It is renewed while this process lives and the study is
+        open. With lease=math.inf it lasts until the trial is told, failed or forgotten: for points that people
+        evaluate.
+        """
+        count = 1 if n is None else checks.whole("n", n, 1)
+        seconds = None if lease is None else checked_lease(lease)
+        asked: list[Trial] = []
+        try:
+            for _ in range(count):
+                asked.append(self.optimizer.next_trial(fixed, seconds))
+        except SpaceExhausted:
+            if not asked:
+                raise
+        return asked[0] if n is None else asked
+
+    def tell(self, x: Trial | int | Point, y: float, **details: Unpack[Details]) -> Trial:
+        """Record the value y of a trial, given as itself or by its number, whoever evaluated it, however late.
+
+        It is on the disk when the call returns: in the database, or, if the database does not answer, in a file on this
+        machine, from which it is delivered with the next call or when the study is opened next. The same value of the
+        same trial counts once. If the trial has another value already, from another process, y is one more observation
+        at its point: a trial with a number of its own. A second, different value from the same process is refused.
+
+        A point instead of a trial is an observation that nobody asked for. `noise_var`, `repeats` and `constraints` as
+        for `Optimizer.tell`.
+        """
+        return self.optimizer.record(x, Outcome.value(y, **details))
+
+    def fail(self, x: Trial | int, why: str | None = None) -> Trial:
+        """Record that the evaluation of a trial failed, and why. It is stored as safely as a value."""
+        if not names_a_trial(x):
+            raise TypeError(f"x is {checks.shown(x)}; give a Trial or its number")
+        return self.optimizer.record(x, Outcome.failure(why))
+
+    def reject(self, x: Trial | int | Point) -> Trial:
+        """Record that a pending trial, or another point, will not be evaluated, as `Optimizer.reject`."""
+        return self.optimizer.record(x, Outcome.rejection())
+
+    def correct(self, trial: Trial | int, y: float, **details: Unpack[Details]) -> Trial:
+        """Replace the value of a trial, as `Optimizer.correct`."""
+        return self.optimizer.correct(trial, y, **details)
+
+    def retract(self, trial: Trial | int) -> Trial:
+        """Take back the outcome of a trial, as `Optimizer.retract`."""
+        return self.optimizer.retract(trial)
+
+    def forget(self, trial: Trial | int) -> None:
+        """Give back a pending trial, as if it had never been asked. A value that still comes for it is kept."""
+        self.optimizer.forget(trial)
+
+    def set_budget(self, budget: int) -> None:
+        """Set how many evaluations there will be in all; earlier suggestions stay as they are."""
+        self.optimizer.set_budget(budget)
+
+    # Reading
+
+    def refresh(self) -> StudyOptimizer:
+        """Return the optimizer, brought up to date. Values that wait for the database are delivered first."""
+        self.optimizer.refresh()
+        return self.optimizer
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -50,49 +131,78 @@ class Study(Record, Printable):
 
     @property
     def ledger(self) -> Ledger:
-        """What is known and how sure it is, as `Optimizer.ledger`."""
+        """The results so far and how sure they are, as `Optimizer.ledger`."""
         return self.refresh().ledger
 
     @property
     def budget(self) -> int | None:
-        """How many evaluations there will be in all."""
+        """How many evaluations there will be in all; None if that was not given."""
         return self.refresh().budget
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What the library did in this process that was not asked for, as `Optimizer.events`."""
+        """Everything the library did in this process that was not asked for, as `Optimizer.events`."""
         return self.refresh().events
 
     @property
     def seed(self) -> int:
+        """The seed of all suggestions."""
         return self.optimizer.seed
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The warnings of this process about the log and its database."""
+        return tuple(self._log.warnings)
+
+    @property
+    def worker(self) -> str:
+        """The name of this process in the log."""
+        return self._log.worker
+
+    @property
+    def identity(self) -> str:
+        """The identity of the study, wherever its database is: the checksum of its first entry."""
+        return self._log.identity
+
+    @property
+    def seq(self) -> int:
+        """The number of the last entry that this process has replayed; -1 before the first."""
+        return self._log.seq
+
+    def log(self, after: int = -1) -> tuple[StoredEntry, ...]:
+        """Return all entries of the log with a number above `after`, in order."""
+        return self._log.stored_entries(after)
+
+    def leases(self) -> dict[int, Lease]:
+        """Return the leases of trials that are being evaluated: by whom, and until when."""
+        return self._log.leases()
+
     def recommend(self, *, fixed: Fixed = None) -> Point:
-        """The point with the best posterior mean, as `Optimizer.recommend`."""
+        """Return the point with the best posterior mean, as `Optimizer.recommend`."""
         return self.refresh().recommend(fixed=fixed)
 
     def result(self) -> Result:
-        """What was found so far, as `maximize` returns it."""
+        """Return the result so far, as `maximize` does."""
         optimizer = self.refresh()
         spent = optimizer.budget is not None and optimizer.evaluated >= optimizer.budget
         return Result.of(optimizer, "budget" if spent else "not ended")
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
-        """Write a report of the moment to an HTML file that needs nothing else (docs/report.md), return its path."""
-        from gpmi.views.html import write  # only who writes one needs it
+        """Write a report of the current state to one HTML file (docs/report.md), and return its path."""
+        from gpmi.views.html import write  # only needed here
 
         return write(self, path, title)
 
     def verify(self) -> Verification:
-        """Check the numbers and checksums of the log, and compute each suggestion again: what does not agree is named.
+        """Check the numbers and checksums of the log, and compute each suggestion again; name what does not agree.
 
-        It costs what all suggestions cost when they were made. On another processor, or with another version of gpmi or
-        NumPy, the last digits of a suggestion may differ.
+        It costs as much as all suggestions cost when they were made. On another processor, or with another version of
+        gpmi or NumPy, the last digits of a suggestion may differ.
         """
-        entries, damage, description = self.inspected()
-        return verified(entries, description, damage)
+        entries, damage, description = self._log.inspect()
+        return verify(entries, description, damage)
 
-    # What is done
+    # Running
 
     @with_name_hints
     @with_options(RunOptions, RunSettings)
@@ -101,7 +211,7 @@ class Study(Record, Printable):
         f: Callable[[Any], float | Measured],
         **options: Unpack[RunOptions],
     ) -> Result:
-        """Evaluate f at one trial after the other, until the study has `budget` outcomes, its own by default.
+        """Evaluate f at one trial after another, until the study has `budget` outcomes, its own budget by default.
 
         Several processes, on several machines, may do so at the same time: each works on other trials, and they stop
         together. When one dies, another evaluates its trials. The other arguments, and what happens if f raises or
@@ -112,6 +222,10 @@ class Study(Record, Printable):
         options["budget"] = self.budget
         return run_optimizer(self.optimizer, f, **options)
 
+    def close(self) -> None:
+        """Give back the trials that were asked here and have no outcome, so that others get them at once; then end."""
+        self._log.close()
+
     def __enter__(self) -> Study:
         return self
 
@@ -120,7 +234,7 @@ class Study(Record, Printable):
     ) -> None:
         self.close()
 
-    # What is shown
+    # Display
 
     def all_trials(self) -> tuple[Trial, ...]:
         return self.trials
@@ -142,18 +256,18 @@ def study(
     patience: float = PATIENCE,
     **options: Any,
 ) -> Study:
-    """Open a study, or make it if there is none with this name and `space` is given.
+    """Open a study, or create it if there is none with this name and `space` is given.
 
     Parameters
     ----------
     address : the path of an SQLite file, or postgresql://user:password@host/database for many machines.
     name : which of the studies in the database.
-    space, goal, aim, seed, options : as of `Optimizer`. They are kept in the study: whoever opens it later may leave
-        them out, and must not contradict them. Functions and own classes cannot be kept and are refused.
-    budget : how many evaluations there will be in all; another one given later takes the place of the first.
-    lease : after so many seconds without a sign of life from its worker a trial is offered to another one.
-    patience : for so many seconds a database that does not answer is asked again. Then `ask` raises a `StudyError`, and
-        `tell` keeps the value in a file beside the worker, from which it is delivered later.
+    space, goal, aim, seed, options : as for `Optimizer`. The study stores them: a later opening may leave them out, and
+        must not contradict them. Functions and classes of your own cannot be stored and are refused.
+    budget : how many evaluations there will be in all; a later one replaces it.
+    lease : seconds without a sign of life from its worker after which a trial is offered to another one.
+    patience : seconds for which a database that does not answer is retried. Then `ask` raises a `StudyError`, and
+        `tell` stores the value in a file on this machine, from which it is delivered later.
 
     Examples
     --------
@@ -165,6 +279,4 @@ def study(
     True
     """
     given = {"goal": goal, "aim": aim, "seed": seed, "budget": budget, **options}
-    made = opened(address, name, space, given, lease=lease, patience=patience, kind=Study)
-    assert isinstance(made, Study)
-    return made
+    return Study(open_study(address, name, space, given, lease=lease, patience=patience))

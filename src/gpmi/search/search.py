@@ -1,4 +1,4 @@
-"""The search of a run. It keeps, from query to query, what makes the next query cheaper."""
+"""The search of a run: caches from query to query that make the next query cheaper."""
 
 from __future__ import annotations
 
@@ -13,47 +13,48 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked, first_best, moments_in_chunks
 from gpmi.policies import State
 from gpmi.policies.batch import LowerBound
-from gpmi.search.box import best_point, drawn_point
+from gpmi.search.barriers import Barriers
 from gpmi.search.finite import best_row, drawn_row
-from gpmi.search.objective import Found, Objective
-from gpmi.search.relevant import Relevant, confined
-from gpmi.search.screens import Barriers, best_known, screen_of
+from gpmi.search.multistart import best_point, drawn_point
+from gpmi.search.objective import Objective, SearchResult
+from gpmi.search.relevant_region import RelevantRegion, confine
+from gpmi.search.screen import best_observed_in, screen_of
 from gpmi.space import Parameters, Space, SpaceExhausted
 
-LAZY = 20  # products that a value of the kernel costs: a square root, an exponential and a few sums; measured roughly
-FEW = 256  # with no more observations than this tracking begins at once: 256^2 products a row are cheap
+KERNEL_COST = 20  # of one kernel value, in products: a square root, an exponential and a few sums; measured roughly
+TRACKED_AT_ONCE = 256  # observations up to which tracking begins at once: 256^2 products a row are cheap
 
 
 class Search:
-    """The argmax of a policy's score over a space, for the posteriors of a run, one after the other.
+    """Find the argmax of a policy's score over a space, for the posteriors of a run, one after the other.
 
-    Its memory changes the cost, never the result. It holds the moments at the candidates or at the screen, which one
+    Its caches change the cost, never the result. They hold the moments at the candidates or at the screen, which one
     more observation extends; upper bounds of variances; and the rows that may not be asked.
     """
 
     def __init__(self, space: Space, seed: int, *, repeats: bool) -> None:
         self._space, self._seed, self._repeats = space, seed, repeats
-        self._anchor: Posterior | None = None  # where the moments and bounds below start from
+        self._anchor: Posterior | None = None  # from which the moments and bounds below start
         self._tracked: Tracked | None = None  # of the values told
         self._extended: Tracked | None = None  # of the objective's posterior
         self._bound: Array | None = None
-        self._lazy_searches = 0  # since the prior changed, where tracking was possible
+        self._lazy_searches = 0  # since the prior changed, while tracking was possible
         self._nugget = 0.0  # of the posterior that the bounds belong to
         self._numbers: dict[int, Numbers] = {}  # of the rows at the point of a trial
-        self._relevant: Relevant | None = None  # the region that was needed last
+        self._relevant: RelevantRegion | None = None  # the region that was needed last
 
     def best(
         self,
         objective: Objective,
-        told: Posterior,  # given the values told; the objective's posterior extends it by pending points
+        told: Posterior,  # given the values told; the objective's posterior adds the pending points
         anchor: Posterior,  # given the values that the prior was learned from; `told` extends it
         taken: Mapping[int, Array],  # the trials whose points may not be asked again: number -> coordinates
         rng: np.random.Generator,
         normals: np.random.Generator,  # for draws of f
-        barred: Barriers | None = None,  # where nothing may be asked; on a finite set its unsafe points alone count
-        region: Relevant | None = None,  # outside of which nothing is looked for, unless nothing else is left
-    ) -> Found:
-        """The best point under the objective. Exact on a finite set, where a tie goes to the lowest row.
+        barred: Barriers | None = None,  # where nothing may be asked; on a finite set only its unsafe points count
+        region: RelevantRegion | None = None,  # to which the search is confined, unless nothing is left in it
+    ) -> SearchResult:
+        """Return the best point under the objective. Exact on a finite set, where a tie goes to the lowest row.
 
         O(n m) for m candidates, or for m points of the screen; O(n^2 m) after a change of the prior.
         """
@@ -69,15 +70,15 @@ class Search:
         weight: float,
         rng: np.random.Generator,
         chance: SuccessProbability | None,
-    ) -> Relevant:
-        """Where mu + 2 weight sd is at least the largest mu - weight sd, given the values told. Costs as `best`.
+    ) -> RelevantRegion:
+        """Return where mu + 2 weight sd is at least the largest mu - weight sd, given the values told. Costs as `best`.
 
-        The largest lower bound is that of the points that probably succeed, if there are any. On a box it is the
-        largest that is found.
+        The largest lower bound is taken over the points that probably succeed, if there are any. On a box it is the
+        largest one found.
         """
-        known = self._relevant
-        if known is not None and known.told is told and known.width == 2.0 * weight and known.chance is chance:
-            return known
+        cached = self._relevant
+        if cached is not None and cached.told is told and cached.width == 2.0 * weight and cached.chance is chance:
+            return cached
         policy, rows = LowerBound(weight), self._space.rows
         if rows is not None:
             mu, var = self.moments(told, anchor) or moments_in_chunks(told, rows)
@@ -85,19 +86,19 @@ class Search:
             unlikely = None if chance is None else ~chance.likely(rows)
             number = first_best(lower, None if unlikely is None or unlikely.all() else unlikely)
             inside: Mask = mu + 2.0 * weight * np.sqrt(var) >= lower[number]
-            self._relevant = Relevant(told, 2.0 * weight, float(lower[number]), rows[number], inside, chance)
+            self._relevant = RelevantRegion(told, 2.0 * weight, float(lower[number]), rows[number], inside, chance)
         else:
             plain = Objective(told, policy, State())
-            likely = plain if chance is None else confined(plain, chance.likely)
+            likely = plain if chance is None else confine(plain, chance.likely)
             found = self.best(likely, told, anchor, {}, rng, rng)
-            level = float(plain(found.row[None])[0])  # also where no point that is likely to succeed was found
-            self._relevant = Relevant(told, 2.0 * weight, level, found.row, chance=chance)
+            level = float(plain(found.row[None])[0])  # finite even if no point that probably succeeds was found
+            self._relevant = RelevantRegion(told, 2.0 * weight, level, found.row, chance=chance)
         return self._relevant
 
     def moments(self, told: Posterior, anchor: Posterior) -> tuple[Array, Array] | None:
-        """mu and var of `told` at all candidates, (m,) each; None if there are too many to keep them.
+        """Return mu and var of `told` at all candidates, (m,) each; None if there are too many to track.
 
-        O(n m) where those of the query before are kept, else O(n^2 m).
+        O(n m) if those of the previous query are cached, else O(n^2 m).
         """
         rows = self._space.rows
         assert rows is not None
@@ -110,7 +111,7 @@ class Search:
         return tracked.mu, tracked.var
 
     def _start_from(self, anchor: Posterior) -> None:
-        """Forget what belongs to another prior."""
+        """Clear the caches if they belong to another prior."""
         if anchor is not self._anchor:
             self._anchor, self._tracked, self._extended, self._bound = anchor, None, None, None
             self._lazy_searches = 0
@@ -123,21 +124,22 @@ class Search:
         rng: np.random.Generator,
         normals: np.random.Generator,
         barred: Barriers | None,
-        region: Relevant | None,
-    ) -> Found:
+        region: RelevantRegion | None,
+    ) -> SearchResult:
         space = self._space
         assert isinstance(space, Parameters)
         visited = np.array(list(taken.values())) if taken else None
-        known = best_known(told, space).reshape(-1, space.dim)
+        best = best_observed_in(told, space).reshape(-1, space.dim)
         if region is not None:
-            objective, known = confined(objective, region.holds), np.concatenate([region.at[None], known])
+            objective, best = confine(objective, region.holds), np.concatenate([region.at[None], best])
         if objective.policy.joint:
-            return drawn_point(objective, space, self._screen, known, rng, normals, visited, barred)
-        # Where C was singular the last digits would depend on when that was noticed, and so would a replay.
+            return drawn_point(objective, space, self._screen, best, rng, normals, visited, barred)
+        # With a nugget, because C was singular, the last digits of tracked moments depend on when it was added, and a
+        # replay would differ.
         plain = objective.posterior.nugget == 0.0
         tracked = self._follow(self._screen, told, objective.posterior) if plain else None
-        scores = objective(self._screen) if tracked is None else objective.at(tracked)
-        return best_point(objective, space, self._screen, scores, known, rng, visited, barred)
+        scores = objective(self._screen) if tracked is None else objective.at_tracked(tracked)
+        return best_point(objective, space, self._screen, scores, best, rng, visited, barred)
 
     def _best_row(
         self,
@@ -147,21 +149,21 @@ class Search:
         rng: np.random.Generator,
         normals: np.random.Generator,
         barred: Barriers | None,
-        region: Relevant | None,
-    ) -> Found:
+        region: RelevantRegion | None,
+    ) -> SearchResult:
         rows, posterior, policy = self._space.rows, objective.posterior, objective.policy
         assert rows is not None and self._anchor is not None
         excluded = self._excluded(rows, taken)
         if barred is not None and barred.unsafe is not None:
-            safe = barred.unsafe(rows) if excluded is None else excluded | barred.unsafe(rows)
-            excluded = excluded if safe.all() else safe
+            unsafe = barred.unsafe(rows) if excluded is None else excluded | barred.unsafe(rows)
+            excluded = excluded if unsafe.all() else unsafe
         if region is not None and region.rows is not None:
             outside: Mask = ~region.rows if excluded is None else ~region.rows | excluded
             excluded = excluded if outside.all() else outside
         if policy.joint:
             return drawn_row(objective, rows, excluded, rng, normals)
         tracked = None
-        # Right after a fit no row is tracked yet, and the prior may change again soon: a lazy search is cheaper.
+        # Right after a fit no row is tracked, and the prior may change again soon: a lazy search is cheaper.
         prior_is_new = 0 < self._anchor.n == told.n
         if not Tracked.fits(posterior.n, len(rows)):
             self._tracked = self._extended = None
@@ -171,7 +173,7 @@ class Search:
             or (policy.grows_with_var and (prior_is_new or self._lazy_is_cheaper(told)))
         ):
             tracked = self._follow(rows, told, posterior)
-        if posterior.nugget != self._nugget:  # with more noise variances are larger: old ones bound them no longer
+        if posterior.nugget != self._nugget:  # more noise makes variances larger, so the old ones are no bounds
             self._bound, self._nugget = None, posterior.nugget
         found, bound = best_row(objective, rows, excluded, tracked, self._bound)
         if bound is not None and posterior is told:
@@ -179,24 +181,24 @@ class Search:
         return found
 
     def _lazy_is_cheaper(self, told: Posterior) -> bool:
-        """Whether a lazy search costs less than to begin tracking, as after many values came at once.
+        """Whether a lazy search costs less than beginning to track, for example after many values came at once.
 
-        To begin costs O(n^2 m), a lazy search n m values of the kernel, each about as much as LAZY products. So the
-        search is lazy until that has cost as much as tracking would have.
+        To begin costs O(n^2 m); a lazy search costs n m kernel values, each about KERNEL_COST products. So searches are
+        lazy until they have cost as much as tracking would have.
         """
-        if self._tracked is not None or told.n <= FEW:
+        if self._tracked is not None or told.n <= TRACKED_AT_ONCE:
             return False
         self._lazy_searches += 1
-        return self._lazy_searches * LAZY <= told.n
+        return self._lazy_searches * KERNEL_COST <= told.n
 
     @cached_property
     def _screen(self) -> Array:
         return screen_of(self._space, self._seed)
 
     def _follow(self, z: Array, told: Posterior, posterior: Posterior) -> Tracked:
-        """The moments of `posterior` at z, computed from the remembered moments given the values told."""
+        """Return the moments of `posterior` at z, computed from the cached moments given the values told."""
         assert self._anchor is not None
-        at_once = self._space.rows is not None  # there the last digits do not decide: see `contenders`
+        at_once = self._space.rows is not None  # there the last digits do not matter: see `contenders`
         base = self._tracked
         if base is None or base.z is not z or not base.extends_to(told):
             base = Tracked.start(self._anchor, z)
@@ -211,7 +213,7 @@ class Search:
         return self._extended
 
     def _excluded(self, rows: Array, taken: Mapping[int, Array]) -> Mask | None:
-        """Which rows are at the point of a trial in `taken`. O(m), and again for each trial that is new there."""
+        """Return which rows are at the point of a trial in `taken`. O(m), and again for each new trial in it."""
         if not taken:
             return None
         excluded = np.zeros(len(rows), dtype=bool)
@@ -221,7 +223,7 @@ class Search:
             excluded[self._numbers[number]] = True
         if excluded.all():
             raise SpaceExhausted(
-                f"all {len(rows)} candidates have been asked, told, failed or rejected; there is none left to offer"
+                f"all {len(rows)} candidates have been asked, told, failed or rejected; none is left to offer"
                 + ("" if self._repeats else " (repeats=True allows asking again)")
             )
         return excluded

@@ -1,7 +1,7 @@
-"""The JSON API: the words of a study for programs. `gpmi.serve.openapi` describes it.
+"""The JSON API of a study, for programs. `gpmi.serve.openapi` describes it.
 
-Answers go by the number of a trial. The same answer twice counts once; another one for the same trial is refused with
-status 409 and the trial as it is, so that the caller decides: correct it, or give it as one more observation.
+An outcome goes to a trial by its number. The same outcome sent twice counts once. A different one for the same trial is
+refused with status 409 and the trial as it is. The caller then decides: correct it, or send it as one more observation.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from starlette.routing import Route
 
 from gpmi._support import checks
 from gpmi._support.types import Point
-from gpmi.serve.live import TooMany
+from gpmi.serve.app_state import state_of
+from gpmi.serve.live_updates import TooManyWatchers
 from gpmi.serve.openapi import description
-from gpmi.serve.room import Room
-from gpmi.serve.session import BATCH, Conflict, Desk, NoSuchTrial
+from gpmi.serve.session import MAX_BATCH, Conflict, NoSuchTrial, Session
 from gpmi.space import Space, SpaceExhausted
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_to_json
 from gpmi.trials import Trial
 
-PAGE = 1000  # trials in one answer, at most; our choice
-NUMBERS = ("noise_var", "mu", "sd", "surprise", "asked", "ended", "y_before")
+MAX_PAGE = 1000  # trials in one answer; our choice
+FLOAT_FIELDS = ("noise_var", "mu", "sd", "surprise", "asked", "ended", "y_before")
 STATUSES = ("pending", "told", "failed", "rejected", "retracted")
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-# Values
+# Reading and writing JSON
 
 
 def trial_to_json(space: Space, trial: Trial) -> dict[str, Any]:
-    """A trial as JSON has it. What is not a finite number is null."""
-    said: dict[str, Any] = {
+    """Return a trial as JSON. A number that is missing or not finite is null."""
+    payload: dict[str, Any] = {
         "number": trial.number,
         "x": point_to_json(space, trial.x),
         "label": _label(trial),
@@ -53,42 +53,42 @@ def trial_to_json(space: Space, trial: Trial) -> dict[str, Any]:
         "why": trial.why,
         "fixed": None if trial.fixed is None else {str(key): value for key, value in trial.fixed.items()},
     }
-    for name in NUMBERS:
+    for name in FLOAT_FIELDS:
         value = getattr(trial, name)
-        said[name] = value if value is not None and math.isfinite(value) else None
-    return said
+        payload[name] = value if value is not None and math.isfinite(value) else None
+    return payload
 
 
 def _label(trial: Trial) -> Any:
     return trial.label if trial.label is None or isinstance(trial.label, str | int | float) else str(trial.label)
 
 
-async def body_of(request: Request, *known: str, needed: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The JSON object of a request, in which only these names may stand."""
+async def body_of(request: Request, *allowed: str, required: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the JSON object of a request. Any other name than the allowed ones is refused."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HTTPException(415, "send JSON, with the header Content-Type: application/json")
     try:
-        said = json.loads((await request.body()) or b"{}", parse_constant=_no_number)
+        body = json.loads((await request.body()) or b"{}", parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"the body is no JSON: {str(error)[:200]}") from None
-    if not isinstance(said, dict):
-        raise HTTPException(400, f"the body is {checks.shown(said)}; send a JSON object")
-    for name in said:
-        if name not in known:
-            raise HTTPException(400, f"there is no {checks.shown(name)} here; give some of {', '.join(known)}")
-    for name in needed:
-        if said.get(name) is None:
-            raise HTTPException(400, f"{name} is missing")
-    return {name: value for name, value in said.items() if value is not None}
+        raise HTTPException(400, f"the body is not JSON: {str(error)[:200]}") from None
+    if not isinstance(body, dict):
+        raise HTTPException(400, f"the body is {checks.shown(body)}; send a JSON object")
+    for name in body:
+        if name not in allowed:
+            raise HTTPException(400, f"the name {checks.shown(name)} is unknown; the names are {', '.join(allowed)}")
+    for name in required:
+        if body.get(name) is None:
+            raise HTTPException(400, f"{name} is missing; give it")
+    return {name: value for name, value in body.items() if value is not None}
 
 
-def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no number")
+def _refuse_constant(constant: str) -> Any:
+    raise ValueError(f"{constant} is not a number")
 
 
 def whole(name: str, value: Any, least: int = 0) -> int:
-    """A whole number of a JSON body, in which 1.0 is one, and true is none."""
+    """Check a whole number of a JSON body. 1.0 is one; true is not."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
@@ -102,154 +102,164 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
-def _measured(said: dict[str, Any]) -> dict[str, Any]:
-    """What may be said of a value besides itself."""
+def _measurement(body: dict[str, Any]) -> dict[str, Any]:
+    """Return what may accompany a value: noise_var, repeats and constraints."""
     more: dict[str, Any] = {}
-    if "noise_var" in said:
-        more["noise_var"] = checks.number("noise_var", said["noise_var"])
-    if "repeats" in said:
-        more["repeats"] = whole("repeats", said["repeats"], 1)
-    if "constraints" in said:
-        if not isinstance(said["constraints"], list):
-            raise ValueError(f"constraints is {checks.shown(said['constraints'])}; give a list of numbers")
-        more["constraints"] = [checks.number("constraints", one) for one in said["constraints"]]
+    if "noise_var" in body:
+        more["noise_var"] = checks.number("noise_var", body["noise_var"])
+    if "repeats" in body:
+        more["repeats"] = whole("repeats", body["repeats"], 1)
+    if "constraints" in body:
+        if not isinstance(body["constraints"], list):
+            raise ValueError(f"constraints is {checks.shown(body['constraints'])}; give a list of numbers")
+        more["constraints"] = [checks.number("constraints", one) for one in body["constraints"]]
     return more
 
 
-def _point(space: Space, said: Any) -> Point:
-    """A point as JSON has it."""
-    if isinstance(said, dict) or (isinstance(said, list) and all(isinstance(one, int | float) for one in said)):
-        return space.canonical(said)
-    raise ValueError(f"x is {checks.shown(said)}; give an object of parameters, or a list of numbers")
+def _point(space: Space, x: Any) -> Point:
+    """Return the point that a JSON value describes."""
+    if isinstance(x, dict) or (isinstance(x, list) and all(isinstance(one, int | float) for one in x)):
+        return space.canonical(x)
+    raise ValueError(f"x is {checks.shown(x)}; give an object of parameters, or a list of numbers")
 
 
-def fixed_of(desk: Desk, said: Any) -> dict[Any, Any] | None:
-    """Coordinates that are given: an object, whose keys are numbers in texts where points are lists."""
-    if said is None:
+def fixed_of(session: Session, fixed: Any) -> dict[Any, Any] | None:
+    """Return the fixed coordinates of a JSON object. If points are lists, its keys are "0", "1", ..."""
+    if fixed is None:
         return None
-    if not isinstance(said, dict):
-        raise ValueError(f"fixed is {checks.shown(said)}; give an object such as {{'temperature': 21.5}}")
-    names = {str(field.key): field.key for field in desk.fields}
-    return {names.get(key, key): value for key, value in said.items()} or None
+    if not isinstance(fixed, dict):
+        raise ValueError(f"fixed is {checks.shown(fixed)}; give an object such as {{'temperature': 21.5}}")
+    keys = {str(field.key): field.key for field in session.fields}
+    return {keys.get(key, key): value for key, value in fixed.items()} or None
 
 
 def _query_number(request: Request, name: str, default: int, most: int) -> int:
-    given = request.query_params.get(name)
-    if given is None:
+    text = request.query_params.get(name)
+    if text is None:
         return default
-    if not (given.isascii() and given.isdecimal() and len(given) < 16):
-        raise ValueError(f"{name} is {checks.shown(given)}; give a whole number from 0")
-    return min(int(given), most)
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise ValueError(f"{name} is {checks.shown(text)}; give a whole number, 0 or larger")
+    return min(int(text), most)
 
 
 # Errors
 
 
-def answered(endpoint: Callable[[Request, Desk], Awaitable[Any]]) -> Endpoint:
-    """An endpoint about one study: what it returns as JSON, and what is wrong in one sentence with its status."""
+def json_endpoint(endpoint: Callable[[Request, Session], Awaitable[Any]]) -> Endpoint:
+    """Wrap an endpoint about one study: send what it returns as JSON, and an error as one sentence with its status."""
 
     @wraps(endpoint)
     async def wrapped(request: Request) -> Response:
         try:
-            room: Room = request.app.state.room
-            desk = await room.desk_named(request.query_params.get("study"))
-            said = await endpoint(request, desk)
+            session = await state_of(request).session_or_only(request.query_params.get("study"))
+            answer = await endpoint(request, session)
         except HTTPException as error:
             return JSONResponse({"error": error.detail}, error.status_code)
         except Conflict as error:
-            return JSONResponse({"error": str(error), "trial": trial_to_json(desk.space, error.trial)}, 409)
+            return JSONResponse({"error": str(error), "trial": trial_to_json(session.space, error.trial)}, 409)
         except (NoSuchTrial, LookupError) as error:
             return JSONResponse({"error": str(error.args[0] if error.args else error)}, 404)
         except SpaceExhausted:
-            return JSONResponse({"error": "every point of the space has been asked"}, 410)
+            return JSONResponse({"error": "every point of the space has been suggested"}, 410)
         except (ValueError, TypeError, OverflowError) as error:
             return JSONResponse({"error": str(error)}, 400)
-        except (StudyError, TooMany) as error:
-            words = str(error) or "too many watch this study"
-            return JSONResponse({"error": words}, 503, {"retry-after": "5"})
-        return said if isinstance(said, Response) else JSONResponse(said)
+        except (StudyError, TooManyWatchers) as error:
+            return JSONResponse({"error": str(error)}, 503, {"retry-after": "5"})
+        return answer if isinstance(answer, Response) else JSONResponse(answer)
 
     return wrapped
 
 
-async def _kept(desk: Desk, trial: Trial) -> Response:
-    """A trial that was told, with status 202 if its value waits in a file for the database."""
-    stored = await run_in_threadpool(desk.is_stored, trial)
-    return JSONResponse({"trial": trial_to_json(desk.space, trial)}, 200 if stored else 202)
+async def _stored(session: Session, trial: Trial) -> Response:
+    """Return a trial that got an outcome, with status 202 if the outcome is in a file and will be delivered later."""
+    stored = await run_in_threadpool(session.is_stored, trial)
+    return JSONResponse({"trial": trial_to_json(session.space, trial)}, 200 if stored else 202)
 
 
-# Saying
+# Writing
 
 
-@answered
-async def ask(request: Request, desk: Desk) -> Any:
-    said = await body_of(request, "n", "fixed")
-    n, fixed = whole("n", said.get("n", 1), 1), fixed_of(desk, said.get("fixed"))
-    trials = await run_in_threadpool(desk.ask, n, fixed)
-    return {"trials": [trial_to_json(desk.space, trial) for trial in trials]}
+@json_endpoint
+async def ask(request: Request, session: Session) -> Any:
+    body = await body_of(request, "n", "fixed")
+    n, fixed = whole("n", body.get("n", 1), 1), fixed_of(session, body.get("fixed"))
+    trials = await run_in_threadpool(session.ask, n, fixed)
+    return {"trials": [trial_to_json(session.space, trial) for trial in trials]}
 
 
-@answered
-async def tell(request: Request, desk: Desk) -> Any:
-    said = await body_of(request, "number", "x", "y", "noise_var", "repeats", "constraints", "again", needed=("y",))
-    if ("number" in said) == ("x" in said):
-        raise ValueError("give the number of a trial, or a point as x: one of them")
-    y, more = checks.number("y", said["y"]), _measured(said)
-    if "x" in said:
-        point = _point(desk.space, said["x"])
-        return await _kept(desk, await run_in_threadpool(desk.observe, point, y, **more))
-    number, again = whole("number", said["number"]), _flag("again", said.get("again", False))
-    return await _kept(desk, await run_in_threadpool(lambda: desk.tell(number, y, again=again, **more)))
+@json_endpoint
+async def tell(request: Request, session: Session) -> Any:
+    body = await body_of(request, "number", "x", "y", "noise_var", "repeats", "constraints", "again", required=("y",))
+    if ("number" in body) == ("x" in body):
+        raise ValueError("give either the number of a trial, or a point as x")
+    y, more = checks.number("y", body["y"]), _measurement(body)
+    if "x" in body:
+        point = _point(session.space, body["x"])
+        return await _stored(session, await run_in_threadpool(session.observe, point, y, **more))
+    number, again = whole("number", body["number"]), _flag("again", body.get("again", False))
+    return await _stored(session, await run_in_threadpool(lambda: session.tell(number, y, again=again, **more)))
 
 
-@answered
-async def fail(request: Request, desk: Desk) -> Any:
-    said = await body_of(request, "number", "why", needed=("number",))
-    return await _kept(desk, await run_in_threadpool(desk.fail, whole("number", said["number"]), said.get("why")))
+@json_endpoint
+async def fail(request: Request, session: Session) -> Any:
+    body = await body_of(request, "number", "why", required=("number",))
+    return await _stored(
+        session, await run_in_threadpool(session.fail, whole("number", body["number"]), body.get("why"))
+    )
 
 
-@answered
-async def correct(request: Request, desk: Desk) -> Any:
-    said = await body_of(request, "number", "y", "noise_var", "repeats", "constraints", needed=("number", "y"))
-    number, y, more = whole("number", said["number"]), checks.number("y", said["y"]), _measured(said)
-    return {"trial": trial_to_json(desk.space, await run_in_threadpool(desk.correct, number, y, **more))}
+@json_endpoint
+async def correct(request: Request, session: Session) -> Any:
+    body = await body_of(request, "number", "y", "noise_var", "repeats", "constraints", required=("number", "y"))
+    number, y, more = whole("number", body["number"]), checks.number("y", body["y"]), _measurement(body)
+    return {"trial": trial_to_json(session.space, await run_in_threadpool(session.correct, number, y, **more))}
 
 
-@answered
-async def retract(request: Request, desk: Desk) -> Any:
-    said = await body_of(request, "number", needed=("number",))
-    return {"trial": trial_to_json(desk.space, await run_in_threadpool(desk.retract, whole("number", said["number"])))}
+@json_endpoint
+async def retract(request: Request, session: Session) -> Any:
+    body = await body_of(request, "number", required=("number",))
+    return {
+        "trial": trial_to_json(session.space, await run_in_threadpool(session.retract, whole("number", body["number"])))
+    }
 
 
-@answered
-async def reject(request: Request, desk: Desk) -> Any:
-    said = await body_of(request, "number", needed=("number",))
-    return {"trial": trial_to_json(desk.space, await run_in_threadpool(desk.reject, whole("number", said["number"])))}
+@json_endpoint
+async def reject(request: Request, session: Session) -> Any:
+    body = await body_of(request, "number", required=("number",))
+    return {
+        "trial": trial_to_json(session.space, await run_in_threadpool(session.reject, whole("number", body["number"])))
+    }
 
 
-@answered
-async def forget(request: Request, desk: Desk) -> Any:
-    said = await body_of(request, "number", needed=("number",))
-    number = whole("number", said["number"])
-    await run_in_threadpool(desk.forget, number)
+@json_endpoint
+async def forget(request: Request, session: Session) -> Any:
+    body = await body_of(request, "number", required=("number",))
+    number = whole("number", body["number"])
+    await run_in_threadpool(session.forget, number)
     return {"number": number}
 
 
 # Reading
 
 
-@answered
-async def about(request: Request, desk: Desk) -> Any:
-    look = await run_in_threadpool(desk.look)
-    counts = {status: sum(trial.status == status for trial in look.trials) for status in STATUSES}
+@json_endpoint
+async def about(request: Request, session: Session) -> Any:
+    snapshot = await run_in_threadpool(session.snapshot)
+    counts = {status: sum(trial.status == status for trial in snapshot.trials) for status in STATUSES}
     shown = ("name", "kind", "unit", "lo", "hi", "log")
     parameters = [
         {**{name: getattr(field, name) for name in shown}, "options": list(map(_plain, field.options))}
-        for field in desk.fields
+        for field in session.fields
     ]
     return {
-        **{"study": desk.slug, "name": desk.name, "title": desk.title, "goal": desk.goal, "budget": look.budget},
-        **{"parameters": parameters, "trials": counts, "seq": look.seq},
+        **{
+            "study": session.slug,
+            "name": session.name,
+            "title": session.title,
+            "goal": session.goal,
+            "budget": snapshot.budget,
+        },
+        **{"parameters": parameters, "trials": counts, "seq": snapshot.seq},
     }
 
 
@@ -257,85 +267,88 @@ def _plain(option: Any) -> Any:
     return option if option is None or isinstance(option, str | bool | int | float) else str(option)
 
 
-@answered
-async def trials(request: Request, desk: Desk) -> Any:
+@json_endpoint
+async def trials(request: Request, session: Session) -> Any:
     offset = _query_number(request, "offset", 0, 10**15)
-    limit = _query_number(request, "limit", 100, PAGE)
+    limit = _query_number(request, "limit", 100, MAX_PAGE)
     status = request.query_params.get("status")
     if status is not None and status not in STATUSES:
         raise ValueError(f"status is {checks.shown(status)}; give one of {', '.join(STATUSES)}")
-    look = await run_in_threadpool(desk.look)
-    found = [trial for trial in look.trials if status is None or trial.status == status]
+    snapshot = await run_in_threadpool(session.snapshot)
+    found = [trial for trial in snapshot.trials if status is None or trial.status == status]
     return {
-        **{"seq": look.seq, "total": len(found), "offset": offset},
-        "trials": [trial_to_json(desk.space, trial) for trial in found[offset : offset + limit]],
+        **{"seq": snapshot.seq, "total": len(found), "offset": offset},
+        "trials": [trial_to_json(session.space, trial) for trial in found[offset : offset + limit]],
     }
 
 
-@answered
-async def best(request: Request, desk: Desk) -> Any:
-    look = await run_in_threadpool(desk.look)
-    return {"seq": look.seq, "trial": None if look.best is None else trial_to_json(desk.space, look.best)}
+@json_endpoint
+async def best(request: Request, session: Session) -> Any:
+    snapshot = await run_in_threadpool(session.snapshot)
+    return {
+        "seq": snapshot.seq,
+        "trial": None if snapshot.best is None else trial_to_json(session.space, snapshot.best),
+    }
 
 
-@answered
-async def recommend(request: Request, desk: Desk) -> Any:
-    given = request.query_params.get("fixed")
+@json_endpoint
+async def recommend(request: Request, session: Session) -> Any:
+    text = request.query_params.get("fixed")
     try:
-        fixed = fixed_of(desk, None if given is None else json.loads(given, parse_constant=_no_number))
+        fixed = fixed_of(session, None if text is None else json.loads(text, parse_constant=_refuse_constant))
     except (json.JSONDecodeError, RecursionError):
-        raise ValueError(f"fixed is {checks.shown(given)}; give a JSON object") from None
-    point = await run_in_threadpool(desk.recommend, fixed)
-    return {"x": None if point is None else point_to_json(desk.space, point)}
+        raise ValueError(f"fixed is {checks.shown(text)}; give a JSON object") from None
+    point = await run_in_threadpool(session.recommend, fixed)
+    return {"x": None if point is None else point_to_json(session.space, point)}
 
 
-@answered
-async def known(request: Request, desk: Desk) -> Any:
-    """What is known, as far as that is computed; `now` says whether it is that of now."""
-    live = request.app.state.room.live(desk)
-    live.saw(await run_in_threadpool(desk.seq))
+@json_endpoint
+async def summary(request: Request, session: Session) -> Any:
+    """Return the summary, as far as it has been computed; `now` says whether it is up to date."""
+    live = state_of(request).live(session)
+    live.note_seq(await run_in_threadpool(session.seq))
     now = live.up_to_date()
     return {"now": now, "seq": live.state["known"], "known": None if live.known is None else asdict(live.known[1])}
 
 
-@answered
-async def events(request: Request, desk: Desk) -> Any:
+@json_endpoint
+async def events(request: Request, session: Session) -> Any:
     last = request.headers.get("last-event-id", "")
     start = int(last) if last.isascii() and last.isdecimal() and len(last) < 16 else None
     if start is None:
         start = _query_number(request, "after", 0, 10**15) if "after" in request.query_params else -1
-    live = request.app.state.room.live(desk)
-    live.admit()
+    live = state_of(request).live(session)
+    live.check_capacity()
     return StreamingResponse(live.entries(start), media_type="text/event-stream")
 
 
 async def studies(request: Request) -> Response:
-    room: Room = request.app.state.room
     try:
-        books = await run_in_threadpool(room.shelf.books)
+        found = await run_in_threadpool(state_of(request).catalogue.studies)
     except StudyError as error:
         return JSONResponse({"error": str(error)}, 503)
-    return JSONResponse({"studies": [{"study": one.slug, "name": one.name, "title": one.title} for one in books]})
+    return JSONResponse({"studies": [{"study": one.slug, "name": one.name, "title": one.title} for one in found]})
 
 
 async def openapi(request: Request) -> Response:
-    return JSONResponse(description(token=request.app.state.room.guard.token is not None, batch=BATCH, page=PAGE))
+    needs_token = state_of(request).access.token is not None
+    return JSONResponse(description(token=needs_token, batch=MAX_BATCH, page=MAX_PAGE))
 
 
-async def nowhere(request: Request) -> Response:
-    return JSONResponse({"error": "there is no such address; /api/openapi.json has them all"}, 404)
+async def not_found(request: Request) -> Response:
+    return JSONResponse({"error": "there is no such address; /api/openapi.json lists them all"}, 404)
 
 
-READING: dict[str, Endpoint] = {
-    **{"study": about, "studies": studies, "trials": trials, "best": best, "recommend": recommend, "known": known},
+GET_ENDPOINTS: dict[str, Endpoint] = {
+    **{"study": about, "studies": studies, "trials": trials, "best": best, "recommend": recommend, "known": summary},
     **{"events": events, "openapi.json": openapi},
 }
-SAYING: dict[str, Endpoint] = {
+POST_ENDPOINTS: dict[str, Endpoint] = {
     **{"ask": ask, "tell": tell, "fail": fail, "correct": correct, "retract": retract, "reject": reject},
     **{"forget": forget},
 }
 ROUTES = [
-    *(Route(f"/api/{name}", endpoint, methods=["GET"]) for name, endpoint in READING.items()),
-    *(Route(f"/api/{name}", endpoint, methods=["POST"]) for name, endpoint in SAYING.items()),
-    Route("/api/{rest:path}", nowhere, methods=["GET", "POST"]),
+    *(Route(f"/api/{name}", endpoint, methods=["GET"]) for name, endpoint in GET_ENDPOINTS.items()),
+    *(Route(f"/api/{name}", endpoint, methods=["POST"]) for name, endpoint in POST_ENDPOINTS.items()),
+    Route("/api/{rest:path}", not_found, methods=["GET", "POST"]),
 ]

@@ -1,4 +1,4 @@
-"""The application: its addresses, and what answers them."""
+"""The web application: its routes, its static files, and pages for errors."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from gpmi.serve import api, forms, pages
-from gpmi.serve.catalogue import Shelf
-from gpmi.serve.layout import message
-from gpmi.serve.room import Room
-from gpmi.serve.security import Guard, Guarded
+from gpmi.serve.app_state import AppState
+from gpmi.serve.catalogue import Catalogue
+from gpmi.serve.page_layout import message_page
+from gpmi.serve.security import AccessMiddleware, AccessRules
 from gpmi.views.html import SCRIPT, STYLE
 
-# Found by their names in this table, so that no address leads to another file.
+# Static files are looked up by name in this table, so no address can lead to another file.
 STATIC: dict[str, tuple[str, str]] = {
     "lab.css": (files("gpmi.serve").joinpath("static/lab.css").read_text(encoding="utf-8"), "text/css"),
     "lab.js": (files("gpmi.serve").joinpath("static/lab.js").read_text(encoding="utf-8"), "text/javascript"),
@@ -35,19 +35,19 @@ async def static(request: Request) -> Response:
     return Response(found[0], media_type=found[1], headers={"cache-control": "no-cache"})
 
 
-async def refused(request: Request, error: Exception) -> Response:
-    """What is wrong with a request, in words."""
+async def show_error(request: Request, error: Exception) -> Response:
+    """Answer a failed request: with a page where a person reads it, with plain text elsewhere."""
     assert isinstance(error, HTTPException)
     if request.url.path.startswith(("/static/", "/api/")) or request.method not in ("GET", "HEAD"):
         return PlainTextResponse(error.detail, error.status_code)
-    return message(request, error.detail, status=error.status_code)
+    return message_page(request, error.detail, status=error.status_code)
 
 
-def application(shelf: Shelf, guard: Guard, ending: Callable[[], bool] = lambda: False) -> ASGIApp:
-    """The whole, behind its guard."""
+def application(catalogue: Catalogue, access: AccessRules, stopping: Callable[[], bool] = lambda: False) -> ASGIApp:
+    """Build the application. `stopping` says whether the server is shutting down, which ends the event streams."""
     app = Starlette(
         routes=[Route("/static/{name}", static), *api.ROUTES, *forms.ROUTES, *pages.ROUTES],
-        exception_handlers={HTTPException: refused},
+        exception_handlers={HTTPException: show_error},
     )
-    app.state.room = Room(shelf, guard, ending)
-    return Guarded(app, guard)
+    app.state.app_state = AppState(catalogue, access, stopping)
+    return AccessMiddleware(app, access)

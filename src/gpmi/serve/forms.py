@@ -1,4 +1,7 @@
-"""What is sent by forms. Each is taken once, and what cannot be taken is shown again with what is wrong."""
+"""The forms of the pages (POST). Each is handled once; input that cannot be saved is shown again with what is wrong.
+
+The main one is `save_results`, which enters the results of a study.
+"""
 
 from __future__ import annotations
 
@@ -14,59 +17,65 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from gpmi.serve import new_space, new_study
-from gpmi.serve.layout import again, message, notices, page, room_of
-from gpmi.serve.notebook import Typed
-from gpmi.serve.numbers import Cell, cell, column
-from gpmi.serve.pages import ask_for_token, links, show, show_trial
-from gpmi.serve.security import UPLOAD, same
-from gpmi.serve.session import Conflict, Desk, NoSuchTrial
-from gpmi.serve.trial_page import Clash, Wrong, clashes
+from gpmi.serve import new_study
+from gpmi.serve.app_state import state_of
+from gpmi.serve.cell_parsing import ParsedCell, parse_cell, parse_column
+from gpmi.serve.conflict_page import TITLE, ConflictingInput, conflict_body
+from gpmi.serve.page_layout import full_page, message_page, notices, resend_page
+from gpmi.serve.pages import show_study, show_trial, study_links, token_page
+from gpmi.serve.security import MAX_UPLOAD, secrets_equal
+from gpmi.serve.session import Conflict, NoSuchTrial, Session
+from gpmi.serve.study_page import RejectedInput
+from gpmi.serve.trial_page import RejectedForm
 from gpmi.space import SpaceExhausted
 from gpmi.storage.errors import StudyError
 from gpmi.trials import Trial
 
-FIELDS = 5000  # of a form, at most: a thousand trials have a result and a reason each. Our choice
-# The words that may be said of a trial beside its result, and how they are told afterwards.
-WORDS = {"fail": "has failed", "reject": "was set aside", "forget": "was put back", "retract": "was taken back"}
-BUTTONS = (*WORDS, "again", "correct", "leave")  # of the table of results; each carries the number of its trial
-Said = Mapping[str, str]
-Handler = Callable[[Request, Said], Awaitable[Response]]
+MAX_FIELDS = 5000  # of a form: a thousand trials have a result and a reason each; our choice
+MAX_NOTES = 10  # shown after a form was saved; our choice
+# What can happen to a trial other than a result, and how the next page reports it.
+ACTIONS = {"fail": "failed", "reject": "was rejected", "forget": "was withdrawn", "retract": "was retracted"}
+BUTTONS = (*ACTIONS, "again", "correct", "leave")  # of the results table; the value is the number of the trial
+FormData = Mapping[str, str]
+Handler = Callable[[Request, FormData], Awaitable[Response]]
 
 
-def posted(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-    """A form of our own pages, read and checked; a second click leads to where the first one led."""
+def form_handler(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    """Wrap the handler of a form: read it, check that it is one of our own, and handle it once.
+
+    A second click leads to the page that the first one led to.
+    """
 
     @wraps(handler)
     async def wrapped(request: Request) -> Response:
-        said, fields = await _read(request)
-        room = room_of(request)
-        if not same(said.get("csrf", ""), room.guard.secret):
-            if not _is_our_page(request):
-                return PlainTextResponse("the form is not one of this server's pages", 403)
-            words = "The server was started anew since the page was opened. Look at what you sent, and send it again."
-            return again(request, fields, words, 403)
-        once = said.get("once", "")
-        async with room.turn(once):
-            led = room.done.get(once)
-            if led is not None:
-                return RedirectResponse(led, 303)
+        data, fields = await _read(request)
+        state = state_of(request)
+        if not secrets_equal(data.get("csrf", ""), state.access.form_secret):
+            if not _is_from_our_page(request):
+                return PlainTextResponse("the form does not come from a page of this server", 403)
+            reason = "The server was restarted after the page was opened. Check what you sent, then send it again."
+            return resend_page(request, fields, reason, 403)
+        once = data.get("once", "")
+        async with state.form_lock(once):
+            redirect = state.redirects.get(once)
+            if redirect is not None:
+                return RedirectResponse(redirect, 303)
             try:
-                answer = await handler(request, said)
+                answer = await handler(request, data)
             except (LookupError, NoSuchTrial) as error:
-                return message(request, f"{error.args[0]}.", title="Not found", status=404)
+                return message_page(request, f"{error.args[0]}.", title="Not found", status=404)
             except StudyError as error:
-                words = f"{error}. Send it again in a moment; what is saved already counts once."
-                return again(request, fields, words, 503)
+                reason = f"{error}. Send it again in a moment; anything already saved counts once."
+                return resend_page(request, fields, reason, 503)
             if once and answer.status_code == 303:
-                room.done.put(once, answer.headers["location"])
+                state.redirects.put(once, answer.headers["location"])
             return answer
 
     return wrapped
 
 
-def _is_our_page(request: Request) -> bool:
-    """Whether a browser says that the request comes from a page of this server; the guard has refused all others."""
+def _is_from_our_page(request: Request) -> bool:
+    """Whether the browser says that a page of this server sent the request. `security` has refused other origins."""
     return "origin" in request.headers or request.headers.get("sec-fetch-site") == "same-origin"
 
 
@@ -75,7 +84,7 @@ async def _read(request: Request) -> tuple[dict[str, str], list[tuple[str, str]]
     if kind not in ("application/x-www-form-urlencoded", "multipart/form-data"):
         raise HTTPException(415, "send a form")
     try:
-        form = await request.form(max_files=1, max_fields=FIELDS, max_part_size=UPLOAD)
+        form = await request.form(max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_UPLOAD)
     except (UnicodeDecodeError, KeyError, ValueError) as error:
         raise HTTPException(400, "the form cannot be read") from error
     fields: list[tuple[str, str]] = []
@@ -88,267 +97,279 @@ async def _read(request: Request) -> tuple[dict[str, str], list[tuple[str, str]]
     return dict(fields), fields
 
 
-def _to(request: Request, desk: Desk, done: list[str], path: str = "") -> Response:
-    """Go to a page of a study, which says what was done."""
-    key = room_of(request).messages.keep({"done": done})
-    return RedirectResponse(f"/study/{desk.slug}{path}?said={key}", 303)
+def _redirect(request: Request, session: Session, messages: list[str], path: str = "") -> Response:
+    """Go to a page of a study, which shows the messages."""
+    key = state_of(request).messages.add({"done": messages})
+    return RedirectResponse(f"/study/{session.slug}{path}?said={key}", 303)
 
 
-async def _desk(request: Request) -> Desk:
-    return await room_of(request).desk(request.path_params["slug"])
+async def _session(request: Request) -> Session:
+    return await state_of(request).session(request.path_params["slug"])
 
 
-# A study
+# Results
 
 
-@posted
-async def ask(request: Request, said: Said) -> Response:
-    desk = await _desk(request)
+@form_handler
+async def save_results(request: Request, data: FormData) -> Response:
+    """Save the results of any number of trials, typed or pasted, and perhaps an action for one of them."""
+    session = await _session(request)
+    cells = {int(key[2:]): value for key, value in data.items() if re.fullmatch(r"y-[0-9]{1,9}", key)}
+    order = [int(one) for one in data.get("order", "").split(",") if re.fullmatch(r"[0-9]{1,9}", one)]
     try:
-        typed = said.get("n", "1").strip()
-        if not re.fullmatch(r"[0-9]{1,4}", typed):
-            raise ValueError(f"the number of experiments is {typed[:40]!r}; give a whole number")
-        fixed = {
-            field.key: field.read(said[f"given-{field.key}"])
-            for field in desk.fields
-            if said.get(f"given-{field.key}", "").strip()
-        }
-        trials = await run_in_threadpool(desk.ask, int(typed), fixed or None)
-    except SpaceExhausted:
-        return await show(request, desk, Typed(asked=said, ask_problem="Every candidate has been suggested."), 400)
-    except (ValueError, TypeError) as error:
-        return await show(request, desk, Typed(asked=said, ask_problem=f"{error}."), 400)
-    few = f"Only {len(trials)} were left." if len(trials) < int(typed) else ""
-    return _to(request, desk, [few] if few else [])
-
-
-@posted
-async def results(request: Request, said: Said) -> Response:
-    """Results of any number of trials, typed or pasted; and perhaps that one of them failed."""
-    desk = await _desk(request)
-    cells = {int(key[2:]): value for key, value in said.items() if re.fullmatch(r"y-[0-9]{1,9}", key)}
-    order = [int(one) for one in said.get("order", "").split(",") if re.fullmatch(r"[0-9]{1,9}", one)]
-    try:
-        pasted = column(said.get("pasted", ""), order) if said.get("pasted", "").strip() else {}
-        for number, words in pasted.items():
-            if words.strip() and cells.get(number, "").strip() not in ("", words.strip()):
-                raise ValueError(
-                    f"trial {number} has a result that was typed and another one that was pasted; empty one"
-                )
+        pasted = parse_column(data.get("pasted", ""), order) if data.get("pasted", "").strip() else {}
+        for number, text in pasted.items():
+            if text.strip() and cells.get(number, "").strip() not in ("", text.strip()):
+                raise ValueError(f"Trial {number} has one result typed and another one pasted; clear one of them")
     except ValueError as error:
-        return await show(request, desk, Typed(cells=cells, pasted=said["pasted"], paste_problem=f"{error}."), 400)
-    cells |= {number: words for number, words in pasted.items() if words.strip()}
-    chosen = {word: int(said[word]) for word in BUTTONS if re.fullmatch(r"[0-9]{1,9}", said.get(word, ""))}
-    outcome = Outcomes(desk)
-    for number, words in cells.items():
-        if number not in (chosen.get("leave"), chosen.get("retract")):
-            meant = next((word for word in ("again", "correct") if number == chosen.get(word)), "tell")
-            await outcome.take(number, words, meant)
-    for word in WORDS:
-        if word in chosen:
-            await outcome.word(chosen[word], word, said.get(f"why-{chosen[word]}", ""))
-    return await _ended(request, desk, outcome)
+        rejected = RejectedInput(cells=cells, pasted=data["pasted"], paste_problem=f"{error}.")
+        return await show_study(request, session, rejected, 400)
+    cells |= {number: text for number, text in pasted.items() if text.strip()}
+    pressed = {name: int(data[name]) for name in BUTTONS if re.fullmatch(r"[0-9]{1,9}", data.get(name, ""))}
+    submission = Submission(session)
+    for number, text in cells.items():
+        if number not in (pressed.get("leave"), pressed.get("retract")):
+            meaning = next((name for name in ("again", "correct") if number == pressed.get(name)), "tell")
+            await submission.save_cell(number, text, meaning)
+    for action in ACTIONS:
+        if action in pressed:
+            await submission.apply(action, pressed[action], data.get(f"why-{pressed[action]}", ""))
+    return await _answer(request, session, submission)
 
 
-async def _ended(request: Request, desk: Desk, outcome: Outcomes) -> Response:
-    """The page after results were taken, or the one that keeps what was not."""
-    done = await run_in_threadpool(outcome.in_words)
-    typed = Typed(cells=outcome.typed, problems=outcome.problems)
-    if outcome.clashes:
-        body = clashes(request, desk, outcome.clashes, typed)
-        return page(request, "Somebody was faster", notices(done), body, links=links(desk), status=409)
-    if outcome.problems:
-        return await show(request, desk, typed, 400, done)
-    return _to(request, desk, done)
+async def _answer(request: Request, session: Session, submission: Submission) -> Response:
+    """Return the next page: the study, or the page that shows again what could not be saved."""
+    messages = await run_in_threadpool(submission.messages)
+    rejected = RejectedInput(cells=submission.rejected, problems=submission.problems)
+    if submission.conflicts:
+        body = conflict_body(request, session, submission.conflicts, rejected)
+        return full_page(request, TITLE, notices(messages), body, links=study_links(session), status=409)
+    if submission.problems:
+        return await show_study(request, session, rejected, 400, messages)
+    return _redirect(request, session, messages)
 
 
-class Outcomes:
-    """What became of the cells of a form: saved, wrong, or answered by somebody else meanwhile."""
+class Submission:
+    """What became of the cells of one form: saved, rejected, or in conflict with what somebody else entered."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, session: Session) -> None:
+        self.session = session
         self.saved: list[Trial] = []
         self.notes: list[str] = []
-        self.typed: dict[int, str] = {}
+        self.rejected: dict[int, str] = {}
         self.problems: dict[int, str] = {}
-        self.clashes: list[Clash] = []
+        self.conflicts: list[ConflictingInput] = []
 
-    async def take(self, number: int, words: str, meant: str = "tell") -> None:
-        """Save one cell; one that is empty says nothing. It may be meant as a correction, or as measured again."""
+    async def save_cell(self, number: int, text: str, meaning: str = "tell") -> None:
+        """Save one cell, unless it is empty. Its meaning is "tell", "correct" or "again" (measured again)."""
         try:
-            read = cell(words)
-            if read.empty:
+            cell = parse_cell(text)
+            if cell.empty:
                 return
-            self.saved.append(await run_in_threadpool(_say, self.desk, number, read, meant))
-            self.notes += [read.note] if read.note else []
+            self.saved.append(await run_in_threadpool(_save, self.session, number, cell, meaning))
+            self.notes += [cell.note] if cell.note else []
         except Conflict as conflict:
-            self.clashes.append(Clash.of(conflict, words))
+            self.conflicts.append(ConflictingInput.of(conflict, text))
         except (ValueError, TypeError, NoSuchTrial) as error:
-            self.typed[number], self.problems[number] = words, f"{error}."
+            self.rejected[number], self.problems[number] = text, f"{error}."
 
-    async def word(self, number: int, word: str, why: str) -> None:
-        """That a trial failed, cannot be done, or is put back."""
-        more = (why.strip() or None,) if word == "fail" else ()
+    async def apply(self, action: str, number: int, why: str) -> None:
+        """Apply one of the ACTIONS to a trial."""
+        more = (why.strip() or None,) if action == "fail" else ()
         try:
-            await run_in_threadpool(getattr(self.desk, word), number, *more)
-            self.notes.append(f"Trial {number} {WORDS[word]}")
+            await run_in_threadpool(getattr(self.session, action), number, *more)
+            self.notes.append(f"Trial {number} {ACTIONS[action]}")
         except Conflict as conflict:
-            self.clashes.append(Clash(conflict, word=word, why=why.strip()))
+            self.conflicts.append(ConflictingInput(conflict, action=action, why=why.strip()))
         except (ValueError, TypeError, NoSuchTrial) as error:
             self.problems[number] = f"{error}."
 
-    def in_words(self) -> list[str]:
+    def messages(self) -> list[str]:
         failed = sum(trial.status == "failed" for trial in self.saved)
         counts = {"result": len(self.saved) - failed, "failure": failed}
         kinds = [f"{count} {kind}{'s' if count != 1 else ''}" for kind, count in counts.items() if count]
-        said = [f"{' and '.join(kinds)} saved."] if kinds else []
-        if any(not self.desk.is_stored(trial) for trial in self.saved[:1]):
-            said.append("The database does not answer: they are kept in a file, and delivered as soon as it does.")
-        return said + [f"{note}." for note in self.notes[:10]]
+        messages = [f"{' and '.join(kinds)} saved."] if kinds else []
+        if any(not self.session.is_stored(trial) for trial in self.saved[:1]):
+            messages.append("The database does not answer. The results are in a file and will be delivered later.")
+        return messages + [f"{note}." for note in self.notes[:MAX_NOTES]]
 
 
-def _say(desk: Desk, number: int, read: Cell, meant: str) -> Trial:
-    """Save what a cell says of a trial: its outcome, one more measurement (again), or a correction."""
-    if read.failed and meant == "tell":
-        return desk.fail(number, read.why)
-    if read.y is None:
-        raise ValueError("there is no number; give the result")
-    if meant == "correct":
-        return desk.correct(number, read.y, **({"noise_var": read.noise_var} if read.noise_var else {}))
-    return desk.tell(number, read.y, noise_var=read.noise_var, again=meant == "again")
+def _save(session: Session, number: int, cell: ParsedCell, meaning: str) -> Trial:
+    """Save a cell as the outcome of a trial, as a correction, or as one more measurement (again)."""
+    if cell.failed and meaning == "tell":
+        return session.fail(number, cell.why)
+    if cell.y is None:
+        raise ValueError("There is no number; give the result")
+    if meaning == "correct":
+        return session.correct(number, cell.y, **({"noise_var": cell.noise_var} if cell.noise_var else {}))
+    return session.tell(number, cell.y, noise_var=cell.noise_var, again=meaning == "again")
 
 
-@posted
-async def observe(request: Request, said: Said) -> Response:
-    """A measurement that nobody asked for."""
-    desk = await _desk(request)
+@form_handler
+async def add_measurement(request: Request, data: FormData) -> Response:
+    """Save a measurement at a point that was not suggested."""
+    session = await _session(request)
     try:
         point = {}
-        for field in desk.fields:
-            typed = said.get(f"own-{field.key}", "").strip()
+        for field in session.fields:
+            typed = data.get(f"own-{field.key}", "").strip()
             if field.kind == "constant":
                 point[field.key] = field.options[0]
             elif typed:
-                point[field.key] = field.read(typed)
-        read = cell(said.get("own-result", ""))
-        y = read.y
+                point[field.key] = field.parse(typed)
+        cell = parse_cell(data.get("own-result", ""))
+        y = cell.y
         if y is None:
-            raise ValueError("there is no result; give a number")
-        x: Any = point if isinstance(desk.fields[0].key, str) else [point.get(j) for j in range(len(desk.fields))]
-        trial = await run_in_threadpool(lambda: desk.observe(x, y, noise_var=read.noise_var))
+            raise ValueError("There is no result; give a number")
+        named = isinstance(session.fields[0].key, str)
+        x: Any = point if named else [point.get(j) for j in range(len(session.fields))]
+        trial = await run_in_threadpool(lambda: session.observe(x, y, noise_var=cell.noise_var))
     except (ValueError, TypeError) as error:
-        return await show(request, desk, Typed(own=said, own_problem=f"{error}."), 400)
-    return _to(request, desk, [f"Added as trial {trial.number}.", *([f"{read.note}."] if read.note else [])])
+        return await show_study(request, session, RejectedInput(own=data, own_problem=f"{error}."), 400)
+    return _redirect(request, session, [f"Added as trial {trial.number}.", *([f"{cell.note}."] if cell.note else [])])
 
 
-@posted
-async def trial(request: Request, said: Said) -> Response:
-    """What is said of one trial on its own page."""
-    desk, number, word = await _desk(request), int(request.path_params["number"]), said.get("word", "")
-    typed = said.get("y", "")
+@form_handler
+async def update_trial(request: Request, data: FormData) -> Response:
+    """Handle a form on the page of one trial."""
+    session, number, action = await _session(request), int(request.path_params["number"]), data.get("word", "")
+    typed = data.get("y", "")
     try:
-        note = await run_in_threadpool(_word, desk, number, word, said)
+        messages = await run_in_threadpool(_update, session, number, action, data)
     except Conflict as conflict:
-        clash = Clash(conflict, word=word, why=said.get("why", "")) if word in WORDS else Clash.of(conflict, typed)
-        body = clashes(request, desk, [clash], Typed())
-        return page(request, "Somebody was faster", body, links=links(desk), status=409)
+        is_action = action in ACTIONS
+        entry = (
+            ConflictingInput(conflict, action=action, why=data.get("why", ""))
+            if is_action
+            else ConflictingInput.of(conflict, typed)
+        )
+        body = conflict_body(request, session, [entry], RejectedInput())
+        return full_page(request, TITLE, body, links=study_links(session), status=409)
     except (ValueError, TypeError) as error:
-        return await show_trial(request, desk, number, Wrong(word, typed, f"{error}."), 400)
-    return _to(request, desk, note, path="" if word == "forget" else f"/trial/{number}")
+        return await show_trial(request, session, number, RejectedForm(action, typed, f"{error}."), 400)
+    return _redirect(request, session, messages, path="" if action == "forget" else f"/trial/{number}")
 
 
-def _word(desk: Desk, number: int, word: str, said: Said) -> list[str]:
-    """Do what a form about one trial says; what was done, in words."""
-    match word:
+def _update(session: Session, number: int, action: str, data: FormData) -> list[str]:
+    """Do what a form about one trial asks for. Return the messages for the next page."""
+    match action:
         case "tell" | "correct" | "again":
-            read = cell(said.get("y", ""))
-            saved = _say(desk, number, read, word)
+            cell = parse_cell(data.get("y", ""))
+            saved = _save(session, number, cell, action)
             if saved.status == "failed":
-                return ["It has failed."]
-            done = "It is corrected." if word == "correct" else "Saved."
+                return [f"Trial {number} failed."]
+            done = "Corrected." if action == "correct" else "Saved."
             done = done if saved.number == number else f"Saved as trial {saved.number}."
-            return [done, *([f"{read.note}."] if read.note else [])]
+            return [done, *([f"{cell.note}."] if cell.note else [])]
         case "fail":
-            desk.fail(number, said.get("why", "").strip() or None)
+            session.fail(number, data.get("why", "").strip() or None)
         case "reject":
-            desk.reject(number)
+            session.reject(number)
         case "retract":
-            desk.retract(number)
+            session.retract(number)
         case "forget":
-            desk.forget(number)
+            session.forget(number)
         case _:
-            raise ValueError("nothing was chosen; press one of the buttons")
-    return [{"fail": "It has failed.", "reject": "It is set aside."}.get(word, "Done.")]
+            raise ValueError("No action was chosen; press one of the buttons")
+    return [f"Trial {number} {ACTIONS[action]}."]
+
+
+# Suggestions
+
+
+@form_handler
+async def ask_for_suggestions(request: Request, data: FormData) -> Response:
+    session = await _session(request)
+    try:
+        typed = data.get("n", "1").strip()
+        if not re.fullmatch(r"[0-9]{1,4}", typed):
+            raise ValueError(f"The number of experiments is {typed[:40]!r}; give a whole number")
+        fixed = {
+            field.key: field.parse(data[f"given-{field.key}"])
+            for field in session.fields
+            if data.get(f"given-{field.key}", "").strip()
+        }
+        trials = await run_in_threadpool(session.ask, int(typed), fixed or None)
+    except SpaceExhausted:
+        problem = "Every candidate has been suggested already."
+        return await show_study(request, session, RejectedInput(asked=data, ask_problem=problem), 400)
+    except (ValueError, TypeError) as error:
+        return await show_study(request, session, RejectedInput(asked=data, ask_problem=f"{error}."), 400)
+    few = f"Only {len(trials)} were left." if len(trials) < int(typed) else ""
+    return _redirect(request, session, [few] if few else [])
 
 
 # New studies
 
 
-@posted
-async def new_parameters(request: Request, said: Said) -> Response:
+@form_handler
+async def create_from_parameters(request: Request, data: FormData) -> Response:
     try:
-        space, options = new_space.space_of(said), new_space.options_of(said)
-        book = await run_in_threadpool(lambda: room_of(request).shelf.make(said.get("study", ""), space, **options))
+        session = await _create(request, data, new_study.space_of(data))
     except (ValueError, TypeError) as error:
-        return new_study.show(request, said, f"{error}.", 400)
-    desk = await room_of(request).desk(book.slug)
-    return _to(request, desk, _made())
+        return new_study.new_study_page(request, data, f"{error}.", 400)
+    return _redirect(request, session, _created())
 
 
-@posted
-async def new_table(request: Request, said: Said) -> Response:
+@form_handler
+async def upload_table(request: Request, data: FormData) -> Response:
     raw: bytes = getattr(request.state, "file", b"")
     try:
         if not raw.strip():
-            raise ValueError("no file was chosen, or it is empty")
-        table = await run_in_threadpool(new_space.read_table, raw)
+            raise ValueError("No file was chosen, or it is empty; choose a CSV file")
+        table = await run_in_threadpool(new_study.read_table, raw)
     except ValueError as error:
-        return new_study.show(request, {}, f"{error}.", 400)
-    return new_study.show_table(request, room_of(request).tables.keep(table), table, {})
+        return new_study.new_study_page(request, {}, f"{error}.", 400)
+    return new_study.table_page(request, state_of(request).uploads.add(table), table, {})
 
 
-@posted
-async def new_candidates(request: Request, said: Said) -> Response:
-    key = said.get("key", "")
-    table = room_of(request).tables.get(key)
+@form_handler
+async def create_from_table(request: Request, data: FormData) -> Response:
+    key = data.get("key", "")
+    table = state_of(request).uploads.get(key)
     if table is None:
-        return new_study.show(request, said, "The table is no longer here; choose the file again.", 400)
+        problem = "The uploaded table is no longer available; choose the file again."
+        return new_study.new_study_page(request, data, problem, 400)
     try:
-        space, known = await run_in_threadpool(new_space.candidates_of, table, said)
-        options = new_space.options_of(said)
-        book = await run_in_threadpool(lambda: room_of(request).shelf.make(said.get("study", ""), space, **options))
+        space, outcomes = await run_in_threadpool(new_study.candidates_of, table, data)
+        session = await _create(request, data, space)
     except (ValueError, TypeError) as error:
-        return new_study.show_table(request, key, table, said, f"{error}.", 400)
-    desk = await room_of(request).desk(book.slug)
-    values = [(x, read.y, read.noise_var, 1) for x, read in known if read.y is not None]
+        return new_study.table_page(request, key, table, data, f"{error}.", 400)
+    values = [(x, cell.y, cell.noise_var) for x, cell in outcomes if cell.y is not None]
     if values:
-        await run_in_threadpool(desk.writer.tell_first, values)
-    return _to(request, desk, _made(len(values), len(known) - len(values)))
+        await run_in_threadpool(session.writer.optimizer.tell_all, values)
+    return _redirect(request, session, _created(len(values), len(outcomes) - len(values)))
 
 
-def _made(known: int = 0, failed: int = 0) -> list[str]:
-    said = ["The study is made."] + ([f"{known} known results were taken over."] if known else [])
-    return said + ([f"Rows that failed were not, and may be suggested: {failed}."] if failed else [])
+async def _create(request: Request, data: FormData, space: Any) -> Session:
+    options, state = new_study.options_of(data), state_of(request)
+    created = await run_in_threadpool(lambda: state.catalogue.create(data.get("study", ""), space, **options))
+    return await state.session(created.slug)
 
 
-async def enter(request: Request) -> Response:
-    """The token, once; the browser keeps it from then on."""
-    said, _ = await _read(request)
-    guard = room_of(request).guard
-    if guard.token is None:
+def _created(results: int = 0, failures: int = 0) -> list[str]:
+    messages = ["The study was created."] + ([f"{results} known results were imported."] if results else [])
+    return messages + ([f"{failures} failed rows were not imported, so they may be suggested."] if failures else [])
+
+
+async def enter_token(request: Request) -> Response:
+    """Check the token that was typed and store it in the browser."""
+    data, _ = await _read(request)
+    access = state_of(request).access
+    if access.token is None:
         return RedirectResponse("/", 303)
-    if not same(said.get("token", "").strip(), guard.token):
-        return ask_for_token(request, "That is not the token.")
-    return guard.admit(RedirectResponse("/", 303))
+    if not secrets_equal(data.get("token", "").strip(), access.token):
+        return token_page(request, "That is not the token.")
+    return access.set_cookie(RedirectResponse("/", 303))
 
 
 ROUTES = [
-    Route("/enter", enter, methods=["POST"]),
-    Route("/new/parameters", new_parameters, methods=["POST"]),
-    Route("/new/table", new_table, methods=["POST"]),
-    Route("/new/candidates", new_candidates, methods=["POST"]),
-    Route("/study/{slug}/ask", ask, methods=["POST"]),
-    Route("/study/{slug}/results", results, methods=["POST"]),
-    Route("/study/{slug}/observe", observe, methods=["POST"]),
-    Route("/study/{slug}/trial/{number:int}", trial, methods=["POST"]),
+    Route("/enter", enter_token, methods=["POST"]),
+    Route("/new/parameters", create_from_parameters, methods=["POST"]),
+    Route("/new/table", upload_table, methods=["POST"]),
+    Route("/new/candidates", create_from_table, methods=["POST"]),
+    Route("/study/{slug}/ask", ask_for_suggestions, methods=["POST"]),
+    Route("/study/{slug}/results", save_results, methods=["POST"]),
+    Route("/study/{slug}/observe", add_measurement, methods=["POST"]),
+    Route("/study/{slug}/trial/{number:int}", update_trial, methods=["POST"]),
 ]

@@ -1,58 +1,89 @@
-"""New studies: parameters that are filled in, or a table of candidates that is uploaded."""
+"""New studies: the pages that describe one, and the space read from them.
+
+A study starts from parameters that are filled in, or from a table of candidates that is uploaded.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from gpmi._support.text import VALUE, shortened
-from gpmi.serve.layout import form, hidden, labelled, notices, page, select
-from gpmi.serve.new_space import AIMS, GOALS, MOST, Uploaded
+from gpmi.serve.cell_parsing import ParsedCell, parse_cell, parse_number
+from gpmi.serve.page_layout import form, full_page, hidden, labelled, notices, select
+from gpmi.space import Candidates, Choice, Int, Real
 from gpmi.views.html.markup import Markup, tag
 
-ROWS = 6  # parameters that can be filled in without a script; with one there may be more
+# Our choices.
+ROWS = 6  # parameters that can be filled in without JavaScript; with it there may be more
+PREVIEW = 5  # rows of a table that are shown before its study is created
+MAX_PARAMETERS = 100  # or columns of a table
+MAX_CANDIDATES = 100_000  # every query looks at all of them
+MAX_BUDGET = 10**6
+
 KINDS = (("number", "number"), ("whole", "whole number"), ("choice", "one of a list"))
-PREVIEW = 5  # rows of a table that are shown before its study is made
+GOALS = (("max", "the largest result"), ("min", "the smallest result"))
+AIMS = (("find", "finding the best point; only the end counts"), ("earn", "every experiment should give a good result"))
+USES = (("use", "vary it"), ("label", "it names the rows"), ("result", "known results"), ("skip", "leave it out"))
 
 
-def show(request: Request, said: Mapping[str, str], problem: str = "", status: int = 200) -> HTMLResponse:
-    """The page on which studies are begun, with what was typed before."""
-    filled = [int(key[5:]) for key in said if re.fullmatch(r"name-[0-9]{1,3}", key) and said[key]]
+@dataclass(frozen=True)
+class UploadedTable:
+    """A table of candidates, as it was read."""
+
+    columns: dict[str, list[Any]]
+    rows: list[int]  # the row of each candidate in the spreadsheet, where the names are row 1
+    notes: list[str]
+
+
+# Pages
+
+
+def new_study_page(request: Request, typed: Mapping[str, str], problem: str = "", status: int = 200) -> HTMLResponse:
+    """Return the page that creates a study, with what was typed before."""
+    filled = [int(key[5:]) for key in typed if re.fullmatch(r"name-[0-9]{1,3}", key) and typed[key]]
     rows = max(ROWS, max(filled, default=0) + 2)
-    return page(
+    lead = "Describe what can be varied. gpmi then suggests experiments, and you enter their results."
+    return full_page(
         request,
         "A new study",
-        tag("p", "Say what can be varied. Then experiments are suggested, and you enter their results.", class_="lead"),
+        tag("p", lead, class_="lead"),
         notices([problem] if problem else [], "wrong"),
-        tag("div", _parameters(request, said, min(rows, MOST)), _upload(request, said), class_="cards wide"),
+        tag(
+            "div", _parameters_form(request, typed, min(rows, MAX_PARAMETERS)), _upload_form(request),
+            class_="cards wide",
+        ),
         status=status,
-    )
+    )  # fmt: skip
 
 
-def _common(said: Mapping[str, str]) -> Markup:
-    name = tag("input", type="text", name="study", value=said.get("study", ""), required=True, maxlength="80",
+def _common_fields(typed: Mapping[str, str]) -> Markup:
+    name = tag("input", type="text", name="study", value=typed.get("study", ""), required=True, maxlength="80",
                placeholder="e.g. yield of the coupling")  # fmt: skip
-    budget = tag("input", type="text", name="budget", value=said.get("budget", ""), inputmode="numeric",
+    budget = tag("input", type="text", name="budget", value=typed.get("budget", ""), inputmode="numeric",
                  placeholder="if you know")  # fmt: skip
     return tag(
         "div",
         labelled("Name of the study", name),
-        labelled("What is looked for?", select("goal", GOALS, said.get("goal", "max"))),
-        labelled("What counts?", select("aim", AIMS, said.get("aim", "find"))),
+        labelled("What are you looking for?", select("goal", GOALS, typed.get("goal", "max"))),
+        labelled("What counts?", select("aim", AIMS, typed.get("aim", "find"))),
         labelled("How many experiments?", budget),
         class_="grid",
     )
 
 
-def _parameters(request: Request, said: Mapping[str, str], rows: int) -> Markup:
-    head = ["Name", "Kind", "From", "To", "Unit", "Options", "Log scale"]
-    top = tag("tr", [tag("th", words, scope="col") for words in head])
-    body = [_parameter(said, i) for i in range(rows)]
-    caption = tag("caption", "Parameters; rows without a name are left out", class_="unseen")
+def _parameters_form(request: Request, typed: Mapping[str, str], rows: int) -> Markup:
+    titles = ["Name", "Kind", "From", "To", "Unit", "Options", "Log scale"]
+    top = tag("tr", [tag("th", title, scope="col") for title in titles])
+    body = [_parameter_row(typed, i) for i in range(rows)]
+    caption = tag("caption", "Parameters; rows without a name are ignored", class_="unseen")
     table = tag("table", caption, tag("thead", top), tag("tbody", body), class_="sheet", id="parameters")
     return tag(
         "section",
@@ -60,31 +91,31 @@ def _parameters(request: Request, said: Mapping[str, str], rows: int) -> Markup:
         form(
             request,
             "/new/parameters",
-            _common(said),
+            _common_fields(typed),
             table,
             tag("p", tag("button", "Add a row", type="button", class_="second", id="add-row", hidden=True)),
-            tag("p", tag("button", "Begin the study", class_="main")),
+            tag("p", tag("button", "Create the study", class_="main")),
         ),
         class_="card",
         aria_labelledby="parameters-title",
     )
 
 
-def _parameter(said: Mapping[str, str], i: int) -> Markup:
+def _parameter_row(typed: Mapping[str, str], i: int) -> Markup:
     examples = {0: ("temperature", "20", "90", "°C", ""), 1: ("catalyst", "", "", "", "Pd, Ni, Cu")}
     name, lo, hi, unit, listed = examples.get(i, ("", "", "", "", ""))
 
-    def box(key: str, words: str, placeholder: str) -> Markup:
+    def box(key: str, title: str, placeholder: str) -> Markup:
         field = f"{key}-{i}"
         control = tag(
-            "input", type="text", name=field, value=said.get(field, ""), aria_label=f"{words} of parameter {i + 1}",
+            "input", type="text", name=field, value=typed.get(field, ""), aria_label=f"{title} of parameter {i + 1}",
             placeholder=f"e.g. {placeholder}" if placeholder else None,
         )  # fmt: skip
-        return tag("td", control, data_label=words)
+        return tag("td", control, data_label=title)
 
-    kind = select(f"kind-{i}", KINDS, said.get(f"kind-{i}", "choice" if i == 1 and not said else "number"),
+    kind = select(f"kind-{i}", KINDS, typed.get(f"kind-{i}", "choice" if i == 1 and not typed else "number"),
                   aria_label=f"Kind of parameter {i + 1}")  # fmt: skip
-    log = tag("input", type="checkbox", name=f"log-{i}", value="on", checked=said.get(f"log-{i}") == "on" or None,
+    log = tag("input", type="checkbox", name=f"log-{i}", value="on", checked=typed.get(f"log-{i}") == "on" or None,
               aria_label=f"Logarithmic scale of parameter {i + 1}")  # fmt: skip
     return tag(
         "tr",
@@ -93,26 +124,26 @@ def _parameter(said: Mapping[str, str], i: int) -> Markup:
         box("lo", "From", lo),
         box("hi", "To", hi),
         box("unit", "Unit", unit),
-        box("options", "Options, with commas", listed),
+        box("options", "Options, separated by commas", listed),
         tag("td", log, data_label="Log scale"),
     )
 
 
-def _upload(request: Request, said: Mapping[str, str]) -> Markup:
+def _upload_form(request: Request) -> Markup:
     file = tag("input", type="file", name="table", accept=".csv,.tsv,.txt,text/csv", required=True)
-    words = (
-        "If only certain combinations can be tried, save them as a CSV file: a row for each, a column for each "
-        "property, names in the first line."
+    text = (
+        "If only certain combinations can be tried, save them as a CSV file: one row for each combination, one column "
+        "for each property, and the names of the columns in the first line."
     )
     return tag(
         "section",
         tag("h2", "Upload candidates", id="upload-title"),
-        tag("p", words),
+        tag("p", text),
         form(
             request,
             "/new/table",
             labelled("CSV file", file),
-            tag("p", tag("button", "Look at it", class_="main")),
+            tag("p", tag("button", "Preview it", class_="main")),
             enctype="multipart/form-data",
         ),
         class_="card",
@@ -120,51 +151,24 @@ def _upload(request: Request, said: Mapping[str, str]) -> Markup:
     )
 
 
-def show_table(
-    request: Request, key: str, table: Uploaded, said: Mapping[str, str], problem: str = "", status: int = 200
+def table_page(
+    request: Request, key: str, table: UploadedTable, typed: Mapping[str, str], problem: str = "", status: int = 200
 ) -> HTMLResponse:
-    """A table as it was read, to be agreed with before its study is made."""
-    names = list(table.columns)
-    count = len(next(iter(table.columns.values())))
-    uses = []
-    for i, name in enumerate(names):
-        values = table.columns[name]
-        words = _is_words(values)
-        different = len(set(values))
-        guess = "label" if i == 0 and words and different == count and count > 2 else "use"
-        if None in values or "" in values:  # no candidate can be without a value
-            guess = "skip" if words else "result"
-        chosen = said.get(f"use-{i}", guess)
-        use = (
-            ("use", "vary it"),
-            ("label", "it names the rows"),
-            ("result", "known results"),
-            ("skip", "leave it out"),
-        )
-        kind = f"{different} different words" if words else f"numbers, {_ends(values)}"
-        first = ", ".join(shortened("–" if one is None else str(one), VALUE) for one in values[:PREVIEW])
-        uses.append(
-            tag(
-                "tr",
-                tag("th", name, scope="row", data_label="Column"),
-                tag("td", kind, data_label="Read as"),
-                tag("td", first, ", …" if count > PREVIEW else "", data_label="First rows"),
-                tag("td", select(f"use-{i}", use, chosen, aria_label=f"What to do with {name}"), data_label="Use"),
-            )
-        )
-    top = tag("tr", [tag("th", words, scope="col") for words in ("Column", "Read as", "First rows", "Use")])
+    """Return the page that shows how a table was read, before its study is created."""
+    rows = [_column_row(i, name, values, typed) for i, (name, values) in enumerate(table.columns.items())]
+    top = tag("tr", [tag("th", title, scope="col") for title in ("Column", "Read as", "First rows", "Use")])
     caption = tag("caption", "The columns of the table", class_="unseen")
     inner = form(
         request,
         "/new/candidates",
         hidden("key", key),
-        _common(said),
-        tag("table", caption, tag("thead", top), tag("tbody", uses), class_="sheet"),
-        tag("p", tag("button", "Begin the study", class_="main")),
+        _common_fields(typed),
+        tag("table", caption, tag("thead", top), tag("tbody", rows), class_="sheet"),
+        tag("p", tag("button", "Create the study", class_="main")),
     )
-    return page(
+    return full_page(
         request,
-        f"{count:,} candidates",
+        f"{len(table.rows):,} candidates",
         notices([problem] if problem else [], "wrong"),
         notices(table.notes),
         tag("section", inner, class_="card"),
@@ -172,10 +176,170 @@ def show_table(
     )
 
 
-def _is_words(values: Sequence[Any]) -> bool:
-    return any(isinstance(value, str) for value in values)
+def _column_row(i: int, name: str, values: Sequence[Any], typed: Mapping[str, str]) -> Markup:
+    """Return one column of the table: how it was read, its first values, and what to do with it."""
+    is_text, distinct = any(isinstance(value, str) for value in values), len(set(values))
+    guess = "label" if i == 0 and is_text and distinct == len(values) > 2 else "use"
+    if None in values or "" in values:  # a candidate needs a value for every parameter
+        guess = "skip" if is_text else "result"
+    numbers = [value for value in values if value is not None and not is_text]
+    span = f"{min(numbers):g} to {max(numbers):g}" if numbers else "none"
+    first = ", ".join(shortened("–" if one is None else str(one), VALUE) for one in values[:PREVIEW])
+    use = select(f"use-{i}", USES, typed.get(f"use-{i}", guess), aria_label=f"What to do with {name}")
+    return tag(
+        "tr",
+        tag("th", name, scope="row", data_label="Column"),
+        tag("td", f"{distinct} different words" if is_text else f"numbers, {span}", data_label="Read as"),
+        tag("td", first, ", …" if len(values) > PREVIEW else "", data_label="First rows"),
+        tag("td", use, data_label="Use"),
+    )
 
 
-def _ends(values: Sequence[Any]) -> str:
-    known = [value for value in values if value is not None]
-    return f"{min(known):g} to {max(known):g}" if known else "none"
+# Parameters that were filled in
+
+
+def options_of(typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return goal, aim and budget of the new study."""
+    if typed.get("goal") not in dict(GOALS) or typed.get("aim") not in dict(AIMS):
+        raise ValueError("The goal, or what counts, is missing; choose one of the list")
+    options: dict[str, Any] = {"goal": typed["goal"], "aim": typed["aim"]}
+    if typed.get("budget", "").strip():
+        value, _ = parse_number(typed["budget"])
+        if value != round(value) or not 1 <= value <= MAX_BUDGET:
+            raise ValueError(
+                f"The number of experiments is {typed['budget'].strip()}; give a whole number from 1 to "
+                f"{MAX_BUDGET:,}, or leave it empty"
+            )
+        options["budget"] = int(value)
+    return options
+
+
+def space_of(typed: Mapping[str, str]) -> dict[str, Any]:
+    """Return the parameters that were filled in. A ValueError names the one that cannot be used."""
+    space: dict[str, Any] = {}
+    rows = sorted(int(key[5:]) for key in typed if re.fullmatch(r"name-\d{1,3}", key))
+    for i in rows[:MAX_PARAMETERS]:
+        name = typed[f"name-{i}"].strip()
+        if not name:
+            if any(typed.get(f"{key}-{i}", "").strip() for key in ("lo", "hi", "options")):
+                raise ValueError(f"Parameter {i + 1} has no name; give it one, or clear its row")
+            continue
+        if name in space:
+            raise ValueError(f"There are two parameters {shortened(name, VALUE)!r}; give each its own name")
+        try:
+            space[name] = _parameter_of(typed, i)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"Parameter {shortened(name, VALUE)!r}: {error}") from None
+    if not space:
+        raise ValueError("There is no parameter; give at least one with a name")
+    return space
+
+
+def _parameter_of(typed: Mapping[str, str], i: int) -> Any:
+    kind, unit = typed.get(f"kind-{i}", "number"), typed.get(f"unit-{i}", "").strip()
+    if kind == "choice":
+        options = [option.strip() for option in re.split(r"[,;\n]", typed.get(f"options-{i}", "")) if option.strip()]
+        if len(options) < 2:
+            raise ValueError("give at least two options, separated by commas")
+        return Choice(tuple(options))
+    ends = []
+    for end, title in (("lo", "From"), ("hi", "To")):
+        text = typed.get(f"{end}-{i}", "").strip()
+        if not text:
+            raise ValueError(f"“{title}” is empty; give the smallest and the largest value")
+        ends.append(parse_number(text)[0])
+    log = typed.get(f"log-{i}") == "on"
+    if kind == "whole":
+        if any(end != round(end) for end in ends):
+            raise ValueError("give whole numbers, or choose the kind “number”")
+        return Int(int(ends[0]), int(ends[1]), log, unit=unit)
+    return Real(ends[0], ends[1], log, unit=unit)
+
+
+# Candidates that were uploaded
+
+
+def read_table(raw: bytes) -> UploadedTable:
+    """Read a CSV file. A column is numbers if all its cells are, otherwise text. A ValueError names the line."""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
+    if "\0" in text:
+        raise ValueError("The file is not a text file; save the table as CSV")
+    separator = max(",;\t", key=text.partition("\n")[0].count)
+    try:
+        lines = enumerate(csv.reader(io.StringIO(text), delimiter=separator), 1)
+        filled = {i: row for i, row in lines if any(cell.strip() for cell in row)}
+    except csv.Error as error:
+        raise ValueError(f"The file cannot be read as a table: {error}") from None
+    at, rows = list(filled), list(filled.values())
+    if len(rows) < 3:
+        raise ValueError("The table has fewer than two rows below its names; give at least two candidates")
+    names = [name.strip() for name in rows[0]]
+    if len(names) > MAX_PARAMETERS or len(rows) - 1 > MAX_CANDIDATES:
+        raise ValueError(
+            f"The table has {len(names)} columns and {len(rows) - 1} rows; at most {MAX_PARAMETERS} columns and "
+            f"{MAX_CANDIDATES:,} rows are possible"
+        )
+    for name in names:
+        if not name or names.count(name) > 1:
+            raise ValueError(f"The column name {name!r} is empty or used twice; give each column its own name")
+    for i, row in zip(at[1:], rows[1:], strict=True):
+        if len(row) != len(names):
+            raise ValueError(f"Row {i} has {len(row)} cells, but there are {len(names)} columns; fix the file")
+    notes: list[str] = []
+    columns = {
+        name: _read_column(name, [row[j].strip() for row in rows[1:]], decimal_comma=separator != ",", notes=notes)
+        for j, name in enumerate(names)
+    }
+    return UploadedTable(columns, at[1:], notes)
+
+
+def _read_column(name: str, cells: list[str], *, decimal_comma: bool, notes: list[str]) -> list[Any]:
+    filled = [cell for cell in cells if cell]
+    try:
+        if not decimal_comma and any("," in cell for cell in filled):
+            raise ValueError
+        read = {cell: parse_number(cell) for cell in dict.fromkeys(filled)}
+    except ValueError:
+        return list(cells)
+    if not filled:
+        raise ValueError(f"The column {shortened(name, VALUE)!r} is empty; remove it from the file")
+    if any(note for _, note in read.values()):
+        example = next(note for _, note in read.values() if note)
+        notes.append(f"This is how the numbers in {shortened(name, VALUE)} were read: {example}.")
+    whole = all(
+        value == round(value) and abs(value) < 2**53 and re.fullmatch(r"[+-]?\d+", cell)
+        for cell, (value, _) in read.items()
+    )
+    return [None if not cell else int(read[cell][0]) if whole else read[cell][0] for cell in cells]
+
+
+def candidates_of(
+    table: UploadedTable, typed: Mapping[str, str]
+) -> tuple[Candidates, list[tuple[dict[str, Any], ParsedCell]]]:
+    """Return the candidates of a table and the results it contains, by the use chosen for each column."""
+    uses = {name: typed.get(f"use-{i}", "use") for i, name in enumerate(table.columns)}
+    varied = {name: table.columns[name] for name, use in uses.items() if use == "use"}
+    labels = [name for name, use in uses.items() if use == "label"]
+    results = [name for name, use in uses.items() if use == "result"]
+    if not varied:
+        raise ValueError("No column is varied; choose “vary it” for at least one")
+    if len(labels) > 1 or len(results) > 1:
+        raise ValueError("Only one column can name the rows, and only one can hold results; leave out the others")
+    for name, values in varied.items():
+        for row, value in zip(table.rows, values, strict=True):
+            if value is None or value == "":
+                raise ValueError(
+                    f"The column {shortened(name, VALUE)!r} is empty in row {row} of the file; fill it in, or choose "
+                    "“leave it out”"
+                )
+    space = Candidates.from_columns(varied, table.columns[labels[0]] if labels else table.rows)
+    outcomes: list[tuple[dict[str, Any], ParsedCell]] = []
+    for i, value in enumerate(table.columns[results[0]] if results else ()):
+        is_text = value is None or isinstance(value, str)
+        cell = parse_cell(value or "") if is_text else ParsedCell(float(value))
+        if not cell.empty:
+            outcomes.append(({name: values[i] for name, values in varied.items()}, cell))
+    return space, outcomes

@@ -1,4 +1,4 @@
-"""The pages that can be looked at. None of them changes anything."""
+"""The pages of the server (GET). None of them changes anything."""
 
 from __future__ import annotations
 
@@ -14,158 +14,168 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from gpmi.serve import new_study
-from gpmi.serve.layout import labelled, message, notices, page, room_of
-from gpmi.serve.live import TooMany
-from gpmi.serve.notebook import Typed, notebook
-from gpmi.serve.session import Desk, NoSuchTrial
-from gpmi.serve.trial_page import Wrong, trial_sheet
+from gpmi.serve.app_state import state_of
+from gpmi.serve.live_updates import TooManyWatchers
+from gpmi.serve.page_layout import full_page, labelled, message_page, notices
+from gpmi.serve.session import NoSuchTrial, Session
+from gpmi.serve.study_page import RejectedInput, study_body
+from gpmi.serve.trial_page import RejectedForm, trial_body
 from gpmi.serve.trial_table import trials_table
 from gpmi.storage.errors import StudyError
 from gpmi.trials.files import text_of
 from gpmi.views.html import SCRIPT, STYLE
 from gpmi.views.html.markup import Child, tag
 
-ROWS = 50  # trials on one page; our choice
+PAGE_SIZE = 50  # trials on one page; our choice
 STATUSES = {
     "told": "results",
     "pending": "waiting",
     "failed": "failed",
-    "rejected": "set aside",
-    "retracted": "taken back",
+    "rejected": "rejected",
+    "retracted": "retracted",
 }
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def about_a_study(endpoint: Callable[[Request, Desk], Awaitable[Response]]) -> Endpoint:
-    """A page about the study that its address names; what is wrong is said on a page."""
+def with_session(endpoint: Callable[[Request, Session], Awaitable[Response]]) -> Endpoint:
+    """Wrap a page about the study in its address: open the session, and show errors as pages."""
 
     @wraps(endpoint)
     async def wrapped(request: Request) -> Response:
         try:
-            desk = await room_of(request).desk(request.path_params["slug"])
-            return await endpoint(request, desk)
+            session = await state_of(request).session(request.path_params["slug"])
+            return await endpoint(request, session)
         except (LookupError, NoSuchTrial) as error:
-            return message(request, f"{error.args[0]}.", title="Not found", status=404)
-        except (StudyError, TooMany) as error:
-            return message(request, str(error) or "Too many watch this study.", title="Not now", status=503)
+            return message_page(request, f"{error.args[0]}.", title="Not found", status=404)
+        except (StudyError, TooManyWatchers) as error:
+            return message_page(request, f"{error}.", title="Not now", status=503)
 
     return wrapped
 
 
-def links(desk: Desk) -> list[tuple[str, str]]:
-    at = f"/study/{desk.slug}"
+def study_links(session: Session) -> list[tuple[str, str]]:
+    """Return the navigation of a study."""
+    at = f"/study/{session.slug}"
     return [(at, "Notebook"), (f"{at}/trials", "Trials"), (f"{at}/report", "Report")]
 
 
-async def show(
-    request: Request, desk: Desk, typed: Typed | None = None, status: int = 200, done: Sequence[str] = ()
+async def show_study(
+    request: Request,
+    session: Session,
+    rejected: RejectedInput | None = None,
+    status: int = 200,
+    messages: Sequence[str] = (),
 ) -> HTMLResponse:
-    """The page of a study, perhaps with what was done, and with what was typed and could not be taken."""
-    room = room_of(request)
-    live = room.live(desk)
-    look = await run_in_threadpool(desk.look)
-    live.saw(look.seq)
+    """Return the page of a study, with messages about what was done and with input that could not be saved."""
+    live = state_of(request).live(session)
+    snapshot = await run_in_threadpool(session.snapshot)
+    live.note_seq(snapshot.seq)
     live.up_to_date()
-    said: dict[str, list[str]] = room.messages.get(request.query_params.get("said")) or {}
-    goal = "The largest result is looked for." if desk.goal == "max" else "The smallest result is looked for."
+    goal = "Goal: the largest result." if session.goal == "max" else "Goal: the smallest result."
     state = live.state
-    return page(
+    return full_page(
         request,
-        desk.title,
+        session.title,
         tag("p", goal, " ", tag("span", id="live", class_="live", role="status"), class_="muted under"),
-        notices([*said.get("done", ()), *done]),
-        notebook(request, desk, look, live, typed or Typed()),
-        links=links(desk),
+        notices([*_messages(request), *messages]),
+        study_body(request, session, snapshot, live, rejected or RejectedInput()),
+        links=study_links(session),
         status=status,
-        data_events=f"/study/{desk.slug}/events",
-        data_seq=str(look.seq),
+        data_events=f"/study/{session.slug}/events",
+        data_seq=str(snapshot.seq),
         data_known=str(state["known"]),
         data_pictures=str(state["pictures"]),
     )
 
 
-@about_a_study
-async def study(request: Request, desk: Desk) -> Response:
-    return await show(request, desk)
+def _messages(request: Request) -> list[str]:
+    """Return the messages that a form left for this page."""
+    found: dict[str, list[str]] = state_of(request).messages.get(request.query_params.get("said")) or {}
+    return found.get("done", [])
 
 
-@about_a_study
-async def events(request: Request, desk: Desk) -> Response:
-    live = room_of(request).live(desk)
-    live.admit()
+@with_session
+async def study(request: Request, session: Session) -> Response:
+    return await show_study(request, session)
+
+
+@with_session
+async def events(request: Request, session: Session) -> Response:
+    live = state_of(request).live(session)
+    live.check_capacity()
     return StreamingResponse(live.events(), media_type="text/event-stream")
 
 
-@about_a_study
-async def trials(request: Request, desk: Desk) -> Response:
-    look = await run_in_threadpool(desk.look)
+@with_session
+async def trials(request: Request, session: Session) -> Response:
+    snapshot = await run_in_threadpool(session.snapshot)
     status = request.query_params.get("status", "")
-    found = [trial for trial in look.trials if status not in STATUSES or trial.status == status][::-1]
-    last = max(1, -(-len(found) // ROWS))
-    given = request.query_params.get("page", "1")
-    number = min(max(1, int(given) if given.isascii() and given.isdecimal() and len(given) < 9 else 1), last)
-    at = f"/study/{desk.slug}"
-    shown = found[(number - 1) * ROWS : number * ROWS]
+    found = [trial for trial in snapshot.trials if status not in STATUSES or trial.status == status][::-1]
+    last = max(1, -(-len(found) // PAGE_SIZE))
+    asked = request.query_params.get("page", "1")
+    number = min(max(1, int(asked) if asked.isascii() and asked.isdecimal() and len(asked) < 9 else 1), last)
+    at = f"/study/{session.slug}"
+    shown = found[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
     filters = [tag("a", "all", href=f"{at}/trials", aria_current=None if status in STATUSES else "true")]
-    for one, words in STATUSES.items():
+    for one, text in STATUSES.items():
         here = f"{at}/trials?status={one}"
-        filters.append(tag("a", words, href=here, aria_current="true" if status == one else None))
+        filters.append(tag("a", text, href=here, aria_current="true" if status == one else None))
     more = f"&status={status}" if status in STATUSES else ""
     turns = [
-        tag("a", words, href=f"{at}/trials?page={to}{more}")
-        for words, to in (("Newer", number - 1), ("Older", number + 1))
+        tag("a", text, href=f"{at}/trials?page={to}{more}")
+        for text, to in (("Newer", number - 1), ("Older", number + 1))
         if 1 <= to <= last
     ]
     count = f"{len(found)} trials" + (f", page {number} of {last}" if last > 1 else "")
     table: Child = (
-        trials_table(desk, shown, look.best, at, "Trials, the newest first")
+        trials_table(session, shown, snapshot.best, at, "Trials, the newest first")
         if shown
-        else tag("p", "There are none.", class_="empty")
+        else tag("p", "There are no such trials.", class_="empty")
     )
-    return page(
+    return full_page(
         request,
-        f"Trials of {desk.title}",
+        f"Trials of {session.title}",
         tag("p", [[one, " "] for one in filters], class_="filters"),
         tag("div", tag("p", count, class_="muted"), table, id="trials", data_live=True, class_="card"),
         tag("p", [[one, " "] for one in turns], class_="filters"),
         tag("p", tag("a", "Download all as CSV", href=f"{at}/trials.csv")),
-        links=links(desk),
+        links=study_links(session),
         data_events=f"{at}/events",
-        data_seq=str(look.seq),
+        data_seq=str(snapshot.seq),
     )
 
 
-@about_a_study
-async def trial(request: Request, desk: Desk) -> Response:
-    return await show_trial(request, desk, request.path_params["number"])
+@with_session
+async def trial(request: Request, session: Session) -> Response:
+    return await show_trial(request, session, request.path_params["number"])
 
 
 async def show_trial(
-    request: Request, desk: Desk, number: int, wrong: Wrong | None = None, status: int = 200
+    request: Request, session: Session, number: int, rejected: RejectedForm | None = None, status: int = 200
 ) -> Response:
-    one = await run_in_threadpool(desk.trial, number)
-    said = room_of(request).messages.get(request.query_params.get("said")) or {}
-    return page(
+    """Return the page of a trial, with input that could not be saved."""
+    one = await run_in_threadpool(session.trial, number)
+    return full_page(
         request,
-        f"Trial {number} of {desk.title}",
-        notices(said.get("done", ())),
-        trial_sheet(request, desk, one, wrong),
-        links=links(desk),
+        f"Trial {number} of {session.title}",
+        notices(_messages(request)),
+        trial_body(request, session, one, rejected),
+        links=study_links(session),
         status=status,
     )
 
 
-@about_a_study
-async def csv(request: Request, desk: Desk) -> Response:
-    text = await run_in_threadpool(text_of, desk.reader, ".csv")
-    headers = {"content-disposition": f'attachment; filename="{desk.slug}.csv"'}
+@with_session
+async def csv(request: Request, session: Session) -> Response:
+    text = await run_in_threadpool(text_of, session.reader, ".csv")
+    headers = {"content-disposition": f'attachment; filename="{session.slug}.csv"'}
     return Response(text, media_type="text/csv; charset=utf-8", headers=headers)
 
 
-@about_a_study
-async def report(request: Request, desk: Desk) -> Response:
-    """The report, which has its style and its script inside: those alone are allowed, by their hashes."""
-    html = await run_in_threadpool(desk.thinker.read, "report", desk.reader, f"Report of {desk.title}")
+@with_session
+async def report(request: Request, session: Session) -> Response:
+    """Return the report. Its policy allows the style and the script inside it, by their hashes, and nothing else."""
+    html = await run_in_threadpool(session.model_worker.read, "report", session.reader, f"Report of {session.title}")
     style, script = (
         f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" for text in (STYLE, SCRIPT)
     )
@@ -174,46 +184,47 @@ async def report(request: Request, desk: Desk) -> Response:
 
 
 async def home(request: Request) -> Response:
-    """The only study; or all of them; or the page that makes the first one."""
+    """Go to the only study, list all studies, or go to the page that creates the first one."""
+    catalogue = state_of(request).catalogue
     try:
-        books = await run_in_threadpool(room_of(request).shelf.books)
+        studies = await run_in_threadpool(catalogue.studies)
     except StudyError as error:
-        return message(request, str(error), title="Not now", status=503)
-    wrong = list(room_of(request).shelf.unreadable)
-    if not books and not wrong:
+        return message_page(request, f"{error}.", title="Not now", status=503)
+    unreadable = list(catalogue.unreadable)
+    if not studies and not unreadable:
         return RedirectResponse("/new", 303)
-    if len(books) == 1 and not wrong and request.headers.get("referer") is None:
-        return RedirectResponse(f"/study/{books[0].slug}", 303)
-    items = [tag("li", tag("a", book.title, href=f"/study/{book.slug}")) for book in books]
-    return page(
+    if len(studies) == 1 and not unreadable and request.headers.get("referer") is None:
+        return RedirectResponse(f"/study/{studies[0].slug}", 303)
+    items = [tag("li", tag("a", one.title, href=f"/study/{one.slug}")) for one in studies]
+    return full_page(
         request,
         "Studies",
-        tag("p", f"In {room_of(request).shelf.shown}.", class_="muted"),
-        notices((f"{one}." for one in wrong), "wrong"),
-        tag("ul", items, class_="books card") if items else None,
-        tag("p", tag("a", "Begin a new study", href="/new", class_="button")),
+        tag("p", f"In {catalogue.display_address}.", class_="muted"),
+        notices((f"{one}." for one in unreadable), "wrong"),
+        tag("ul", items, class_="studies card") if items else None,
+        tag("p", tag("a", "Create a new study", href="/new", class_="button")),
     )
 
 
 async def new(request: Request) -> Response:
-    return new_study.show(request, {})
+    return new_study.new_study_page(request, {})
 
 
 async def enter(request: Request) -> Response:
-    """Where the token is asked for."""
-    return ask_for_token(request)
+    """Return the page that asks for the token."""
+    return token_page(request)
 
 
-def ask_for_token(request: Request, problem: str = "", status: int = 401) -> HTMLResponse:
+def token_page(request: Request, problem: str = "", status: int = 401) -> HTMLResponse:
     control = tag("input", type="password", name="token", autocomplete="current-password", required=True)
-    inner = tag(  # not `form`: who has no token is not told the secret of our forms
-        "form", labelled("Token", control, "It was printed where the server was started."),
+    inner = tag(  # not `form`, which contains the secret of our forms
+        "form", labelled("Token", control, "The server printed it when it was started."),
         tag("p", tag("button", "Enter", class_="main")), method="post", action="/enter", class_="card",
     )  # fmt: skip
-    return page(request, "Who is there?", notices([problem] if problem else [], "wrong"), inner, status=status)
+    return full_page(request, "Access token", notices([problem] if problem else [], "wrong"), inner, status=status)
 
 
-async def nowhere(request: Request) -> Response:
+async def not_found(request: Request) -> Response:
     raise HTTPException(404, "There is no such page.")
 
 
@@ -227,5 +238,5 @@ ROUTES = [
     Route("/study/{slug}/trials.csv", csv),
     Route("/study/{slug}/report", report),
     Route("/study/{slug}/trial/{number:int}", trial),
-    Route("/{rest:path}", nowhere),
+    Route("/{rest:path}", not_found),
 ]

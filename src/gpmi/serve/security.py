@@ -1,9 +1,14 @@
-"""Who may talk to the server, and how much they may say: checked before anything else sees a request.
+"""Access control: host, origin, size and token of a request are checked before anything else sees it.
 
-A page of another site can make a browser send requests here, so (1) the Host header must be a name of this server, or
-a name that is made to point here could read the answers; (2) what changes something must come from our own pages; (3)
-a form must have the secret that only our own pages contain (`Guard.secret`, checked by `gpmi.serve.forms`). Where
-others than this machine are listened to, everything needs a token.
+A page of another site can make a browser send requests to this server. Three checks prevent harm:
+
+1. The Host header must name this server. Otherwise a foreign domain that resolves to this address could read the
+   answers (DNS rebinding).
+2. A request that changes something must come from one of our own pages.
+3. A form must contain the secret that only our own pages have (`AccessRules.form_secret`, checked by
+   `gpmi.serve.forms`).
+
+If the server listens to other machines, every request needs a token.
 """
 
 from __future__ import annotations
@@ -23,17 +28,17 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
-ANYWHERE = frozenset({"0.0.0.0", "::", ""})
-BODY = 2**20  # bytes of a request, at most: a thousand results are 20 kB. Our choice
-UPLOAD = 20 * 2**20  # of a table of candidates: a million rows of two numbers. Our choice
-SHORTEST = 12  # characters of a token that somebody chooses; our choice
-POLICY = (
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+ANY_HOST = frozenset({"0.0.0.0", "::", ""})  # the server listens on all interfaces
+MAX_BODY = 2**20  # bytes of a request: a thousand results take 20 kB; our choice
+MAX_UPLOAD = 20 * 2**20  # bytes of a table of candidates: a million rows of two numbers; our choice
+MIN_TOKEN_LENGTH = 12  # characters of a token that the user chooses; our choice
+CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 HEADERS = {
-    "content-security-policy": POLICY,
+    "content-security-policy": CONTENT_SECURITY_POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
@@ -44,76 +49,78 @@ HEADERS = {
 
 
 @dataclass(frozen=True)
-class Guard:
-    """What is required of a request."""
+class AccessRules:
+    """What a request needs to be let in."""
 
-    host: str = "127.0.0.1"  # what the server listens on
-    token: str | None = None  # None where only this machine is listened to
-    port: int = 0  # cookies are shared by all ports of a host, so the name of ours has it
-    secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # in every form of our pages
+    host: str = "127.0.0.1"  # the address that the server listens on
+    token: str | None = None  # None if only this machine can connect
+    port: int = 0  # part of the cookie's name, because all ports of a host share their cookies
+    form_secret: str = field(default_factory=lambda: secrets.token_urlsafe(32))  # in every form of our pages
 
     @staticmethod
-    def of(host: str, port: int, token: str | None) -> Guard:
-        """A guard with a token wherever one is needed; one is made if none is given."""
-        if token is not None and len(token) < SHORTEST:
-            raise ValueError(f"the token has {len(token)} characters; give at least {SHORTEST}, or none to get one")
-        if token is None and host not in LOCAL:
+    def of(host: str, port: int, token: str | None) -> AccessRules:
+        """Make the rules for a host. If other machines can connect and no token is given, one is generated."""
+        if token is not None and len(token) < MIN_TOKEN_LENGTH:
+            raise ValueError(
+                f"the token has {len(token)} characters; give at least {MIN_TOKEN_LENGTH}, or leave it out to get one"
+            )
+        if token is None and host not in LOCAL_HOSTS:
             token = secrets.token_urlsafe(24)
-        return Guard(host, token, port)
+        return AccessRules(host, token, port)
 
     @property
-    def cookie(self) -> str:
+    def cookie_name(self) -> str:
         return f"gpmi-{self.port}"
 
     @property
-    def pass_(self) -> str:
-        """What the cookie holds: made from the token, which it does not reveal."""
+    def cookie_value(self) -> str:
+        """A hash of the token, so that the cookie does not reveal it."""
         return hmac.new((self.token or "").encode(), b"gpmi cookie", hashlib.sha256).hexdigest()
 
-    def knows_host(self, given: str) -> bool:
-        """Whether a Host header names this server. A name that somebody else controls does not."""
-        name = _split(f"//{given}")[0]
+    def is_own_host(self, header: str) -> bool:
+        """Whether a Host header names this server. Unknown domain names do not, whatever they resolve to."""
+        name = _host_and_netloc(f"//{header}")[0]
         if not name:
             return False
-        if name in LOCAL or name == self.host.lower():
+        if name in LOCAL_HOSTS or name == self.host.lower():
             return True
-        if self.host not in ANYWHERE:
+        if self.host not in ANY_HOST:
             return False
-        try:  # a browser that was given a number asks for that number: nobody can point it elsewhere
+        try:  # a numeric address needs no DNS, so nobody can redirect it
             ipaddress.ip_address(name)
             return True
         except ValueError:
             return name in {socket.gethostname().lower(), socket.getfqdn().lower()}
 
-    def admits(self, headers: Headers) -> bool:
-        """Whether the request has the token, in its header or as a cookie."""
+    def has_token(self, headers: Headers) -> bool:
+        """Whether a request has the token, in the header Authorization or as a cookie."""
         if self.token is None:
             return True
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer" and same(given.strip(), self.token):
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and secrets_equal(credentials.strip(), self.token):
             return True
         try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
+            cookie = SimpleCookie(headers.get("cookie", "")).get(self.cookie_name)
         except CookieError:
             return False
-        return cookie is not None and same(cookie.value, self.pass_)
+        return cookie is not None and secrets_equal(cookie.value, self.cookie_value)
 
-    def admit(self, response: Response) -> Response:
-        """Let the browser keep the token, out of reach of scripts and of other sites."""
-        response.set_cookie(self.cookie, self.pass_, httponly=True, samesite="lax", path="/")
+    def set_cookie(self, response: Response) -> Response:
+        """Store the token in the browser, out of reach of scripts and of other sites."""
+        response.set_cookie(self.cookie_name, self.cookie_value, httponly=True, samesite="lax", path="/")
         return response
 
 
-def same(given: str, known: str) -> bool:
-    """Whether two secrets are equal, in a time that does not tell how much of them is."""
-    return hmac.compare_digest(given.encode(), known.encode())
+def secrets_equal(first: str, second: str) -> bool:
+    """Compare two secrets in a time that does not depend on where they differ."""
+    return hmac.compare_digest(first.encode(), second.encode())
 
 
-class Guarded:
-    """The application behind its guard."""
+class AccessMiddleware:
+    """Lets through the requests that the rules allow, and adds the security headers to every answer."""
 
-    def __init__(self, app: ASGIApp, guard: Guard) -> None:
-        self.app, self.guard = app, guard
+    def __init__(self, app: ASGIApp, rules: AccessRules) -> None:
+        self.app, self.rules = app, rules
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -130,59 +137,59 @@ class Guarded:
                     own.setdefault(name, value)
             await send(message)
 
-        limit = UPLOAD if scope["path"] == "/new/table" else BODY
-        answer = self._refusal(scope, Headers(scope=scope), limit)
-        if answer is not None:
-            await answer(scope, receive, with_headers)
+        limit = MAX_UPLOAD if scope["path"] == "/new/table" else MAX_BODY
+        refusal = self._refusal(scope, Headers(scope=scope), limit)
+        if refusal is not None:
+            await refusal(scope, receive, with_headers)
         else:
             await self.app(scope, _limited(receive, limit), with_headers)
 
     def _refusal(self, scope: Scope, headers: Headers, limit: int) -> Response | None:
-        """The answer to a request that is not let in; None if it is."""
+        """Return the answer to a request that is refused; None if it is let in."""
         api, safe = scope["path"].startswith("/api/"), scope["method"] in ("GET", "HEAD")
-        if not self.guard.knows_host(headers.get("host", "")):
-            return _no(421, "this server is not the one that the request names", api)
+        if not self.rules.is_own_host(headers.get("host", "")):
+            return _refuse(421, "the Host header names another server", api)
         if not safe and scope["method"] != "POST":
-            return _no(405, "only GET and POST are known", api)
+            return _refuse(405, "only GET and POST are allowed", api)
         if not safe and _is_foreign(headers):
-            return _no(403, "the request comes from a page of another site", api)
+            return _refuse(403, "the request comes from a page of another site", api)
         size = headers.get("content-length", "0")
         if not size.isdecimal() or int(size) > limit:
-            return _no(413, f"the request is larger than {limit // 2**20} MB", api)
-        if safe and self.guard.token is not None and not api:
-            entered = self._entered(scope)
-            if entered is not None:
-                return entered
-        if scope["path"].startswith("/static/") or scope["path"] == "/enter" or self.guard.admits(headers):
+            return _refuse(413, f"the request is larger than {limit // 2**20} MB", api)
+        if safe and self.rules.token is not None and not api:
+            redirect = self._token_in_address(scope)
+            if redirect is not None:
+                return redirect
+        if scope["path"].startswith("/static/") or scope["path"] == "/enter" or self.rules.has_token(headers):
             return None
         if api:
             return JSONResponse(
                 {"error": "the token is missing or wrong; send it as the header Authorization: Bearer TOKEN"},
                 401, {"www-authenticate": "Bearer"},
             )  # fmt: skip
-        return RedirectResponse("/enter", 303) if safe else _no(401, "the token is missing or wrong", api)
+        return RedirectResponse("/enter", 303) if safe else _refuse(401, "the token is missing or wrong", api)
 
-    def _entered(self, scope: Scope) -> Response | None:
-        """The answer to ?token=...: the same address without it, and a cookie."""
+    def _token_in_address(self, scope: Scope) -> Response | None:
+        """Answer ?token=... with a cookie and a redirect to the same address without the token."""
         query = parse_qsl(scope["query_string"].decode("latin-1"))
-        given = [value for name, value in query if name == "token"]
-        if not given or not same(given[0], self.guard.token or ""):
+        tokens = [value for name, value in query if name == "token"]
+        if not tokens or not secrets_equal(tokens[0], self.rules.token or ""):
             return None
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         path = "/" + scope["path"].lstrip("/")  # never //host
-        return self.guard.admit(RedirectResponse(path + (f"?{rest}" if rest else ""), 303))
+        return self.rules.set_cookie(RedirectResponse(path + (f"?{rest}" if rest else ""), 303))
 
 
 def _is_foreign(headers: Headers) -> bool:
-    """Whether a browser says that a request was made by another site. Programs that are no browser say nothing."""
+    """Whether the browser says that a request comes from another site. Programs send neither header."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return True
     origin = headers.get("origin")
-    return origin is not None and _split(origin)[1] != headers.get("host", "").lower()
+    return origin is not None and _host_and_netloc(origin)[1] != headers.get("host", "").lower()
 
 
-def _split(address: str) -> tuple[str, str]:
-    """The host of an address, and the host with its port; nothing where it is no address."""
+def _host_and_netloc(address: str) -> tuple[str, str]:
+    """Return the host of an address, and the host with its port; empty strings if it is not an address."""
     try:
         parts = urlsplit(address)
         return parts.hostname or "", parts.netloc.lower()
@@ -190,19 +197,19 @@ def _split(address: str) -> tuple[str, str]:
         return "", ""
 
 
-def _no(status: int, words: str, api: bool) -> Response:
-    return JSONResponse({"error": words}, status) if api else PlainTextResponse(words, status)
+def _refuse(status: int, reason: str, api: bool) -> Response:
+    return JSONResponse({"error": reason}, status) if api else PlainTextResponse(reason, status)
 
 
 def _limited(receive: Receive, limit: int) -> Receive:
-    """Receive at most `limit` bytes, whatever the request said of its length."""
-    got = 0
+    """Receive at most `limit` bytes, whatever the request claims as its length."""
+    received = 0
 
     async def counted() -> Any:
-        nonlocal got
+        nonlocal received
         message = await receive()
-        got += len(message.get("body", b""))
-        if got > limit:
+        received += len(message.get("body", b""))
+        if received > limit:
             raise HTTPException(413, f"the request is larger than {limit // 2**20} MB")
         return message
 

@@ -1,4 +1,4 @@
-"""The server process: listens, says where, and ends at Ctrl-C with everything closed."""
+"""The server process: it listens, prints its address, and closes everything at Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,52 +12,54 @@ from typing import Any
 import uvicorn
 
 from gpmi.serve.app import application
-from gpmi.serve.catalogue import Shelf
-from gpmi.serve.security import ANYWHERE, LOCAL, Guard
+from gpmi.serve.catalogue import Catalogue
+from gpmi.serve.security import ANY_HOST, LOCAL_HOSTS, AccessRules
 
-PORT = 8470  # the first that is tried if none is given; any that is free after that
-ENDING = 2  # seconds for requests that are being answered when the server is to end; our choice
+DEFAULT_PORT = 8470  # tried first if no port is given; then any free one
+SHUTDOWN_TIMEOUT = 2  # seconds for requests in progress when the server shuts down; our choice
 
 
-def listening(host: str, port: int | None) -> socket.socket:
-    """A socket that listens; on PORT, or another one that is free, if none is given."""
+def listen(host: str, port: int | None) -> socket.socket:
+    """Open a listening socket. Without a port it is DEFAULT_PORT, or any free one if that is taken."""
     try:
         family = socket.getaddrinfo(host or None, port or 0, type=socket.SOCK_STREAM)[0][0]
     except socket.gaierror as error:
-        raise ValueError(f"host is {host!r}, which no address is known for ({error.strerror}); give another") from None
-    for one in [PORT, 0] if port is None else [port]:
-        # asyncio sends at once only where the protocol is named; elsewhere an answer may wait 40 ms for a receipt.
+        raise ValueError(
+            f"host is {host!r}, which has no known address ({error.strerror}); give another host"
+        ) from None
+    for candidate in [DEFAULT_PORT, 0] if port is None else [port]:
+        # asyncio sets TCP_NODELAY only if the protocol is named. Without it an answer may wait 40 ms for an ACK.
         sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            sock.bind((host, one))
+            sock.bind((host, candidate))
             sock.listen(128)
             return sock
         except OSError as error:
             sock.close()
-            if one != PORT or port is not None:
-                raise ValueError(f"{host}:{one} is not free ({error.strerror}); give another --port") from None
-    raise AssertionError  # port 0 always is free
+            if candidate != DEFAULT_PORT or port is not None:
+                raise ValueError(f"{host}:{candidate} is not free ({error.strerror}); give another --port") from None
+    raise AssertionError  # port 0 is always free
 
 
-def address_of(host: str, port: int, token: str | None) -> str:
-    """What to open in a browser."""
-    named = "127.0.0.1" if host in LOCAL else socket.gethostname() if host in ANYWHERE else host
-    shown = f"[{named}]" if ":" in named else named
-    return f"http://{shown}:{port}/" + (f"?token={token}" if token else "")
+def url_of(host: str, port: int, token: str | None) -> str:
+    """Return the URL to open in a browser."""
+    name = "127.0.0.1" if host in LOCAL_HOSTS else socket.gethostname() if host in ANY_HOST else host
+    name = f"[{name}]" if ":" in name else name
+    return f"http://{name}:{port}/" + (f"?token={token}" if token else "")
 
 
 class Server(uvicorn.Server):
-    """A uvicorn that reports when it is ready."""
+    """A uvicorn server that calls `on_ready` once it accepts connections."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], Any]) -> None:
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], Any]) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._on_ready = on_ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            self._ready()
+            self._on_ready()
 
 
 def run(
@@ -70,34 +72,34 @@ def run(
     browser: bool = False,
     say: Callable[[str], Any] = print,
 ) -> None:
-    """Serve the studies at an address until Ctrl-C."""
-    shelf = Shelf(address, name)
-    books = shelf.books()
-    if name is not None and not books:
-        raise ValueError(f"there is no study {name!r} in {shelf.shown!r}; leave out --name to see what there is")
-    guard = Guard.of(host, 0, token)
-    sock = listening(host, port)
-    actual = int(sock.getsockname()[1])
-    guard = replace(guard, port=actual)
-    url = address_of(host, actual, guard.token)
-    if len(books) == 1:
-        shelf.desk(books[0].slug)  # so that the first page is as fast as the next
+    """Serve the studies at an address until Ctrl-C. `say` receives the URL once the server is ready."""
+    catalogue = Catalogue(address, name)
+    studies = catalogue.studies()
+    if name is not None and not studies:
+        raise ValueError(f"there is no study {name!r} in {catalogue.display_address!r}; leave out --name to see all")
+    access = AccessRules.of(host, 0, token)
+    sock = listen(host, port)
+    actual_port = int(sock.getsockname()[1])
+    access = replace(access, port=actual_port)
+    url = url_of(host, actual_port, access.token)
+    if len(studies) == 1:
+        catalogue.session(studies[0].slug)  # opened now, so that the first page is as fast as the next
 
-    def ready() -> None:
+    def on_ready() -> None:
         say(url)
         if browser:
             webbrowser.open(url)
 
     servers: list[Server] = []
-    app = application(shelf, guard, ending=lambda: bool(servers and servers[0].should_exit))
+    app = application(catalogue, access, stopping=lambda: bool(servers and servers[0].should_exit))
     config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=ENDING,
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         lifespan="off", h11_max_incomplete_event_size=64 * 1024, ws="none",
     )  # fmt: skip
-    servers.append(Server(config, ready))
+    servers.append(Server(config, on_ready))
     try:
         with contextlib.suppress(KeyboardInterrupt):
             servers[0].run([sock])
     finally:
         sock.close()
-        shelf.close()
+        catalogue.close()

@@ -1,7 +1,7 @@
-"""One study as the server uses it: what is read, and what is said, by any number of people at the same time.
+"""One open study, read and written by any number of people at the same time.
 
-It has two connections. One reads, and never waits for a suggestion; the other one writes. Everything here blocks, so
-it is called from threads.
+A session has two connections. One reads and never waits for a suggestion; the other one writes. All methods block, so
+they are called from threads.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from typing import Any, Literal
 
 from gpmi._support.types import Point
 from gpmi.run.study import Study, study
-from gpmi.serve.fields import Field, fields_of
-from gpmi.serve.model_worker import Thinker
+from gpmi.serve.model_worker import ModelWorker
+from gpmi.serve.parameter_fields import ParameterField, fields_of
 from gpmi.space import Space
-from gpmi.storage.entries import Entry
+from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 from gpmi.storage.tables import NEVER, Lease
 from gpmi.trials import Trial
 
-PATIENCE = 10.0  # seconds for which a person waits for a database that does not answer; our choice
-BATCH = 100  # points in one request, at most; our choice
+DATABASE_TIMEOUT = 10.0  # seconds that a person waits for a database that does not answer; our choice
+MAX_BATCH = 100  # points in one request; our choice
 
 
 class Conflict(Exception):
-    """A trial has an outcome already, another one than was said now. Nothing was changed."""
+    """The trial already has a different outcome. Nothing was changed."""
 
-    def __init__(self, trial: Trial, words: str | None = None) -> None:
-        super().__init__(f"trial {trial.number} {words or outcome(trial)}")
+    def __init__(self, trial: Trial, reason: str | None = None) -> None:
+        super().__init__(f"Trial {trial.number} {reason or describe_outcome(trial)}")
         self.trial = trial
 
 
@@ -40,8 +40,8 @@ class NoSuchTrial(Exception):
 
 
 @dataclass(frozen=True)
-class Look:
-    """What is in the log at one moment."""
+class StudySnapshot:
+    """What the log of a study holds at one moment."""
 
     seq: int  # the number of its last entry
     trials: tuple[Trial, ...]
@@ -55,36 +55,29 @@ class Look:
 
     @property
     def waiting(self) -> tuple[Trial, ...]:
-        """What people evaluate: it was handed out without a limit of time, or to nobody who is known."""
-        return tuple(trial for trial in self.pending if not self._is_with_a_worker(trial))
+        """The pending trials that people evaluate: those without a lease, or with one that never expires."""
+        return tuple(trial for trial in self.pending if not self._has_worker(trial))
 
     @property
     def running(self) -> tuple[Trial, ...]:
-        """What programs evaluate."""
-        return tuple(trial for trial in self.pending if self._is_with_a_worker(trial))
+        """The pending trials that programs evaluate."""
+        return tuple(trial for trial in self.pending if self._has_worker(trial))
 
-    def _is_with_a_worker(self, trial: Trial) -> bool:
+    def _has_worker(self, trial: Trial) -> bool:
         lease = self.leases.get(trial.number)
         return lease is not None and lease.until < NEVER
 
-    @property
-    def told(self) -> tuple[Trial, ...]:
-        return tuple(trial for trial in self.trials if trial.status == "told")
 
-    def at(self, number: int) -> Trial | None:
-        return next((trial for trial in self.trials if trial.number == number), None)
-
-
-class Desk:
-    """A study, open for reading; for writing once somebody says something."""
+class Session:
+    """A study that is open for reading. The connection for writing is opened when it is first needed."""
 
     def __init__(self, address: str, name: str, title: str, slug: str) -> None:
         self.address, self.name, self.title, self.slug = address, name, title, slug
-        self.reader = study(address, name, patience=PATIENCE)
+        self.reader = study(address, name, patience=DATABASE_TIMEOUT)
         self.closed = False
-        self._making = threading.Lock()
+        self._opening = threading.Lock()
         self._writer: Study | None = None
-        self.thinker = Thinker(address, name)
+        self.model_worker = ModelWorker(address, name)
 
     @property
     def space(self) -> Space:
@@ -95,50 +88,58 @@ class Desk:
         return self.reader.goal
 
     @cached_property
-    def fields(self) -> tuple[Field, ...]:
+    def fields(self) -> tuple[ParameterField, ...]:
         return fields_of(self.space)
 
     @property
     def writer(self) -> Study:
-        with self._making:
+        with self._opening:
             if self._writer is None:
-                self._writer = study(self.address, self.name, patience=PATIENCE)
+                self._writer = study(self.address, self.name, patience=DATABASE_TIMEOUT)
             return self._writer
 
-    # What is read
+    # Reading
 
     def seq(self) -> int:
-        """The number of the last entry of the log. A short query."""
+        """Return the number of the last entry of the log. Costs a short query."""
         self.reader.refresh()
         return self.reader.seq
 
-    def look(self) -> Look:
-        """What is in the log now. O(n)."""
+    def snapshot(self) -> StudySnapshot:
+        """Return what the log holds now. O(n)."""
         optimizer = self.reader.refresh()
         seq = self.reader.seq
-        return Look(seq, optimizer.trials, optimizer.best, optimizer.budget, self.reader.leases())
+        return StudySnapshot(seq, optimizer.trials, optimizer.best, optimizer.budget, self.reader.leases())
 
     def trial(self, number: int) -> Trial:
-        """A trial by its number."""
-        optimizer = self.reader.refresh()
-        if number in optimizer.forgotten:
-            raise NoSuchTrial(f"trial {number} was put back; there is nothing to say of it")
-        if not 0 <= number < optimizer.next_number:
-            raise NoSuchTrial(f"there is no trial {number}; the study has {optimizer.next_number}")
-        return optimizer.at(number)
+        """Return a trial by its number."""
+        log = self.reader.refresh().log
+        if number in log.forgotten:
+            raise NoSuchTrial(f"Trial {number} was withdrawn, so it cannot take a result")
+        if not 0 <= number < log.next_number:
+            raise NoSuchTrial(f"There is no trial {number}; the study has {log.next_number} trials")
+        return log.at(number)
 
-    def entries(self, after: int) -> tuple[Entry, ...]:
-        """The entries of the log with a number above `after`."""
+    def entries(self, after: int) -> tuple[StoredEntry, ...]:
+        """Return the entries of the log whose number is above `after`."""
         return self.reader.log(after)
 
-    # What is said
+    def recommend(self, fixed: Mapping[Any, Any] | None = None) -> Point | None:
+        """Return the point to use; None before the first value."""
+        if not any(trial.status == "told" for trial in self.reader.trials):
+            return None
+        if self.model_worker.is_large(self.reader):
+            return self.model_worker.recommend(fixed)
+        return self.reader.recommend(fixed=fixed or None)
+
+    # Writing
 
     def ask(self, n: int = 1, fixed: Mapping[Any, Any] | None = None) -> list[Trial]:
-        """The next points to try, which are somebody's without a limit of time."""
-        if not 1 <= n <= BATCH:
-            raise ValueError(f"{n} points were asked for; ask for 1 to {BATCH}")
-        if self.thinker.is_large(self.reader):
-            numbers = self.thinker.ask(n, fixed)
+        """Suggest the next points. Their leases never expire, because people take as long as they need."""
+        if not 1 <= n <= MAX_BATCH:
+            raise ValueError(f"{n} points were requested; ask for 1 to {MAX_BATCH}")
+        if self.model_worker.is_large(self.reader):
+            numbers = self.model_worker.ask(n, fixed)
             return [self.trial(number) for number in numbers]
         return self.writer.ask(n, fixed=fixed or None, lease=math.inf)
 
@@ -152,84 +153,77 @@ class Desk:
         constraints: Sequence[float] | None = None,
         again: bool = False,
     ) -> Trial:
-        """The value of a trial, once: the same value again changes nothing, another one is a `Conflict`.
+        """Record the value of a trial, once. The same value again changes nothing; a different one is a `Conflict`.
 
-        With `again` the value of a trial that has one, or that was put back, is one more observation at its point.
+        With `again`, a value for a trial that already has one, or was withdrawn, is one more observation at its point.
         """
         more: dict[str, Any] = {"noise_var": noise_var, "repeats": repeats, "constraints": constraints}
-        known = self._ever(number)
-        if known.status == "pending":
+        current = self._trial_or_withdrawn(number)
+        if current.status == "pending":
             try:
                 return self.writer.tell(number, y, **more)
             except ValueError:
-                known = self._ever(number)  # somebody was faster, or the value cannot be used
-                if known.status == "pending":
+                current = self._trial_or_withdrawn(number)  # somebody was faster, or the value cannot be used
+                if current.status == "pending":
                     raise
         if again:
-            return self.writer.tell(known.x, y, **more)
-        if known.status == "told" and known.y == y:
-            return known
-        raise Conflict(known, "was put back" if number in self.reader.optimizer.forgotten else None)
+            return self.writer.tell(current.x, y, **more)
+        if current.status == "told" and current.y == y:
+            return current
+        raise Conflict(current, "was withdrawn" if number in self.reader.optimizer.log.forgotten else None)
 
-    def _ever(self, number: int) -> Trial:
-        """A trial by its number; one that was put back has its point and is retracted."""
-        x = self.reader.refresh().forgotten.get(number)
+    def _trial_or_withdrawn(self, number: int) -> Trial:
+        """Return a trial by its number; for a withdrawn one, a retracted trial at its point."""
+        x = self.reader.refresh().log.forgotten.get(number)
         return self.trial(number) if x is None else Trial(number, x, None, "retracted", "user")
 
-    def recommend(self, fixed: Mapping[Any, Any] | None = None) -> Point | None:
-        """The point to use; None before the first value."""
-        if not any(trial.status == "told" for trial in self.reader.trials):
-            return None
-        if self.thinker.is_large(self.reader):
-            return self.thinker.recommend(fixed)
-        return self.reader.recommend(fixed=fixed or None)
-
     def observe(self, x: Point, y: float, **more: Any) -> Trial:
-        """A value at a point that nobody asked for."""
+        """Record a value at a point that was not suggested."""
         return self.writer.tell(x, y, **more)
 
     def fail(self, number: int, why: str | None = None) -> Trial:
-        """A trial has no value, and why."""
-        known = self.trial(number)
-        if known.status == "failed":
-            return known
-        if known.status != "pending":
-            raise Conflict(known)
+        """Record that a trial failed, and why."""
+        current = self.trial(number)
+        if current.status == "failed":
+            return current
+        if current.status != "pending":
+            raise Conflict(current)
         return self.writer.fail(number, why)
 
     def correct(self, number: int, y: float, **more: Any) -> Trial:
-        """Another value for a trial that was told, failed or retracted."""
-        known = self.trial(number)
-        if known.status == "told" and known.y == y and not any(value is not None for value in more.values()):
-            return known
-        if known.status in ("pending", "rejected"):
-            raise Conflict(known)
+        """Replace the outcome of a trial that was told, failed or retracted."""
+        current = self.trial(number)
+        if current.status == "told" and current.y == y and not any(value is not None for value in more.values()):
+            return current
+        if current.status in ("pending", "rejected"):
+            raise Conflict(current)
         return self.writer.correct(number, y, **more)
 
     def retract(self, number: int) -> Trial:
-        known = self.trial(number)
-        if known.status == "pending":
-            raise Conflict(known)
-        return known if known.status == "retracted" else self.writer.retract(number)
+        """Retract the outcome of a trial. The trial stays in the log."""
+        current = self.trial(number)
+        if current.status == "pending":
+            raise Conflict(current)
+        return current if current.status == "retracted" else self.writer.retract(number)
 
     def reject(self, number: int) -> Trial:
-        """A trial will not or cannot be evaluated."""
-        known = self.trial(number)
-        if known.status == "rejected":
-            return known
-        if known.status != "pending":
-            raise Conflict(known)
+        """Record that a trial will not be evaluated."""
+        current = self.trial(number)
+        if current.status == "rejected":
+            return current
+        if current.status != "pending":
+            raise Conflict(current)
         return self.writer.reject(number)
 
     def forget(self, number: int) -> None:
-        """Put back a trial that nobody will evaluate, as if it had not been asked."""
-        known = self.trial(number)
-        if known.status != "pending":
-            raise Conflict(known)
+        """Withdraw a pending trial, as if it had never been suggested."""
+        current = self.trial(number)
+        if current.status != "pending":
+            raise Conflict(current)
         self.writer.forget(number)
 
     def is_stored(self, trial: Trial) -> bool:
-        """Whether an answer is in the database, and not in a file beside it that waits for the database."""
+        """Whether the outcome is in the database. If not, it is in the outbox, a file that is delivered later."""
         try:
             return self.trial(trial.number).status == trial.status
         except (StudyError, NoSuchTrial):
@@ -237,21 +231,21 @@ class Desk:
 
     def close(self) -> None:
         self.closed = True
-        self.thinker.close()
+        self.model_worker.close()
         self.reader.close()
         if self._writer is not None:
             self._writer.close()
 
 
-def outcome(trial: Trial) -> str:
-    """What happened to a trial, in words."""
+def describe_outcome(trial: Trial) -> str:
+    """Return what happened to a trial, as the end of a sentence that begins with it."""
     match trial.status:
         case "told":
-            return f"has the value {trial.y!r} already"
+            return f"already has the value {trial.y!r}"
         case "failed":
-            return f"has failed already{f': {trial.why}' if trial.why else ''}"
+            return f"has already failed{f': {trial.why}' if trial.why else ''}"
         case "rejected":
-            return "was set aside: it is not to be evaluated"
+            return "was rejected, so it will not be evaluated"
         case "retracted":
-            return "had a value that was taken back"
-    return "waits for its result"
+            return "had a value that was retracted"
+    return "is still waiting for its result"

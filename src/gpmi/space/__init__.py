@@ -1,10 +1,13 @@
 """What may be queried. `Space.of` builds a space from what a user writes.
 
 Read in this order: `space` (what every space offers), `parameters` (Real, Int, Choice and their coordinates), `product`
-(a product of parameters) and `candidates` (a table). The others are details of these: `conversion` reads what a user
-writes, `encoding` says what every parameter offers, `layout` assigns coordinates to parameters, `fixed` has constants
-and fixed values, `options` compares the options of a Choice, and `row_index` finds rows of a table. `axes` serves
-figures.
+(a product of parameters) and `candidates` (a table). The other modules are details of these:
+
+- `conversion` reads what a user writes, and `options` compares the options of a Choice.
+- `encoding` says what every parameter offers, and `layout` assigns coordinates to parameters.
+- `fixed` has constants and parameters with a fixed value.
+- `row_index` finds rows of a table.
+- `axes` has the parameters as axes of figures.
 
 The sub-packages `constraints` and `conditions` can be skipped. Without constraints the feasible set of a product is the
 whole product, and without conditions all its parameters are active.

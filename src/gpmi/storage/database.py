@@ -1,13 +1,12 @@
-"""The database of studies: tables, connections, and one transaction for everything that happens.
+"""The database of studies: its connection, its transactions, and retries while it does not answer.
 
-SQLite (one file, write-ahead log) or PostgreSQL, through SQLAlchemy. What is committed survives a kill of the process
-and a power failure: SQLite runs with synchronous=FULL, PostgreSQL with synchronous_commit=on. Who writes holds the
-lock of the file, or of the study's row, from the beginning of the transaction, so no two writers see the same log.
+SQLite (one file, write-ahead log) or PostgreSQL, through SQLAlchemy. A committed entry survives a kill of the process
+and a power failure: SQLite runs with synchronous=FULL, PostgreSQL with synchronous_commit=on. A writer holds the lock
+of the file, or of the study's row, from the beginning of its transaction, so no two writers see the same log.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 import time
@@ -17,10 +16,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gpmi._support.checks import shown
+from gpmi._support.logger import logger
 from gpmi._support.text import install_command, without_password
 from gpmi.storage.errors import Busy, StudyError, Unavailable
-from gpmi.storage.fair_lock import queued
-from gpmi.storage.tables import Transaction, prepared
+from gpmi.storage.fair_lock import fair_lock
+from gpmi.storage.tables import Transaction, prepare_tables
 
 try:
     import sqlalchemy as sa
@@ -28,46 +28,45 @@ except ImportError as error:  # pragma: no cover
     raise ImportError(f"a study needs SQLAlchemy: {install_command('study')}") from error
 
 Value = TypeVar("Value")
-logger = logging.getLogger("gpmi")
 
-SILENT = 2.0  # seconds after which somebody who waits is told why; our choice
+SILENT = 2.0  # seconds of retries after which the logger says why; our choice
 BUSY = 10.0  # seconds for which one attempt waits for the lock; there are more attempts, so the value matters little
-WAIT = 30.0  # seconds in a queue for the lock, at most: 16 processes that take a second each. Not tuned
-# The states of PostgreSQL that pass: connections lost or refused, restarts, deadlocks, locks that are held. By their
-# first two characters, except disk full.
+WAIT = 30.0  # seconds in the queue for the lock, at most: 16 processes that take a second each. Not tuned
+# The states of PostgreSQL that pass by themselves: lost or refused connections, restarts, deadlocks, held locks. These
+# are their first two characters; a full disk is an exception.
 PASSING = ("08", "40", "53", "55", "57")
 
 
-def patiently(
+def retried(
     act: Callable[[], Value],
     patience: float,
-    tidy: Callable[[], None] = lambda: None,
+    roll_back: Callable[[], None] = lambda: None,
     progress: Callable[[], int | None] = lambda: None,
 ) -> Value:
-    """act(), tried again for `patience` seconds while the database does not answer; `tidy()` after each failure.
+    """Return act(), retried for `patience` seconds while the database does not answer; `roll_back()` on each failure.
 
-    While others hold the lock the seconds count from the last `progress()` that they made: on a crowded machine many
-    may be served before us, and none of that is an error.
+    While others hold the lock, the seconds count from the last change of `progress()`: on a crowded machine many may be
+    served first, which is no error.
     """
-    begin, pause, said, seen = time.monotonic(), 0.01, False, None
+    begin, pause, warned, seen = time.monotonic(), 0.01, False, None
     while True:
         try:
             return act()
         except Unavailable as error:
-            tidy()
+            roll_back()
             if isinstance(error, Busy) and patience > 0.0:
                 before, seen = seen, progress()
                 begin = begin if before in (None, seen) else time.monotonic()
             waited = time.monotonic() - begin
             if waited >= patience:
                 raise
-            if waited > SILENT and not said:
-                logger.warning("%s; it is asked again for %.0f s", error, patience - waited)
-                said = True
-            time.sleep(pause * random.uniform(0.5, 1.0))  # so that many that wait do not come back together
+            if waited > SILENT and not warned:
+                logger.warning("%s; retrying for %.0f s", error, patience - waited)
+                warned = True
+            time.sleep(pause * random.uniform(0.5, 1.0))  # so that many waiting processes do not retry together
             pause = min(2.0 * pause, 1.0)
         except BaseException:
-            tidy()
+            roll_back()
             raise
 
 
@@ -80,28 +79,28 @@ class Database:
         self.path = Path((self.url.database or "").removeprefix("file:")).absolute() if self.is_file else None
         self.shown = str(self.path) if self.is_file else self.url.render_as_string(hide_password=True)
         self._process = 0
-        self._made = False  # whether the tables were there: a file that is missing afterwards is not made again
+        self._prepared = False  # whether the tables exist: a file that vanishes afterwards is not created again
         self._connection: sa.Connection | None = None
         self._inode: tuple[int, int] | None = None
 
     # Connections
 
     def prepare(self, *, create: bool) -> None:
-        """Make the tables if there are none, migrate those of an older version, refuse those of a newer one."""
+        """Create missing tables, migrate those of an older version, refuse those of a newer one."""
         if self.path is not None and not self.path.exists() and not create:
             raise StudyError(f"there is no file {self.path}; give the path of a study, or space= to make a new one")
         with self._translated(), self._connected(write=False) as connection, connection.begin():
-            done = prepared(connection, create=False)
+            done = prepare_tables(connection, create=False)
         if not done:
             with self._translated(), self._connected(write=True) as connection, connection.begin():
-                prepared(connection, create=True)
-        self._made = True
+                prepare_tables(connection, create=True)
+        self._prepared = True
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """A transaction that holds the lock from its beginning."""
+        """Open a transaction that holds the lock from its beginning."""
         with (
-            queued(self.path, WAIT),
+            fair_lock(self.path, WAIT),
             self._translated(),
             self._connected(write=True) as connection,
             connection.begin(),
@@ -111,17 +110,17 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """A transaction that sees one moment and holds nobody up."""
+        """Open a transaction that sees one moment and blocks nobody."""
         with self._translated(), self._connected(write=False) as connection, connection.begin():
             yield Transaction(connection)
 
     def names(self) -> list[str]:
-        """The studies that there are; none where there is no file, or nothing of ours in it."""
+        """Return the names of all studies; none without a file, or without our tables in it."""
         if self.path is not None and not self.path.exists():
             return []
         with self._translated(), self._connected(write=False) as connection, connection.begin():
-            known = sa.inspect(connection).has_table("gpmi_studies")
-            return Transaction(connection).names() if known else []
+            exists = sa.inspect(connection).has_table("gpmi_studies")
+            return Transaction(connection).names() if exists else []
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -133,7 +132,7 @@ class Database:
 
     @contextmanager
     def _connected(self, *, write: bool) -> Iterator[sa.Connection]:
-        """The connection of this process; what a parent process has opened, or a file that was replaced, is left."""
+        """Yield the connection of this process; drop that of a parent process or to a file that was replaced."""
         if self._process != os.getpid():
             self._connection, self._process = None, os.getpid()
         if self._connection is not None and not self._is_there():
@@ -144,7 +143,7 @@ class Database:
         yield self._connection
 
     def _connect(self) -> sa.Connection:
-        if self.path is not None and self._made and not self.path.exists():
+        if self.path is not None and self._prepared and not self.path.exists():
             raise Unavailable(f"the file {self.path} is gone; put it back, or open another study")
         engine = _engine(self.url)
         connection = engine.connect()
@@ -153,12 +152,12 @@ class Database:
         return connection
 
     def _still_there(self) -> None:
-        """Refuse to commit to a file that was removed or replaced: nobody would find it again."""
+        """Refuse to commit to a file that was removed or replaced: the entry would be lost with it."""
         if not self._is_there():
             raise Unavailable(f"the file {self.path} was removed or replaced; put it back, or open another study")
 
     def _is_there(self) -> bool:
-        """Whether the file is the one that is open."""
+        """Whether the path still leads to the open file."""
         try:
             return self.path is None or _inode(self.path) == self._inode
         except OSError:
@@ -166,7 +165,7 @@ class Database:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Errors of the database become a StudyError; the next transaction then begins with a new connection."""
+        """Turn errors of the database into a StudyError; the next transaction then begins with a new connection."""
         try:
             yield
         except StudyError:
@@ -174,7 +173,7 @@ class Database:
             raise
         except sa.exc.DBAPIError as error:
             self.close()
-            raise _in_words(error, self.shown, self.is_file) from error
+            raise _translate(error, self.shown, self.is_file) from error
         except sa.exc.SQLAlchemyError as error:
             self.close()
             raise StudyError(f"the database {self.shown} cannot be used: {_short(error)}") from error
@@ -198,7 +197,7 @@ def _url(address: Any) -> sa.URL:
         url = url.set(drivername="postgresql+psycopg")
     if url.get_backend_name() not in ("sqlite", "postgresql"):
         raise ValueError(
-            f"the address of a study is {without_password(text)!r}; SQLite and PostgreSQL are known, no other database"
+            f"the address of a study is {without_password(text)!r}; only SQLite and PostgreSQL are supported"
         )
     if url.get_backend_name() == "sqlite" and not url.database:
         raise ValueError("a study in memory would be lost with its process; give the path of a file")
@@ -209,7 +208,7 @@ def _engine(url: sa.URL) -> sa.Engine:
     if url.get_backend_name() == "sqlite":
         options: dict[str, Any] = {"timeout": BUSY, "check_same_thread": False}
     else:
-        # A server that vanished without a word is noticed after half a minute.
+        # A server that vanished silently is noticed after half a minute.
         options = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
     try:
         engine = sa.create_engine(url, connect_args=options, poolclass=sa.pool.NullPool)
@@ -224,9 +223,9 @@ def _engine(url: sa.URL) -> sa.Engine:
 
 
 def _set_up_file(connection: Any, record: Any) -> None:
-    connection.isolation_level = None  # transactions begin where we say so
+    connection.isolation_level = None  # `_begin_file` begins transactions
     cursor = connection.cursor()
-    with suppress(Exception):  # a file that cannot be written to stays in the mode in which it is
+    with suppress(Exception):  # a file that cannot be written to keeps its mode
         cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.close()
@@ -238,7 +237,7 @@ def _begin_file(connection: sa.Connection) -> None:
 
 def _set_up_server(connection: Any, record: Any) -> None:
     connection.execute("SET synchronous_commit TO on")
-    connection.execute(f"SET lock_timeout TO {int(1000 * WAIT)}")  # who tries again is the last in the queue
+    connection.execute(f"SET lock_timeout TO {int(1000 * WAIT)}")  # a retry goes to the end of the queue
     connection.commit()
 
 
@@ -248,40 +247,41 @@ def _inode(path: Path) -> tuple[int, int]:
 
 
 def _short(error: BaseException) -> str:
-    """What the database itself says, on one line."""
+    """Return the message of the database itself, on one line."""
     original = getattr(error, "orig", None) or error
     return " ".join(str(original).split())[:300]
 
 
-def _in_words(error: sa.exc.DBAPIError, where: str, is_file: bool) -> StudyError:
-    said = _short(error)
+def _translate(error: sa.exc.DBAPIError, where: str, is_file: bool) -> StudyError:
+    """Return the StudyError for an error of the database at `where`."""
+    message = _short(error)
     if not is_file:
-        return _server_in_words(error, where, said)
-    low = said.lower()
+        return _translate_server(error, where, message)
+    low = message.lower()
     if "locked" in low or "busy" in low:
         return Busy(f"another process holds the lock of {where}; wait until it has finished")
     if "readonly" in low or "read-only" in low:
         return StudyError(f"{where} cannot be written to; allow writing to the file and its folder, or use a copy")
     if "disk is full" in low:
-        return StudyError(f"the disk of {where} is full; free some space, then go on: nothing was half-written")
+        return StudyError(f"the disk of {where} is full; free some space, then continue: nothing was half-written")
     if "not a database" in low or "malformed" in low:
-        return StudyError(f"{where} is damaged, or no SQLite file ({said}); use a copy that is whole, or another path")
+        return StudyError(f"{where} is damaged, or no SQLite file ({message}); use an intact copy, or another path")
     if "unable to open" in low:
         return StudyError(f"{where} cannot be opened; check that its folder exists and that you may write to it")
-    return StudyError(f"{where} cannot be used: {said}")
+    return StudyError(f"{where} cannot be used: {message}")
 
 
-def _server_in_words(error: sa.exc.DBAPIError, where: str, said: str) -> StudyError:
+def _translate_server(error: sa.exc.DBAPIError, where: str, message: str) -> StudyError:
     state = getattr(error.orig, "sqlstate", None) or ""
     if state == "53100":
-        return StudyError(f"the disk of the server of {where} is full; free some space, then go on")
+        return StudyError(f"the disk of the server of {where} is full; free some space, then continue")
     if state.startswith(("28", "3D")):  # the password or the database does not exist
-        return StudyError(f"the server of {where} refuses: {said}")
+        return StudyError(f"the server of {where} refuses: {message}")
     if state in ("25006", "42501"):
-        return StudyError(f"{where} cannot be written to: {said}; ask for the right to write")
+        return StudyError(f"{where} cannot be written to: {message}; ask for permission to write")
     if state == "55P03":  # lock_timeout
         return Busy(f"another process holds the lock of the study in {where}; wait until it has finished")
     gone = error.connection_invalidated or isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
     if state.startswith(PASSING) or (not state and gone):
-        return Unavailable(f"the server of {where} does not answer: {said}")
-    return StudyError(f"{where} cannot be used: {said}")
+        return Unavailable(f"the server of {where} does not answer: {message}")
+    return StudyError(f"{where} cannot be used: {message}")

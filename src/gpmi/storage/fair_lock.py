@@ -1,8 +1,7 @@
-"""A queue before the lock of a file: who waits longest comes next.
+"""A fair order for the writers of an SQLite file.
 
-SQLite lets who waits look again every tenth of a second, and whoever looks first when the lock is free has it: with
-many processes some never do. The locks of two more files decide who looks. They are a courtesy, not a safeguard: who
-has waited long enough, or has no such locks, goes to the lock itself.
+SQLite waiters poll every 100 ms, so under contention some starve. Two file locks make the order fair. They are no
+safeguard: a process that has waited long enough, or cannot lock files, goes to SQLite's own lock.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ except ImportError:  # pragma: no cover  # not on this system
 
 
 @contextmanager
-def queued(path: Path | None, seconds: float) -> Iterator[None]:
-    """One process after the other, about in the order in which they came; nobody waits much longer than `seconds`.
+def fair_lock(path: Path | None, seconds: float) -> Iterator[None]:
+    """Let processes write to `path` one after the other, roughly in order; none waits much longer than `seconds`.
 
-    `path` is the file that they want to write to. Who is next holds the lock of `path`-next while it waits for that of
-    `path`-turn. So who has just had a turn cannot take the next one before those who wait have a chance to.
+    The next process in line holds the lock of `path`-next while it waits for that of `path`-turn. So a process that has
+    just finished cannot write again before the one that waits.
     """
     if path is None or fcntl is None:
         yield
@@ -40,15 +39,15 @@ def queued(path: Path | None, seconds: float) -> Iterator[None]:
         turn.end()
 
 
-def cleared(path: Path | None) -> None:
-    """Remove the files of the queue if nobody is in it.
+def remove_lock_files(path: Path | None) -> None:
+    """Remove the two files if no process uses them.
 
-    Who comes just now may get a turn together with another one; the lock of `path` itself then decides.
+    A process that arrives at this moment may get its turn together with another; SQLite's own lock then decides.
     """
     if path is None or fcntl is None:
         return
     held: list[int] = []
-    with suppress(OSError):  # there is no such file, it cannot be written to, or somebody has its lock
+    with suppress(OSError):  # the file does not exist, cannot be written to, or is locked
         for file in _files(path):
             held.append(os.open(file, os.O_RDWR | os.O_CLOEXEC))
             fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -63,7 +62,7 @@ def _files(path: Path) -> tuple[Path, Path]:
 
 
 class _Turn:
-    """A place in the queue for the lock of a file; without a file, none."""
+    """A place in the queue for the lock of one file; without a file there is no queue."""
 
     def __init__(self, file: int | None, seconds: float) -> None:
         self._file, self._seconds, self._lock = file, seconds, threading.Lock()
@@ -71,7 +70,7 @@ class _Turn:
 
     @staticmethod
     def at(path: Path, seconds: float) -> _Turn:
-        with suppress(OSError):  # a folder that cannot be written to
+        with suppress(OSError):  # the folder cannot be written to
             return _Turn(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), seconds)
         return _Turn(None, seconds)
 
@@ -81,7 +80,7 @@ class _Turn:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._came.set()
-        except OSError:  # only a thread can wait for it and be left behind
+        except OSError:  # only a thread can wait for it and be abandoned
             self._waits = True
             threading.Thread(target=self._wait, name="gpmi queue", daemon=True).start()
             self._came.wait(self._seconds)
@@ -95,7 +94,7 @@ class _Turn:
                 self._close()
 
     def end(self) -> None:
-        """Give the lock to the next one, now or, if it was not waited for, when it comes."""
+        """Release the lock now, or as soon as the abandoned thread gets it."""
         with self._lock:
             left, self._left = self._left, True
             if self._file is not None and not left and (self._came.is_set() or not self._waits):
@@ -104,6 +103,6 @@ class _Turn:
     def _close(self) -> None:
         assert self._file is not None
         with suppress(OSError):
-            fcntl.flock(self._file, fcntl.LOCK_UN)  # also where a child process has a copy of the file
+            fcntl.flock(self._file, fcntl.LOCK_UN)  # even if a child process has a copy of the descriptor
         with suppress(OSError):
             os.close(self._file)

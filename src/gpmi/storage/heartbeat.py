@@ -1,46 +1,44 @@
-"""A thread that renews the leases of a worker as long as its process lives."""
+"""A thread that renews the leases of a worker while its process lives."""
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 import threading
 import time
 from typing import Any, NamedTuple
 
+from gpmi._support.logger import logger
 from gpmi.storage.database import Database
 from gpmi.storage.errors import StudyError
 
-logger = logging.getLogger("gpmi")
 
+class HeldLease(NamedTuple):
+    """The lease of a trial that this worker evaluates."""
 
-class Held(NamedTuple):
-    """A trial that this worker works on."""
-
-    granted: int  # the entry with which it was handed out
+    granted: int  # the entry that handed it out
     lease: float  # seconds
 
 
 class Heartbeat:
-    """The trials that this worker works on. They are renewed three times in the time of the shortest lease."""
+    """The leases of this worker. All are renewed three times during the shortest of them."""
 
     def __init__(self, url: Any, study: int) -> None:
         self._url, self._study = url, study
-        self._held: dict[int, Held] = {}
+        self._held: dict[int, HeldLease] = {}
         self._lock = threading.Lock()
         self._process = 0
-        self._news = threading.Event()  # for the thread: a shorter lease, or the end
+        self._news = threading.Event()  # wakes the thread: a shorter lease, or the end
 
     def add(self, number: int, granted: int, lease: float) -> None:
-        """Renew this one from now on, each time for `lease` seconds; one without end need not be."""
+        """Renew a lease from now on, each time by `lease` seconds; one without end needs no renewal."""
         if math.isinf(lease):
             return
         with self._lock:
-            if self._process != os.getpid():  # a child of fork has none of the threads of its parent, nor its trials
+            if self._process != os.getpid():  # a forked child has neither the threads nor the trials of its parent
                 self._held, self._process, self._news = {}, os.getpid(), threading.Event()
                 threading.Thread(target=self._beat, args=(self._news,), name="gpmi heartbeat", daemon=True).start()
-            self._held[number] = Held(granted, lease)
+            self._held[number] = HeldLease(granted, lease)
             self._news.set()
 
     def remove(self, number: int) -> None:
@@ -48,7 +46,7 @@ class Heartbeat:
             self._held.pop(number, None)
 
     def stop(self) -> dict[int, int]:
-        """End the thread; what it renewed until now."""
+        """End the thread and return the leases that it renewed, with the entries that handed out the trials."""
         with self._lock:
             held = self._held if self._process == os.getpid() else {}
             self._held, self._process = {}, 0
@@ -56,7 +54,7 @@ class Heartbeat:
             return {number: one.granted for number, one in held.items()}
 
     def _beat(self, news: threading.Event) -> None:
-        """Renew all that is held, again and again, until `stop`."""
+        """Renew all leases, again and again, until `stop`."""
         database, last = Database(self._url), time.monotonic()
         while True:
             with self._lock:
@@ -66,7 +64,7 @@ class Heartbeat:
                 shortest = min((one.lease for one in self._held.values()), default=math.inf)
             left = last + shortest / 3.0 - time.monotonic()
             if left > 0.0 and news.wait(None if math.isinf(left) else left):
-                continue  # there may be a shorter one now
+                continue  # there may be a shorter lease now
             with self._lock:
                 held = dict(self._held)
             last = time.monotonic()
@@ -74,11 +72,11 @@ class Heartbeat:
                 self._renew(database, held)
         database.close()
 
-    def _renew(self, database: Database, held: dict[int, Held]) -> None:
+    def _renew(self, database: Database, held: dict[int, HeldLease]) -> None:
         try:
             with database.writing() as transaction:
                 now = transaction.now()
                 for number, one in held.items():
                     transaction.renew(self._study, number, one.granted, now + one.lease)
-        except StudyError as error:  # the next beat may succeed; if none does, the trials are offered to others
+        except StudyError as error:  # the next one may succeed; if none does, others get the trials
             logger.warning("the leases of this worker could not be renewed: %s", error)

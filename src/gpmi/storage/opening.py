@@ -1,4 +1,4 @@
-"""How a study is opened, or made if it does not exist."""
+"""Open a study, or create it if it does not exist."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from gpmi._support import checks
+from gpmi.optimizer import Optimizer
 from gpmi.space import Space
-from gpmi.storage.database import Database, patiently
-from gpmi.storage.entries import entry
-from gpmi.storage.replayed import own_version
-from gpmi.storage.serialization import checked_names, contradiction, described, text_of
-from gpmi.storage.study_log import Record, checked_lease
-from gpmi.storage.study_optimizer import Kept
-from gpmi.storage.tables import Known
-from gpmi.storage.worker import own_name
+from gpmi.storage.database import Database, retried
+from gpmi.storage.entries import next_entry, own_version
+from gpmi.storage.serialization import arguments, checked_names, contradiction, described, text_of
+from gpmi.storage.study_log import StudyLog, checked_lease
+from gpmi.storage.study_optimizer import StudyOptimizer
+from gpmi.storage.tables import StoredStudy
+from gpmi.storage.workers import own_name
 
-LEASE = 60.0  # seconds after which the trial of a worker that fell silent is offered again; our choice
+LEASE = 60.0  # seconds without a sign of life from its worker after which a trial is offered again; our choice
 PATIENCE = 60.0  # seconds for which a database that does not answer is asked again; a restart takes less
 
 
-def opened(
+def open_study(
     address: Any,
     name: str,
     space: Any,
@@ -31,87 +32,85 @@ def opened(
     *,
     lease: float = LEASE,
     patience: float = PATIENCE,
-    kind: type[Record] = Record,
-) -> Record:
-    """The study with this name, made with `space` and the options of `Optimizer` if there is none."""
+) -> StudyOptimizer:
+    """Open the study with this name, or create it with `space` and the options of `Optimizer`."""
     if not isinstance(name, str) or not name:
         raise TypeError(f"name is {checks.shown(name)}; give a text")
     seconds, wait = checked_lease(lease), checks.positive("patience", patience)
-    database, given = Database(address), {key: value for key, value in checked_names(options).items()}
-    made = None
+    database, given = Database(address), dict(checked_names(options))
+    new = None
     if space is not None and database.path is not None and not database.path.exists():
-        made = _made(space, given)  # wrong arguments are refused before there is a file
-    patiently(lambda: database.prepare(create=space is not None), wait)
-    found = patiently(lambda: _found(database, name), wait)
-    if found is None:
+        new = _describe(space, given)  # wrong arguments are refused before there is a file
+    retried(lambda: database.prepare(create=space is not None), wait)
+    stored = retried(lambda: _find(database, name), wait)
+    if stored is None:
         if space is None:
             database.close()
-            raise ValueError(_no_such(database, name))
-        new = text_of(made or _made(space, given))
-        found = patiently(lambda: _create(database, name, new), wait)
-    description = json.loads(found.description)
-    wrong = contradiction(description, space, given)
+            raise ValueError(_no_such_study(database, name))
+        description = text_of(new or _describe(space, given))
+        stored = retried(lambda: _create(database, name, description), wait)
+    own = json.loads(stored.description)
+    wrong = contradiction(own, space, given)
     if wrong is not None:
         database.close()
-        raise ValueError(f"{wrong}; leave it out to go on with the study {name!r}, or give another name or file")
-    optimizer = Kept(description)
+        raise ValueError(f"{wrong}; leave it out to continue the study {name!r}, or give another name or file")
+    optimizer = StudyOptimizer(own, partial(StudyLog, database, stored, name, lease=seconds, patience=wait))
     if isinstance(space, Mapping):
-        optimizer.remark(*Space.of(space).events)  # on how it was read: the study has it as it was understood
-    record = optimizer.record = kind(database, found, name, optimizer, lease=seconds, patience=wait)
-    record.refresh()
+        optimizer.add_events(*Space.of(space).events)  # about how it was read; the study stores the result
+    optimizer.refresh()
     if given.get("budget") is not None:
-        record.set_budget(given["budget"])
-    return record
+        optimizer.set_budget(given["budget"])
+    return optimizer
 
 
 def names_in(address: Any) -> list[str]:
-    """The names of the studies in a database; nothing is made where there is none."""
+    """Return the names of the studies in a database; nothing is created where there is none."""
     database = Database(address)
     try:
-        return patiently(database.names, PATIENCE)
+        return retried(database.names, PATIENCE)
     finally:
         database.close()
 
 
 @contextmanager
-def kept(address: Any, space: Any, policy: Any, **options: Any) -> Iterator[Kept]:
-    """The optimizer of a study, for the time of one run."""
-    record = opened(address, "default", space, {"policy": policy, **options})
+def opened_for_run(address: Any, space: Any, policy: Any, **options: Any) -> Iterator[StudyOptimizer]:
+    """Open the default study of a database for the time of one run."""
+    optimizer = open_study(address, "default", space, {"policy": policy, **options})
     try:
-        assert isinstance(record.optimizer, Kept)
-        yield record.optimizer
+        yield optimizer
     finally:
-        record.close()
+        optimizer.log.close()
 
 
-def _made(space: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The description of a new study, after an Optimizer could be made from it."""
+def _describe(space: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the description of a new study, with the seed that an Optimizer with these arguments has."""
     description = described(space, options)
-    return {**description, "seed": Kept(description).seed}
+    return {**description, "seed": Optimizer(**arguments(description)).seed}
 
 
-def _found(database: Database, name: str) -> Known | None:
+def _find(database: Database, name: str) -> StoredStudy | None:
     with database.reading() as transaction:
         return transaction.find(name)
 
 
-def _create(database: Database, name: str, description: str) -> Known:
-    """Make the study, unless another process has made it meanwhile."""
+def _create(database: Database, name: str, description: str) -> StoredStudy:
+    """Create the study, unless another process has created it meanwhile."""
     with database.writing() as transaction:
         transaction.lock_all()
-        known = transaction.find(name)
-        if known is not None:
-            return known
-        number, said = transaction.create(name, description), {"description": json.loads(description)}
-        now, mark = transaction.now(), uuid.uuid4().hex
-        first = entry("", 0, "created", {**said, "by": own_version()}, time=now, worker=own_name(), token=mark)
+        stored = transaction.find(name)
+        if stored is not None:
+            return stored
+        number = transaction.create(name, description)
+        content = {"description": json.loads(description), "by": own_version()}
+        now, token = transaction.now(), uuid.uuid4().hex
+        first = next_entry("", 0, "created", content, time=now, worker=own_name(), token=token)
         transaction.append(number, first)
-        return Known(number, description, first.checksum)
+        return StoredStudy(number, description, first.checksum)
 
 
-def _no_such(database: Database, name: str) -> str:
+def _no_such_study(database: Database, name: str) -> str:
     with database.reading() as transaction:
         names = transaction.names()
     database.close()
-    known = f"it has {', '.join(map(repr, names))}" if names else "it has none"
-    return f"there is no study {name!r} in {database.shown}: {known}; give space= to make it"
+    others = f"it has {', '.join(map(repr, names))}" if names else "it has none"
+    return f"there is no study {name!r} in {database.shown}: {others}; give space= to make it"

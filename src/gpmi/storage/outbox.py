@@ -1,4 +1,4 @@
-"""What could not be written to the database, kept beside the worker: one file for each delivery."""
+"""Deliveries that wait for the database, in files on the worker's machine: one file each."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import text_of
 
 
-class Spool:
-    """The deliveries to one study that wait for its database, of all processes of this machine that share a folder.
+class Outbox:
+    """The deliveries to one study that wait for its database, from all processes on this machine that share a folder.
 
-    They are known by the identity of the study, so they are found also after its folder was moved. The folder is beside
-    the file of the study, for a server in the working directory; if that cannot be written to, the one for temporary
-    files. A folder that belongs to another user, or that others may write to, is neither written to nor read.
+    Their names contain the identity of the study, so they are found even after its folder was moved. The folder is next
+    to the study's file, or in the working directory for a server. If that cannot be written to, it is among the
+    temporary files. A folder of another user, or one that others may write to, is not used.
     """
 
     def __init__(self, identity: str, file: Path | None) -> None:
@@ -32,7 +32,7 @@ class Spool:
         self._folders = (near, Path(tempfile.gettempdir()) / f"gpmi-{_user()}.spool")
 
     def keep(self, delivery: dict[str, Any]) -> Path:
-        """Write a delivery to a file that survives a power failure; where it is."""
+        """Write a delivery to a file that survives a power failure, and return its path."""
         name = f"{self._key}-{hashlib.sha256(delivery['token'].encode()).hexdigest()[:16]}.json"
         reasons = []
         for folder in self._folders:
@@ -48,8 +48,8 @@ class Spool:
             f"keep this yourself and tell it later: {text_of(delivery)}"
         )
 
-    def set_aside(self, entries: list[dict[str, Any]]) -> Path | str:
-        """Keep what was in the log and is not any more, for people: a line of JSON for each entry."""
+    def save_missing(self, entries: list[dict[str, Any]]) -> Path | str:
+        """Save entries that are no longer in the log, for people: one line of JSON each."""
         name, text = f"{self._key}-{uuid.uuid4().hex[:8]}.gone", "".join(f"{text_of(one)}\n" for one in entries)
         for folder in self._folders:
             with suppress(OSError):
@@ -59,7 +59,7 @@ class Spool:
         return "no file, because none can be written"
 
     def __iter__(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """What waits, the oldest first; what cannot be read is left alone."""
+        """Yield the waiting deliveries, the oldest first; unreadable files are left alone."""
         found: list[Path] = []
         for folder in self._folders:
             with suppress(OSError):
@@ -69,7 +69,7 @@ class Spool:
                 yield path, json.loads(path.read_text(encoding="utf-8"))
 
     def _trusts(self, folder: Path) -> bool:
-        """Whether it is a folder of this user, or of the owner of the study, which nobody else may write to."""
+        """Whether only this user, or the owner of the study, may write to a folder."""
         if not hasattr(os, "getuid"):
             return True
         status, owners = folder.lstat(), {_user()}
@@ -78,14 +78,14 @@ class Spool:
                 owners.add(self._file.stat().st_uid)
         return stat.S_ISDIR(status.st_mode) and status.st_uid in owners and not status.st_mode & 0o022
 
-    def delivered(self, path: Path) -> None:
-        """Drop what is in the database now."""
+    def remove(self, path: Path) -> None:
+        """Remove a delivery that is in the database now."""
         with suppress(OSError):
             path.unlink()
             path.parent.rmdir()  # if it is empty
 
-    def refused(self, path: Path) -> Path:
-        """Set aside what the study does not take, so that it is not tried again."""
+    def set_aside(self, path: Path) -> Path:
+        """Rename a delivery that the study refuses, so that it is not tried again."""
         aside = path.with_suffix(".refused")
         with suppress(OSError):
             path.rename(aside)
@@ -111,12 +111,12 @@ def _written(path: Path, text: str) -> Path:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
-    except OSError:  # a disk that is full has room for the name, and not for the rest
+    except OSError:  # a full disk may take the name and not the content
         with suppress(OSError):
             draft.unlink(missing_ok=True)
             path.parent.rmdir()  # if it is empty
         raise
-    with suppress(OSError):  # not every system lets a folder be opened
+    with suppress(OSError):  # not every system can open a folder
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -1,117 +1,86 @@
-"""The log of a study as an Optimizer: each entry is played, in order, and what was not yet asked can be proposed.
+"""The log of a study, replayed in memory from its stored entries. Replay needs neither a database nor a model.
 
-Playing computes no model, so it costs O(1) for most entries. A proposal depends on the seed and on what was played.
+It costs O(1) for most entries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import fields
-from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from gpmi._support.types import Point
-from gpmi.gp.linalg import one_blas_thread
-from gpmi.model.model import Model
-from gpmi.optimizer import Optimizer
-from gpmi.storage.entries import Entry
+from gpmi._support.types import Array, FrozenPoint, Point
+from gpmi.space import Space
+from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
-from gpmi.storage.serialization import arguments, plain, point_from_json, point_to_json
-from gpmi.trials import Trial
-
-CORE = {  # the fields of a trial that the log has under its own names; the others are what a model said
-    *("number", "x", "y", "status", "origin", "order", "asked", "ended", "noise_var", "repeats", "y_before"),
-    *("constraints", "why", "fixed"),
-}
-SAID = tuple(field.name for field in fields(Trial) if field.name not in CORE)
-# With more values told, a process that has proposed nothing yet does not learn a prior only to say how surprising a
-# value is: a fit on 256 takes about a tenth of a second, while others wait for the lock.
-FEW = 256
+from gpmi.storage.serialization import point_from_json, point_to_json
+from gpmi.trials import Log, Origin, Outcome, Trial
+from gpmi.trials.outcomes import details_of, stored_fields
+from gpmi.trials.trial import PREDICTIONS
 
 
-class Mirror(Optimizer):
-    """An Optimizer whose trials are those of a log."""
+class ReplayedLog(Log):
+    """A log whose trials come from stored entries."""
 
-    def __init__(self, description: Mapping[str, Any]) -> None:
-        self._description = description
-        super().__init__(**arguments(description))
-        self.next_number = 0
-        self.granted: dict[int, Entry] = {}  # the entry with which each trial was last handed out
-        self.forgotten: dict[int, Point] = {}
+    def __init__(self, space: Space, budget: int | None) -> None:
+        self.space, self._first_budget = space, budget
+        super().__init__(budget)
 
-    def reset(self) -> None:
-        """Forget everything that was played."""
-        lock = self._lock
-        Mirror.__init__(self, self._description)
-        self._lock = lock
+    def _clear(self) -> None:
+        super()._clear()
+        self.budget = self._first_budget
+        self.grants: dict[int, StoredEntry] = {}  # the entry with which each trial was last handed out
+        self.forgotten: dict[int, Point] = {}  # the points of forgotten trials, which may still get a value
 
-    # What can be read of it
-
-    def at(self, number: int) -> Trial:
-        return self._log[number]
-
-    def is_pending(self, number: int) -> bool:
-        return number in self._log.rows and self._log[number].status == "pending"
-
-    def point_of(self, number: int) -> Point | None:
-        """The point of any trial there ever was; None if there was none with this number."""
-        if number in self.forgotten:
-            return self.forgotten[number]
-        return self._log[number].x if 0 <= number < self.next_number else None
+    # Reading
 
     @property
     def evaluated(self) -> int:
-        """How many of the points that were asked have an outcome; what was retracted or rejected has none. O(n).
+        """How many trials that were asked have a value or a failure. O(n).
 
-        The budget of a study counts these alone, so that values which are imported on the way leave it as it is.
+        The budget of a study counts these alone, so imported values do not use it up.
         """
-        return sum(trial.origin != "user" and trial.status in ("told", "failed") for trial in self._log.trials)
+        return sum(trial.origin != "user" and trial.status in ("told", "failed") for trial in self._trials.values())
 
-    def _budget_of_all(self) -> int | None:
-        given = sum(trial.origin == "user" for trial in self._log.trials)
-        return None if self.budget is None else self.budget + given
+    @property
+    def horizon(self) -> int | None:
+        """How many outcomes there will be in all, imported ones included; None without a budget. O(n)."""
+        imported = sum(trial.origin == "user" for trial in self._trials.values())
+        return None if self.budget is None else self.budget + imported
 
-    # What is new
+    def is_pending(self, number: int) -> bool:
+        return number in self._pending
 
-    def context(self, fixed: Any) -> Mapping[Any, Any] | None:
-        """The coordinates that are given, checked, as a trial has them; None if all are chosen."""
-        return self._places.given(fixed).fixed
+    def point_of(self, number: int) -> Point | None:
+        """Return the point of any trial, even of a forgotten one; None if there never was one with this number."""
+        trial = self._trials.get(number)
+        return self.forgotten.get(number) if trial is None else trial.x
 
-    def propose(self, fixed: Any = None) -> dict[str, Any]:
-        """What the next entry says if a point is asked for; nothing is changed but what is remembered of the model."""
-        with self._lock:
-            super().ask(fixed=fixed)
-            trial = self._log[self._log.pending[-1]]
-            super().forget(trial.number)
-        return {
-            **{"number": self.next_number, "x": point_to_json(self.space, trial.x), "origin": trial.origin},
-            **({} if trial.fixed is None else {"fixed": [[key, plain("fixed", v)] for key, v in trial.fixed.items()]}),
-            **{"said": _said(trial), "by": own_version()},
-        }
+    def at(self, number: int) -> Trial:
+        """Return a trial by its number; a forgotten one as retracted."""
+        point = self.forgotten.get(number)
+        return self._trials[number] if point is None else Trial(number, point, None, "retracted", "user")
 
-    def foretell(self, said: Mapping[str, Any]) -> dict[str, Any]:
-        """Play a value that is told just now, and return what the model says of it."""
-        more = {name: said[name] for name in ("noise_var", "repeats", "constraints") if said.get(name)}
-        with self._lock:
-            return _said(super().tell(self._placed(said), said["y"], **more))
+    # Writing
 
-    def ended(self, number: int, when: float) -> None:
-        """Note when the outcome of a trial came, by the clock of the database."""
-        self._log.note(number, ended=when)
+    def add(self, x: Point, row: Array, origin: Origin, **fields: Any) -> Trial:
+        """Add a trial at the point as it is stored: other processes compute its coordinates from that."""
+        return self._add_stored(point_to_json(self.space, x), origin, **fields)
 
-    def _foreseeing(self) -> Model | None:
-        if self._foresight is None and len(self._log.told) > FEW:
-            return None
-        return super()._foreseeing()
+    def _add_stored(self, x: Any, origin: Origin, **fields: Any) -> Trial:
+        point = self.space.canonical(point_from_json(x))
+        return super().add(self.space.freeze(point), self.space.encode(point), origin, **fields)
 
-    # What is in the log
+    def forget(self, number: int, when: float | None = None) -> Trial:
+        trial = super().forget(number, when)
+        self.forgotten[number] = trial.x
+        return trial
 
-    def play(self, entry: Entry) -> None:
-        """Take over what an entry says."""
+    # Replay
+
+    def replay(self, entry: StoredEntry) -> None:
+        """Repeat in memory what a stored entry records."""
         try:
-            self.do(entry)
+            self._replay(entry, entry.content)
         except StudyError:
             raise
         except Exception as error:
@@ -120,86 +89,47 @@ class Mirror(Optimizer):
                 f"written by another version of gpmi: {error}"
             ) from error
 
-    def do(self, entry: Entry) -> None:
-        """As `play`, for an entry that somebody wants to write just now: what is wrong with it is said as it is."""
-        with self._lock, one_blas_thread:
-            getattr(self, f"play_{entry.kind}")(entry.said, entry)
+    def _replay(self, entry: StoredEntry, content: Mapping[str, Any]) -> None:
+        number = int(content.get("number", -1))
+        match entry.kind:
+            case "budget":
+                self.budget = int(content["budget"])
+            case "asked":
+                fields = {"asked": entry.time, "fixed": self._fixed(content), **_predictions(content)}
+                self._add_stored(content["x"], content["origin"], number=number, when=entry.time, **fields)
+                self.grants[number] = entry
+            case "leased":
+                self.grants[number] = entry
+            case "told" | "failed" | "rejected":
+                if not content.get("late"):  # a failure that came after another outcome changes nothing
+                    self._replay_outcome(number, Outcome.from_json(entry.kind, content), entry.time, content)
+            case "forgotten":
+                self.forget(self.pending_number(number), entry.time)
+            case "corrected":
+                outcome = Outcome("told", **details_of(self.correctable(number))).corrected(**stored_fields(content))
+                self.correct(number, outcome, entry.time)
+            case "retracted":
+                self.retract(self.retractable(number).number, entry.time)
 
-    def play_created(self, said: dict[str, Any], entry: Entry) -> None:
-        pass
+    def _replay_outcome(self, number: int, outcome: Outcome, when: float, content: Mapping[str, Any]) -> None:
+        if "x" in content:  # nobody had asked for it
+            self._add_stored(content["x"], "user", number=number, when=when)
+        self.settle(self.pending_number(number), outcome, when)
+        if outcome.status == "told":
+            self.note(number, **_predictions(content))
 
-    def play_budget(self, said: dict[str, Any], entry: Entry) -> None:
-        self.budget = int(said["budget"])
-
-    def play_asked(self, said: dict[str, Any], entry: Entry) -> None:
-        given = {"fixed": self.context(given_in(said)), "asked": entry.time}
-        number = self._added(said["number"], said["x"], said["origin"], **given, **_known(said["said"]))
-        self.granted[number] = entry
-
-    def play_leased(self, said: dict[str, Any], entry: Entry) -> None:
-        self.granted[said["number"]] = entry
-
-    def play_told(self, said: dict[str, Any], entry: Entry) -> None:
-        number = self._placed(said)
-        more: dict[str, Any] = {"noise_var": said.get("noise_var", 0.0), "repeats": said.get("repeats", 1)}
-        if said.get("constraints"):
-            more["constraints"] = tuple(said["constraints"])
-        self._log.settle(number, said["y"], entry.time, **more)
-        self._log.note(number, **_known(said["said"]))
-
-    def play_failed(self, said: dict[str, Any], entry: Entry) -> None:
-        if not said.get("late"):
-            number = self._placed(said)
-            super().fail(number, **({"why": said["why"]} if said.get("why") else {}))
-            self._log.note(number, ended=entry.time)
-
-    def play_rejected(self, said: dict[str, Any], entry: Entry) -> None:
-        super().reject(self._placed(said))
-
-    def play_forgotten(self, said: dict[str, Any], entry: Entry) -> None:
-        number = said["number"]
-        x = self.point_of(number)
-        super().forget(number)
-        self.forgotten[number] = x
-
-    def play_corrected(self, said: dict[str, Any], entry: Entry) -> None:
-        given = {name: said[name] for name in ("noise_var", "repeats", "constraints") if said.get(name) is not None}
-        super().correct(said["number"], said["y"], **given)
-
-    def play_retracted(self, said: dict[str, Any], entry: Entry) -> None:
-        super().retract(said["number"])
-
-    def _placed(self, said: Mapping[str, Any]) -> int:
-        """The number of the pending trial that is meant, or of a new one if the entry brings its point."""
-        number = int(said["number"])
-        return self._added(number, said["x"], "user") if "x" in said else number
-
-    def _added(self, number: int, x: Any, origin: Any, **said: Any) -> int:
-        point = self.space.canonical(point_from_json(x))
-        self._log.add(self.space.freeze(point), self.space.encode(point), origin, number=number, **said)
-        self.next_number = max(self.next_number, number + 1)
-        return number
+    def _fixed(self, content: Mapping[str, Any]) -> FrozenPoint | None:
+        """Return the fixed coordinates of an ask as a trial has them."""
+        fixed = fixed_in(content)
+        part = None if not fixed else self.space.with_fixed(fixed)
+        return FrozenPoint(part.fixed_values()) if part is not None and part.fixed_coordinates else None
 
 
-def given_in(said: Mapping[str, Any]) -> dict[Any, Any] | None:
-    """The coordinates that were given when a trial was asked, by name or number."""
-    return {key: value for key, value in said["fixed"]} if "fixed" in said else None
+def fixed_in(content: Mapping[str, Any]) -> dict[Any, Any] | None:
+    """Return the fixed coordinates of a stored ask, by name or number."""
+    return dict(content["fixed"]) if "fixed" in content else None
 
 
-def _said(trial: Trial) -> dict[str, Any]:
-    """What a model said of a trial."""
-    values = {name: getattr(trial, name) for name in SAID}
-    return {name: plain(name, value) for name, value in values.items() if value is not None}
-
-
-def _known(said: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of it that this version knows; a later one may say more."""
-    return {name: value for name, value in said.items() if name in SAID}
-
-
-@lru_cache
-def own_version() -> str:
-    """Which gpmi this is: a suggestion can be computed again by the one that made it."""
-    with suppress(PackageNotFoundError):
-        return f"gpmi {version('gpmi')}"
-    return "gpmi"
+def _predictions(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the predictions that this version knows; another version may have stored more."""
+    return {name: value for name, value in content["said"].items() if name in PREDICTIONS}

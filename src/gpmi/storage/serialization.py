@@ -19,7 +19,7 @@ from gpmi._support.checks import shape, shown
 from gpmi._support.types import Point
 from gpmi.gp import kernels
 from gpmi.optimizer import Optimizer
-from gpmi.space import Candidates, Choice, Constant, Forbidden, Int, Parameters, Real, Space
+from gpmi.space import Candidates, Choice, Constant, Forbidden, Int, Parameters, Real, Space, is_matrix_form
 
 PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant)}
 KERNELS = {kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Sum, kernels.Product)}
@@ -105,7 +105,7 @@ def option_to_json(name: str, value: Any, space: Any) -> Any:
     if name == "policy":
         return _fields(name, value, POLICIES)
     if name == "constraints":
-        several = list(value) if isinstance(value, list | tuple) and not _linear(value) else [value]
+        several = list(value) if isinstance(value, list | tuple) and not is_matrix_form(value) else [value]
         return [_constraint_to_json(one) for one in several]
     if name == "x0":
         about = Space.of(space)
@@ -180,7 +180,9 @@ def _names(space: Parameters) -> tuple[str, ...]:
 
 
 def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
-    values = {field.name: getattr(one, field.name) for field in fields(one) if field.name != "unit" or one.unit}
+    """Return the fields of a parameter. One that is only for people, compare=False, is left out at its default."""
+    everything = {field: getattr(one, field.name) for field in fields(one)}
+    values = {field.name: value for field, value in everything.items() if field.compare or value != field.default}
     if isinstance(one, Choice):
         for option in one.options:
             if isinstance(plain(name, option), list | dict):
@@ -192,11 +194,18 @@ def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
 
 
 def _essence(written: Mapping[str, Any]) -> dict[str, Any]:
-    """A space without the units of its parameters and the order of the columns of a table: what people see only."""
+    """Return what makes two spaces different: without units of parameters and the order of a table's columns."""
     if "parameters" not in written:
         return {key: value for key, value in written.items() if key != "names"}
-    plain_ones = [{key: value for key, value in one.items() if key != "unit"} for one in written["parameters"]]
-    return {**written, "parameters": plain_ones}
+    return {**written, "parameters": [_essential_fields(one) for one in written["parameters"]]}
+
+
+def _essential_fields(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a parameter without defaults, which an earlier version may not have, and without fields for people."""
+    known = {field.name: field for field in fields(PARAMETERS[written["kind"]])}
+    values = _without_kind(written).items()
+    essential = {name: value for name, value in values if known[name].compare and value != known[name].default}
+    return {"kind": written["kind"], **essential}
 
 
 def _label(label: Any) -> Any:
@@ -235,18 +244,12 @@ def _without_kind(written: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in written.items() if name != "kind"}
 
 
-def _linear(item: Any) -> bool:
-    if all(hasattr(item, name) for name in ("A", "lb", "ub")):
-        return True
-    return isinstance(item, tuple) and len(item) == 3 and shape(item[0]) not in (None, ())
-
-
 def _constraint_to_json(item: Any) -> Any:
     if isinstance(item, str):
         return item
     if isinstance(item, Forbidden):
         return {"forbidden": plain("constraints", item.values)}
-    if _linear(item):
+    if is_matrix_form(item):
         matrix, lower, upper = item if isinstance(item, tuple) else (item.A, item.lb, item.ub)
         dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
         return {"linear": [np.asarray(part, dtype=float).tolist() for part in (dense, lower, upper)]}

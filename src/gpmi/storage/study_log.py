@@ -1,7 +1,7 @@
-"""A study: its log in the database, the optimizer that is replayed from it, and who works on which trial.
+"""The log of a study: the log in memory, and a transaction with the database around each change.
 
-Each word is one transaction: read what is new, play it, decide, append one entry, commit. A suggestion is made inside
-the transaction, so it is a function of the seed and of all entries before its own.
+A transaction replays the entries of other processes, decides, appends one entry and commits. A suggestion is made
+inside its transaction, so it is a function of the seed and of all entries before its own.
 """
 
 from __future__ import annotations
@@ -10,381 +10,529 @@ import hashlib
 import math
 import time
 import uuid
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeAlias, overload
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from gpmi._support import checks
-from gpmi._support.checks import checked_noise, checked_value
 from gpmi._support.interrupts import uninterrupted
-from gpmi._support.types import Point
-from gpmi.space import SpaceExhausted
-from gpmi.storage import deliveries
-from gpmi.storage.database import Database
-from gpmi.storage.entries import Entry, Kind
-from gpmi.storage.errors import StudyError
-from gpmi.storage.fair_lock import cleared
+from gpmi._support.logger import logger
+from gpmi._support.types import Array, Point
+from gpmi.space import Space
+from gpmi.storage.database import Database, retried
+from gpmi.storage.deliveries import Delivery
+from gpmi.storage.entries import Kind, StoredEntry, content_of, next_entry
+from gpmi.storage.errors import StudyError, Unavailable
+from gpmi.storage.fair_lock import remove_lock_files
 from gpmi.storage.heartbeat import Heartbeat
-from gpmi.storage.journal import Journal
-from gpmi.storage.outbox import Spool
-from gpmi.storage.replayed import Mirror
-from gpmi.storage.serialization import text_of
-from gpmi.storage.tables import NEVER, Known, Lease, Transaction
-from gpmi.storage.worker import is_gone
-from gpmi.trials import Trial, names_a_trial
-from gpmi.trials.outcomes import checked_why
+from gpmi.storage.outbox import Outbox
+from gpmi.storage.replayed import ReplayedLog
+from gpmi.storage.serialization import point_from_json, point_to_json, text_of
+from gpmi.storage.tables import NEVER, Lease, StoredStudy, Transaction
+from gpmi.storage.workers import has_ended, own_name
+from gpmi.trials import Outcome, Trial, names_a_trial
+from gpmi.trials.log import Find, Settle, Target
 
+Value = TypeVar("Value")
 Fixed: TypeAlias = Mapping[Any, Any] | None
-# Seconds of the processor: a suggestion that took longer is prepared before the lock is taken, the next time. Then all
-# who wait prepare at the same time, which helps only where each has a processor of its own. Not tuned.
+# Why no trial is handed out: the rest of the budget is being evaluated by others, or the budget is used up.
+NoTrial: TypeAlias = Literal["wait", "used up"]
+# Seconds of processor time. After a slower suggestion, the model for the next one is updated before the lock is taken.
+# All waiting processes then do so at the same time, which helps only if each has a processor of its own. Not tuned.
 SLOW = 0.5
 
 
-class Record(Journal):
-    """The log of one study and the words that are said in it. Threads may share it; processes open their own."""
+class StudyLog(ReplayedLog):
+    """The log of one study. Threads may share it; each process opens its own."""
 
     def __init__(
-        self, database: Database, known: Known, name: str, optimizer: Mirror, *, lease: float, patience: float
+        self,
+        database: Database,
+        stored: StoredStudy,
+        name: str,
+        *,
+        lease: float,
+        patience: float,
+        space: Space,
+        budget: int | None,
     ) -> None:
-        super().__init__(database, known.number, known.identity, name, optimizer, patience)
-        self.space, self.goal = optimizer.space, optimizer.goal
-        self._lease = lease
-        self._took = 0.0  # seconds of the processor that the last suggestion took
-        self._mine: dict[int, Entry] = {}  # the entries with which trials were handed to this worker
-        self._strays: set[tuple[int, bytes]] = set()  # trials that were, by a log that has been replaced
+        super().__init__(space, budget)
+        self.name = name
+        self.identity = stored.identity  # of the study, wherever its database is
+        self.worker = own_name()
+        self.warnings: list[str] = []  # about the log and its database
         self.in_loops: set[int] = set()  # trials that a loop of this process evaluates: their outcomes will come
-        self._spool = Spool(known.identity, database.path)
-        self._heartbeat = Heartbeat(database.url, known.number)
+        self.is_slow = False  # whether the last suggestion took more than SLOW seconds
+        self._database, self._id, self._lease, self._patience = database, stored.number, lease, patience
+        self._unreachable = False  # whether the last attempt to write waited in vain for the whole patience
+        self._committed: list[StoredEntry] = []  # in the database and replayed in memory
+        self._new: list[StoredEntry] = []  # of the current transaction
+        self._saved = 0  # how many of the entries in memory are covered by these two lists
+        self._transaction: Transaction | None = None
+        self._own: dict[int, StoredEntry] = {}  # the entries with which trials were handed to this worker
+        self._orphans: set[tuple[int, bytes]] = set()  # trials handed out by a log that has been replaced since
+        self._outbox = Outbox(stored.identity, database.path)
+        self._heartbeat = Heartbeat(database.url, stored.number)
 
-    def refresh(self) -> Mirror:
-        """The optimizer after all entries of now. What waits in the spool is delivered first, if it can be."""
-        with self._lock:
-            with suppress(StudyError):
-                self._deliver_spooled()
-            self._read(self._catch_up)
-            return self.optimizer
+    # Reading
 
-    def _begin_again(self, transaction: Transaction) -> Sequence[Entry]:
-        """As of a Journal; values of trials that were handed out here and are not in the log any more are still taken.
+    def stored_entries(self, after: int = -1) -> tuple[StoredEntry, ...]:
+        """Return all stored entries with a number above `after`, in order."""
+        return tuple(self._read(lambda transaction: transaction.entries(self._id, after)))
 
-        They are then observations of their own.
-        """
-        held = {n: self.optimizer.at(n).x for n in self._mine if self.optimizer.is_pending(n)}
-        entries = super()._begin_again(transaction)
-        there = {one.checksum for one in entries}
-        for number in [n for n, granted in self._mine.items() if granted.checksum not in there]:
-            del self._mine[number]
-            self._heartbeat.remove(number)
-            if number in held:
-                self._strays.add((number, self.space.encode(held[number]).tobytes()))
-        return entries
-
-    def _set_aside(self, entries: Sequence[Entry]) -> str:
-        said = [{"seq": one.seq, "kind": one.kind, "time": one.time, **one.said} for one in entries]
-        return f"; they are kept in {self._spool.set_aside(said)}"
-
-    # Asking
-
-    @overload
-    def ask(self, n: None = None, *, fixed: Fixed = None, lease: float | None = None) -> Trial: ...
-    @overload
-    def ask(self, n: int, *, fixed: Fixed = None, lease: float | None = None) -> list[Trial]: ...
-    def ask(self, n: int | None = None, *, fixed: Fixed = None, lease: float | None = None) -> Trial | list[Trial]:
-        """The next trial to evaluate, or n of them, or fewer where the space has no more; x is the point of a trial.
-
-        `fixed` are coordinates that are given and not chosen, as of `Optimizer.ask`. A trial, with the same ones, whose
-        worker has died, or whose lease has ended, comes first. The lease lasts `lease` seconds by the
-        clock of the database, that of the study by default, and is renewed while this process lives and the study is
-        open. With lease=math.inf it lasts until the trial is told, failed or forgotten: for points that people
-        evaluate.
-        """
-        count = 1 if n is None else checks.whole("n", n, 1)
-        seconds = self._lease if lease is None else checked_lease(lease)
-        asked: list[Trial] = []
-        try:
-            for _ in range(count):
-                trial = self.turn(None, seconds, fixed)
-                assert isinstance(trial, Trial)  # there is no budget
-                asked.append(trial)
-        except SpaceExhausted:
-            if not asked:
-                raise
-        return asked[0] if n is None else asked
-
-    def turn(self, budget: int | None, lease: float | None = None, fixed: Fixed = None) -> Trial | bool:
-        """The next trial for this worker; False if the budget is spent, True if what is left of it is with others."""
-        self._prepare()
-        mark, seconds = uuid.uuid4().hex, self._lease if lease is None else lease
-        context = self.optimizer.context(fixed)
-
-        def act(transaction: Transaction) -> Trial | bool:
-            done = transaction.delivered(self._id, mark)
-            if done is None:
-                given = self._given(transaction, budget, context)
-                if isinstance(given, bool):
-                    return given
-                done = self._append(transaction, *given, mark)
-            number = done.said["number"]
-            until = NEVER if math.isinf(seconds) else done.time + seconds
-            transaction.lease(self._id, Lease(number, done.seq, self.worker, until))
-            self._mine[number] = done
-            return self.optimizer.at(number)
-
-        trial: Trial | bool = uninterrupted(lambda: self._write(act))
-        if isinstance(trial, Trial):
-            self._heartbeat.add(trial.number, self._mine[trial.number].seq, seconds)
-        return trial
+    @property
+    def seq(self) -> int:
+        """The number of the last entry that this process has replayed; -1 before the first."""
+        return self._last()[0]
 
     def leases(self) -> dict[int, Lease]:
-        """Who works on which trial, and until when, as far as anybody does."""
+        """Return the leases of trials that are being evaluated: by whom, and until when."""
         return {lease.number: lease for lease in self._read(lambda transaction: transaction.leases(self._id))}
 
-    def _given(
-        self, transaction: Transaction, budget: int | None, context: Fixed
-    ) -> tuple[Kind, dict[str, Any]] | bool:
-        """A trial that nobody works on any more, or a new one; as `turn` says if there is to be none."""
-        optimizer = self.optimizer
-        evaluated = optimizer.evaluated
-        if budget is not None and evaluated >= budget:
-            return False
-        # Trials that somebody evaluates: who will have an outcome or die; or who is not waited for, because it may take
-        # as long as it takes, or was asked in this very process outside of any loop.
-        working, kept = 0, 0
-        leases, now = {lease.number: lease for lease in transaction.leases(self._id)}, transaction.now()
-        for trial in optimizer.pending:
-            held = leases.get(trial.number)
-            if held is not None and held.until >= NEVER:
-                kept += 1
-            elif held is not None and held.until >= now and not is_gone(held.worker):
-                own = self._mine.get(trial.number)
-                by_hand = own is not None and own.seq == held.granted and trial.number not in self.in_loops
-                working, kept = working + (not by_hand), kept + by_hand
-            elif trial.fixed == context:
-                return "leased", {"number": trial.number}
-        if budget is not None and evaluated + working + kept >= budget:
-            return working > 0
-        begin = time.thread_time()
-        said = optimizer.propose(context)
-        self._took = time.thread_time() - begin
-        return "asked", {**said, "from": self._last()[0]}
+    def inspect(self) -> tuple[list[StoredEntry], list[str], str]:
+        """Return all entries, the damage that the database finds in its file, and the stored description."""
 
-    def _prepare(self) -> None:
-        """Deliver what waits; and where suggestions take long, learn from what is new before the lock is taken."""
-        with self._lock:
-            self._deliver_spooled()
-            if self._took > SLOW:
-                _ = self.refresh().model
+        def look(transaction: Transaction) -> tuple[list[StoredEntry], list[str], str]:
+            stored = transaction.find(self.name)
+            description = "" if stored is None else stored.description
+            return list(transaction.entries(self._id)), transaction.damage(), description
 
-    # Telling
+        return self._read(look)
 
-    def tell(
-        self,
-        x: Trial | int | Point,
-        y: float,
-        *,
-        noise_var: float = 0.0,
-        repeats: int = 1,
-        constraints: Sequence[float] | None = None,
-    ) -> Trial:
-        """Record the value y of a trial, given as itself or by its number, whoever evaluated it, however late.
+    def refresh(self, settle: Settle) -> None:
+        """Replay the entries of other processes. The outbox is delivered first, if the database answers."""
+        with self.lock:
+            with suppress(StudyError):
+                self.deliver_waiting(settle)
+            self._read(self._catch_up)
 
-        It is on the disk when the call returns: in the database, or in a file beside the worker if the database does
-        not answer, from which it is delivered with the next call or when the study is opened next. The same value of
-        the same trial counts once. The value of a trial that has another one already, from another process, is one more
-        observation at its point, a trial with a number of its own; the same process is refused a second value.
+    def _read(self, look: Callable[[Transaction], Value]) -> Value:
+        """Return look(transaction), retried while the database does not answer."""
 
-        A point that is no trial is an observation that nobody asked for. Other arguments as of `Optimizer.tell`.
+        def once() -> Value:
+            with self._database.reading() as transaction:
+                return look(transaction)
+
+        with self.lock:
+            return retried(once, self._patience)
+
+    # One transaction
+
+    def _write(self, act: Callable[[Transaction], Value], *, hasty: bool = False) -> Value:
+        """Return act(transaction) after a replay of everything new; retry while the database does not answer.
+
+        With `hasty`, for deliveries that the outbox can keep: try only once if the database was unreachable before.
         """
-        noise, times = checked_noise(noise_var, repeats)
-        said: dict[str, Any] = {"y": checked_value(y)}
-        said |= ({"noise_var": noise} if noise else {}) | ({"repeats": times} if times != 1 else {})
-        if constraints is not None and len(constraints):
-            said["constraints"] = [checks.number("constraints", one) for one in constraints]
-        return self._answered(x, "told", said)
 
-    def fail(self, x: Trial | int, why: str | None = None) -> Trial:
-        """Record that the evaluation of a trial failed, and why. Kept as safely as a value."""
-        reason = checked_why(why)
-        if not names_a_trial(x):
-            raise TypeError(f"x is {checks.shown(x)}; give a Trial or its number")
-        return self._answered(x, "failed", {} if reason is None else {"why": reason})
+        def once() -> Value:
+            with self._database.writing() as transaction:
+                transaction.lock(self._id)
+                self._catch_up(transaction)
+                self._transaction = transaction
+                result = act(transaction)
+            self._committed += self._new
+            self._new, self._transaction = [], None
+            return result
 
-    def _answered(self, x: Trial | int | Point, kind: Kind, said: dict[str, Any]) -> Trial:
-        said = {**said, "kind": kind, "token": uuid.uuid4().hex, "worker": self.worker}
-        if names_a_trial(x) and not self._is_stray(x):
-            number = self._number(x)
-            said |= {"number": number, "at": deliveries.written(self.space, self.optimizer.point_of(number))}
-            granted = self._mine.get(number, self.optimizer.granted.get(number))
-            said |= {} if granted is None else {"token": f"answer:{granted.checksum}"}
-        else:
-            said["x"] = deliveries.written(self.space, x.x if isinstance(x, Trial) else x)
-        return uninterrupted(lambda: self._delivered_or_kept(said))
-
-    def _is_stray(self, x: Any) -> bool:
-        """Whether a trial was handed out here, by a log in the place of which is another one without it."""
-        if not isinstance(x, Trial) or not self._strays:
-            return False
-        known, row = self.optimizer.point_of(x.number), self.space.encode(x.x).tobytes()
-        return (x.number, row) in self._strays and (known is None or self.space.encode(known).tobytes() != row)
-
-    def _delivered_or_kept(self, delivery: dict[str, Any]) -> Trial:
-        try:
-            self._deliver_spooled(hasty=True)
-            return self._deliver(delivery, hasty=True)
-        except StudyError as error:
-            path = self._spool.keep(delivery)
-            self._warn(f"{error}; what was told is kept in {path}, and is delivered with the next call")
-            return deliveries.foreseen(self.optimizer, delivery)
-
-    def _deliver_spooled(self, *, hasty: bool = False) -> None:
-        for path, delivery in self._spool:
+        with self.lock:
+            patience = 0.0 if hasty and self._unreachable else self._patience
             try:
-                self._deliver(delivery, hasty=hasty)
-            except (ValueError, TypeError, KeyError) as error:
-                self._warn(f"{self._spool.refused(path)} was not taken: {error}")
-            else:
-                self._spool.delivered(path)
+                result = retried(once, patience, self._roll_back, self._length)
+            except Unavailable:
+                self._unreachable = True
+                raise
+            self._unreachable = False
+            return result
 
-    def _deliver(self, delivery: dict[str, Any], *, hasty: bool) -> Trial:
-        """Write a value or a failure, once."""
-        trial = self._write(lambda transaction: self._answer(transaction, delivery), hasty=hasty)
-        if "number" in delivery:
-            self._heartbeat.remove(delivery["number"])
+    def _roll_back(self) -> None:
+        """Bring the memory back to the last state that is known to be in the database, which may be out of reach."""
+        self._transaction = None
+        if self._new or self._saved != len(self._entries):
+            self._new = []
+            self._clear()
+            for entry in self._committed:
+                self.replay(entry)
+            self._saved = len(self._entries)
+
+    def _now(self) -> float:
+        """The time by the clock of the database."""
+        return time.time() if self._transaction is None else self._transaction.now()
+
+    def _length(self) -> int | None:
+        """Return the length of the stored log; None if the database does not answer."""
+        with suppress(StudyError), self._database.reading() as transaction:
+            return transaction.length(self._id)
+        return None
+
+    def _store_last(self, transaction: Transaction, token: str, worker: str = "", **more: Any) -> StoredEntry:
+        """Store what has just happened in memory to one trial as one entry; `more` is added to its content."""
+        new = self._entries[self._saved :]
+        last = new[-1]
+        kind, content = content_of(self.space, last, self._trials.get(last.number), is_new=len(new) == 2)
+        if kind == "asked":
+            content["from"] = self.seq
+        return self._store(transaction, kind, content | more, token, worker, last.time)
+
+    def _store(
+        self,
+        transaction: Transaction,
+        kind: Kind,
+        content: dict[str, Any],
+        token: str,
+        worker: str = "",
+        when: float | None = None,
+    ) -> StoredEntry:
+        """Append an entry to the stored log, by this worker and now unless given."""
+        seq, checksum = self._last()
+        now = self._now() if when is None else when
+        entry = next_entry(checksum, seq + 1, kind, content, time=now, worker=worker or self.worker, token=token)
+        self._new.append(entry)
+        transaction.append(self._id, entry)
+        self._saved = len(self._entries)
+        return entry
+
+    def _last(self) -> tuple[int, str]:
+        """Return the number and the checksum of the last entry that the memory covers."""
+        last = (self._new or self._committed)[-1:]
+        return (last[0].seq, last[0].checksum) if last else (-1, "")
+
+    def _warn(self, message: str) -> None:
+        if message not in self.warnings:
+            self.warnings.append(message)
+            logger.warning("study %s: %s", self.name, message)
+
+    # Entries of other processes
+
+    def _catch_up(self, transaction: Transaction) -> None:
+        """Replay new entries. The last replayed one must still be there, to the last bit."""
+        seq, checksum = self._last()
+        entries = transaction.entries(self._id, max(seq - 1, -1))
+        if seq >= 0:
+            first, entries = entries[:1], entries[1:]
+            if not first or (first[0].seq, first[0].checksum) != (seq, checksum):
+                entries = self._start_over(transaction)
+        try:
+            self._replay_all(entries)
+        except StudyError:
+            self._roll_back()
+            raise
+
+    def _replay_all(self, entries: Sequence[StoredEntry]) -> None:
+        seq, checksum = self._last()
+        for entry in entries:
+            if entry.seq != seq + 1 or not entry.follows(checksum):
+                self._warn(f"entry {entry.seq} of the log does not fit the entries before it; verify() says more")
+            self.replay(entry)
+            self._committed.append(entry)
+            self._saved = len(self._entries)
+            seq, checksum = entry.seq, entry.checksum
+
+    def _start_over(self, transaction: Transaction) -> Sequence[StoredEntry]:
+        """Empty the memory and return all entries: the stored log is not the one that was replayed.
+
+        Somebody has put an older copy in its place. The copy counts, and a warning says what is missing. A value may
+        still come for a trial that was handed out here and is missing: it becomes an observation of its own.
+        """
+        entries = transaction.entries(self._id)
+        if not entries or entries[0].checksum != self.identity:
+            raise StudyError(
+                f"{self._database.shown} was replaced, and its study {self.name!r} is not the one that was opened; "
+                "put the right one back, or open the study again"
+            )
+        present = {entry.checksum for entry in entries}
+        missing = [entry for entry in self._committed if entry.checksum not in present]
+        values = sum(entry.kind == "told" for entry in missing)
+        self._warn(
+            f"{self._database.shown} was replaced by another copy, which counts from now on: {len(missing)} entries "
+            f"of the log are gone, {values} of them values{self._save_missing(missing)}"
+        )
+        for number in [n for n, entry in self._own.items() if entry.checksum not in present]:
+            del self._own[number]
+            self._heartbeat.remove(number)
+            if self.is_pending(number):
+                self._orphans.add((number, self.row(number).tobytes()))
+        self._committed, self._new, self._saved = [], [], 0
+        self._clear()
+        return entries
+
+    def _save_missing(self, entries: Sequence[StoredEntry]) -> str:
+        """Save entries that are no longer in the log to a file for people; return a clause that names it."""
+        if not entries:
+            return ""
+        rows = [{"seq": one.seq, "kind": one.kind, "time": one.time, **one.content} for one in entries]
+        return f"; they are kept in {self._outbox.save_missing(rows)}"
+
+    # Trials for workers
+
+    def hand_out(
+        self, fixed: Fixed, suggest: Callable[[], Trial], *, budget: int | None = None, lease: float | None = None
+    ) -> Trial | NoTrial:
+        """Hand a trial to this worker: one that another worker has left behind, or else a new one by suggest()."""
+        token, seconds = uuid.uuid4().hex, self._lease if lease is None else lease
+
+        def act(transaction: Transaction) -> Trial | NoTrial:
+            entry = transaction.delivered(self._id, token)
+            if entry is None:
+                found = self._left_behind(transaction, budget, fixed)
+                if isinstance(found, str):
+                    return found
+                entry = self._grant(transaction, found, suggest, token)
+            number = entry.content["number"]
+            until = NEVER if math.isinf(seconds) else entry.time + seconds
+            transaction.lease(self._id, Lease(number, entry.seq, self.worker, until))
+            self._own[number] = entry
+            return self[number]
+
+        with uninterrupted():
+            trial = self._write(act)
+            if isinstance(trial, Trial):
+                self._heartbeat.add(trial.number, self._own[trial.number].seq, seconds)
         return trial
 
-    def _answer(self, transaction: Transaction, delivery: dict[str, Any]) -> Trial:
-        token, number, worker = delivery["token"], delivery.get("number"), delivery.get("worker", "")
-        before = transaction.delivered(self._id, token)
-        if before is not None and deliveries.is_of_another(before, delivery):
-            token = f"{token}:{worker}"
-            before = transaction.delivered(self._id, token)
-        if before is not None:
-            known = number is not None and number not in self.optimizer.forgotten
-            if known and self.optimizer.at(delivery["number"]).status == "retracted":
-                raise ValueError(f"trial {number} was retracted; give it a value again with correct({number}, y)")
-            return deliveries.repeated(self.optimizer, before, delivery)
-        said = deliveries.answer(self.optimizer, delivery)
-        done = self._append(transaction, delivery["kind"], said, token, worker)
-        if number is not None and not self.optimizer.is_pending(number):
-            transaction.release(self._id, number)
-        return deliveries.settled(self.optimizer, done.said)
+    def _left_behind(self, transaction: Transaction, budget: int | None, fixed: Fixed) -> int | NoTrial | None:
+        """Return a pending trial that nobody evaluates; None if a new one is due; otherwise why there is none.
 
-    # Other words
-
-    def correct(
-        self,
-        trial: Trial | int,
-        y: float,
-        *,
-        noise_var: float | None = None,
-        repeats: int | None = None,
-        constraints: Sequence[float] | None = None,
-    ) -> Trial:
-        """Replace the value of a trial, as `Optimizer.correct`."""
-        number, limits = self._number(trial), None if constraints is None else [float(one) for one in constraints]
-        said: dict[str, Any] = {"number": number, "y": checked_value(y), "noise_var": noise_var, "repeats": repeats}
-        said["constraints"] = limits
-        self._once("corrected", {name: value for name, value in said.items() if value is not None})
-        return self.optimizer.at(number)
-
-    def retract(self, trial: Trial | int) -> Trial:
-        """Take back the outcome of a trial, as `Optimizer.retract`."""
-        number = self._number(trial)
-        self._once("retracted", {"number": number})
-        return self.optimizer.at(number)
-
-    def reject(self, x: Trial | int | Point) -> Trial:
-        """Record that the point of a pending trial, or another one, will not be evaluated, as `Optimizer.reject`."""
-        if names_a_trial(x):
-            number = self._number(x)
-            self._once("rejected", {"number": number})
-            self._let_go(number)
-            return self.optimizer.at(number)
-        point, mark = deliveries.written(self.optimizer.space, x), uuid.uuid4().hex
-
-        def act(transaction: Transaction) -> Trial:
-            done = transaction.delivered(self._id, mark)
-            if done is None:
-                said = {"number": self.optimizer.next_number, "x": point}
-                done = self._append(transaction, "rejected", said, mark)
-            return self.optimizer.at(done.said["number"])
-
-        rejected: Trial = uninterrupted(lambda: self._write(act))
-        return rejected
-
-    def forget(self, trial: Trial | int) -> None:
-        """Give back a pending trial, as if it had never been asked. A value that still comes for it is kept."""
-        number = self._number(trial)
-        self._once("forgotten", {"number": number})
-        self._let_go(number)
-
-    def set_budget(self, budget: int) -> None:
-        """How many evaluations there will be in all, from now on; suggestions made before stay as they are."""
-        if self.refresh().budget != checks.whole("budget", budget, 1):
-            self._once("budget", {"budget": int(budget)})
-
-    def tell_first(self, observations: Sequence[Sequence[Any]]) -> list[Trial]:
-        """Tell what is known already: (x, y, noise_var, repeats, ...), each once, however often the list is given.
-
-        They are written together or not at all.
+        A worker with a lease is waited for: it will have an outcome or die. Two kinds of trials are not waited for,
+        because they may take any time: those with a lease without end, and those that this process asked for outside
+        of its loops.
         """
-        told = []
-        for i, (x, y, noise_var, repeats, *limits) in enumerate(observations):
-            said: dict[str, Any] = {"y": y, "noise_var": noise_var, "repeats": repeats}
-            said |= {"constraints": list(limits[0])} if limits and limits[0] else {}
-            said["x"] = deliveries.written(self.optimizer.space, x)
-            mark = hashlib.sha256(text_of([i, said]).encode()).hexdigest()[:32]
-            told.append({**said, "kind": "told", "token": f"earlier:{mark}", "worker": self.worker})
-        trials: list[Trial] = uninterrupted(lambda: self._write(lambda t: [self._answer(t, one) for one in told]))
-        return trials
+        evaluated = self.evaluated
+        if budget is not None and evaluated >= budget:
+            return "used up"
+        awaited, others = 0, 0
+        leases, now = {lease.number: lease for lease in transaction.leases(self._id)}, transaction.now()
+        for number in self._pending:
+            lease = leases.get(number)
+            if lease is not None and lease.until >= NEVER:
+                others += 1
+            elif lease is not None and lease.until >= now and not has_ended(lease.worker):
+                own = self._own.get(number)
+                by_hand = own is not None and own.seq == lease.granted and number not in self.in_loops
+                awaited, others = awaited + (not by_hand), others + by_hand
+            elif self[number].fixed == fixed:
+                return number
+        if budget is not None and evaluated + awaited + others >= budget:
+            return "wait" if awaited else "used up"
+        return None
 
-    def _let_go(self, number: int) -> None:
-        self._heartbeat.remove(number)
-        with suppress(StudyError):
-            self._write(lambda transaction: transaction.release(self._id, number))
-
-    def _number(self, trial: Any) -> int:
-        """The number of a trial there ever was."""
-        if not names_a_trial(trial):
-            raise TypeError(f"trial is {checks.shown(trial)}; give a Trial or its number")
-        number = trial.number if isinstance(trial, Trial) else int(trial)
-        if self.optimizer.point_of(number) is None:
-            with suppress(StudyError):
-                self.refresh()
-        point = self.optimizer.point_of(number)
-        if point is None:
-            raise ValueError(f"trial is {number}: there is no such trial; the study has {self.optimizer.next_number}")
-        space = self.optimizer.space
-        if isinstance(trial, Trial) and space.encode(trial.x).tobytes() != space.encode(point).tobytes():
-            raise ValueError(f"trial is {trial!r}, but trial {number} of this study is at another point")
-        return number
-
-    # The end
-
-    def close(self) -> None:
-        """Give back what was asked here and has no outcome, so that it is offered at once; then end."""
-        self._end_leases(self._heartbeat.stop())
-        with self._lock:  # another thread may be reading, and SQLite does not survive a connection that is closed then
-            self._database.close()
-        cleared(self._database.path)
+    def _grant(
+        self, transaction: Transaction, number: int | None, suggest: Callable[[], Trial], token: str
+    ) -> StoredEntry:
+        """Store that a trial is handed out: the one with this number, or a new one for None."""
+        if number is None:
+            begin = time.thread_time()
+            number = suggest().number
+            self.is_slow = time.thread_time() - begin > SLOW
+            entry = self._store_last(transaction, token)
+        else:
+            entry = self._store(transaction, "leased", {"number": number}, token)
+        self.grants[number] = entry
+        return entry
 
     def give_back(self, numbers: Collection[int]) -> None:
-        """Let others have at once what was handed to a loop here that has ended, and has no outcome."""
+        """End the leases of trials of a loop that has ended, so that others get those without an outcome at once."""
         self.in_loops.difference_update(numbers)
         for number in numbers:
             self._heartbeat.remove(number)
-        own = {number: self._mine[number].seq for number in numbers if number in self._mine}
-        self._end_leases({number: seq for number, seq in own.items() if self.optimizer.is_pending(number)})
+        own = {number: self._own[number].seq for number in numbers if number in self._own}
+        self._end_leases({number: seq for number, seq in own.items() if self.is_pending(number)})
+
+    def close(self) -> None:
+        """End the leases of this worker, so that others get its trials at once, and the connection."""
+        self._end_leases(self._heartbeat.stop())
+        with self.lock:  # another thread may be reading: SQLite crashes if its connection is closed meanwhile
+            self._database.close()
+        remove_lock_files(self._database.path)
 
     def _end_leases(self, held: Mapping[int, int]) -> None:
-        """End the leases of trials, given with the entries of the log with which they were handed out."""
+        """End the leases of trials, given with the entries with which they were handed out."""
         if held:
-            with suppress(StudyError), self._lock, self._database.writing() as transaction:
+            with suppress(StudyError), self.lock, self._database.writing() as transaction:
                 for number, granted in held.items():
                     transaction.renew(self._id, number, granted, 0.0)
 
+    # Values and failures: on the disk when the call returns, and stored once
+
+    def deliver(self, target: Target, outcome: Outcome, settle: Settle) -> Trial:
+        """Store an outcome, or keep it in the outbox if the database does not answer. A rejection is not kept."""
+        if outcome.status == "rejected":
+            place = self._number_of(target) if names_a_trial(target) else target
+            return self.change(partial(settle, place, outcome))
+        delivery = self._delivery(target, outcome)
+        with uninterrupted():
+            try:
+                self.deliver_waiting(settle, hasty=True)
+                return self._deliver(delivery, settle, hasty=True)
+            except StudyError as error:
+                path = self._outbox.keep(delivery.to_json())
+                self._warn(f"{error}; the outcome is kept in {path}, and is delivered with the next call")
+                return self._expected(delivery)
+
+    def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: Find) -> list[Trial]:
+        """Store observations together or not at all, each as a new trial.
+
+        Their tokens depend on their content and their place in the list, so the same list counts once however often it
+        is given.
+        """
+        deliveries = []
+        for i, (x, outcome) in enumerate(observations):
+            point = point_to_json(self.space, x)
+            content = {"noise_var": 0.0, "repeats": 1, **outcome.to_json(), "x": point}
+            token = hashlib.sha256(text_of([i, content]).encode()).hexdigest()[:32]
+            deliveries.append(Delivery(outcome, f"earlier:{token}", self.worker, None, point))
+        with uninterrupted():
+            return self._write(
+                lambda transaction: [self._store_delivery(transaction, one, settle) for one in deliveries]
+            )
+
+    def deliver_waiting(self, settle: Settle, *, hasty: bool = False) -> None:
+        """Deliver the outbox. A delivery that the study refuses is set aside."""
+        for path, stored in self._outbox:
+            try:
+                self._deliver(Delivery.from_json(stored), settle, hasty=hasty)
+            except (ValueError, TypeError, KeyError) as error:
+                self._warn(f"{self._outbox.set_aside(path)} was refused: {error}")
+            else:
+                self._outbox.remove(path)
+
+    def _delivery(self, target: Target, outcome: Outcome) -> Delivery:
+        """Return the delivery of an outcome. Its token is that of its trial, so that the trial gets one value."""
+        if not names_a_trial(target) or self._is_orphan(target):
+            point = target.x if isinstance(target, Trial) else target
+            self.space.encode(point)  # refuses a point outside of the space before it can get into the outbox
+            return Delivery(outcome, uuid.uuid4().hex, self.worker, None, point_to_json(self.space, point))
+        number = self._number_of(target)
+        granted = self._own.get(number, self.grants.get(number))
+        token = uuid.uuid4().hex if granted is None else f"answer:{granted.checksum}"
+        return Delivery(outcome, token, self.worker, number, point_to_json(self.space, self.point_of(number)))
+
+    def _deliver(self, delivery: Delivery, settle: Settle, *, hasty: bool) -> Trial:
+        trial = self._write(partial(self._store_delivery, delivery=delivery, settle=settle), hasty=hasty)
+        if delivery.number is not None:
+            self._heartbeat.remove(delivery.number)
+        return trial
+
+    def _store_delivery(self, transaction: Transaction, delivery: Delivery, settle: Settle) -> Trial:
+        """Store a delivery, unless it is in the log already.
+
+        A value of a trial that is no longer pending becomes an observation at its point; `of` names the trial. A
+        failure of such a trial is stored as late and changes nothing. If the log was replaced by a copy that has no
+        such trial, or another one with its number, the evaluated point becomes a trial of its own.
+        """
+        token, number = delivery.token, delivery.number
+        entry = transaction.delivered(self._id, token)
+        if entry is not None and delivery.competes_with(entry):
+            token = f"{token}:{delivery.worker}"
+            entry = transaction.delivered(self._id, token)
+        if entry is not None:
+            return self._repeated(delivery, entry)
+        target, more = self._target(delivery)
+        if target is None:
+            late = {"number": number, **delivery.outcome.to_json(), "late": True}
+            entry = self._store(transaction, "failed", late, token, delivery.worker)
+        else:
+            settle(target, delivery.outcome)
+            entry = self._store_last(transaction, token, delivery.worker, **more)
+        if number is not None and not self.is_pending(number):
+            transaction.release(self._id, number)
+        return self.at(entry.content["number"])
+
+    def _target(self, delivery: Delivery) -> tuple[Target, dict[str, Any]]:
+        """Return the pending trial or the point that gets the outcome, None for a late failure, and more content."""
+        number = delivery.number
+        if number is None:
+            return point_from_json(delivery.point), {}
+        point = self.point_of(number)
+        stored = None if point is None else point_to_json(self.space, point)
+        if delivery.point is not None and delivery.point != stored:
+            return point_from_json(delivery.point), {"of": number}
+        if point is None:
+            raise ValueError(f"trial is {number}: there is no such trial")
+        if self.is_pending(number):
+            return number, {}
+        return (None, {}) if delivery.outcome.status == "failed" else (point, {"of": number})
+
+    def _repeated(self, delivery: Delivery, entry: StoredEntry) -> Trial:
+        """Return the trial of a delivery that is in the log already."""
+        number = delivery.number
+        if number in self._trials and self._trials[number].status == "retracted":
+            raise ValueError(f"trial {number} was retracted; give it a value again with correct({number}, y)")
+        delivery.check_repetition(entry)
+        return self.at(entry.content["number"])
+
+    def _expected(self, delivery: Delivery) -> Trial:
+        """Return the trial as it will be once a waiting delivery has arrived."""
+        outcome = delivery.outcome
+        if delivery.number is None:
+            x = self.space.freeze(self.space.canonical(point_from_json(delivery.point)))
+            return Trial(self.next_number, x, origin="user", **vars(outcome))
+        trial = self.at(delivery.number)
+        return replace(trial, **vars(outcome)) if trial.status == "pending" else trial
+
+    def _is_orphan(self, target: Trial | int) -> bool:
+        """Whether a trial was handed out here by a log that has been replaced since by one without it."""
+        if not isinstance(target, Trial) or not self._orphans:
+            return False
+        row, point = self.space.encode(target.x).tobytes(), self.point_of(target.number)
+        is_missing = point is None or self.space.encode(point).tobytes() != row
+        return is_missing and (target.number, row) in self._orphans
+
+    # Other changes
+
+    def change(self, act: Callable[[], Trial]) -> Trial:
+        """Store what act() does to one trial. The commit may succeed and its answer be lost: it is stored once."""
+        token = uuid.uuid4().hex
+
+        def write(transaction: Transaction) -> StoredEntry:
+            entry = transaction.delivered(self._id, token)
+            if entry is None:
+                act()
+                entry = self._store_last(transaction, token)
+                if entry.kind in ("rejected", "forgotten"):
+                    transaction.release(self._id, entry.content["number"])
+            return entry
+
+        with uninterrupted():
+            entry = self._write(write)
+            number = entry.content["number"]
+            if entry.kind in ("rejected", "forgotten"):
+                self._heartbeat.remove(number)
+        return self.at(number)
+
+    def set_budget(self, budget: int) -> None:
+        """Store how many evaluations there will be in all from now on; earlier suggestions stay as they are."""
+        token = uuid.uuid4().hex
+
+        def act(transaction: Transaction) -> None:
+            if transaction.delivered(self._id, token) is None and self.budget != budget:
+                self._store(transaction, "budget", {"budget": budget}, token)
+                self.budget = budget
+
+        with uninterrupted():
+            self._write(act)
+
+    def take_over(self, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
+        """Refuse the trials of another run: a study has its own."""
+        raise ValueError("trials cannot be replayed into a study; tell their values with tell_all")
+
+    def _number_of(self, trial: Trial | int) -> int:
+        """Return the number of a trial, which may be forgotten or unknown to this process so far."""
+        number = trial.number if isinstance(trial, Trial) else int(trial)
+        if self.point_of(number) is None:
+            with suppress(StudyError):
+                self._read(self._catch_up)
+        point = self.point_of(number)
+        if point is None:
+            raise ValueError(f"trial is {number}: there is no such trial; the study has {self.next_number}")
+        if isinstance(trial, Trial) and self.space.encode(trial.x).tobytes() != self.space.encode(point).tobytes():
+            raise ValueError(f"trial is {trial!r}, but trial {number} of this study is at another point")
+        return number
+
 
 def checked_lease(lease: Any) -> float:
+    """Return a lease in seconds; infinity is allowed."""
     if isinstance(lease, float) and math.isinf(lease) and lease > 0:
         return math.inf
     return checks.positive("lease", lease)

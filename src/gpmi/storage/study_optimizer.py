@@ -1,93 +1,85 @@
-"""An Optimizer whose every word is kept in a study: what works on an Optimizer works on a study."""
+"""The Optimizer of a study: an Optimizer that writes to a StudyLog and gets its trials from it."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
-from typing import Any, overload
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
+from typing import Any
 
+from gpmi._support import checks
 from gpmi._support.interrupts import uninterrupted
-from gpmi._support.types import Event, Point
-from gpmi.storage.replayed import Mirror
-from gpmi.storage.study_log import Fixed, Record
-from gpmi.trials import Trial, names_a_trial
-from gpmi.trials.dataframe import Printable
+from gpmi._support.types import Event
+from gpmi.model.model import Model
+from gpmi.optimizer import Optimizer
+from gpmi.search.subspaces import Subspace
+from gpmi.storage.serialization import arguments
+from gpmi.storage.study_log import Fixed, NoTrial, StudyLog
+from gpmi.trials import Trial
+
+# With more values, a process that has made no suggestion yet does not learn a prior only to compute the surprise of a
+# value: a fit on 256 values takes about a tenth of a second, while others wait for the lock.
+MOST_FITTED = 256
 
 
-class Kept(Mirror):
-    """The optimizer of a study. It has what was in the log when it was last used; `Study` looks before each answer."""
+class StudyOptimizer(Optimizer):
+    """The optimizer of a study. It knows the log as of its last call; `refresh` brings it up to date."""
 
-    record: Record
+    def __init__(self, description: Mapping[str, Any], make_log: Callable[..., StudyLog]) -> None:
+        super().__init__(**arguments(description))
+        self.log = make_log(space=self.space, budget=self.budget)
+        self._log = self.log
 
-    def __init__(self, description: Mapping[str, Any]) -> None:
-        super().__init__(description)
+    def refresh(self) -> None:
+        """Replay the entries of other processes."""
+        self.log.refresh(self._settle)
 
-    def remark(self, *events: Event) -> None:
-        """Keep what happened when the study was opened, for whoever reads the events."""
-        self._note(*events)
+    def set_budget(self, budget: int) -> None:
+        """Store how many evaluations there will be in all, unless that is the budget already."""
+        new = checks.whole("budget", budget, 1)
+        self.refresh()
+        if self.budget != new:
+            self.log.set_budget(new)
 
-    @overload
-    def ask(self, n: None = None, *, fixed: Fixed = None) -> Point: ...
-    @overload
-    def ask(self, n: int, *, fixed: Fixed = None) -> list[Point]: ...
-    def ask(self, n: int | None = None, *, fixed: Fixed = None) -> Point | list[Point]:
-        """As `Optimizer.ask`; the points may be those of workers that died."""
-        trials = self.record.ask(1 if n is None else n, fixed=fixed)
-        points = [self.space.copy(trial.x) for trial in trials]
-        return points[0] if n is None else points
-
-    def tell(self, x: Point | Trial | int, y: float, **more: Any) -> Trial:
-        """As `Optimizer.tell`, and as safe as `Study.tell`."""
-        return self.record.tell(self._named(x), y, **more)
-
-    def fail(self, x: Point | Trial | int, why: str | None = None) -> Trial:
-        """As `Optimizer.fail`."""
-        number: Any = self._named(x)
-        return self.record.fail(number, why)
-
-    def forget(self, x: Point | Trial | int) -> None:
-        """As `Optimizer.forget`."""
-        number: Any = self._named(x)
-        self.record.forget(number)
-
-    def correct(self, trial: Trial | int, y: float, **more: Any) -> Trial:
-        """As `Optimizer.correct`."""
-        return self.record.correct(trial, y, **more)
-
-    def retract(self, trial: Trial | int) -> Trial:
-        """As `Optimizer.retract`."""
-        return self.record.retract(trial)
-
-    def reject(self, x: Point | Trial | int) -> Trial:
-        """As `Optimizer.reject`."""
-        return self.record.reject(self._named(x))
-
-    def tell_all(self, observations: Iterable[Any] | Printable, *, noise_var: float = 0.0) -> list[Trial]:
-        """As `Optimizer.tell_all`; a list that was told before, as at the beginning of this run, is told once."""
-        return self.record.tell_first(self._known(observations, noise_var))
-
-    def replay(self, trials: Iterable[Trial] | Printable) -> Any:
-        """A study has its own trials."""
-        raise ValueError("trials cannot be replayed into a study; tell their values with tell_all")
+    def next_trial(self, fixed: Fixed, lease: float | None) -> Trial:
+        """Return the next trial for this worker, with a lease of so many seconds; None for that of the study."""
+        with self.log.lock:
+            return self._next_trial(self._subspaces.with_fixed(fixed), lease)
 
     def turns(self, budget: int | None) -> Generator[Trial | None, None, None]:
-        """The trials that this worker is to evaluate, one after the other, until the study has `budget` outcomes.
+        """Yield the trials that this worker is to evaluate, until the study has `budget` outcomes.
 
-        None where all that is left is being evaluated, by others or for this loop: a worker may die. What has no
-        outcome when the loop ends is given back.
+        None while others, or this very loop, evaluate all that is left: one of the workers may die. Trials without an
+        outcome are given back when the loop ends.
         """
-        handed: list[int] = []
+        numbers: list[int] = []
         try:
-            while (turn := self.record.turn(budget)) is not False:
-                if isinstance(turn, Trial):
-                    handed.append(turn.number)
-                    self.record.in_loops.add(turn.number)
-                yield turn if isinstance(turn, Trial) else None
+            while (trial := self._hand_out(self._subspaces.whole, budget=budget)) != "used up":
+                if isinstance(trial, Trial):
+                    numbers.append(trial.number)
+                    self.log.in_loops.add(trial.number)
+                yield trial if isinstance(trial, Trial) else None
         finally:
-            uninterrupted(lambda: self.record.give_back(handed))
+            with uninterrupted():
+                self.log.give_back(numbers)
 
-    def _named(self, x: Point | Trial | int) -> Point | Trial | int:
-        """A pending trial by its number, if a point means one."""
-        if names_a_trial(x):
-            return x
-        number = self._meant(x)
-        return x if number is None else number
+    def add_events(self, *events: Event) -> None:
+        """Add events from the opening of the study."""
+        self._note(*events)
+
+    def _next_trial(self, place: Subspace, lease: float | None = None) -> Trial:
+        trial = self._hand_out(place, lease=lease)
+        assert isinstance(trial, Trial)  # there is no budget
+        return trial
+
+    def _hand_out(self, place: Subspace, *, budget: int | None = None, lease: float | None = None) -> Trial | NoTrial:
+        """Deliver the outbox, update a slow model before the lock is taken, and get the next trial."""
+        with self.log.lock:
+            self.log.deliver_waiting(self._settle)
+            if self.log.is_slow:
+                self.refresh()
+                _ = self.model
+            return self.log.hand_out(place.fixed, partial(self._suggest, place), budget=budget, lease=lease)
+
+    def _foreseeing(self) -> Model | None:
+        is_large = self._foresight is None and len(self._log.told) > MOST_FITTED
+        return None if is_large else super()._foreseeing()

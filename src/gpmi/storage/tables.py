@@ -1,4 +1,4 @@
-"""The tables of studies and what is done with them inside one transaction."""
+"""The tables of studies, and the statements of one transaction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from gpmi._support.text import install_command
-from gpmi.storage.entries import Entry
+from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 
 try:
@@ -14,8 +14,8 @@ try:
 except ImportError as error:  # pragma: no cover
     raise ImportError(f"a study needs SQLAlchemy: {install_command('study')}") from error
 
-SCHEMA = 2  # version 1 had neither tokens nor leases
-NEVER = 1e18  # when a lease without end ends, in seconds since 1970
+SCHEMA = 2  # version 1 had no tokens and no leases
+NEVER = 1e18  # the end of a lease without end, in seconds since 1970
 
 _tables = sa.MetaData()
 _schema = sa.Table("gpmi_schema", _tables, sa.Column("version", sa.Integer, nullable=False))
@@ -39,13 +39,14 @@ _events = sa.Table(
     sa.Column("token", sa.Text),
     sa.Index("gpmi_events_token", "study", "token", unique=True),
 )
-# Who works on what until when. Not part of the log: renewals would fill it, and no suggestion depends on them.
+# Which worker evaluates which trial until when. Not part of the log: renewals would fill it, and no suggestion depends
+# on them.
 _leases = sa.Table(
     "gpmi_leases",
     _tables,
     sa.Column("study", sa.Integer, sa.ForeignKey("gpmi_studies.id"), primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("granted", sa.Integer, nullable=False),  # the entry with which it was handed out
+    sa.Column("granted", sa.Integer, nullable=False),  # the entry that handed it out
     sa.Column("worker", sa.Text, nullable=False),
     sa.Column("until", sa.Double, nullable=False),
 )
@@ -57,32 +58,32 @@ _BY_TOKEN = sa.select(*_COLUMNS).where(_events.c.study == sa.bindparam("s"), _ev
 _MINE = (_leases.c.study == sa.bindparam("s"), _leases.c.number == sa.bindparam("n"))
 
 
-class Known(NamedTuple):
-    """A study that there is."""
+class StoredStudy(NamedTuple):
+    """A row of the table of studies."""
 
     number: int
     description: str  # JSON
-    identity: str  # the checksum of its first entry, which no other study has
+    identity: str  # the checksum of its first entry, unique to the study
 
 
 class Lease(NamedTuple):
-    """A trial that was handed out."""
+    """The lease of a trial that was handed out."""
 
     number: int
-    granted: int  # the entry of the log with which it was handed out
+    granted: int  # the entry of the log that handed it out
     worker: str
     until: float  # by the clock of the database
 
 
 class Transaction:
-    """What can be done inside a transaction; each call is one statement."""
+    """The operations inside a transaction; each is one statement."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
         self._server = connection.dialect.name == "postgresql"
 
     def now(self) -> float:
-        """The time by the clock of the database, in seconds since 1970."""
+        """Return the time by the clock of the database, in seconds since 1970."""
         clock = "extract(epoch from clock_timestamp())" if self._server else "(julianday('now') - 2440587.5) * 86400.0"
         return float(self._connection.exec_driver_sql(f"SELECT {clock}").scalar_one())
 
@@ -91,16 +92,16 @@ class Transaction:
     def names(self) -> list[str]:
         return list(self._connection.scalars(sa.select(_studies.c.name).order_by(_studies.c.name)))
 
-    def find(self, name: str) -> Known | None:
-        """The study with this name."""
+    def find(self, name: str) -> StoredStudy | None:
+        """Return the study with this name; None if there is none."""
         first = sa.and_(_events.c.study == _studies.c.id, _events.c.seq == 0)
         columns = (_studies.c.id, _studies.c.description, _events.c.checksum)
         found = sa.select(*columns).select_from(_studies.outerjoin(_events, first)).where(_studies.c.name == name)
         row = self._connection.execute(found).one_or_none()
-        return None if row is None else Known(row[0], row[1], row[2] or "")
+        return None if row is None else StoredStudy(row[0], row[1], row[2] or "")
 
     def lock_all(self) -> None:
-        """Let no other process make a study meanwhile."""
+        """Keep other processes from creating a study until the transaction ends."""
         if self._server:
             self._connection.exec_driver_sql("LOCK TABLE gpmi_studies IN EXCLUSIVE MODE")
 
@@ -109,27 +110,27 @@ class Transaction:
         return int((made.inserted_primary_key or (0,))[0])
 
     def lock(self, study: int) -> None:
-        """Let nobody else write to the study until the transaction ends; a file is locked as a whole already."""
+        """Keep others from writing to the study until the transaction ends; a file is locked as a whole already."""
         if self._server:
             self._connection.execute(sa.select(_studies.c.id).where(_studies.c.id == study).with_for_update())
 
     # The log
 
-    def entries(self, study: int, after: int = -1) -> Sequence[Entry]:
-        """The entries with a number above `after`, in order."""
+    def entries(self, study: int, after: int = -1) -> Sequence[StoredEntry]:
+        """Return the entries with a number above `after`, in order."""
         return [_entry(row) for row in self._connection.execute(_SINCE, {"s": study, "after": after})]
 
     def length(self, study: int) -> int:
-        """How many entries there are."""
+        """Return the number of entries."""
         last = self._connection.scalar(sa.select(sa.func.max(_events.c.seq)).where(_events.c.study == study))
         return 0 if last is None else int(last) + 1
 
-    def delivered(self, study: int, token: str) -> Entry | None:
-        """The entry that was written for a delivery, if any."""
+    def delivered(self, study: int, token: str) -> StoredEntry | None:
+        """Return the entry with this token; None if there is none."""
         row = self._connection.execute(_BY_TOKEN, {"s": study, "token": token}).one_or_none()
         return None if row is None else _entry(row)
 
-    def append(self, study: int, entry: Entry) -> None:
+    def append(self, study: int, entry: StoredEntry) -> None:
         self._connection.execute(
             sa.insert(_events),
             {
@@ -146,12 +147,12 @@ class Transaction:
         return [Lease(*row) for row in rows]
 
     def lease(self, study: int, lease: Lease) -> None:
-        """Hand out a trial, whoever had it before."""
+        """Set the lease of a trial, in place of an earlier one."""
         self.release(study, lease.number)
         self._connection.execute(sa.insert(_leases), {"study": study, **lease._asdict()})
 
     def renew(self, study: int, number: int, granted: int, until: float) -> None:
-        """Put off the end of a lease, if it was not handed to somebody else since."""
+        """Move the end of a lease, unless the trial was handed to another worker since."""
         mine = sa.update(_leases).where(*_MINE, _leases.c.granted == sa.bindparam("g"))
         self._connection.execute(
             mine.values(until=sa.bindparam("u")), {"s": study, "n": number, "g": granted, "u": until}
@@ -163,21 +164,21 @@ class Transaction:
     # The whole file
 
     def damage(self) -> list[str]:
-        """What SQLite finds wrong with the file; PostgreSQL looks after its own."""
+        """Return the damage that SQLite finds in its file; PostgreSQL checks its own files."""
         if self._server:
             return []
         found = self._connection.exec_driver_sql("PRAGMA integrity_check").scalars()
         return [text for text in found if text != "ok"]
 
 
-def _entry(row: Any) -> Entry:
-    return Entry(row[0], row[1], row[2], float(row[3]), row[4], row[5] or "", row[6])
+def _entry(row: Any) -> StoredEntry:
+    return StoredEntry(row[0], row[1], row[2], float(row[3]), row[4], row[5] or "", row[6])
 
 
-def prepared(connection: sa.Connection, *, create: bool) -> bool:
-    """Whether the tables are those of this version; with `create` they are made or migrated where they are not."""
+def prepare_tables(connection: sa.Connection, *, create: bool) -> bool:
+    """Return whether the tables have this version; with `create`, create or migrate them first."""
     if create and connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(746509)")  # any number; tables are made once
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(746509)")  # an arbitrary key: tables are created once
     version = _version(connection)
     if version is not None and version > SCHEMA:
         raise StudyError(
@@ -203,7 +204,7 @@ def _version(connection: sa.Connection) -> int | None:
 
 
 def _migrate_1_to_2(connection: sa.Connection) -> None:
-    """Tokens, empty for what is there already; and leases: what is pending then is offered to who asks next."""
+    """Add tokens, empty for existing entries, and leases: without one a pending trial goes to the next worker."""
     connection.exec_driver_sql("ALTER TABLE gpmi_events ADD COLUMN token TEXT")
     for index in _events.indexes:
         index.create(connection)

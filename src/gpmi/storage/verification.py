@@ -1,21 +1,24 @@
-"""Whether a log is whole: its numbers, its checksums, and each suggestion, computed again from what came before."""
+"""Verify a log: its numbers, its checksums, and each suggestion, computed again from the entries before it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpmi._support.types import Point
+from gpmi.optimizer import Optimizer
 from gpmi.space import SpaceExhausted
-from gpmi.storage.entries import Entry
+from gpmi.storage.entries import StoredEntry, own_version
 from gpmi.storage.errors import StudyError
-from gpmi.storage.replayed import Mirror, given_in, own_version
-from gpmi.storage.serialization import point_from_json, text_of
+from gpmi.storage.replayed import ReplayedLog, fixed_in
+from gpmi.storage.serialization import arguments, point_from_json, point_to_json, text_of
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was checked and what is wrong with it."""
+    """What was checked, and the problems that were found."""
 
     entries: int  # of the log
     suggestions: int  # that were computed again
@@ -30,35 +33,47 @@ class Verification:
         return f"<{checked}: {'all agrees' if self.agrees else '; '.join(self.problems)}>"
 
 
-def verified(entries: list[Entry], description: str, damage: list[str]) -> Verification:
-    """Check a log. It costs as much as all suggestions of the study cost when they were made."""
+def verify(entries: list[StoredEntry], description: str, damage: list[str]) -> Verification:
+    """Check a log. This costs as much as all suggestions of the study cost when they were made."""
     problems = [f"the file is damaged: {text}" for text in damage]
     before = ""
-    for place, one in enumerate(entries):
-        if one.seq != place:
-            problems.append(f"entry {place} is missing: the next one has the number {one.seq}")
+    for place, entry in enumerate(entries):
+        if entry.seq != place:
+            problems.append(f"entry {place} is missing: the next one has the number {entry.seq}")
             break
-        if not one.follows(before):
-            problems.append(f"entry {place} ({one.kind}) does not have the checksum of its content: it was changed")
-        before = one.checksum
+        if not entry.follows(before):
+            problems.append(f"entry {place} ({entry.kind}) does not have the checksum of its content: it was changed")
+        before = entry.checksum
     suggestions = 0
     try:
-        mirror = _first(entries, description, problems)
-        for one in entries:
-            if one.kind == "asked":
+        optimizer = _optimizer(entries, description, problems)
+        for entry in entries:
+            if entry.kind == "asked":
                 suggestions += 1
-                problems += _compared(mirror, one)
-            mirror.play(one)
+                problems += _compare(optimizer, entry)
+            optimizer.log.replay(entry)
     except StudyError as error:
         problems.append(str(error))
     return Verification(len(entries), suggestions, tuple(problems))
 
 
-def _first(entries: list[Entry], description: str, problems: list[str]) -> Mirror:
-    """The optimizer before anything happened."""
+class ReplayedOptimizer(Optimizer):
+    """An Optimizer with a replayed log, which computes suggestions again."""
+
+    def __init__(self, description: Mapping[str, Any]) -> None:
+        super().__init__(**arguments(description))
+        self._log = self.log = ReplayedLog(self.space, self.budget)
+
+    def suggested(self, fixed: Any) -> Point:
+        """Return the next suggestion without adding it to the log."""
+        return self._suggestion(self._subspaces.with_fixed(fixed)).x
+
+
+def _optimizer(entries: list[StoredEntry], description: str, problems: list[str]) -> ReplayedOptimizer:
+    """Return the optimizer of the study before the first trial."""
     if not entries or entries[0].kind != "created":
         raise StudyError("entry 0 does not say how the study was created")
-    own: dict[str, Any] = entries[0].said["description"]
+    own: dict[str, Any] = entries[0].content["description"]
     try:
         stored = text_of(json.loads(description))
     except ValueError:
@@ -66,27 +81,27 @@ def _first(entries: list[Entry], description: str, problems: list[str]) -> Mirro
     if stored != text_of(own):
         problems.append("the description of the study is not that of entry 0: it was changed")
     try:
-        return Mirror(own)
+        return ReplayedOptimizer(own)
     except (TypeError, ValueError, KeyError) as error:
         raise StudyError(f"entry 0 describes no study: {error}") from error
 
 
-def _compared(mirror: Mirror, one: Entry) -> list[str]:
-    """What is wrong with a suggestion."""
-    said = one.said
-    if said.get("from") != one.seq - 1:
-        return [f"entry {one.seq} says that it was made from entry {said.get('from')}, not from the one before it"]
+def _compare(optimizer: ReplayedOptimizer, entry: StoredEntry) -> list[str]:
+    """Return the problems of a stored suggestion."""
+    content, space, number = entry.content, optimizer.space, optimizer.log.next_number
+    if content.get("from") != entry.seq - 1:
+        return [f"entry {entry.seq} was made from entry {content.get('from')}, and not from the entry before it"]
     try:
-        again = mirror.propose(given_in(said))
-        a, b = (mirror.space.encode(point_from_json(point)) for point in (again["x"], said["x"]))
+        again = point_to_json(space, optimizer.suggested(fixed_in(content)))
+        a, b = (space.encode(point_from_json(point)) for point in (again, content["x"]))
     except (SpaceExhausted, ValueError, TypeError) as error:
-        return [f"entry {one.seq}, trial {said['number']}: cannot be computed again ({error})"]
-    if a.tobytes() == b.tobytes() and again["number"] == said["number"]:
+        return [f"entry {entry.seq}, trial {content['number']}: cannot be computed again ({error})"]
+    if a.tobytes() == b.tobytes() and number == content["number"]:
         return []
-    by = said.get("by", "gpmi")
+    by = content.get("by", "gpmi")
     other = "" if by == own_version() else f"; it was made by {by}, and this is {own_version()}"
-    far = float(abs((a - b) / mirror.space.span).max())
+    far = float(abs((a - b) / space.span).max())
     return [
-        f"entry {one.seq}, trial {said['number']}: {said['x']} was suggested, {again['x']} is computed now, "
+        f"entry {entry.seq}, trial {content['number']}: {content['x']} was suggested, {again} is computed now, "
         f"{far:.2g} of the width of the space away{other}"
     ]

@@ -1,12 +1,10 @@
-"""The trials of a run as a table: all of them as a pandas DataFrame, the best of them for a notebook.
-
-It knows the space but neither the optimizer nor the run, so that both may use it.
-"""
+"""The trials of a run as a table: all of them as a pandas DataFrame, the best of them for a notebook."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpmi._support.checks import shown
@@ -14,15 +12,21 @@ from gpmi._support.text import Line, aligned, coordinate, html_lines, html_table
 from gpmi._support.types import Point
 from gpmi.space import Space
 from gpmi.trials import Trial
+from gpmi.trials.trial import fields_of_type
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-NUMBERS = ("mu", "sd", "phi", "gamma_hat")  # what was said of a trial when it was chosen,
-OUTCOMES = ("surprise", "information")  # and what became of it
-KNOWN = ("noise_var", "repeats", "y_before", "constraints", "why")  # what was said of the value itself, or of a failure
-COLUMNS = ("y", "status", "origin", *NUMBERS, "explored", *OUTCOMES, "asked", "ended", *KNOWN)  # after the parameters
-SOMETIMES = ("label", "fixed")  # after these, where a trial has one
+LEFT_OUT = ("number", "x", "order", "charge", "zeta", "fixed")  # the fields of a trial without a column of their own
+COLUMNS = tuple(field.name for field in fields(Trial) if field.name not in LEFT_OUT)  # after the parameters
+OPTIONAL = ("label", "fixed")  # after these, if a trial has one
+TIMES = ("asked", "ended")
+TYPES = {  # of pandas, by the type of the field; anything else is an object
+    **dict.fromkeys(fields_of_type("float"), "float64"),
+    **dict.fromkeys(fields_of_type("int"), "int64"),
+    **dict.fromkeys(fields_of_type("bool"), "boolean"),
+    **dict.fromkeys(fields_of_type("Status", "Origin"), "str"),
+}
 
 BEST, WIDE = 5, 8  # rows and parameters of the table in a notebook, at most; our choice, not tuned
 
@@ -42,7 +46,7 @@ class Printable(ABC):
         """Return the trials that a table shows."""
 
     def to_dataframe(self) -> DataFrame:
-        """One row for each trial: its parameters, y, status, origin, what was predicted, times. Needs pandas."""
+        """Return one row for each trial: its parameters, y, status, origin, prediction, times. Needs pandas."""
         return frame(self.all_trials(), self.space)
 
     def __repr__(self) -> str:
@@ -53,7 +57,7 @@ class Printable(ABC):
 
 
 def trials_given(name: str, given: Any) -> list[Any]:
-    """What a user gives as trials or observations, as a list; a Result or an Optimizer stands for its trials."""
+    """Return the trials or observations that a user gives as a list; a Result or an Optimizer stands for its trials."""
     try:
         return list(given.all_trials() if isinstance(given, Printable) else given)
     except TypeError:
@@ -61,11 +65,11 @@ def trials_given(name: str, given: Any) -> list[Any]:
 
 
 def frame(trials: Iterable[Trial], space: Space) -> DataFrame:
-    """One row for each trial, with its number as index.
+    """Return one row for each trial, with its number as index.
 
     First a column for each parameter, named as in the space; x0, x1, ... where points are arrays. A parameter with the
-    name of another column gets the prefix "x.". Then COLUMNS, missing where a trial has no such value; `asked` and
-    `ended` are times in UTC. Last come those of SOMETIMES that a trial has: the label of its row, what was given.
+    name of another column gets the prefix "x.". Then COLUMNS, missing where a trial has no value for them; `asked` and
+    `ended` are times in UTC. Last come the label of the candidate and the fixed coordinates, if a trial has them.
     """
     try:
         import pandas
@@ -73,33 +77,23 @@ def frame(trials: Iterable[Trial], space: Space) -> DataFrame:
         raise ImportError("to_dataframe needs pandas: pip install pandas") from error
     trials = list(trials)
 
-    def column(name: str) -> list[Any]:
-        return [getattr(trial, name) for trial in trials]
-
-    def floats(name: str) -> Any:
-        return pandas.Series(column(name), dtype="float64")
+    def column(name: str) -> Any:
+        values = [getattr(trial, name) for trial in trials]
+        series = pandas.Series(values, dtype=TYPES.get(name, "object"))
+        if name in TIMES:  # seconds since 1970; without astype the dtype would depend on the values
+            return pandas.to_datetime(series, unit="s", utc=True).astype("datetime64[ns, UTC]")
+        return series
 
     values = [_values(trial.x, space) for trial in trials]
-    some = [name for name in SOMETIMES if any(value is not None for value in column(name))]
+    some = [name for name in OPTIONAL if any(getattr(trial, name) is not None for trial in trials)]
     columns = {name: _uniform([row[j] for row in values]) for j, name in enumerate(_titles(space, (*COLUMNS, *some)))}
-    columns["y"] = floats("y")
-    columns |= {name: pandas.Series(column(name), dtype="str") for name in ("status", "origin")}
-    columns |= {name: floats(name) for name in NUMBERS}
-    columns["explored"] = pandas.Series(column("explored"), dtype="boolean")
-    columns |= {name: floats(name) for name in OUTCOMES}
-    for name in ("asked", "ended"):  # seconds since the epoch; the dtype would else depend on the values
-        columns[name] = pandas.to_datetime(floats(name), unit="s", utc=True).astype("datetime64[ns, UTC]")
-    columns["noise_var"], columns["repeats"] = floats("noise_var"), pandas.Series(column("repeats"), dtype="int64")
-    columns["y_before"] = floats("y_before")
-    columns |= {name: pandas.Series(column(name), dtype="object") for name in ("constraints", "why")}
-    columns |= {name: pandas.Series(column(name), dtype="object") for name in some}
-    table = pandas.DataFrame(columns)
-    table.index = pandas.Index(column("number"), dtype="int64", name="trial")
+    table = pandas.DataFrame(columns | {name: column(name) for name in (*COLUMNS, *some)})
+    table.index = pandas.Index([trial.number for trial in trials], dtype="int64", name="trial")
     return table
 
 
 def notebook(lines: Sequence[Line], trials: Iterable[Trial], space: Space, goal: Literal["max", "min"]) -> str:
-    """HTML with the lines and, below them, the BEST trials that have a value, best first."""
+    """Return HTML with the lines and, below them, the BEST trials with a value, best first."""
     sign = 1.0 if goal == "max" else -1.0
     told = [(sign * trial.y, trial) for trial in trials if trial.y is not None and trial.feasible]
     best = [trial for _, trial in sorted(told, key=lambda pair: -pair[0])[:BEST]]
@@ -112,7 +106,7 @@ def notebook(lines: Sequence[Line], trials: Iterable[Trial], space: Space, goal:
             *(coordinate(value) for value in _values(trial.x, space)[:WIDE]),
             *("..." for _ in more),
             rounded(trial.y),
-            *("" if said is None else rounded(said) for said in (getattr(trial, name) for name in ("mu", "sd"))),
+            *("" if value is None else rounded(value) for value in (trial.mu, trial.sd)),
             trial.origin,
         ]
         for trial in best
@@ -121,7 +115,7 @@ def notebook(lines: Sequence[Line], trials: Iterable[Trial], space: Space, goal:
 
 
 def listing(trials: Iterable[Trial], space: Space) -> str:
-    """A line of text for each trial below a line of titles, in columns: every parameter, y, and how it ended."""
+    """Return a table as text, one line for each trial: every parameter, y, and how it ended."""
     rows = [["trial", "status", "y", *names_of(space), "why"]]
     for trial in trials:
         status = trial.status if trial.feasible or trial.y is None else "infeasible"
@@ -134,12 +128,12 @@ def listing(trials: Iterable[Trial], space: Space) -> str:
 
 
 def names_of(space: Space) -> list[str]:
-    """The names of the parameters: x0, x1, ... where points are arrays."""
+    """Return the names of the parameters: x0, x1, ... where points are arrays."""
     return [f"x{j}" for j in range(space.dim)] if space.names is None else list(space.names)
 
 
 def _titles(space: Space, others: Sequence[str]) -> list[str]:
-    """The names of the parameters' columns, different from each other and from the others."""
+    """Return distinct names for the columns of the parameters, different from the other columns."""
     names = names_of(space)
     taken = {*others, *names}
     for j, name in enumerate(names):
@@ -152,12 +146,12 @@ def _titles(space: Space, others: Sequence[str]) -> list[str]:
 
 
 def _values(x: Point, space: Space) -> list[Any]:
-    """The coordinates of a point, in the order of `names_of`; None for a parameter that is inactive."""
+    """Return the coordinates of a point, in the order of `names_of`; None for an inactive parameter."""
     return list(x.tolist()) if space.names is None else [x.get(name) for name in space.names]
 
 
 def _uniform(values: list[Any]) -> Any:
-    """A column of the values as they are: pandas may convert them only if they are of one plain type."""
+    """Return a column of the values as they are: pandas may convert them only if they have one plain type."""
     import pandas
 
     kinds = {type(value) for value in values}

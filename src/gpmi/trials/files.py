@@ -1,10 +1,10 @@
-"""Trials to and from tables: CSV, JSON Lines, Parquet and pandas. Both ways, without the loss of a digit or a reason.
+"""Trials to and from tables: CSV, JSON Lines, Parquet and pandas. Both ways, to the last digit.
 
 A table has a row for each trial: its number, a column for each parameter (x0, x1, ... where points are arrays), and the
-other fields of `Trial`. A parameter with the name of a field gets the prefix "x.". A table of somebody else needs the
-parameters and y alone: what is missing is as for a value that was told without being asked.
+other fields of `Trial`. A parameter with the name of a field gets the prefix "x.". A table from another source needs
+only the parameters and y: its values count as told without being asked.
 
-In a text a cell is JSON, or else the words themselves: relu, 0.1, true, "1" for the word 1. An empty cell is no value.
+In a text file a cell is JSON, or else plain text: relu, 0.1, true, "1" for the text 1. An empty cell has no value.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from gpmi._support.types import Point
 from gpmi.space import Choice, Parameters, Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import Printable, names_of
-from gpmi.trials.replay import checked_trials
+from gpmi.trials.trial import checked_trials, fields_of_type
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 FIELDS = tuple(field.name for field in fields(Trial) if field.name not in ("number", "x"))
-WHOLE = ("number", "order", "repeats")
-WORDS = ("status", "origin", "why")
-SEVERAL = ("constraints", "fixed")  # in one cell
+WHOLE = fields_of_type("int")
+FLAGS = fields_of_type("bool")
+TEXTS = fields_of_type("Status", "Origin", "str")
+NUMBERS = fields_of_type("float")
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
@@ -41,9 +42,9 @@ SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
 def write_trials(run: Printable, path: str | Path) -> None:
-    """Write the trials of a Result or an Optimizer to a file, whose suffix says how: .csv, .jsonl or .parquet.
+    """Write the trials of a Result or an Optimizer to a .csv, .jsonl or .parquet file.
 
-    The file is there as a whole or not at all. Options of a Choice must be texts, numbers, True, False or None.
+    The file is written completely or not at all. Options of a Choice must be texts, numbers, True, False or None.
     """
     path = _checked_path(path)
     if path.suffix == ".parquet":
@@ -55,7 +56,7 @@ def write_trials(run: Printable, path: str | Path) -> None:
 
 
 def text_of(run: Printable, suffix: Literal[".csv", ".jsonl"]) -> str:
-    """What `write_trials` writes to a file with this suffix."""
+    """Return the text that `write_trials` writes to a file with this suffix."""
     rows = [row_of(trial, run.space) for trial in run.all_trials()]
     head = ["number", *titles_of(run.space), *FIELDS]
     if suffix == ".csv":
@@ -65,7 +66,7 @@ def text_of(run: Printable, suffix: Literal[".csv", ".jsonl"]) -> str:
 
 
 def read_trials(path: str | Path, space: Any) -> tuple[Trial, ...]:
-    """The trials of a file that `write_trials` or somebody else wrote, with points of this space.
+    """Read the trials of a file that `write_trials` or another program wrote, with points of this space.
 
     They are for `Optimizer.replay`, `Optimizer.tell_all` or `maximize(earlier=...)`.
     """
@@ -78,24 +79,24 @@ def read_trials(path: str | Path, space: Any) -> tuple[Trial, ...]:
             return _trials(_json_lines(file, path), space, str(path))
         reader = csv.DictReader(file, strict=True)
         rows = [(reader.line_num, {name: _of_cell(text) for name, text in row.items()}, row) for row in _rows(reader)]
-    return _trials([(line, _words_kept(row, cells, space)) for line, row, cells in rows], space, str(path))
+    return _trials([(line, _as_text(row, cells, space)) for line, row, cells in rows], space, str(path))
 
 
 def to_frame(run: Printable) -> DataFrame:
-    """The trials as a pandas DataFrame, with all fields as they are: times in seconds since 1970, None for missing."""
+    """Return the trials as a pandas DataFrame with all fields as they are; times are seconds since 1970."""
     return _frame([row_of(trial, run.space) for trial in run.all_trials()], run.space, texts=False)
 
 
 def from_frame(table: DataFrame, space: Any) -> tuple[Trial, ...]:
-    """The trials of a DataFrame: one of `to_frame`, of `Result.to_dataframe`, or of somebody else.
+    """Read the trials of a DataFrame: from `to_frame`, from `Result.to_dataframe`, or from another source.
 
-    In the second a parameter must not have the name of a field of `Trial`, nor `label` where rows have labels.
+    In the second, no parameter may have the name of a field of `Trial`, or `label` where candidates have labels.
     """
     return _from_frame(table, Space.of(space), "the table", texts=False)
 
 
 def check_target(path: str | Path) -> None:
-    """Refuse a path that trials cannot be written to, before time is spent on them."""
+    """Refuse a path that trials cannot be written to, before a run spends time on them."""
     found = _checked_path(path)
     if found.suffix == ".parquet":
         _pandas("Parquet")
@@ -110,7 +111,7 @@ def _checked_path(path: str | Path) -> Path:
 
 
 def _replace(path: Path, write: Callable[[str], Any]) -> None:
-    """Write a file beside the one that is meant, and put it in its place when it is complete."""
+    """Write a temporary file in the same folder, and rename it when it is complete."""
     number, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
     os.close(number)
     try:
@@ -126,13 +127,13 @@ def _replace(path: Path, write: Callable[[str], Any]) -> None:
 
 
 def titles_of(space: Space) -> dict[str, str]:
-    """The columns of the parameters, and the name of each."""
+    """Return the column of each parameter with the name of the parameter."""
     taken = {"number", *FIELDS}
     return {f"x.{name}" if name in taken or name.startswith("x.") else name: name for name in names_of(space)}
 
 
 def row_of(trial: Trial, space: Space) -> dict[str, Any]:
-    """A trial as a row of plain values, by the titles of the columns."""
+    """Return a trial as a row of plain values, by column."""
     x = dict(zip(names_of(space), trial.x.tolist(), strict=True)) if space.names is None else trial.x
     row: dict[str, Any] = {"number": trial.number}
     for title, name in titles_of(space).items():
@@ -147,7 +148,7 @@ def row_of(trial: Trial, space: Space) -> dict[str, Any]:
 
 
 def _trials(rows: Iterable[tuple[int, Mapping[str, Any]]], space: Space, source: str) -> tuple[Trial, ...]:
-    """The trials of rows with their line numbers."""
+    """Return the trials of rows, which come with their line numbers."""
     found = list[Trial]()
     for line, row in rows:
         try:
@@ -158,7 +159,7 @@ def _trials(rows: Iterable[tuple[int, Mapping[str, Any]]], space: Space, source:
 
 
 def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
-    """The trial of a row; its number is `place` unless it brings one."""
+    """Return the trial of a row; its number is `place` unless the row has one."""
     titles = titles_of(space)
     for title in row:
         if title not in titles and title != "number" and title not in FIELDS:
@@ -168,7 +169,9 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
     if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
         raise ValueError(f"there is no column {missing[0]!r}; give one for each parameter")
     given = {name: value for name in FIELDS if (value := row.get(name)) is not None}
-    if space.names is None and isinstance(given.get("fixed"), Mapping):  # JSON makes words of numbers
+    if space.names is None and isinstance(
+        given.get("fixed"), Mapping
+    ):  # JSON turns the numbers of coordinates into texts
         given["fixed"] = {int(key) if str(key).isdecimal() else key: value for key, value in given["fixed"].items()}
     y = given.pop("y", None)
     given = {"status": "pending" if y is None else "told", "origin": "user", **given}
@@ -179,7 +182,7 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
 
 
 def _point(values: Mapping[str, Any], space: Space) -> Point:
-    """A point of the space; a parameter without a value is inactive."""
+    """Return a point of the space; a parameter without a value is inactive."""
     if space.names is None:
         point: Any = list(values.values())
     else:
@@ -192,7 +195,7 @@ def _point(values: Mapping[str, Any], space: Space) -> Point:
 
 
 def _options(space: Space, j: int) -> Choice | None:
-    """The options of parameter j; None if it has none."""
+    """Return the options of parameter j; None if it has none."""
     found = space.parameters[j] if isinstance(space, Parameters) else space.choices[j]  # type: ignore[attr-defined]
     return found if isinstance(found, Choice) else None
 
@@ -201,7 +204,7 @@ def _options(space: Space, j: int) -> Choice | None:
 
 
 def _cell(value: Any) -> str:
-    """A value as a cell of a text."""
+    """Return a value as a cell of a text file."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -212,7 +215,7 @@ def _cell(value: Any) -> str:
 
 
 def _of_cell(text: str | None) -> Any:
-    """The value of a cell: JSON, or else the words themselves."""
+    """Return the value of a cell: JSON, or else its text."""
     if not text:
         return None
     try:
@@ -230,23 +233,23 @@ def _csv(head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _rows(reader: csv.DictReader[str]) -> Iterable[dict[str, str | None]]:
-    """The rows of a CSV file, each with as many cells as the head."""
+    """Yield the rows of a CSV file, each with as many cells as the head."""
     try:
         for row in reader:
             if None in row or None in row.values():
-                raise ValueError(f"line {reader.line_num} has more or fewer cells than the first; mend the file")
+                raise ValueError(f"line {reader.line_num} has more or fewer cells than the first; fix the file")
             yield dict(row)
     except csv.Error as error:
-        raise ValueError(f"line {reader.line_num} is no CSV ({error}); mend the file") from None
+        raise ValueError(f"line {reader.line_num} is no CSV ({error}); fix the file") from None
 
 
-def _words_kept(row: dict[str, Any], cells: Mapping[str, str | None], space: Space) -> dict[str, Any]:
-    """The row with words where the text of a cell is an option, or is words by its column, and its JSON is not."""
+def _as_text(row: dict[str, Any], cells: Mapping[str, str | None], space: Space) -> dict[str, Any]:
+    """Return the row with the text of a cell where that is an option, or its column is one of texts."""
     for j, title in enumerate(titles_of(space)):
         options = _options(space, j)
         if title in row and options is not None and options.find(row[title]) is None:
             row[title] = cells[title] if options.find(cells[title]) is not None else row[title]
-    for title in WORDS:
+    for title in TEXTS:
         if title in row and row[title] is not None and not isinstance(row[title], str):
             row[title] = cells[title]
     return row
@@ -259,7 +262,7 @@ def _json_lines(file: Iterable[str], path: Path) -> Iterable[tuple[int, Mapping[
         try:
             row = json.loads(text)
         except (ValueError, RecursionError):
-            raise ValueError(f"{path}:{line}: it is no JSON; was the file cut off? Mend or remove the line") from None
+            raise ValueError(f"{path}:{line}: it is no JSON; was the file cut off? Fix or remove the line") from None
         if not isinstance(row, dict):
             raise ValueError(f"{path}:{line}: it is {checks.shown(row)}; give a JSON object for each trial")
         yield line, row
@@ -277,16 +280,16 @@ def _pandas(what: str) -> Any:
 
 
 def _frame(rows: Sequence[Mapping[str, Any]], space: Space, *, texts: bool) -> Any:
-    """A DataFrame of rows; with `texts` columns that are not of one kind of numbers are cells of text, for Parquet."""
+    """Return a DataFrame; with `texts`, for Parquet, columns other than numbers become cells of text."""
     pandas = _pandas("a DataFrame" if not texts else "Parquet")
     titles, columns = titles_of(space), dict[str, Any]()
     for name in ("number", *titles, *FIELDS):
         values = [row[name] for row in rows]
         if name in WHOLE:
             columns[name] = pandas.Series(values, dtype="Int64")
-        elif name == "explored":
+        elif name in FLAGS:
             columns[name] = pandas.Series(values, dtype="boolean")
-        elif name not in (*titles, *WORDS, *SEVERAL):
+        elif name in NUMBERS and name not in titles:
             columns[name] = pandas.Series(values, dtype="float64")
         elif {type(value) for value in values} in ({float}, {int}):
             columns[name] = pandas.Series(values)
@@ -307,13 +310,13 @@ def _from_frame(table: Any, space: Space, source: str, *, texts: bool) -> tuple[
         if texts:
             read = {name: _of_cell(v) if isinstance(v, str) else v for name, v in given.items()}
             cells = {name: v if isinstance(v, str) else None for name, v in given.items()}
-            given = _words_kept(read, cells, space)
+            given = _as_text(read, cells, space)
         rows.append((place, given))
     return _trials(rows, space, source)
 
 
 def _native(value: Any) -> Any:
-    """A value of a DataFrame as a plain one; None for a missing value, seconds since 1970 for a time."""
+    """Return a value of a DataFrame as a plain one: None if it is missing, seconds since 1970 for a time."""
     if isinstance(value, list | tuple | str) or value is None:
         return value
     if hasattr(value, "tolist"):

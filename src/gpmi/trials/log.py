@@ -1,48 +1,59 @@
-"""The log of a run: which points were asked or told, the outcome of each, and in which order. It knows no model."""
+"""The log of a run: every trial, its outcome, and everything that happened, in order. It knows no model.
+
+`Log` keeps a run in memory. `gpmi.storage.study_log.StudyLog` is the same log with a database behind it. An Optimizer
+writes through `deliver`, `deliver_all` and `change`, and does not know which of the two it has.
+"""
 
 from __future__ import annotations
 
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import takewhile
+from threading import RLock
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Array, GrowingObservations, Mask, Observations, Point
-from gpmi.trials.outcomes import Outcomes
-from gpmi.trials.trial import Origin, Outcome, Status, Trial, names_a_trial
+from gpmi.trials.outcomes import Ending, Outcome, Outcomes, details_of
+from gpmi.trials.trial import PREDICTIONS, Origin, Status, Trial, names_a_trial
 
-Happened: TypeAlias = Literal["added", "told", "failed", "rejected", "forgotten", "corrected", "retracted"]
+Target: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
+Settle: TypeAlias = Callable[[Target, Outcome], Trial]  # how an Optimizer records an outcome
+Find: TypeAlias = Callable[[Target], Target]  # the number of the pending trial that a point means, or the point
 
 
 class Entry(NamedTuple):
     """One entry of the log: what happened to which trial, and when."""
 
-    what: Happened
+    kind: Literal["added", "told", "failed", "rejected", "forgotten", "corrected", "retracted"]
     number: int  # of the trial
-    when: float  # seconds since 1970
-    y: float | None = None  # the value that was told, or that another one was corrected to
-    noise_var: float = 0.0
-    repeats: int = 1
-    constraints: tuple[float, ...] = ()
-    why: str | None = None  # it failed
+    time: float  # seconds since 1970
+    outcome: Outcome | None = None  # what it was told, or corrected to
 
 
 class Log:
-    """The trials of a run and what happened to them, in order.
+    """The trials of a run and everything that happened to them, in order.
 
-    A number is never used again, not even after its point was forgotten. A trial stands if it is pending, told or
-    failed. One that was rejected or retracted is kept, and counts for no model.
+    A number is never used twice, even after its point was forgotten. A trial counts if it is pending, told or failed. A
+    rejected or retracted trial stays in the log, and no model sees it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget: int | None = None) -> None:
+        self.budget = budget  # how many evaluations there will be in all
+        self.revision = 0  # rises when a value changes or vanishes: what was derived from the values is then void
+        self.lock = RLock()  # of the log and of everything derived from it
+        self._clear()
+
+    def _clear(self) -> None:
+        """Drop all trials."""
         self._trials: dict[int, Trial] = {}
         self._rows: dict[int, Array] = {}  # of all trials
         self._entries: list[Entry] = []
@@ -51,18 +62,19 @@ class Log:
         self._derive()
 
     def _derive(self) -> None:
-        """What follows from the trials. O(n)."""
+        """Compute everything that follows from the trials. O(n)."""
+        self.revision += 1
         # The numbers of the trials by status, each in the order in which they got that status.
         self._pending: dict[int, None] = {}
         self._told: list[int] = []
         self._failed: list[int] = []
         self._rejected: list[int] = []
-        self._standing: dict[int, Array] = {}  # the rows of the trials that stand
+        self._counted: dict[int, Array] = {}  # the rows of the trials that count
         self._observed = GrowingObservations()
-        self._chosen: set[int] = set()  # the trials that stand and that the policy chose
+        self._chosen: set[int] = set()  # the trials that count and that the policy chose
         self._pending_at: dict[bytes, list[int]] = {}  # the pending trials by their coordinates
-        self._places: Counter[bytes] = Counter()  # how many trials stand at each point
-        vars(self).pop("given", None)
+        self._places: Counter[bytes] = Counter()  # how many trials count at each point
+        vars(self).pop("told_before_asking", None)
         for trial in self._trials.values():
             self._list(trial)
         ended = [trial for trial in self._trials.values() if trial.status not in ("pending", "retracted")]
@@ -70,11 +82,11 @@ class Log:
             self._list_outcome(trial)
 
     def _list(self, trial: Trial) -> None:
-        """Enter a trial in the lists that do not depend on the order of the outcomes."""
+        """Add a trial to the lists that do not depend on the order of the outcomes."""
         if trial.status in ("rejected", "retracted"):
             return
         row = self._rows[trial.number]
-        self._standing[trial.number] = row
+        self._counted[trial.number] = row
         self._places[row.tobytes()] += 1
         if trial.origin == "policy":
             self._chosen.add(trial.number)
@@ -83,7 +95,7 @@ class Log:
             self._pending_at.setdefault(row.tobytes(), []).append(trial.number)
 
     def _list_outcome(self, trial: Trial) -> None:
-        """Enter a trial in the list of its outcome, behind those that came before."""
+        """Append a trial to the list of its kind of outcome."""
         if trial.status == "failed":
             self._failed.append(trial.number)
         elif trial.status == "rejected":
@@ -92,20 +104,20 @@ class Log:
             self._told.append(trial.number)
             self._observed.append(self._rows[trial.number], trial.y, trial.noise_var, trial.repeats)
             if trial.origin == "user":
-                vars(self).pop("given", None)
+                vars(self).pop("told_before_asking", None)
 
-    # What is read
+    # Reading
 
     def __getitem__(self, number: int) -> Trial:
         return self._trials[number]
 
     def __len__(self) -> int:
-        """The number of trials that stand."""
-        return len(self._standing)
+        """The number of trials that count."""
+        return len(self._counted)
 
     @property
     def trials(self) -> tuple[Trial, ...]:
-        """Every trial, pending, rejected and retracted ones included, in the order in which they appeared."""
+        """Every trial, including pending, rejected and retracted ones, in the order in which they appeared."""
         return tuple(self._trials.values())
 
     @property
@@ -114,23 +126,38 @@ class Log:
         return tuple(self._entries)
 
     @property
+    def next_number(self) -> int:
+        """The number of the next trial."""
+        return self._next_number
+
+    @property
+    def evaluated(self) -> int:
+        """How many outcomes count in the budget: values and failures. O(n)."""
+        return sum(trial.status in ("told", "failed") for trial in self._trials.values())
+
+    @property
+    def horizon(self) -> int | None:
+        """How many outcomes there will be in all; None without a budget. O(n)."""
+        return self.budget
+
+    @property
     def pending(self) -> list[int]:
         """The numbers of the trials without an outcome, in the order in which they were asked."""
         return list(self._pending)
 
     @property
     def told(self) -> Sequence[int]:
-        """The numbers of the trials with a value, in the order in which the values came."""
+        """The numbers of the trials with a value, in the order of the values."""
         return self._told
 
     @property
     def failed(self) -> Sequence[int]:
-        """The numbers of the trials that failed, in the order in which they failed."""
+        """The numbers of the failed trials, in the order of their failures."""
         return self._failed
 
     @property
     def rejected(self) -> Sequence[int]:
-        """The numbers of the trials that were rejected, in the order in which they were."""
+        """The numbers of the rejected trials, in the order of their rejections."""
         return self._rejected
 
     def told_since(self, number: int) -> int:
@@ -141,8 +168,8 @@ class Log:
 
     @property
     def rows(self) -> Mapping[int, Array]:
-        """The coordinates (d,) of each trial that stands, by number."""
-        return MappingProxyType(self._standing)
+        """The coordinates (d,) of each trial that counts, by number."""
+        return MappingProxyType(self._counted)
 
     def row(self, number: int) -> Array:
         """The coordinates (d,) of any trial."""
@@ -150,22 +177,22 @@ class Log:
 
     @property
     def places(self) -> Mapping[bytes, int]:
-        """How many trials stand at each point, by the bytes of its coordinates."""
+        """How many trials count at each point, by the bytes of its coordinates."""
         return self._places
 
     @property
     def told_rows(self) -> Sequence[Array]:
-        """The coordinates of the values told, in the order in which they came."""
+        """The coordinates of the values, in the order of the values."""
         return [self._rows[number] for number in self._told]
 
     @property
     def observed(self) -> Observations:
-        """The values told with their coordinates and noise, in the order in which they came. O(1)."""
+        """The values with their coordinates and noise, in order. O(1)."""
         return self._observed.all
 
     @property
     def outcomes(self) -> Outcomes | None:
-        """What is known of failures and constraints; None if nothing failed and none was measured. O(n)."""
+        """All values and failures with their constraints; None without any failure or constraint. O(n)."""
         if not self._failed and not self.count_of_constraints():
             return None
         limits, failed = [self._trials[number].constraints for number in self._told], set(self._failed)
@@ -175,7 +202,7 @@ class Log:
         return Outcomes(x, np.array([number in failed for number in ended], dtype=bool), values)
 
     def failed_lately(self, count: int) -> tuple[int, int]:
-        """How many of the policy's last `count` trials with an outcome failed, and how many these are. O(n)."""
+        """Of the policy's last `count` trials with an outcome: how many failed, and how many there are. O(n)."""
         if not self._failed:
             return 0, 0
         ended = [trial for trial in self._trials.values() if trial.status in ("told", "failed")]
@@ -183,27 +210,27 @@ class Log:
         return sum(trial.status == "failed" for trial in last), len(last)
 
     def count_of_constraints(self, but: int | None = None) -> int | None:
-        """How many constraints come with each value; None before the first, the trial `but` left out."""
+        """How many constraints come with each value, ignoring the trial `but`; None before the first value."""
         told = next((number for number in self._told if number != but), None)
         return None if told is None else len(self._trials[told].constraints)
 
     def chosen(self, numbers: Iterable[int]) -> Mask:
-        """Which of these trials, all of which stand, the policy chose. (k,)"""
+        """Which of these trials, all of which count, the policy chose. (k,)"""
         return np.fromiter(map(self._chosen.__contains__, numbers), dtype=bool)
 
     @property
     def unchosen(self) -> int:
-        """How many trials that stand the policy did not choose."""
-        return len(self._standing) - len(self._chosen)
+        """How many trials that count were not chosen by the policy."""
+        return len(self._counted) - len(self._chosen)
 
     @cached_property
-    def given(self) -> int:
-        """How many values that stand were told before the first point was asked. O(1) for each, once."""
+    def told_before_asking(self) -> int:
+        """How many values were told before the first point was asked. O(1) for each, once."""
         first = takewhile(lambda trial: trial.origin == "user", self._trials.values())
         return sum(trial.status == "told" for trial in first)
 
     def find_pending(self, row: Array, rounding: Array) -> int | None:
-        """The first pending trial at these coordinates, or else the only one within `rounding` (d,) of them."""
+        """Return the first pending trial at these coordinates, or else the only one within `rounding` (d,) of them."""
         exact = self._pending_at.get(row.tobytes())
         if exact:
             return exact[0]
@@ -215,100 +242,150 @@ class Log:
         return numbers[int(close[0])] if len(close) == 1 else None
 
     def pending_number(self, trial: Trial | int) -> int:
-        """The number of a pending trial; a ValueError if it is not pending in this log."""
+        """Return the number of a pending trial; raise a ValueError if it is not pending in this log."""
         number = trial.number if isinstance(trial, Trial) else int(trial)
         if number not in self._pending:
             others = f"give one of {self.pending[:10]}" if self._pending else "none is; correct replaces a value"
             raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {others}")
         return number
 
-    def number_with(self, trial: Any, statuses: Sequence[Status], remedy: str) -> int:
-        """The number of a trial, given as itself or by its number, that has one of these statuses."""
+    def correctable(self, trial: Any) -> Trial:
+        """Return a trial that was told, failed or retracted; raise a ValueError if it has another status."""
+        remedy = "give a trial that was told, failed or retracted; a pending one is told"
+        return self._with_status(trial, ("told", "failed", "retracted"), remedy)
+
+    def retractable(self, trial: Any) -> Trial:
+        """Return a trial that was told, failed or rejected; raise a ValueError if it has another status."""
+        remedy = "give a trial that was told, failed or rejected; a pending one is forgotten"
+        return self._with_status(trial, ("told", "failed", "rejected"), remedy)
+
+    def _with_status(self, trial: Any, statuses: Sequence[Status], remedy: str) -> Trial:
         if not names_a_trial(trial):
             raise TypeError(f"trial is {checks.shown(trial)}; give a Trial or its number")
         number = trial.number if isinstance(trial, Trial) else int(trial)
         if number not in self._trials or self._trials[number].status not in statuses:
             raise ValueError(f"trial is {number}: {self._state(number)}; {remedy}")
-        return number
+        return self._trials[number]
 
     def _state(self, number: int) -> str:
-        known = self._trials.get(number)
-        return "there is no such trial" if known is None else f"it is {known.status}"
+        trial = self._trials.get(number)
+        return "there is no such trial" if trial is None else f"it is {trial.status}"
 
-    # What happens
+    # Writing, as an Optimizer does it. In memory a change needs no transaction and no delivery.
 
-    def add(self, x: Point, row: Array, origin: Origin, *, number: int | None = None, **said: Any) -> Trial:
-        """Add a pending trial at x, whose coordinates are `row`; `said` are fields of `Trial` that the model fills.
+    def deliver(self, target: Target, outcome: Outcome, settle: Settle) -> Trial:
+        """Record the outcome of a trial, or of a new trial at a point, by settle(target, outcome)."""
+        return settle(target, outcome)
 
-        Its number is the next one, unless it brings one that was not used before.
+    def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: Find) -> list[Trial]:
+        """Record outcomes at points, each of the pending trial that find(point) returns or of a new one."""
+        return [settle(find(x), outcome) for x, outcome in observations]
+
+    def change(self, act: Callable[[], Trial]) -> Trial:
+        """Record what act() does to one trial, as a whole or not at all."""
+        with uninterrupted():
+            return act()
+
+    def take_over(self, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
+        """Add the trials of an earlier run with their predictions, then their outcomes in the order of that run.
+
+        An empty log keeps their numbers. A corrected value enters as its first value; corrections and retractions
+        follow after all outcomes.
         """
-        now = time.time()
+        keeps = len(self._entries) == 0 and len({trial.number for trial in trials}) == len(trials)
+        numbers = []
+        for trial, row in zip(trials, rows, strict=True):
+            fields = {name: getattr(trial, name) for name in (*PREDICTIONS, "asked", "fixed")}
+            added = self.add(trial.x, row, trial.origin, number=trial.number if keeps else None, **fields)
+            numbers.append(added.number)
+        settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
+        for i in sorted(settled, key=lambda i: (trials[i].order is None, trials[i].order or 0, i)):
+            self.settle(numbers[i], _first_outcome(trials[i]), trials[i].ended)
+        for i in settled:
+            trial = trials[i]
+            if trial.status == "retracted":
+                self.retract(numbers[i])
+            elif trial.y is not None and trial.y_before is not None:
+                self.correct(numbers[i], Outcome("told", trial.y, **details_of(trial)))
+
+    # Entries
+
+    def add(
+        self,
+        x: Point,
+        row: Array,
+        origin: Origin,
+        *,
+        number: int | None = None,
+        when: float | None = None,
+        **fields: Any,
+    ) -> Trial:
+        """Add a pending trial at x with the coordinates `row`; `fields` are further fields of `Trial`.
+
+        Its number is the next one, unless an unused one is given; `when` is now by default.
+        """
+        now = self._now() if when is None else when
         asked = {"asked": None if origin == "user" else now}
         number = self._next_number if number is None else number
-        trial = Trial(number, x, None, "pending", origin, **{**asked, **said})
+        trial = Trial(number, x, None, "pending", origin, **{**asked, **fields})
         self._trials[trial.number], self._rows[trial.number] = trial, row
         self._list(trial)
         self._next_number = max(self._next_number, number + 1)
         self._entries.append(Entry("added", trial.number, trial.asked or now))
         return trial
 
-    def settle(
-        self, number: int, y: float | None, ended: float | None = None, *, rejected: bool = False, **more: Any
-    ) -> Trial:
-        """Record the outcome of a pending trial: its value y, or None if it failed or the point was rejected.
-
-        `ended` is now by default; `more` are noise_var, repeats and constraints of y, or why it failed.
-        """
-        status: Outcome = "told" if y is not None else "rejected" if rejected else "failed"
-        ended = time.time() if ended is None else ended
-        said: dict[str, Any] = {"status": status, "y": y, "order": self._outcomes, "ended": ended}
-        trial = replace(self._trials[number], **said, **more)
+    def settle(self, number: int, outcome: Outcome, ended: float | None = None) -> Trial:
+        """Record the outcome of a pending trial; `ended` is now by default."""
+        ended = self._now() if ended is None else ended
+        trial = replace(self._trials[number], **vars(outcome), order=self._outcomes, ended=ended)
         self._outcomes += 1
         self._trials[number] = trial
-        self._entries.append(Entry(status, number, ended, y, *_details(trial)))
+        self._entries.append(Entry(outcome.status, number, ended, outcome))
         self._no_longer_pending(number)
-        if rejected:
-            self._no_longer_standing(number)
+        if outcome.status == "rejected":
+            self._no_longer_counted(number)
         self._list_outcome(trial)
         return trial
 
-    def correct(
-        self, number: int, y: float, noise_var: float, repeats: int, constraints: tuple[float, ...] = ()
-    ) -> Trial:
-        """Give a trial with an outcome the value y, at its place in the order of the outcomes. O(n).
+    def correct(self, number: int, outcome: Outcome, when: float | None = None) -> Trial:
+        """Replace the outcome of a trial by another value, at its place in the order of the outcomes. O(n).
 
-        What was predicted for it stays; how its old value compared with that is dropped.
+        Its prediction stays. How its old value compared with that is dropped.
         """
-        said: dict[str, Any] = {"y": y, "status": "told", "noise_var": noise_var, "repeats": repeats}
-        self._trials[number] = trial = replace(self._outdated(number), **said, constraints=constraints, why=None)
-        self._entries.append(Entry("corrected", number, time.time(), y, *_details(trial)))
+        self._trials[number] = replace(self._outdated(number), **vars(outcome))
+        self._entries.append(Entry("corrected", number, self._now() if when is None else when, outcome))
         self._derive()
         return self._trials[number]
 
-    def retract(self, number: int) -> Trial:
-        """Take back the outcome of a trial: it counts for nothing any more. O(n)."""
+    def retract(self, number: int, when: float | None = None) -> Trial:
+        """Take back the outcome of a trial: it no longer counts. O(n)."""
         self._trials[number] = replace(self._outdated(number), y=None, status="retracted")
-        self._entries.append(Entry("retracted", number, time.time()))
+        self._entries.append(Entry("retracted", number, self._now() if when is None else when))
         self._derive()
         return self._trials[number]
+
+    def note(self, number: int, **fields: Any) -> Trial:
+        """Fill further fields of a trial."""
+        trial = self._trials[number] = replace(self._trials[number], **fields)
+        return trial
+
+    def forget(self, number: int, when: float | None = None) -> Trial:
+        """Drop a pending trial, as if it had never been asked, and return it."""
+        self._no_longer_pending(number)
+        self._no_longer_counted(number)
+        trial = self._trials.pop(number)
+        del self._rows[number]
+        vars(self).pop("told_before_asking", None)
+        self._entries.append(Entry("forgotten", number, self._now() if when is None else when))
+        return trial
+
+    def _now(self) -> float:
+        return time.time()
 
     def _outdated(self, number: int) -> Trial:
         old = self._trials[number]
         before = old.y if old.y_before is None else old.y_before
         return replace(old, y_before=before, surprise=None, information=None)
-
-    def note(self, number: int, **said: Any) -> Trial:
-        """Fill further fields of a trial."""
-        trial = self._trials[number] = replace(self._trials[number], **said)
-        return trial
-
-    def forget(self, number: int) -> None:
-        """Drop a pending trial, as if it had never been asked."""
-        self._no_longer_pending(number)
-        self._no_longer_standing(number)
-        del self._trials[number], self._rows[number]
-        vars(self).pop("given", None)
-        self._entries.append(Entry("forgotten", number, time.time()))
 
     def _no_longer_pending(self, number: int) -> None:
         del self._pending[number]
@@ -317,13 +394,24 @@ class Log:
         if not self._pending_at[at]:
             del self._pending_at[at]
 
-    def _no_longer_standing(self, number: int) -> None:
+    def _no_longer_counted(self, number: int) -> None:
         self._chosen.discard(number)
-        place = self._standing.pop(number).tobytes()
+        place = self._counted.pop(number).tobytes()
         self._places[place] -= 1
         if not self._places[place]:
             del self._places[place]
 
+    # Copies
 
-def _details(trial: Trial) -> tuple[float, int, tuple[float, ...], str | None]:
-    return trial.noise_var, trial.repeats, trial.constraints, trial.why
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, lock=RLock())
+
+
+def _first_outcome(trial: Trial) -> Outcome:
+    """Return the outcome of a trial as it was before it was corrected or retracted."""
+    y = trial.y if trial.y_before is None else trial.y_before
+    ending: Ending = "told" if y is not None else "rejected" if trial.status == "rejected" else "failed"
+    return Outcome(ending, y, **details_of(trial))

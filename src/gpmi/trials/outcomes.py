@@ -1,53 +1,144 @@
-"""What a trial may end with: a value with its noise and its constraints, or a failure with its reason."""
+"""How a trial ends: with a value, a failure or a rejection. `Outcome` has the fields, their checks and their JSON form.
+
+To add a field to an outcome, add it to `Details` and `Outcome` here, to `Trial`, and to the signatures of
+`Optimizer.tell` and `Optimizer.correct`. The log, studies, tables and files derive theirs from these.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.checks import LARGEST
+from gpmi._support.checks import LARGEST, checked_noise, checked_value
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Mask
 from gpmi.gp.replicates import places_of
 
-REASON = 200  # characters of the reason of a failure that are kept: our choice, a line or two
+Ending: TypeAlias = Literal["told", "failed", "rejected"]  # the status of a trial with an outcome
+
+REASON = 200  # characters of the reason for a failure that are kept: our choice, a line or two
+
+
+class Details(TypedDict, total=False):
+    """The keyword arguments of `tell`: what is known about a value besides the value itself."""
+
+    noise_var: float
+    repeats: int
+    constraints: Sequence[float] | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A value with its noise and its constraints, a failure with its reason, or a rejection.
+
+    `Trial` has the same fields; its comments say what they mean.
+    """
+
+    status: Ending
+    y: float | None = None
+    noise_var: float = 0.0
+    repeats: int = 1
+    constraints: tuple[float, ...] = ()
+    why: str | None = None
+
+    @staticmethod
+    def value(y: float, **details: Unpack[Details]) -> Outcome:
+        """Return a value with its details, validated."""
+        given: Any = details
+        return Outcome("told", y, **given).checked()
+
+    @staticmethod
+    def failure(why: str | None = None) -> Outcome:
+        """Return a failure with its reason, validated."""
+        return Outcome("failed", why=why).checked()
+
+    @staticmethod
+    def rejection() -> Outcome:
+        """Return a rejection: the point will not or cannot be evaluated."""
+        return Outcome("rejected")
+
+    def checked(self) -> Outcome:
+        """Return the outcome with every field validated and converted.
+
+        The log checks the number of constraints, which depends on the other values.
+        """
+        y = checked_value(self.y) if self.status == "told" else None
+        noise_var, repeats = checked_noise(self.noise_var, self.repeats)
+        limits, why = checked_constraints(self.constraints), checked_why(self.why)
+        return replace(self, y=y, noise_var=noise_var, repeats=repeats, constraints=limits, why=why)
+
+    def corrected(self, y: float, **details: Unpack[Details]) -> Outcome:
+        """Return another value in its place; details that are None or left out stay as they are."""
+        given: Any = {name: detail for name, detail in details.items() if detail is not None}
+        return replace(self, status="told", y=y, why=None, **given).checked()
+
+    def to_json(self, *, complete: bool = False) -> dict[str, Any]:
+        """Return the fields that differ from their defaults, or all that are not None, as a study stores them."""
+        values = {name: getattr(self, name) for name in STORED}
+        kept = {name: value for name, value in values.items() if value != DEFAULTS[name] or complete}
+        return {name: _plain(value) for name, value in kept.items() if value is not None}
+
+    @staticmethod
+    def from_json(status: Ending, stored: Mapping[str, Any]) -> Outcome:
+        """Return the validated outcome of a stored object; a missing field has its default, other keys are ignored."""
+        return Outcome(status, **stored_fields(stored)).checked()
+
+
+DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Outcome) if field.name != "status"}
+STORED = tuple(DEFAULTS)  # the fields besides the status, which is the kind of a stored entry
+DETAILS = tuple(name for name in STORED if name != "y")
+
+
+def details_of(source: Any) -> dict[str, Any]:
+    """Return the fields of a trial or an outcome that are about its outcome, without the status and the value."""
+    return {name: getattr(source, name) for name in DETAILS}
+
+
+def stored_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an outcome that a stored object has; a correction stores only those that change."""
+    return {name: stored[name] for name in STORED if stored.get(name) is not None}
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The points that were told or have failed, in the order of their outcomes, and the constraints measured there."""
+    """The points of all values and failures, in the order of their outcomes, and the constraints measured there."""
 
     x: Array  # (n, d), coordinates
     failed: Mask  # (n,)
-    constraints: Array  # (t, k), of the t points that were told, in their order; a point is feasible where all are <= 0
+    constraints: Array  # (t, k), of the t points with a value, in their order; a point is feasible where all are <= 0
 
     @property
     def success(self) -> Mask:
-        """Which of them were told a value, (n,)."""
+        """Which points have a value, (n,)."""
         return ~self.failed
 
     @property
     def told(self) -> Array:
-        """The coordinates of the points that were told, (t, d)."""
+        """The coordinates of the points with a value, (t, d)."""
         return self.x[~self.failed]
 
     @property
     def feasible(self) -> Mask:
-        """Which of the values told came with constraints that are all <= 0, (t,)."""
+        """Which values came with constraints that are all <= 0, (t,)."""
         feasible: Mask = np.all(self.constraints <= 0.0, axis=1)
         return feasible
 
     def after(self, t: int) -> Outcomes:
-        """Those up to the t-th value told."""
+        """The outcomes up to the t-th value."""
         (told,) = np.nonzero(~self.failed)
         end = len(self.x) if t == len(told) else int(told[t - 1]) + 1
         return Outcomes(self.x[:end], self.failed[:end], self.constraints[:t])
 
     def feasible_at(self, x: Array) -> Mask:
-        """At which of the told points x (m, d) the constraints were <= 0 in the mean over the values there. O(t + m)"""
+        """At which of the told points x (m, d) every constraint, averaged over the values there, is <= 0. O(t + m)"""
         (m, k), told = (len(x), self.constraints.shape[1]), self.told
         place = places_of(np.concatenate([x.reshape(m, -1), told]))
         sums = np.zeros((int(place.max(initial=-1)) + 1, k))
@@ -56,32 +147,34 @@ class Outcomes:
         return good
 
 
-def checked_constraints(constraints: Any, count: int | None) -> tuple[float, ...]:
-    """The values of the constraints measured beside y, as many as with the other values; None stands for none.
-
-    `count` is how many those had; None before the first value.
-    """
-    remedy = "give a list of finite numbers, feasible where they are <= 0, the same number of them with every value"
+def checked_constraints(constraints: Any) -> tuple[float, ...]:
+    """Return the constraints measured with a value as numbers; None stands for none."""
     if constraints is None:
-        values: tuple[float, ...] = ()
-    else:
-        shape = checks.shape(constraints)
-        if shape is None or len(shape) != 1:
-            raise TypeError(f"constraints is {checks.shown(constraints)}; {remedy}")
-        values = tuple(checks.number(f"constraints[{i}]", value, remedy) for i, value in enumerate(constraints))
+        return ()
+    shape = checks.shape(constraints)
+    if shape is None or len(shape) != 1:
+        raise TypeError(f"constraints is {checks.shown(constraints)}; {_REMEDY}")
+    values = tuple(checks.number(f"constraints[{i}]", value, _REMEDY) for i, value in enumerate(constraints))
     if any(abs(value) > LARGEST for value in values):
         raise ValueError(f"constraints is {checks.shown(constraints)}; give values below {LARGEST:g}, in other units")
-    if count is not None and len(values) != count:
-        raise ValueError(
-            f"constraints is {checks.shown(constraints)}, but {count} came with the values before; {remedy}"
-        )
     return values
 
 
+def check_count(constraints: Sequence[float], count: int | None) -> int:
+    """Refuse a number of constraints that differs from that of the values before, `count`; None if there are none."""
+    if count is not None and len(constraints) != count:
+        shown = checks.shown(list(constraints))
+        raise ValueError(f"constraints is {shown}, but {count} came with the values before; {_REMEDY}")
+    return len(constraints)
+
+
+_REMEDY = "give a list of finite numbers, feasible where they are <= 0, the same number of them with every value"
+
+
 def checked_why(why: Any) -> str | None:
-    """The reason of a failure in one line; None if there is none."""
+    """Return the reason for a failure, shortened to one line; None if there is none."""
     if why is None:
         return None
     if not isinstance(why, str):
-        raise TypeError(f"why is {checks.shown(why)}; give the reason in words, or leave it out")
+        raise TypeError(f"why is {checks.shown(why)}; give the reason as a text, or leave it out")
     return shortened(why, REASON)

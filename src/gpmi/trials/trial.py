@@ -1,28 +1,30 @@
-"""One trial of a run: its point, what was predicted for it, and its outcome."""
+"""One trial of a run: its point, the prediction for it, and its outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeGuard
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias, TypeGuard, get_args
 
 import numpy as np
 
+from gpmi._support import checks
+from gpmi._support.checks import checked_value
 from gpmi._support.text import point, rounded, shortened, trial_line
 from gpmi._support.types import Point
+from gpmi.trials.outcomes import Outcome, check_count, details_of
 
-# A trial is pending, or it has an outcome: a value was told, it failed, or the point was rejected. An outcome that was
-# retracted counts for nothing.
+# A trial is pending until it has an outcome: a value was told, it failed, or its point was rejected. A retracted trial
+# counts for nothing.
 Status: TypeAlias = Literal["pending", "told", "failed", "rejected", "retracted"]
-Outcome: TypeAlias = Literal["told", "failed", "rejected"]
 Origin: TypeAlias = Literal["design", "policy", "user"]
 
-WHY = 40  # characters of the reason of a failure in the line of a trial; our choice
+WHY = 40  # characters of the reason for a failure in the line of a trial; our choice
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trial:
-    """One point: where it came from, what was predicted for it, and its outcome."""
+    """One point: where it came from, the prediction for it, and its outcome, with the fields of `Outcome`."""
 
     number: int
     x: Point
@@ -30,37 +32,37 @@ class Trial:
     status: Status
     origin: Origin  # asked as part of the initial design, asked by the policy, or told without being asked
     order: int | None = None  # the place of its outcome among all outcomes, from 0; None while it is pending
-    # f(x) as predicted when the policy chose x, or when y was told if the policy did not choose it. In units of y:
-    # where y was transformed mu is the median, and sd half the width of the central 68 %.
+    # The prediction of f(x) when the policy chose x, or when y was told if the policy did not choose x. In units of y:
+    # where y was transformed, mu is the median and sd half the width of the central 68 %.
     mu: float | None = None
     sd: float | None = None
-    # Of the policy's choice, in units of the transformed y; None where the policy did not choose:
+    # About the policy's choice, in units of the transformed y; None where the policy did not choose:
     phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi
     gamma_hat: float | None = None  # the gamma_hat that phi_t was computed with
     explored: bool | None = None  # whether mu was more than one sd of the noise below the best mean at a told point
     # Of the guard of aim="earn" (`gpmi.policies.guard`), in units of y; None where there is no guard:
     charge: float | None = None  # what the account was charged for this query
     zeta: float | None = None  # the weight with which the guard chose it; None where it let the policy choose
-    # Under the model of the policy's last choice, extended by the values told since:
+    # Under the model of the policy's last choice, updated with the values told since:
     surprise: float | None = None  # (y - mu) / sqrt(var + noise_var)
-    information: float | None = None  # what y tells about f, log(1 + var / noise_var) / 2, in nats
-    asked: float | None = None  # the time when it was asked, in seconds since 1970; None if it was told without asking
-    ended: float | None = None  # the time when its outcome came in
-    noise_var: float = 0.0  # the known variance of y, besides the noise that all values have in common
-    repeats: int = 1  # of how many evaluations y is the mean: their common noise is divided by it
-    y_before: float | None = None  # the first value that it had, where that was corrected or retracted since
-    constraints: tuple[float, ...] = ()  # what was measured beside y; the point is feasible where all are <= 0
+    information: float | None = None  # how much y says about f, log(1 + var / noise_var) / 2, in nats
+    asked: float | None = None  # the time of the ask, in seconds since 1970; None if it was told without being asked
+    ended: float | None = None  # the time of its outcome
+    noise_var: float = 0.0  # the known variance of y, in addition to the noise that all values have in common
+    repeats: int = 1  # y is the mean of this many evaluations: their common noise is divided by it
+    y_before: float | None = None  # its first value, if that was corrected or retracted
+    constraints: tuple[float, ...] = ()  # measured together with y; the point is feasible where all are <= 0
     why: str | None = None  # why it failed
-    fixed: Mapping[Any, Any] | None = None  # the coordinates that were given when it was asked, by name or number
+    fixed: Mapping[Any, Any] | None = None  # the fixed coordinates of the ask, by name or number
 
     @property
     def feasible(self) -> bool:
-        """Whether a value was told, and every constraint measured beside it is at most 0."""
+        """Whether it has a value and every constraint measured with it is at most 0."""
         return self.status == "told" and all(value <= 0.0 for value in self.constraints)
 
     @property
     def label(self) -> Any:
-        """The label of the row of the DataFrame of candidates that x is; None in other spaces."""
+        """The label of x in a DataFrame of candidates; None in other spaces."""
         return getattr(self.x, "label", None)
 
     def __repr__(self) -> str:
@@ -73,12 +75,49 @@ class Trial:
             notes.append(f"noise_var={rounded(self.noise_var)}")
         if self.repeats != 1:
             notes.append(f"mean of {self.repeats}")
-        notes += [] if self.fixed is None else [f"given {point(self.fixed)}"]
+        notes += [] if self.fixed is None else [f"fixed {point(self.fixed)}"]
         if self.y_before is not None:
             notes.append(f"{'corrected, first value' if self.status == 'told' else 'was'} {rounded(self.y_before)}")
         return trial_line(self.number, self.x, self.y, self.status, self.origin, notes)
 
 
+# The fields that a model fills: the prediction for a point, and how its value compared with that.
+PREDICTIONS = tuple(
+    field.name
+    for field in fields(Trial)
+    if field.name not in {"number", "x", "origin", "order", "asked", "ended", "y_before", "fixed"}
+    and field.name not in {other.name for other in fields(Outcome)}
+)
+
+
+def fields_of_type(*types: str) -> tuple[str, ...]:
+    """Return the names of the fields of `Trial` with one of these types, optional ones included."""
+    return tuple(field.name for field in fields(Trial) if str(field.type).removesuffix(" | None") in types)
+
+
 def names_a_trial(x: Any) -> TypeGuard[Trial | int]:
-    """Whether x is a trial or the number of one, and not a point."""
+    """Whether x is a trial or its number, and not a point."""
     return isinstance(x, Trial | int | np.integer) and not isinstance(x, bool | np.timedelta64)
+
+
+def checked_trials(trials: Iterable[Any], count: int | None) -> list[Trial]:
+    """Validate the trials of another run; every value has `count` constraints, or as many as the first of them."""
+    checked = [_checked(trial) for trial in trials]
+    for trial in checked:
+        if trial.status == "told":
+            count = check_count(trial.constraints, count)
+    return checked
+
+
+def _checked(trial: Any) -> Trial:
+    """Validate what the log needs of a trial, except its point; predictions are taken as they are."""
+    if not isinstance(trial, Trial):
+        raise TypeError(f"trials has {trial!r}; give the trials of a Result or an Optimizer")
+    checks.whole("number", trial.number, 0)
+    checks.one_of("status", trial.status, get_args(Status))
+    checks.one_of("origin", trial.origin, get_args(Origin))
+    if trial.order is not None:
+        checks.whole("order", trial.order, 0)
+    before = None if trial.y_before is None else checked_value(trial.y_before)
+    outcome = Outcome("told" if trial.status == "told" else "failed", trial.y, **details_of(trial)).checked()
+    return replace(trial, y=outcome.y, y_before=before, **details_of(outcome))

@@ -1,4 +1,4 @@
-"""What the ledger advises, in a word and a sentence: stop, go on, or distrust what the model says."""
+"""The ledger's advice, in a word and a sentence: stop, go on, or distrust the model."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpmi._support.text import rough
-from gpmi.analysis.ledger.account import Ledger
 from gpmi.analysis.ledger.calibration import ENOUGH
+from gpmi.analysis.ledger.ledger import Ledger
 
 SURE = 0.95  # the level of the stopping rules (`gpmi.run.stopping`)
 
@@ -21,9 +21,10 @@ class Advice:
 
 
 def advise(ledger: Ledger) -> Advice:
-    """Stop where nothing above the noise is left to be had, go on where it may be; distrust a model that was wrong.
+    """Advise to stop if no gain above the noise is left, to go on if one may be, or to distrust a model that was wrong.
 
-    A stop needs what `gpmi.run.stopping.RegretBelowNoise` needs. It costs what `regret` and `calibration` cost.
+    A stop has the same requirements as `gpmi.run.stopping.RegretBelowNoise`. It costs what `regret` and `calibration`
+    cost.
     """
     if not ledger.n:
         return Advice("go on", "no value has been told yet")
@@ -31,8 +32,8 @@ def advise(ledger: Ledger) -> Advice:
     if verdict == "over-confident":
         return Advice(
             "distrust",
-            f"the model was surer than it had a right to be ({reason}); trust the values that were measured, not the "
-            "interval, and measure the best point again",
+            f"the model was over-confident ({reason}); trust the measured values, not the interval, and measure the "
+            "best point again",
         )
     if ledger.lock_in is not None:
         return Advice("distrust", f"{ledger.lock_in.reason}; look at other points")
@@ -41,17 +42,15 @@ def advise(ledger: Ledger) -> Advice:
         return Advice("go on", regret.how)
     below, floor = regret.probability_below(ledger.floor), ledger.floor
     if verdict == "too early to say":
-        return Advice("go on", f"too early to say whether the model can be believed: {reason}, {ENOUGH} are enough")
+        return Advice("go on", f"it is too early to judge the model: {reason}, {ENOUGH} are enough")
     if below >= SURE:
         return Advice(
             "stop",
             f"with probability {below:.0%} no point is better than the recommended one by more than {rough(floor)}, "
-            "the noise or what can be resolved",
+            "the noise or the resolution",
         )
-    gain = f"one more evaluation is expected to bring at most {rough(ledger.improvement)}"
+    gain = f"one more evaluation is expected to gain at most {rough(ledger.improvement)}"
     if floor == ledger.noise_sd and regret.interval()[1] > 2.0 * floor:
-        # By how much is measured in docs/benchmarks/noise.md.
-        gain += f"; the noise keeps the interval wide: {ledger.n} evaluations more usually halve it"
-    return Advice(
-        "go on", f"a gain of more than {rough(floor)} is to be had with probability {1.0 - below:.0%}; {gain}"
-    )
+        # docs/benchmarks/noise.md measures by how much.
+        gain += f"; the noise keeps the interval wide, and {ledger.n} more evaluations usually halve it"
+    return Advice("go on", f"a gain of more than {rough(floor)} is possible with probability {1.0 - below:.0%}; {gain}")

@@ -1,6 +1,6 @@
-"""Whether a model's confidence was deserved: what its standardised residuals say.
+"""Whether a model's confidence is justified: a verdict on its standardised residuals.
 
-If the model is right the one-step-ahead residuals z_s = (y_s - mu_s) / sqrt(var_s + noise_var) are independent and
+If the model is right, the one-step-ahead residuals z_s = (y_s - mu_s) / sqrt(var_s + noise_var) are independent and
 N(0, 1), however the points were chosen, because each was chosen before its value was known.
 """
 
@@ -20,9 +20,10 @@ from gpmi.gp.posterior import Posterior
 Verdict: TypeAlias = Literal["over-confident", "fine", "under-confident", "too early to say"]
 
 LEVELS = (0.5, 0.9, 0.95)  # of the central intervals whose coverage is counted: our choice, not tuned
-ERROR = 0.05  # the probability that one look blames a model that is right; convention. Five tests share it equally.
-# The smallest n for which `judge` finds an sd that is half or twice the true one in at least 4 of 5 cases, at ERROR:
-# by simulation 0.79 with 13 residuals and 0.82 with 14 for an sd that is too large, more for one that is too small.
+ERROR = 0.05  # the probability that one look blames a right model; a convention. Five tests share it equally
+# The smallest n for which `judge` detects an sd that is half or twice the true one in at least 4 of 5 cases, at ERROR.
+# By simulation it is 0.79 with 13 residuals and 0.82 with 14 for an sd that is too large, and more for one that is too
+# small.
 ENOUGH = 14
 
 
@@ -30,7 +31,7 @@ ENOUGH = 14
 class Calibration:
     """The standardised residuals of a run, their coverage, and a verdict on them.
 
-    `ahead` are one-step-ahead residuals, noted when each value was told. The model of that moment had not seen the
+    `ahead` are one-step-ahead residuals, recorded when each value came. The model of that moment had not seen the
     value, so they are a fair test. `left_out` are leave-one-out residuals under the present model. Its prior may have
     been learned from the same values, so they decide nothing.
     """
@@ -45,7 +46,7 @@ class Calibration:
 
     @cached_property
     def coverage(self) -> dict[float, float]:
-        """The share of the one-step-ahead residuals in the central interval of each level; nan without any."""
+        """The share of the one-step-ahead residuals in the central interval of each level; nan if there are none."""
         return _coverage(self.ahead)
 
     @cached_property
@@ -55,12 +56,12 @@ class Calibration:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the predictive standard deviations were too small, right or too large, if that can be said yet."""
+        """Whether the predictive standard deviations were too small, right or too large, or "too early to say"."""
         return self._judged[0]
 
     @property
     def reason(self) -> str:
-        """The test behind the verdict, in words."""
+        """The test behind the verdict, as text."""
         return self._judged[1]
 
     @cached_property
@@ -74,19 +75,23 @@ class Calibration:
 
 
 def judge(z: Array, error: float = ERROR) -> tuple[Verdict, str]:
-    """The verdict on residuals z (n,), and its reason. They are independent and N(0, 1) if the model is right.
+    """Return the verdict on residuals z (n,), and its reason. They are independent and N(0, 1) if the model is right.
 
-    The model is over-confident if sum z^2 is too large for chi-square with n degrees of freedom, if too many z lie
-    outside the central 95 % (a binomial count), or if the largest |z| is too large for n of them (Bonferroni). The last
-    test is there because many repeats of a known point can hide one large residual from the others. The model is
-    under-confident if sum z^2 is too small, or if too many z lie inside the central 50 %. Each of the five tests gets
-    a fifth of the error. If both sides are found, the verdict is "over-confident", the dangerous one.
+    Each of five tests gets a fifth of the error. The model is over-confident
+
+    - if sum z^2 is too large for chi-square with n degrees of freedom,
+    - if too many z lie outside the central 95 % (a binomial count), or
+    - if the largest |z| is too large for n of them (Bonferroni): many repeats of a known point can hide one large
+      residual from the other tests.
+
+    It is under-confident if sum z^2 is too small, or if too many z lie inside the central 50 %. If both sides fail, the
+    verdict is "over-confident", the dangerous one.
     """
     from scipy.special import bdtrc, chdtr, chdtrc, ndtr
 
     n = len(z)
     if n == 0:
-        return "too early to say", "no value has been foreseen yet"
+        return "too early to say", "no value has been predicted yet"
     size, largest, each = float(z @ z), float(np.abs(z).max()), error / 5.0
     outside, inside = n - _inside(z, 0.95), _inside(z, 0.5)
     spread = f"the root mean square of {n} residuals is {np.sqrt(size / n):.3g}, and should be 1"
@@ -106,7 +111,10 @@ def judge(z: Array, error: float = ERROR) -> tuple[Verdict, str]:
 
 
 def left_out(posterior: Posterior) -> Array:
-    """(y_i - mu_i) / sd_i, both predicted from all values but y_i: (C^-1 (y - m))_i / sqrt((C^-1)_ii), (n,). O(n^3)."""
+    """Return (y_i - mu_i) / sd_i, both predicted from all values but y_i, (n,). O(n^3).
+
+    It equals (C^-1 (y - m))_i / sqrt((C^-1)_ii).
+    """
     if posterior.n == 0:
         return np.empty(0)
     inverse = posterior.factor.solve(np.eye(posterior.n))  # L^-1

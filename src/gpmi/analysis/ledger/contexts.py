@@ -1,7 +1,7 @@
-"""The regret of queries whose coordinates were given in part: each is measured against the best point with the same.
+"""The regret of queries with fixed coordinates: each is compared with the best point with the same coordinates.
 
-f is drawn jointly for all of them. Where there are many different coordinates, a climb for each would take long: the
-maximum under them is looked for at points all over that part of the space, and close to the best of these.
+f is drawn jointly for all of them. With many different contexts, a climb for each would take long. Instead the maximum
+is searched at points spread over that part of the space, and close to the best of these.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from gpmi._support.types import Array
 from gpmi.analysis.ledger.maxima import Allowed, most_plausible
 from gpmi.gp.paths import PathSampler
 from gpmi.gp.posterior import Posterior
-from gpmi.search.screens import neighbours, spread_over
+from gpmi.search.screen import neighbours, spread_over
 from gpmi.space import Parameters, Space
 
-# Our choices, not tuned: they limit the cost. A frame of K points costs O(K^3).
-_POINTS = 64  # at which the maximum under given coordinates is looked for; on a box as many more beside the best
-_SCREEN = 9  # log2 of the points from which those are taken
-_JOINT = 256  # of all these points, so many are drawn exactly, besides the queries
+# Our choices, not tuned: they limit the cost. A `PathSampler` of K points costs O(K^3).
+_POINTS = 64  # at which the maximum of a context is searched; on a box as many more around the best
+_SCREEN = 9  # log2 of the number of points from which those are taken
+_JOINT = 256  # of all these points, this many are drawn exactly, in addition to the queries
 
-HOW = "queries with given coordinates against the largest of about 100 points with the same; a lower bound"
+HOW = "queries with fixed coordinates against the largest of about 100 points with the same; a lower bound"
 
 
-class Asked(NamedTuple):
+class ContextQueries(NamedTuple):
     """Queries that were chosen among the points of one part of the space."""
 
     space: Space
@@ -35,13 +35,13 @@ class Asked(NamedTuple):
 
 def draw_gaps(
     posterior: Posterior,
-    asked: Sequence[Asked],
+    asked: Sequence[ContextQueries],
     size: int,
     rng: np.random.Generator,
     seed: int,
     allowed: Allowed | None,
 ) -> tuple[Array, Array]:
-    """`size` joint draws of f at all queries, and for each of the maximum of f under its coordinates: (size, Q) both.
+    """Draw f jointly `size` times at all queries, and for each the maximum of f under its coordinates: (size, Q) both.
 
     O(n^2 m + K^3 + size m (n + K)) for m points in all, of which K are drawn exactly.
     """
@@ -63,9 +63,9 @@ def draw_gaps(
 
 
 def _candidates(
-    posterior: Posterior, one: Asked, rng: np.random.Generator, seed: int, allowed: Allowed | None
+    posterior: Posterior, one: ContextQueries, rng: np.random.Generator, seed: int, allowed: Allowed | None
 ) -> Array:
-    """Points (., d) that may hold the maximum under the coordinates of a query, the most likely ones first."""
+    """Return points (., d) that may hold the maximum under the coordinates of a query, the most likely ones first."""
     space = one.space
     z = space.rows if space.rows is not None else spread_over(space, _SCREEN, (seed, 1))
     z = z if allowed is None else z[allowed(z)]

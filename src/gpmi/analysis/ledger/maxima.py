@@ -1,4 +1,4 @@
-"""The distribution of max f under a posterior, jointly with f at some points: a regret is the difference of the two.
+"""The distribution of max f under a posterior, jointly with f at some points: a regret is their difference.
 
 On a finite set f is drawn jointly at every point that may hold the maximum. On a box it is drawn jointly at the points
 of a screen; each draw is then continued to a function on the whole box (a path), which is climbed.
@@ -17,35 +17,35 @@ from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.paths import FEATURES, Paths, PathSampler, has_features
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import chunks, moments_in_chunks
-from gpmi.search.box import best_levels
+from gpmi.search.climb import TINY
 from gpmi.search.finite import JOINT
-from gpmi.search.screens import spread_over
+from gpmi.search.multistart import best_levels
+from gpmi.search.screen import spread_over
 from gpmi.space import Parameters, Space
 
-REACH = 5.0  # sd above and below mu within which f is taken to lie; the error is below 3e-7, see `most_plausible`
+REACH = 5.0  # f is assumed to lie within this many sd of mu; the error is below 3e-7, see `most_plausible`
 
 # Our choices, not tuned. They limit the cost; the coverage that results is in docs/benchmarks/ledger.md.
-_GROUPS = 4  # independent sets of random features: the error of one set is shared by a quarter of the paths only
-_FEW_PATHS = 16  # with fewer paths than this in each, one set will do: the paths of other priors have sets of their own
+_GROUPS = 4  # independent sets of random features: only a quarter of the paths share the error of one set
+_FEW_PATHS = 16  # with fewer paths in each set one set is enough: the paths of other priors have sets of their own
 _FEW = 128  # candidates that are always drawn jointly
-_JOINT, _JOINT_WIDE = 512, 128  # points of the screen that are drawn jointly; in wide spaces they are far from all else
-_SOME = 640  # points of the screen at which few paths are looked at, those most likely to exceed the largest mean
-_WIDE = 4  # parameters from which on a maximum is hard to find: a larger screen, more climbs
-_SCREEN, _SCREEN_WIDE = 9, 11  # log2 of the points of the screen
+_JOINT, _JOINT_WIDE = 512, 128  # points of the screen drawn jointly; in wide spaces they are far from everything else
+_SOME = 640  # points of the screen used if there are few paths: those most likely to exceed the largest mean
+_WIDE = 4  # from this many parameters on a maximum is hard to find: a larger screen, more climbs
+_SCREEN, _SCREEN_WIDE = 9, 11  # log2 of the number of points of the screen
 _STARTS, _STARTS_WIDE = 3, 8  # points from which a path is climbed
-_CELLS = 64  # into which the points are divided, to find starts that are not all on one peak
+_CELLS = 64  # cells of points, so that starts are not all on one peak
 _ROUNDS_ALL = 3  # steps of all climbs of a path
-_ROUNDS_BEST_OF = 2  # climbs of a path that go on after that
-_ROUNDS = 9  # for so many steps; a rough maximum is enough
+_ROUNDS_BEST_OF = 2  # climbs of a path that continue after that
+_ROUNDS = 9  # for this many steps; a rough maximum is enough
 _LEVELS = 64  # levels of one discrete parameter that are tried, at most
 
-_TINY = 1e-300  # keeps a quotient finite where its denominator is 0
 
-Allowed: TypeAlias = Callable[[Array], Mask]  # which of some points (m, d) count for the maximum
+Allowed: TypeAlias = Callable[[Array], Mask]  # which points of (m, d) count for the maximum
 
 
 class Maxima(NamedTuple):
-    """Joint draws."""
+    """Joint draws of max f and of f at some points."""
 
     best: Array  # (size,), max of f over the space
     at: Array  # (size, k), f at the points asked for
@@ -62,10 +62,10 @@ def draw_maxima(
     seed: int = 0,  # of the screen
     allowed: Allowed | None = None,
 ) -> Maxima:
-    """`size` joint draws of max f over the space and of f at `at`; over its allowed points, and the first of `at`.
+    """Draw max f over the space and f at `at`, jointly, `size` times. Only allowed points and the first of `at` count.
 
-    On a finite set of m points, K of which may hold the maximum, it costs O(n^2 m + n K^2 + K^3 + size K^2). On a box
-    K is at most 512, and each round of the climb adds O(size (n + K)).
+    On a finite set of m points, K of which may hold the maximum, it costs O(n^2 m + n K^2 + K^3 + size K^2). On a box K
+    is at most 512, and each round of the climb adds O(size (n + K)).
     """
     if space.rows is None:
         return _on_a_box(posterior, space, at, size, rng, seed, allowed)
@@ -82,8 +82,8 @@ def draw_maxima(
         return Maxima(draws[:, _counted(z, allowed)].max(axis=1), draws[:, : len(at)], how)
     joint, rest = rows[numbers[:limit]], rows[numbers[limit:]]
     how = f"{how}, those beyond {limit} by {FEATURES} random features"
-    frame = PathSampler.of(posterior, np.concatenate([at, joint]))
-    paths = frame.paths(size, rng, rough=True)
+    sampler = PathSampler.of(posterior, np.concatenate([at, joint]))
+    paths = sampler.paths(size, rng, rough=True)
     best = np.maximum(paths.values[_counted(paths.z, allowed)].max(axis=0), paths.everywhere(rest).max(axis=0))
     return Maxima(best, paths.values[: len(at)].T, how)
 
@@ -97,7 +97,7 @@ def _on_a_box(
     seed: int,
     allowed: Allowed | None,
 ) -> Maxima:
-    """Paths through `at` and the most plausible points of a screen, climbed."""
+    """Draw paths through `at` and the most plausible points of a screen, and climb them."""
     assert isinstance(space, Parameters)
     wide = space.unit_dim >= _WIDE
     screen = spread_over(space, _SCREEN_WIDE if wide else _SCREEN, (seed, 1))
@@ -105,47 +105,48 @@ def _on_a_box(
     few = size < _GROUPS * _FEW_PATHS  # the paths of one of many posteriors
     screen = screen[most_plausible(posterior, screen)[: _SOME if few else None]]
     limit = min(2 * size, _JOINT_WIDE if wide else _JOINT) if has_features(posterior.kernel) else _JOINT
-    frame = PathSampler.of(posterior, np.concatenate([at, screen[:limit]]))
-    rough = few or _leaves_open(frame, space, seed)
+    sampler = PathSampler.of(posterior, np.concatenate([at, screen[:limit]]))
+    rough = few or _is_uncertain_between(sampler, space, seed)
     groups = _GROUPS if rough and not few else 1
     count = FEATURES // 2 if few else FEATURES
     best, values = [], []
     for _ in range(groups):
-        paths = frame.paths(-(-size // groups), rng, rough=rough, count=count)
+        paths = sampler.paths(-(-size // groups), rng, rough=rough, count=count)
         best.append(_maxima(paths, space, screen[limit:], _STARTS_WIDE if wide else _STARTS, allowed))
         values.append(paths.values[: len(at)].T)
     between = f"{count} random features" if rough else "their conditional mean"
-    how = f"posterior paths through {len(frame.z)} points, continued by {between} and climbed; a lower bound"
+    how = f"posterior paths through {len(sampler.z)} points, continued by {between} and climbed; a lower bound"
     return Maxima(np.concatenate(best)[:size], np.concatenate(values)[:size], how)
 
 
-def _leaves_open(frame: PathSampler, space: Parameters, seed: int) -> bool:
-    """Whether much is open between the points of the frame: at one of 128 probes that may hold the maximum."""
+def _is_uncertain_between(sampler: PathSampler, space: Parameters, seed: int) -> bool:
+    """Return whether f is uncertain between the sampler's points, at one of 128 probes that may hold the maximum."""
     probes = spread_over(space, 7, (seed, 2))
-    return frame.is_uncertain_at(probes[most_plausible(frame.posterior, probes)])
+    return sampler.is_uncertain_at(probes[most_plausible(sampler.posterior, probes)])
 
 
 def most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
-    """The rows of z (m, d) that may hold the maximum of f over z; those most likely to exceed the largest mean first.
+    """Return the rows of z (m, d) that may hold the maximum of f over z, the most likely ones first.
 
-    A point whose mu + REACH sd is below the mu - REACH sd of another one is left out. The sd of the difference of the
-    two values is at most the sum of their sd, so the first exceeds the second with a probability below 3e-7.
+    They are sorted by the probability of exceeding the largest mean. A point whose mu + REACH sd is below the mu -
+    REACH sd of another one is left out. The sd of the difference of the two values is at most the sum of their sd, so
+    the first exceeds the second with a probability below 3e-7.
     """
-    if len(z) == 0:  # nothing that is allowed
+    if len(z) == 0:  # no point is allowed
         return np.empty(0, dtype=np.intp)
     mu, var = moments_in_chunks(posterior, z)
     sd = np.sqrt(var)
     may: Mask = mu + REACH * sd >= np.max(mu - REACH * sd)
     numbers = np.flatnonzero(may)
     with np.errstate(over="ignore"):  # a point that is known and not the best has no chance
-        chance = (mu[numbers] - mu.max()) / np.maximum(sd[numbers], _TINY)
+        chance = (mu[numbers] - mu.max()) / np.maximum(sd[numbers], TINY)
     return numbers[np.argsort(-chance, kind="stable")]
 
 
 def most_likely_better(mixture: Sequence[Posterior], z: Array, row: Array, by: float) -> float:
-    """max over z (m, d) of P(f(z) - f(row) > by), a lower bound of P(regret at row > by). O(n^2 m) for each posterior.
+    """Return the max over z (m, d) of P(f(z) - f(row) > by), a lower bound of P(regret at row > by).
 
-    The posteriors have equal weights.
+    The posteriors have equal weights. O(n^2 m) for each posterior.
     """
     from scipy.special import ndtr
 
@@ -153,14 +154,14 @@ def most_likely_better(mixture: Sequence[Posterior], z: Array, row: Array, by: f
     for posterior in mixture:
         gap = (moments_in_chunks(posterior, z)[0] - posterior.mu(row)[0]) - by
         spread = spread_of_difference(posterior, z, row)
-        # Where f(z) and f(row) are the same value, their means differ by rounding only: 1e-12 prior sd is more.
+        # If f(z) and f(row) are the same value, their means differ by rounding only, which is below 1e-12 prior sd.
         surely = gap > 1e-12 * np.sqrt(posterior.kernel.diagonal(z))
-        total += np.where(spread == 0.0, surely, ndtr(gap / np.sqrt(np.maximum(spread, _TINY))))
+        total += np.where(spread == 0.0, surely, ndtr(gap / np.sqrt(np.maximum(spread, TINY))))
     return float(total.max()) / len(mixture)
 
 
 def spread_of_difference(posterior: Posterior, z: Array, row: Array) -> Array:
-    """Var[f(z_i) - f(row)] at z (m, d), and 0 where it is no more than rounding (1e-12 of k). (m,), O(n^2 m)."""
+    """Return Var[f(z_i) - f(row)] at z (m, d), and 0 if it is no more than rounding (1e-12 of k). (m,), O(n^2 m)."""
     spread = np.empty(len(z))
     (var_row,) = posterior(row[None])[1]
     for part in chunks(len(z), posterior.n):
@@ -173,7 +174,7 @@ def spread_of_difference(posterior: Posterior, z: Array, row: Array) -> Array:
 
 
 def _counted(z: Array, allowed: Allowed | None) -> Mask | slice:
-    """Which of the points z (m, d) count for the maximum: those that are allowed, and the first."""
+    """Return which of the points z (m, d) count for the maximum: the allowed ones, and the first."""
     if allowed is None:
         return slice(None)
     counted = allowed(z)
@@ -182,10 +183,10 @@ def _counted(z: Array, allowed: Allowed | None) -> Mask | slice:
 
 
 def _maxima(paths: Paths, space: Parameters, more: Array, starts: int, allowed: Allowed | None) -> Array:
-    """The largest value found on each path, by climbs from points of z and of `more` (m, d) where it is high. (size,)
+    """Climb each path from points of z and of `more` (m, d) where it is high; return the largest values found, (size,).
 
     The points are divided into _CELLS cells by the nearest of as many centres. The best point of each cell is a
-    candidate for a start, so that not all starts are on one peak. After a few rounds only the best climbs go on.
+    candidate for a start, so that not all starts are on one peak. After a few rounds only the best climbs continue.
     """
     z = np.concatenate([paths.z, more])
     values = np.concatenate([paths.values, paths.everywhere(more)]) if len(more) else paths.values  # (K + m, size)
@@ -213,7 +214,7 @@ def _maxima(paths: Paths, space: Parameters, more: Array, starts: int, allowed: 
 
 
 def _starts(values: Array, unit: Array, starts: int) -> NDArray[np.intp]:
-    """For each of the paths, in columns of values (K, size), numbers of points in different cells: (starts, size).
+    """Return for each path, in columns of values (K, size), numbers of points in different cells: (starts, size).
 
     `unit` (K, d) are the points in the unit cube. The best point of the best cell comes first.
     """
@@ -232,16 +233,16 @@ def _starts(values: Array, unit: Array, starts: int) -> NDArray[np.intp]:
 def _climb(
     paths: Paths, space: Parameters, z: Array, which: NDArray[np.intp], rounds: int, allowed: Allowed | None
 ) -> tuple[Array, Array]:
-    """Towards local maxima over the continuous coordinates: path which[i] from z_i, all of them in lockstep.
+    """Climb towards local maxima over the continuous coordinates: path which[i] from z_i, all of them in lockstep.
 
-    Projected gradient steps in units of the kernel's reach. Their length comes from the last two gradients (Barzilai
-    and Borwein 1988). A step that does not improve is not taken, and the next one is a quarter as long. This is not
-    the climb of `gpmi.search`, which would need d + 1 points for each of the hundreds of paths; `search/climb.py`
-    compares the two.
+    The steps are projected gradient steps in units of the kernel's reach. Their length comes from the last two
+    gradients (Barzilai and Borwein 1988). A step that does not improve is rejected, and the next one is a quarter as
+    long. This is not the climb of `gpmi.search`, which would need d + 1 points for each of the hundreds of paths;
+    `search/climb.py` compares the two.
     """
     metric = np.where(space.continuous, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
     value, gradient = paths(z, which)
-    length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), _TINY)  # the first step: a tenth of reach
+    length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), TINY)  # the first step: a tenth of reach
     for _ in range(rounds):
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows ends at the bounds
             new = space.last_inside(z, z + (length[:, None] * metric) * gradient)
@@ -259,7 +260,7 @@ def _climb(
 
 
 def _spread_levels(levels: Array, here: Array) -> Array:
-    """At most _LEVELS of the levels, spread evenly, the first and the last included."""
+    """Return at most _LEVELS of the levels, spread evenly, the first and the last included."""
     count = len(levels)
     picked: Array = levels[np.unique(np.linspace(0, count - 1, min(count, _LEVELS)).round().astype(int))]
     return picked

@@ -1,4 +1,4 @@
-"""The regrets of a run as the model sees them: joint draws, and intervals from them."""
+"""The regrets of a run under the model: joint draws, and intervals from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.text import UNKNOWN, aligned, interval, regret_lines
 from gpmi._support.types import Array, Mask, Point
-from gpmi.analysis.ledger.contexts import HOW, Asked, draw_gaps
+from gpmi.analysis.ledger.contexts import HOW, ContextQueries, draw_gaps
 from gpmi.analysis.ledger.maxima import draw_maxima
 from gpmi.gp.posterior import Posterior
 from gpmi.model.model import Model
@@ -36,15 +36,16 @@ class Regret:
 
     t: int
     recommended: Point
-    simple: Array  # (DRAWS or PATHS,), max f - f(recommended); (1,), infinite, where it is not known
+    simple: Array  # (DRAWS or PATHS,), max f - f(recommended); (1,), infinite, if it is not known
     cumulative: Array  # the same for the sum over the policy's queries x_s of max f - f(x_s)
     how: str  # how max f was drawn, and what is approximate about it
     learned: bool = False  # whether the prior is learned: then the interval begins at 0
 
     def interval(self, level: float = 0.95) -> Interval:
-        """A credible interval for the simple regret: `credible_interval`, or [0, q(level)] if the prior is learned.
+        """Return a credible interval for the simple regret.
 
-        It is [0, inf] where the values do not say how much f varies.
+        It is `credible_interval`, or [0, q(level)] if the prior is learned, or [0, inf] if the values do not show how
+        much f varies.
         """
         if self.learned:  # one-sided: nearly all misses of a learned prior are above
             level = checks.probability("level", level)
@@ -53,16 +54,16 @@ class Regret:
 
     @property
     def known(self) -> bool:
-        """Whether anything can be said. With a learned prior: not after one value, nor while all are equal."""
+        """Whether the regret is known. With a learned prior it is not after one value, or while all are equal."""
         return bool(np.isfinite(self.simple).all())
 
     def probability_below(self, eps: float) -> float:
-        """The probability that the simple regret is at most eps."""
+        """Return the probability that the simple regret is at most eps."""
         return float(np.mean(self.simple <= eps))
 
     @property
     def in_words(self) -> tuple[str, str]:
-        """The 95 % intervals and the medians of the simple regret, as `interval` has it, and of the cumulative one."""
+        """The 95 % intervals and medians of the simple regret (`interval`) and of the cumulative regret, as text."""
         if not self.known:
             return UNKNOWN, UNKNOWN
         both = (self.interval(), self.simple), (credible_interval(self.cumulative, 0.95), self.cumulative)
@@ -74,18 +75,19 @@ class Regret:
 
 
 def credible_interval(draws: Array, level: float) -> Interval:
-    """The shorter of [0, q(level)] and the equal-tailed [q((1 - level) / 2), q((1 + level) / 2)], for a quantity >= 0.
+    """Return the shorter of [0, q(level)] and the equal-tailed interval, for a quantity >= 0.
 
-    Given the data, each of the two holds the quantity with probability `level`; so does the one that is shorter. The
-    second is shorter while the draws are far from 0. The first is shorter where 0 is possible: on a finite set the
-    recommended point may be the best one, and an interval that cuts off 2.5 % at 0 would then be wrong.
+    The latter is [q((1 - level) / 2), q((1 + level) / 2)]. Given the data, each of the two contains the quantity with
+    probability `level`; so does the shorter one. The second is shorter while the draws are far from 0. The first is
+    shorter if 0 is possible. On a finite set the recommended point may be the best one, and an interval that cuts off
+    2.5 % at 0 would then be wrong.
     """
     tail = 0.5 * (1.0 - checks.probability("level", level))
     low, one_sided, high = np.quantile(draws, [tail, level, 1.0 - tail]).tolist()
     return Interval(low, high) if high - low < one_sided else Interval(0.0, one_sided)
 
 
-def drawn(
+def draw_regret(
     model: Model,
     mixture: Sequence[Posterior],
     queries: Array,
@@ -93,13 +95,13 @@ def drawn(
     parts: int = 1,
     *,
     within: Space | None = None,
-    asked: Sequence[Asked] = (),
+    contexts: Sequence[ContextQueries] = (),
 ) -> Regret:
-    """Joint draws of max f, of f at the recommended point and at the policy's `queries` (k, d), under a mixture.
+    """Draw max f, f at the recommended point and f at the policy's `queries` (k, d), jointly, under a mixture.
 
-    With `parts` there are fewer draws, in proportion: the mixture is one of so many parts of what is believed. With
-    `within`, a part of the space with given coordinates, the regret is that of this part. With `asked` the queries are
-    those, each measured in its own part of the space.
+    With `parts` there are fewer draws, in proportion: the mixture is then one of `parts` parts of the whole belief.
+    With `within`, a part of the space with fixed coordinates, the regret is that of this part. With `contexts` the
+    queries are those, each compared within its own part of the space.
     """
     space, seed = within or model.setting.space, model.setting.seed
     recommended = model.recommended_in(space)
@@ -112,21 +114,21 @@ def drawn(
     gaps = np.maximum(best[:, None] - values, 0.0)
     how = found[0].how + (f"; under {len(mixture)} draws of the prior" if len(mixture) > 1 else "")
     learned, cumulative = not model.setting.priors.is_fixed, gaps[:, 1:].sum(axis=1)
-    if asked:
-        several = [draw_gaps(posterior, asked, size, rng, seed, allowed) for posterior in mixture]
+    if contexts:
+        several = [draw_gaps(posterior, contexts, size, rng, seed, allowed) for posterior in mixture]
         best, values = (model.warp.inverse(np.concatenate([one[i] for one in several])) for i in (0, 1))
         cumulative, how = np.maximum(best - values, 0.0).sum(axis=1), f"{how}; {HOW}"
     return Regret(model.n, space.decode(recommended), gaps[:, 0], cumulative, how, learned)
 
 
-def unknown(model: Model, space: Space) -> Regret:
-    """The regret where the values do not say how much f varies: it may be anything."""
+def unknown_regret(model: Model, space: Space) -> Regret:
+    """Return the regret if the values do not show how much f varies: it may be anything."""
     draws = np.full(1, np.inf)
     return Regret(model.n, space.decode(model.recommended_in(space)), draws, draws, UNKNOWN, True)
 
 
-def repeats(queries: Array, same: float) -> int:
-    """How many queries at the end of the list (k, d) are within `same` of the last one; both in widths of the space."""
+def trailing_repeats(queries: Array, same: float) -> int:
+    """Return how many queries at the end of the list (k, d) are within `same` of the last, in widths of the space."""
     away: Mask = np.abs(queries - queries[-1:]).max(axis=1, initial=0.0) > same
     far = np.flatnonzero(away)
     return len(queries) - (int(far[-1]) + 1 if len(far) else 0)

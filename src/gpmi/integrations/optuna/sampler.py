@@ -1,4 +1,4 @@
-"""The sampler: Optuna's studies, with our points."""
+"""`GPMISampler`: gpmi's suggestions in Optuna's studies."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from optuna.trial import FrozenTrial, TrialState
 
 from gpmi._support import checks
 from gpmi._support.logger import logger
-from gpmi.integrations.optuna.domain import Domain, parameter_of
-from gpmi.integrations.optuna.inferred import inferred
-from gpmi.integrations.optuna.inside import (
+from gpmi.integrations.optuna.coordination import await_earlier, is_shared, publish, published
+from gpmi.integrations.optuna.follower import PREDICTIONS, Follower, limits_of
+from gpmi.integrations.optuna.inference import inferred
+from gpmi.integrations.optuna.private_api import (
     base_sampler_of,
     fixed_params_of,
     storage_of,
@@ -30,42 +31,41 @@ from gpmi.integrations.optuna.inside import (
     trial_id_of,
     trials_of,
 )
-from gpmi.integrations.optuna.mirror import SAID, Mirror, limits_of
-from gpmi.integrations.optuna.published import await_earlier, is_shared, publish, published
+from gpmi.integrations.optuna.search_space import SearchSpace, parameter_of
 from gpmi.optimizer import Optimizer
 from gpmi.space import Constant
 
-ATTEMPTS = 3  # to get a point that no other running trial has; in a small space there may be none
-PAUSE = 0.5  # seconds, at most, before another is tried: longer than a suggestion takes
-OURS = ("self", "space", "seed", "goal")  # arguments of Optimizer that the sampler gives itself
+ATTEMPTS = 3  # attempts at a point that no other running trial has; a small space may have none
+PAUSE = 0.5  # seconds, at most, before the next attempt: longer than a suggestion takes
+OURS = ("self", "space", "seed", "goal")  # arguments of Optimizer that the sampler sets itself
 
 
 class Memory(NamedTuple):
-    """The study that was read last, as an Optimizer."""
+    """The study that was read last, and its follower."""
 
     storage: BaseStorage
     study_id: int
-    mirror: Mirror
+    follower: Follower
 
 
 class GPMISampler(BaseSampler):
-    """Chooses the parameters of Optuna's trials by a Gaussian process.
+    """Choose the parameters of Optuna's trials with a Gaussian process.
 
     Parameters
     ----------
     search_space : a dict of names with distributions of Optuna, or with parameters of gpmi, which can have conditions:
-        gpmi.Real(0.0, 1.0, when={"kernel": "rbf"}). By default it is found from the trials, with its conditions: then
-        the first trial is random.
+        gpmi.Real(0.0, 1.0, when={"kernel": "rbf"}). By default the space and its conditions are inferred from the
+        trials, and the first trial is random.
     seed : a whole number. By default the first worker of a study draws one, and all others take it.
-    stale_after : seconds after which a running trial is taken for dead: it no longer pushes others away. By default ten
-        times what the longest completed trial has taken, and at least a minute.
+    stale_after : seconds after which a running trial is presumed dead and no longer repels other points. By default ten
+        times the duration of the longest completed trial, and at least a minute.
     options : further arguments of `gpmi.Optimizer`: aim, n_init, noise_var, budget, policy, kernel, ... Constraints on
         parameters and starting points (constraints=, x0=, mean=) need a search_space.
 
-    Everything it knows is in the study, so any number of workers, in threads, processes or on machines, may share a
-    storage, and each may be replaced at any time. What was learned is kept in memory and extended by what is new.
-    Failed trials teach where not to look, pruned ones that they were bad; constraints are those of
-    `trial.set_constraint`. A study must have one objective.
+    All state is in the study. So any number of workers, in threads, processes or on several machines, may share a
+    storage, and each may be replaced at any time. The model is kept in memory and extended by new trials. Failed trials
+    teach where not to look, pruned trials count as bad values, and constraints are those of `trial.set_constraint`. A
+    study must have one objective.
 
     Examples
     --------
@@ -85,66 +85,71 @@ class GPMISampler(BaseSampler):
         stale_after: float | None = None,
         **options: Any,
     ) -> None:
-        self._domain = None if search_space is None else Domain.of(search_space)
+        self._search_space = None if search_space is None else SearchSpace.of(search_space)
         self._given_seed = None if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
         self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else self._given_seed
         self._stale_after = None if stale_after is None else checks.number("stale_after", stale_after)
         self._options = options
-        _check_options(options, self._domain)
+        _check_options(options, self._search_space)
         self._forget()
 
     def _forget(self) -> None:
         self._lock = RLock()
         self._memory: Memory | None = None
-        self._given_up: dict[int, set[int]] = {}  # by study: the trials that will publish no point
+        self._given_up: dict[int, set[int]] = {}  # by study: trials that will never publish a point
 
     def optimizer(self, study: Study) -> Optimizer:
-        """The study as an Optimizer, to read: its ledger, its recommended point, its model."""
+        """Return the study as an Optimizer to read: its ledger, recommended point and model."""
         _require_one_objective(study)
         with self._lock:
-            mirror = self._mirror(study, trials_of(study))
-        if mirror is None:
+            follower = self._follower(study, trials_of(study))
+        if follower is None:
             raise ValueError("the study has no finished trial, so its parameters are not known; give search_space")
-        return mirror.optimizer
+        return follower.optimizer
 
-    # What Optuna calls
+    # Called by Optuna
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        with suppress(Exception):  # it is raised at the first `suggest`, where Optuna makes a failed trial of it
+        with suppress(Exception):  # raised again at the first `suggest`, where Optuna turns it into a failed trial
             _require_one_objective(study)
             self._decide(study, trial)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
         _require_one_objective(study)
         with self._lock:
-            domain = self._domain_now(study, trials_of(study))
-        return {} if domain is None else {n: one for n, one in domain.distributions.items() if not one.single()}
+            search_space = self._current_space(study, trials_of(study))
+        return (
+            {}
+            if search_space is None
+            else {n: one for n, one in search_space.distributions.items() if not one.single()}
+        )
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         _require_one_objective(study)
-        said = published(storage_of(study).get_trial_system_attrs(trial_id_of(trial)))
-        numbers = self._decide(study, trial) if said is None else said["x"]
+        payload = published(storage_of(study).get_trial_system_attrs(trial_id_of(trial)))
+        numbers = self._decide(study, trial) if payload is None else payload["x"]
         chosen = {name: number for name, number in numbers.items() if name in search_space}
         return {name: search_space[name].to_external_repr(number) for name, number in chosen.items()}
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """A random value: of a parameter that is not in the search space, or has another range there."""
+        """Draw a random value for a parameter that is not in the search space, or has another range there."""
         _require_one_objective(study)
-        if self._memory is not None or self._domain is not None:
+        if self._memory is not None or self._search_space is not None:
             logger.warning("trial %d: %r is not in the search space, its value is random", trial.number, param_name)
-        domain = Domain.of({param_name: param_distribution})
+        search_space = SearchSpace.of({param_name: param_distribution})
         rng = np.random.default_rng([self._seed or 0, trial.number, crc32(param_name.encode())])
         parameter = parameter_of(param_distribution)
         if isinstance(parameter, Constant):
             return parameter.value
-        return domain.params({param_name: parameter.decode(parameter.from_unit(rng.random(1))[0])})[param_name]
+        value = parameter.decode(parameter.from_unit(rng.random(1))[0])
+        return search_space.params({param_name: value})[param_name]
 
     def reseed_rng(self) -> None:
-        """Nothing: random numbers come from the seed and the number of the trial, and no two trials share that."""
+        """Do nothing: random numbers are seeded by the seed and the trial's number, which no two trials share."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: one for name, one in self.__dict__.items() if name not in ("_lock", "_memory", "_given_up")}
@@ -156,78 +161,80 @@ class GPMISampler(BaseSampler):
     # How a point is chosen
 
     def _decide(self, study: Study, trial: FrozenTrial) -> dict[str, float]:
-        """Choose the point of a trial and publish it; as storages have its values.
+        """Choose and publish the point of a trial; return its values as storages keep them.
 
-        If another trial got the same one at the same moment, because it did not wait for this one to the end or this
-        one not for it, another is chosen, after a random pause: one of the two comes first.
+        Two trials may get the same point if one of them stopped waiting for the other. Then, after a random pause,
+        another point is chosen: one of the two does so first.
         """
         given_up = self._given_up.setdefault(study_id_of(study), set())
         await_earlier(lambda: trials_of(study, TrialState.RUNNING), trial.number, given_up)
-        said = self._choose(study, trial)
+        payload = self._choose(study, trial)
         for _ in range(ATTEMPTS):
-            if said.get("origin") == "user" or not is_shared(trial, said["x"], trials_of(study, TrialState.RUNNING)):
+            if payload.get("origin") == "user" or not is_shared(
+                trial, payload["x"], trials_of(study, TrialState.RUNNING)
+            ):
                 break
             time.sleep(PAUSE * random.random())
-            if is_shared(trial, said["x"], trials_of(study, TrialState.RUNNING)):
-                said = self._choose(study, trial, anew=True)
-        return dict(said["x"])
+            if is_shared(trial, payload["x"], trials_of(study, TrialState.RUNNING)):
+                payload = self._choose(study, trial, anew=True)
+        return dict(payload["x"])
 
     def _choose(self, study: Study, trial: FrozenTrial, *, anew: bool = False) -> dict[str, Any]:
-        """What is published of a trial: its point, and what the policy said of it."""
+        """Choose the point of a trial and publish it with its predictions; return the payload."""
         with self._lock:
-            if anew and (known := self._known(study)) is not None:
+            if anew and (known := self._cached(study)) is not None:
                 known.forget(trial.number)
             trials = trials_of(study)
-            mirror = self._mirror(study, trials, trial.number)
-            said: dict[str, Any] = {"x": {}, "seed": self._seed_of(trials)}
-            if mirror is not None:
-                asked = mirror.ask(trial.number, {**_fixed(study, trial), **trial.params})
-                said["x"] = mirror.domain.internal(mirror.domain.params(dict(asked.x)))
-                said |= {name: getattr(asked, name) for name in SAID if getattr(asked, name) is not None}
-            publish(storage_of(study), trial_id_of(trial), said)
-        return said
+            follower = self._follower(study, trials, trial.number)
+            payload: dict[str, Any] = {"x": {}, "seed": self._seed_of(trials)}
+            if follower is not None:
+                asked = follower.ask(trial.number, {**_fixed(study, trial), **trial.params})
+                payload["x"] = follower.search_space.internal(follower.search_space.params(dict(asked.x)))
+                payload |= {name: getattr(asked, name) for name in PREDICTIONS if getattr(asked, name) is not None}
+            publish(storage_of(study), trial_id_of(trial), payload)
+        return payload
 
-    def _domain_now(self, study: Study, trials: Sequence[FrozenTrial]) -> Domain | None:
-        """The search space: as given, as it was while all new trials fit it, or else as the trials have it."""
-        if self._domain is not None:
-            return self._domain
-        known = self._known(study)
+    def _current_space(self, study: Study, trials: Sequence[FrozenTrial]) -> SearchSpace | None:
+        """Return the search space: the given one, the last one if all new trials fit it, or one inferred anew."""
+        if self._search_space is not None:
+            return self._search_space
+        known = self._cached(study)
         if known is not None:
             new = (t for t in known.lacks(trials) if t.state == TrialState.COMPLETE)
-            if all(known.domain.fits(trial.distributions, trial.params) for trial in new):
-                return known.domain
+            if all(known.search_space.fits(trial.distributions, trial.params) for trial in new):
+                return known.search_space
         return inferred(trials)
 
-    def _known(self, study: Study) -> Mirror | None:
+    def _cached(self, study: Study) -> Follower | None:
         memory = self._memory
         same = memory is not None and memory.storage is storage_of(study) and memory.study_id == study_id_of(study)
-        return memory.mirror if memory is not None and same else None
+        return memory.follower if memory is not None and same else None
 
-    def _mirror(self, study: Study, trials: Sequence[FrozenTrial], number: int = -1) -> Mirror | None:
-        """The study as an Optimizer; None while nothing is known of its parameters."""
-        known = self._known(study)
-        domain = self._domain_now(study, trials)
-        if domain is None:
+    def _follower(self, study: Study, trials: Sequence[FrozenTrial], number: int = -1) -> Follower | None:
+        """Return the follower of the study, up to date; None while its parameters are unknown."""
+        known = self._cached(study)
+        search_space = self._current_space(study, trials)
+        if search_space is None:
             return None
         limits = limits_of(trials if known is None else known.lacks(trials)) or (() if known is None else known.limits)
-        if known is None or known.domain is not domain or known.limits != limits:
+        if known is None or known.search_space is not search_space or known.limits != limits:
             goal: Any = "max" if study.direction == StudyDirection.MAXIMIZE else "min"
-            optimizer = Optimizer(domain.space, goal=goal, seed=self._seed_of(trials), **self._options)
-            known = Mirror(domain, optimizer, limits)
+            optimizer = Optimizer(search_space.space, goal=goal, seed=self._seed_of(trials), **self._options)
+            known = Follower(search_space, optimizer, limits)
             self._memory = Memory(storage_of(study), study_id_of(study), known)
         known.follow(trials, self._stale_after, number)
         return known
 
     def _seed_of(self, trials: Sequence[FrozenTrial]) -> int | None:
-        """The seed that was given, or else that of the first trial of the study, which all workers know."""
+        """Return the given seed, or the one published with the first trial, which all workers share."""
         if self._given_seed is not None:
             return self._given_seed
-        said = (published(trial.system_attrs) for trial in trials)
-        return next((int(one["seed"]) for one in said if one is not None), self._seed)
+        payload = (published(trial.system_attrs) for trial in trials)
+        return next((int(one["seed"]) for one in payload if one is not None), self._seed)
 
 
 def _fixed(study: Study, trial: FrozenTrial) -> dict[str, Any]:
-    """The parameters whose values are not ours to choose: those of `enqueue_trial` and of PartialFixedSampler."""
+    """Return the values that others fixed: by `enqueue_trial`, or by PartialFixedSampler."""
     fixed: dict[str, Any] = {}
     sampler: Any = study.sampler
     while isinstance(sampler, PartialFixedSampler):
@@ -239,18 +246,18 @@ def _fixed(study: Study, trial: FrozenTrial) -> dict[str, Any]:
 def _require_one_objective(study: Study) -> None:
     if len(study.directions) != 1:
         raise ValueError(
-            f"the study has {len(study.directions)} objectives, and GPMISampler is for one; combine them to one value, "
-            "or give all but one by trial.set_constraint"
+            f"the study has {len(study.directions)} objectives, but GPMISampler takes one; combine them, "
+            "or pass the others as constraints by trial.set_constraint"
         )
 
 
-def _check_options(options: Mapping[str, Any], domain: Domain | None) -> None:
-    """Refuse what no Optimizer takes, as far as that can be known without the space."""
+def _check_options(options: Mapping[str, Any], search_space: SearchSpace | None) -> None:
+    """Refuse arguments that no Optimizer takes, as far as possible without the space."""
     known = [name for name in inspect.signature(Optimizer.__init__).parameters if name not in OURS]
     for name in options:
         if name not in known:
             raise TypeError(f"GPMISampler has no argument {name!r}; it takes search_space, seed, stale_after, {known}")
-        if domain is None and name in ("constraints", "x0", "mean"):
-            raise ValueError(f"{name} is about the parameters; give the search_space as well")
-    free = {name: value for name, value in options.items() if domain is not None or name != "kernel"}
-    Optimizer([(0.0, 1.0)] if domain is None else domain.space, seed=0, **free)
+        if search_space is None and name in ("constraints", "x0", "mean"):
+            raise ValueError(f"{name} refers to the parameters; give search_space as well")
+    free = {name: value for name, value in options.items() if search_space is not None or name != "kernel"}
+    Optimizer([(0.0, 1.0)] if search_space is None else search_space.space, seed=0, **free)

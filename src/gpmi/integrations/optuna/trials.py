@@ -1,6 +1,6 @@
-"""Trials to and from an Optuna study, so to and from any storage of Optuna.
+"""Export trials to an Optuna study, or import them from one, and so to and from any storage of Optuna.
 
-A trial that comes from here carries all its fields in a user attribute, so that it comes back to the last bit.
+An exported trial carries all its fields in a user attribute, so that it can be imported again to the last bit.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from typing import Any, NamedTuple
 import optuna
 
 from gpmi._support.text import shortened, without_password
-from gpmi.integrations.optuna.domain import distribution_of, parameter_of
-from gpmi.integrations.optuna.inferred import described
+from gpmi.integrations.optuna.inference import described
+from gpmi.integrations.optuna.search_space import distribution_of, parameter_of
 from gpmi.space import Candidates, Parameters, Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import Printable, names_of
 from gpmi.trials.files import row_of, titles_of, trial_of
 
-ATTRIBUTE = "gpmi"  # the user attribute with the fields of a trial, as JSON
+ATTRIBUTE = "gpmi"  # user attribute: the fields of a trial as JSON
 _STATE = optuna.trial.TrialState
 
 
 class Imported(NamedTuple):
-    """What an Optuna study holds."""
+    """The content of an Optuna study."""
 
     space: Space
     trials: tuple[Trial, ...]
-    left_out: tuple[str, ...]  # a sentence for each trial that has no place here, and why
+    left_out: tuple[str, ...]  # one sentence for each trial that could not be imported
 
 
 def to_optuna(run: Printable, study: Any) -> None:
     """Add the trials of a Result or an Optimizer to an Optuna study of the same direction.
 
-    A value is a COMPLETE trial, with its constraints; a failed, rejected or retracted one a FAIL; a pending point is
-    enqueued.
+    A value becomes a COMPLETE trial with its constraints. Failed, rejected and retracted trials become FAIL. Pending
+    points are enqueued.
     """
     wanted = _direction(run.goal)
     if list(study.directions) != [wanted]:
@@ -65,11 +65,10 @@ def to_optuna(run: Printable, study: Any) -> None:
 
 
 def from_optuna(study: Any, space: Any = None) -> Imported:
-    """The trials of an Optuna study with one direction; the space is that of its parameters unless it is given.
+    """Import the trials of an Optuna study with one direction; infer the space unless it is given.
 
-    A COMPLETE trial is a value, or a failure where its value is infinite; FAIL is a failure. PRUNED trials, whose
-    values are those of an unfinished evaluation, and trials under way elsewhere are left out, as are points outside the
-    space.
+    A COMPLETE trial becomes a value, or a failure if its value is infinite; FAIL becomes a failure. PRUNED trials are
+    left out, because their values come from unfinished evaluations. So are running trials and points outside the space.
     """
     if len(study.directions) != 1:
         raise ValueError(f"study has {len(study.directions)} objectives; give one with a single objective")
@@ -86,7 +85,7 @@ def from_optuna(study: Any, space: Any = None) -> Imported:
 
 
 def to_storage(run: Printable, storage: str, name: str) -> None:
-    """Write the trials as a new study of this name to a storage of Optuna, by its address: all of them or none."""
+    """Write the trials as a new study to the Optuna storage at this address: all of them or none."""
     with _opened(storage) as opened:
         if name in optuna.get_all_study_names(opened):
             raise ValueError(
@@ -101,7 +100,7 @@ def to_storage(run: Printable, storage: str, name: str) -> None:
 
 
 def from_storage(storage: str, name: str | None, space: Any = None) -> Imported:
-    """As `from_optuna`, for a study by its name in a storage; None for the only one."""
+    """Import a study by its name from a storage, as `from_optuna`; None for the only one."""
     with _opened(storage) as opened:
         names = optuna.get_all_study_names(opened)
         if name is None and len(names) == 1:
@@ -109,7 +108,7 @@ def from_storage(storage: str, name: str | None, space: Any = None) -> Imported:
         if name not in names:
             known = ", ".join(map(repr, names)) or "none"
             raise ValueError(
-                f"{without_password(storage)} has the studies {known}, but the name is {name!r}; name one that there is"
+                f"{without_password(storage)} has the studies {known}, but the name is {name!r}; give one of these"
             )
         return from_optuna(optuna.load_study(storage=opened, study_name=name), space)
 
@@ -120,9 +119,9 @@ def _direction(goal: str) -> Any:
 
 @contextmanager
 def _opened(storage: str) -> Iterator[Any]:
-    """The storage, whose connections are closed afterwards: Optuna leaves that of an address to the garbage collector.
+    """Open a storage and close its connections afterwards, which Optuna leaves to the garbage collector.
 
-    Its errors become a ValueError; Optuna says nothing of what is done meanwhile.
+    Errors of the storage become a ValueError. Optuna logs nothing meanwhile.
     """
     level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -144,7 +143,7 @@ def _opened(storage: str) -> Iterator[Any]:
 
 
 def _row(frozen: Any, space: Space) -> dict[str, Any]:
-    """The row of an Optuna trial: the fields that it carries, unless it has been evaluated since."""
+    """Return the row of an Optuna trial: the fields it carries, unless it was evaluated later."""
     kept = json.loads(frozen.user_attrs.get(ATTRIBUTE, "{}"))
     if kept and (kept["status"] != "pending" or not frozen.state.is_finished()):
         return dict(kept)
@@ -163,7 +162,7 @@ def _row(frozen: Any, space: Space) -> dict[str, Any]:
 
 
 def _distributions(space: Space) -> dict[str, Any]:
-    """The distributions of Optuna for the parameters of a space."""
+    """Return Optuna's distributions for the parameters of a space."""
     assert isinstance(space, Parameters | Candidates)
     names = names_of(space)
     if isinstance(space, Parameters):
@@ -178,7 +177,7 @@ def _distributions(space: Space) -> dict[str, Any]:
 
 
 def _space(trials: list[Any]) -> Space:
-    """The space from the last distribution of each name, with the conditions that the trials show."""
+    """Infer the space: the last distribution of each name, with conditions that explain the trials."""
     distributions, whens = described(trials)
     if not distributions:
         raise ValueError("study has no finished trial with parameters; give the space")

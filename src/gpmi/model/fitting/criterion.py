@@ -51,9 +51,9 @@ class LeftOut(NamedTuple):
 def leave_one_out_of_values(precision: Array, y: Array, noises: RowNoise, s: float) -> LeftOut:
     """Do what `leave_one_out` does for the values behind the rows: each is left out alone. O(n^3).
 
-    Take a row with k values of noise variance v each. In the model of all values, value j has the weight w_j = (y_j -
-    y) / v + w / k and the precision p = (1 - 1 / k) / v + P_ii / k^2, where P and w = P y are those of the rows. So the
-    row adds 1/2 ((within / v^2 + w^2 / k) / p - k log p) to the sum.
+    P and w = P y belong to the rows. Take a row with k values of noise variance v each. In the model of all values,
+    value j has the weight w_j = (y_j - y) / v + w / k and the precision p = (1 - 1 / k) / v + P_ii / k^2. So the row
+    adds 1/2 ((within / v^2 + w^2 / k) / p - k log p) to the sum.
     """
     k, v, weights = noises.values, noises.each(s), precision @ y
     p = (1.0 - 1.0 / k) / v + precision.diagonal() / k**2

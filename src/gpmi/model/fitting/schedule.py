@@ -93,8 +93,9 @@ class PriorSchedule:
     def __call__(self, p: int, observed: Observations, *, known_mean: bool = False, preloaded: int = 0) -> Prior:
         """Return the prior learned from the first p of the observations; y is oriented: larger is better.
 
-        y is not transformed in three cases: if a known part of its mean was subtracted, if some values have error bars,
-        which are in units of y, or if the noise has heavy tails, which a transformation would explain away.
+        y is not transformed if a known part of its mean was subtracted, or if some values have error bars, which are in
+        units of y. It is not transformed under heavy-tailed noise either: a transformation would explain the tails
+        away.
 
         `preloaded` observations existed before the first suggestion. If there are BULK of them or more, no fit on fewer
         is needed. Then the first fit has no warm start, a bulk load costs one fit, and later fits start from it.

@@ -1,15 +1,15 @@
-// What pages do beyond forms: they follow the study as it changes, and take a column pasted into a cell.
+// What the pages do beyond plain forms: follow the study as it changes, and fill cells from a pasted column.
 "use strict";
 (() => {
   const body = document.body, live = document.getElementById("live");
-  // Whether something was typed; what came back with a message counts, too.
+  // Whether a field has content, typed now or shown again with a message.
   const dirty = (input) => input.value.trim() !== "";
 
   // Following the study
 
-  function say(words, state) {
+  function showStatus(text, state) {
     if (!live) return;
-    if (live.textContent !== words) live.textContent = words;
+    if (live.textContent !== text) live.textContent = text;
     live.dataset.state = state;
   }
 
@@ -17,7 +17,7 @@
     return [...part.querySelectorAll("tr[data-number]")];
   }
 
-  // Rows that came are added, and rows that went are removed, unless something was typed into them.
+  // Add new rows, and remove rows that are gone unless something was typed into them.
   function mergeRows(part, fresh) {
     const table = part.querySelector("tbody"), other = fresh.querySelector("tbody");
     const typed = [...part.querySelectorAll("input:not([type=hidden]), textarea")].some(dirty);
@@ -25,23 +25,23 @@
       part.replaceChildren(...fresh.childNodes);
       return;
     }
-    const there = new Map(rowsOf(fresh).map((row) => [row.dataset.number, row]));
+    const added = new Map(rowsOf(fresh).map((row) => [row.dataset.number, row]));
     for (const row of rowsOf(part)) {
       const number = row.dataset.number;
-      if (there.has(number)) {
-        there.delete(number);
+      if (added.has(number)) {
+        added.delete(number);
       } else if ([...row.querySelectorAll("input")].some(dirty) || row.contains(document.activeElement)) {
         if (!row.querySelector(".problem")) {
           const note = document.createElement("p");
           note.className = "problem";
-          note.textContent = "Somebody else has answered this. What you typed is kept: saving asks what it means.";
+          note.textContent = "Someone else has entered a result. What you typed stays here; when you save it, you can decide.";
           row.lastElementChild.append(note);
         }
       } else {
         row.remove();
       }
     }
-    for (const row of there.values()) table.append(row);
+    for (const row of added.values()) table.append(row);
     const order = part.querySelector("input[name=order]");
     if (order) order.value = rowsOf(part).map((row) => row.dataset.number).join(",");
   }
@@ -73,7 +73,7 @@
         if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
       } while (again);
     } catch {
-      say("The server does not answer.", "away"); // the next event tries again
+      showStatus("The server does not answer.", "away"); // the next event tries again
     } finally {
       running = false;
     }
@@ -81,17 +81,17 @@
 
   if (body.dataset.events) {
     const source = new EventSource(body.dataset.events);
-    source.onopen = () => say("Live", "on");
-    source.onerror = () => say("The server does not answer; what you typed stays here.", "away");
+    source.onopen = () => showStatus("Live", "on");
+    source.onerror = () => showStatus("The server does not answer. What you typed stays here.", "away");
     source.onmessage = (event) => {
-      say("Live", "on");
+      showStatus("Live", "on");
       const state = JSON.parse(event.data);
       if (Object.entries(state).some(([name, value]) => name in body.dataset && Number(body.dataset[name]) !== value)) refresh();
     };
     addEventListener("pagehide", () => source.close());
   }
 
-  // A column pasted into a cell fills the cells below it
+  // Pasting a column into a cell also fills the cells below it
 
   document.addEventListener("paste", (event) => {
     const first = event.target.closest?.("input.result");
@@ -105,7 +105,7 @@
     });
   });
 
-  // A form is sent once, and says that it is on its way
+  // A form is sent once, and its button shows that it is being sent
 
   document.addEventListener("submit", (event) => {
     const form = event.target;
@@ -120,7 +120,7 @@
   });
   addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent));
 
-  // New studies: one more row
+  // New studies: add a row
 
   const add = document.getElementById("add-row"), parameters = document.querySelector("#parameters tbody");
   if (add && parameters) {

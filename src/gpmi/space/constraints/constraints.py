@@ -24,7 +24,7 @@ from gpmi.space.encoding import Encoding
 from gpmi.space.fixed import FixedParameter
 
 # A told point may break an inequality by this part of its size: fractions read from a file may not sum to 1 to the last
-# digit. Asked points keep to FEASIBILITY_TOLERANCE.
+# digit. Asked points meet FEASIBILITY_TOLERANCE.
 TOLD_TOLERANCE = 1e-9
 FEASIBILITY_TOLERANCE = 1e-12
 

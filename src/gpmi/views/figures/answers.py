@@ -204,7 +204,7 @@ def draw_calibration(ax: Axes, run: Subject) -> None:
     ax.set_title(f"Residuals / sd: {calibration.verdict}")
     ax.set(xlabel="expected of a model that is right", ylabel="observed")
     if n == 0:
-        ax.text(0.5, 0.5, "no value has been foreseen yet", color=GREY, ha="center", transform=ax.transAxes)
+        ax.text(0.5, 0.5, "no value has been predicted yet", color=GREY, ha="center", transform=ax.transAxes)
         ax.set(xticks=[], yticks=[])
         return
     k = np.arange(1.0, n + 1.0)

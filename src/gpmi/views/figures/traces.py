@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpmi.analysis.ledger.account import Ledger
-from gpmi.analysis.ledger.course import course
+from gpmi.analysis.ledger.history import regret_history
+from gpmi.analysis.ledger.ledger import Ledger
 from gpmi.trials import Trial
 from gpmi.views.figures.source import Snapshot, told
 from gpmi.views.figures.style import BLUE, GREY, LIGHT, legend_above
@@ -75,7 +75,7 @@ def draw_accounts(panels: list[Axes], ledger: Ledger) -> None:
 
 def _draw_regret(ax: Axes, ledger: Ledger) -> None:
     """Draw the 95 % interval and the median of the simple regret at a few moments, once the policy has chosen."""
-    found = course(ledger)
+    found = regret_history(ledger)
     if not found:
         ax.set_title("Simple regret: not known yet")
         return

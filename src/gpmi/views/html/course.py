@@ -6,7 +6,7 @@ import numpy as np
 
 from gpmi._support.text import interval, rounded
 from gpmi._support.types import Array
-from gpmi.analysis.ledger.course import course
+from gpmi.analysis.ledger.history import regret_history
 from gpmi.views.html.markup import Markup, tag
 from gpmi.views.html.subject import Subject
 from gpmi.views.html.svg import Chart, Scale, band, crosses, dots, figure, fitted, key, line, margin, polyline, steps
@@ -70,7 +70,7 @@ def _clear_of_outliers(y: Array, best: Array) -> Scale:
 
 def _regret(subject: Subject) -> Markup:
     """The interval of the simple regret at some moments of the run."""
-    found = () if subject.ledger is None else course(subject.ledger)
+    found = () if subject.ledger is None else regret_history(subject.ledger)
     if not found:
         return tag("p", "How far the recommended point may be from the optimum is not known yet.")
     t = np.array([float(regret.t) for regret in found])

@@ -88,7 +88,7 @@ def advice(subject: Subject) -> Markup:
     lines = [
         ("simple regret", simple),
         *([] if ledger.setting.priors.is_fixed else [not_covered(failures=bool(ledger.failures))]),
-        ("one more evaluation", f"is expected to bring at most {rough(ledger.improvement, 2)}"),
+        ("one more evaluation", f"is expected to gain at most {rough(ledger.improvement, 2)}"),
         ("noise of a value", f"{rough(ledger.noise_sd, 2)} (standard deviation)"),
         ("calibration", f"{ledger.calibration.verdict}: {ledger.calibration.reason}"),
         ("lock-in", "none" if lock_in is None else lock_in.reason),

@@ -1,0 +1,404 @@
+"""The ledger: what is known about a run, how certain it is, and what more evaluations are worth.
+
+It is computed from the model and from what the trials recorded when they were chosen and told. It stores nothing of its
+own and changes nothing. The regret needs joint draws of f, which are made when it is first read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpmi._support import checks
+from gpmi._support.text import Line, aligned, ledger_lines, not_covered, tally
+from gpmi._support.types import Array, Event, Observations
+from gpmi.analysis.ledger.averaged_prediction import FIRST, AveragedResiduals, RunValues, inflation
+from gpmi.analysis.ledger.calibration import Calibration, judge
+from gpmi.analysis.ledger.contexts import ContextQueries
+from gpmi.analysis.ledger.maxima import most_likely_better, spread_of_difference
+from gpmi.analysis.ledger.regret import Regret, draw_regret, trailing_repeats, unknown_regret
+from gpmi.analysis.ledger.steps import Step
+from gpmi.gp.linalg import one_blas_thread
+from gpmi.gp.posterior import Posterior
+from gpmi.gp.tracking import moments_in_chunks
+from gpmi.model.model import Model, ModelSetting
+from gpmi.model.orientation import Orientation
+from gpmi.policies import EI, LogEI, State
+from gpmi.search.multistart import best_point
+from gpmi.search.objective import Objective
+from gpmi.search.screen import best_observed, screen_of
+from gpmi.space import Parameters, Space
+from gpmi.trials import Trial
+from gpmi.trials.outcomes import Outcomes
+
+# The lock-in warning. Our choices, not tuned one by one. Together they find 84 of 85 lock-ins of GP-MI on 50 arms and
+# give no warning in 100 runs of GP-UCB (docs/benchmarks/ledger.md).
+REPEATS = 10  # the policy repeats itself if at least this many of its last queries were at one point
+SAME = 1e-3  # two points closer than this, in widths of the space, count as one
+MISSED = 0.25  # a repetition is a lock-in if the regret exceeds the noise with at least this probability,
+CERTAIN = 0.002  # or if the model is over-confident at this error: 25 looks together then have an error of 5 %
+
+RESOLVED = 1e-4  # prior sd: a smaller regret is not resolved. Ten times the error of a drawn value, see `gpmi.gp.paths`
+_PART = 4  # every fourth draw of the prior is examined before the others: our choice
+_CLEARLY = 2.5  # times the allowed probability is clearly too much: 64 draws estimate 0.05 with an sd of 0.03
+CLOSEST = 1000  # candidates whose improvement is computed in units of y if y is transformed: our limit on the cost
+
+
+class LockIn(NamedTuple):
+    """The run repeats one point, although a better one may exist."""
+
+    since: int  # the step of the first of the repeated queries
+    probability: float  # of a simple regret above the standard deviation of the noise
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class LedgerCache:
+    """Results that the ledgers of one run share, so that the next ledger does not recompute them."""
+
+    regrets: dict[Any, Regret]  # by the number of values, of outcomes if some failed, and the fixed coordinates
+    steps: dict[int, Step]  # the steps before the last, by t: several threads may fill it at the same time
+    residuals: AveragedResiduals = field(default_factory=AveragedResiduals)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ledger:
+    """The ledger of a run after n values: `steps`, `regret(t)`, `calibration`, `lock_in`, `improvement`."""
+
+    trials: tuple[Trial, ...]  # those with values, in the order in which the values came
+    observed: Observations  # their values with coordinates and noise
+    outcomes: Outcomes | None  # failures and measured constraints, if there are any
+    failures: tuple[Trial, ...]  # those that failed
+    events: tuple[tuple[int, Event], ...]  # each with the number of values at that time
+    orientation: Orientation
+    setting: ModelSetting
+    earlier: tuple[Model | None, ...]  # models of the same run after fewer values, for `Model.after` to extend
+    cache: LedgerCache
+
+    @property
+    def n(self) -> int:
+        """The number of values."""
+        return len(self.trials)
+
+    @property
+    def space(self) -> Space:
+        """The space of the run."""
+        return self.setting.space
+
+    @cached_property
+    def y(self) -> Array:
+        """The values, (n,)."""
+        return self.observed.y.copy()
+
+    @cached_property
+    def values(self) -> Array:
+        """The values, oriented so that larger is better, (n,)."""
+        return self.orientation.values(self.y)
+
+    @cached_property
+    def _oriented(self) -> Observations:
+        return replace(self.observed, y=self.values)
+
+    @cached_property
+    def _detrended(self) -> Array:
+        """The oriented values minus a known mean, (n,)."""
+        return self.setting.detrended(self._oriented).y
+
+    @cached_property
+    def rows(self) -> Array:
+        """Their coordinates, (n, d)."""
+        return self.observed.x.reshape(self.n, self.space.dim)
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """One step for each value. O(1) for each step that was not read before."""
+        past = self.cache.steps
+        for t in range(1, self.n):
+            if t not in past:
+                past[t] = self._step(t)
+        return (*(past[t] for t in range(1, self.n)), self._step(self.n)) if self.n else ()
+
+    def _step(self, t: int) -> Step:
+        return Step.of(t, self.trials[t - 1], tuple(event for told, event in self.events if max(1, told) == t))
+
+    # The model
+
+    @cached_property
+    @one_blas_thread
+    def model(self) -> Model:
+        """The model after all values, oriented so that larger is better."""
+        return Model.after(self.setting, self._oriented, *self.earlier).with_outcomes(self.outcomes)
+
+    @one_blas_thread
+    def model_after(self, t: int) -> Model:
+        """Return the model after the first t values."""
+        if not self.n:
+            raise ValueError("no value has been told, so there is no model; tell one first")
+        if not 1 <= t <= self.n:
+            raise ValueError(f"t is {t}, but {self.n} values have been told; give a number between 1 and that")
+        if t == self.n:
+            return self.model
+        return Model.after(self.setting, self._oriented.first(t)).with_outcomes(self._outcomes_after(t))
+
+    def _outcomes_after(self, t: int) -> Outcomes | None:
+        """Return the failures and constraints after the first t values; after all of them, the present ones."""
+        return None if self.outcomes is None else self.outcomes.after(t)
+
+    # How far from the best
+
+    @one_blas_thread
+    def regret(self, t: int | None = None, *, fixed: Mapping[Any, Any] | None = None) -> Regret:
+        """Return joint draws of the regrets after the first t values (all by default), under the model of that moment.
+
+        These are draws of max f over the space, of f at the point recommended at that moment, and of f at the policy's
+        queries. A query with fixed coordinates is compared with max f under the same coordinates (`contexts`). With
+        `fixed` the regret is that of the points with these coordinates: of the point that `recommend(fixed=...)`
+        returns, and of the queries with exactly these fixed.
+
+        `maxima` states the cost and the approximations. A learned prior is averaged over (`averaged_prediction`). One
+        value, or values that are all equal, do not show how much f varies, and then the regret is unknown. The random
+        numbers come from (seed, t), so a second reading gives the same draws, and reading changes no suggestion.
+        """
+        t = self.n if t is None else checks.whole("t", t, 1)
+        part = self.space.with_fixed(fixed) if fixed else self.space
+        outcomes, regrets = self._outcomes_after(min(t, self.n)), self.cache.regrets
+        key = t, 0 if outcomes is None else len(outcomes.x), part.fixed_coordinates
+        if key not in regrets:
+            model = self.model_after(t)
+            rng = np.random.default_rng([self.setting.seed, t, 0, 1])  # no suggestion draws from it
+            if self._has_no_scale(t):
+                regrets[key] = unknown_regret(model, part)
+            else:
+                queries, mixture = self._queries_by_context(t), self._mixture(model, t)
+                own = [one.at for one in queries if one.space.fixed_coordinates == part.fixed_coordinates]
+                has_contexts = any(one.space.fixed_coordinates for one in queries)
+                regrets[key] = draw_regret(
+                    model,
+                    mixture,
+                    own[0] if own else self.rows[:0],
+                    self.orientation.normals(rng),
+                    within=part,
+                    contexts=queries if has_contexts and not part.fixed_coordinates else (),
+                )
+        return regrets[key]
+
+    def _queries_by_context(self, t: int) -> list[ContextQueries]:
+        """Return the policy's queries among the first t values, grouped by their fixed coordinates."""
+        found: dict[Any, tuple[Space, list[int]]] = {}
+        for i, trial in enumerate(self.trials[:t]):
+            if trial.origin == "policy":
+                part = self.space.with_fixed(trial.fixed) if trial.fixed else self.space
+                found.setdefault(part.fixed_coordinates, (part, []))[1].append(i)
+        return [ContextQueries(part, self.rows[:t][numbers]) for part, numbers in found.values()]
+
+    def _has_no_scale(self, t: int) -> bool:
+        """Return whether the prior is learned and the first t values do not show how much f varies."""
+        return not self.setting.priors.is_fixed and bool(np.ptp(self._detrended[:t]) == 0.0)
+
+    @property
+    def _averages(self) -> bool:
+        """Whether to average over the prior: it is learned, and the noise is normal."""
+        return not (self.setting.priors.is_fixed or self.setting.priors.student_noise)
+
+    def _mixture(self, model: Model, t: int) -> tuple[Posterior, ...]:
+        """Return the posteriors whose mixture with equal weights was believed after t values, given the model of that
+        time.
+        """
+        if not self._averages:
+            return model.mixture
+        values = RunValues(self.setting, self._oriented.first(t), model.warp)
+        residuals = self.cache.residuals
+        priors = residuals.priors(values)
+        return values.posteriors(priors, t, inflation(residuals(values), len(priors)))
+
+    @one_blas_thread
+    def is_below(self, eps: float, level: float = 0.95) -> bool:
+        """Return whether the values certify that the simple regret is at most eps with probability `level`.
+
+        Never under a verdict "over-confident" or "too early to say". P(regret > eps) >= P(f(x) - f(recommended) > eps)
+        for every x. So if that is too large for one point, the answer is no, and no draws are made. Where draws are
+        costly, a part of them is made next, and the rest only if the part does not clearly say no.
+        """
+        level, model = checks.probability("level", level), self.model
+        if self._has_no_scale(self.n):
+            return False
+        z = self.space.rows if self.space.rows is not None else screen_of(self.space, self.setting.seed)
+        if model.chance is not None:
+            z = np.concatenate([z[model.allowed(z)], model.recommended[None]])
+        straight = not model.warp.bends
+        if straight and most_likely_better((model.posterior,), z, model.recommended, eps) > 1.0 - level:
+            return False
+        if self.doubt is not None:
+            return False
+        if not self.setting.priors.is_fixed or self.space.rows is None:
+            mixture, allowed = self._mixture(model, self.n)[::_PART], _CLEARLY * (1.0 - level)
+            if straight and most_likely_better(mixture, z, model.recommended, eps) > allowed:
+                return False
+            rng = np.random.default_rng([self.setting.seed, self.n, 0, 5])
+            part = draw_regret(model, mixture, self.rows[:0], self.orientation.normals(rng), parts=_PART)
+            if 1.0 - part.probability_below(eps) > allowed:
+                return False
+        return self.regret().probability_below(eps) >= level
+
+    # Whether the confidence is justified
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The residuals of the values and a verdict on them. `left_out` costs O(n^3) when it is read.
+
+        With a fixed prior the residuals are the surprises of the steps, O(n). A learned prior is averaged over, as in
+        the interval that the verdict is about: `AveragedResiduals` states the cost, once for each value.
+        """
+        return Calibration(self._residuals(), self._posterior)
+
+    @one_blas_thread
+    def _residuals(self) -> Array:
+        if not self._averages:
+            return np.array([trial.surprise for trial in self.trials if trial.surprise is not None])
+        if self.n <= FIRST or self._has_no_scale(self.n):
+            return np.empty(0)
+        values = RunValues(self.setting, self._oriented, self.model.warp)
+        return self.orientation.values(self.cache.residuals(values))
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the model's confidence certifies nothing, as text; None if it may. No stopping rule overrules it."""
+        verdict = self.calibration.verdict
+        if verdict in ("over-confident", "too early to say"):
+            return f"{verdict}: {self.calibration.reason}"
+        return None
+
+    def _posterior(self) -> Posterior:
+        return self.orientation.posterior(self.model.posterior)
+
+    @cached_property
+    def lock_in(self) -> LockIn | None:
+        """A warning if the run repeats one point although a better one may exist; otherwise None.
+
+        The run repeats itself if the policy's last REPEATS queries were at the same point. A better point may exist in
+        two cases: if the simple regret exceeds `floor` with a probability of at least MISSED, or if the model cannot be
+        trusted, because its residuals are over-confident at an error of CERTAIN. Draws are made only if the run repeats
+        itself.
+        """
+        chosen = np.array([t for t, trial in enumerate(self.trials) if trial.origin == "policy"], dtype=int)
+        count = trailing_repeats(self.rows[chosen] / self.space.span, SAME)
+        if count < REPEATS:
+            return None
+        since = int(chosen[-count]) + 1
+        missed = 1.0 - self.regret().probability_below(self.floor)
+        repeated = f"the last {count} queries were at one point"
+        if missed >= MISSED:
+            more = f"a gain above the noise, {self.floor:.3g}, is possible with probability {missed:.0%}"
+            return LockIn(since, missed, f"{repeated}, but {more}")
+        verdict, reason = judge(self.calibration.ahead, CERTAIN)
+        if verdict == "over-confident":
+            return LockIn(since, missed, f"{repeated}, but the model is over-confident: {reason}")
+        return None
+
+    # What further evaluations are worth
+
+    @cached_property
+    def noise_sd(self) -> float:
+        """The standard deviation of the noise in units of y. If y is transformed, the one at the recommended point."""
+        return self._in_units_of_y(math.sqrt(self.model.posterior.noise_var))
+
+    @cached_property
+    def floor(self) -> float:
+        """The smallest regret that counts: the sd of the noise, or the resolution of the draws if that is larger."""
+        (var,) = self.model.posterior.kernel.diagonal(self.model.recommended[None])
+        return max(self.noise_sd, self._in_units_of_y(RESOLVED * math.sqrt(var)))
+
+    def _in_units_of_y(self, sd: float) -> float:
+        """Convert a standard deviation at the recommended point to units of y."""
+        model = self.model
+        if not model.warp.bends:
+            return sd
+        return model.in_units_of_y(float(model.posterior.mu(model.recommended)[0]), sd)[1]
+
+    @cached_property
+    @one_blas_thread
+    def improvement(self) -> float:
+        """max over x of E[(f(x) - f(recommended))^+] in units of y, from their joint law.
+
+        This is the largest expected gain from moving to another point; it is 0 at the recommended point itself. On a
+        finite set of m points it costs O(n^2 m). On a box x is found as the policy LogEI finds it. If y is transformed,
+        f(recommended) is replaced by its median. The expectation is then computed in units of y, at the CLOSEST points
+        with the largest improvement in units of the transformed y.
+        """
+        posterior, warp, row = self.model.posterior, self.model.warp, self.model.recommended
+        best = float(posterior.mu(row)[0])
+        state = State(noise_var=posterior.noise_var, best_observed=best, best_mean=best)
+        z = self.space.rows if self.space.rows is not None else self._most_promising(posterior, state)
+        if self.model.chance is not None:  # only in the feasible part; if that is empty, the improvement is 0
+            z = np.concatenate([z[self.model.allowed(z)], row[None]])
+        mu, var = moments_in_chunks(posterior, z)
+        if not warp.bends:
+            return float(EI("mean").score(mu, spread_of_difference(posterior, z, row), state).max())
+        from scipy.special import ndtri
+
+        top = np.argsort(-EI("mean").score(mu, var, state))[:CLOSEST]
+        quantiles = ndtri((np.arange(200) + 0.5) / 200)
+        values = warp.inverse(mu[top, None] + np.sqrt(var[top, None]) * quantiles)
+        gains = np.maximum(values - warp.inverse(np.array([best])), 0.0)
+        return float(gains.mean(axis=1).max())
+
+    def _most_promising(self, posterior: Posterior, state: State) -> Array:
+        """Return the point with the largest expected improvement, (1, d)."""
+        assert isinstance(self.space, Parameters)
+        screen = screen_of(self.space, self.setting.seed)
+        objective = Objective(posterior, LogEI("mean"), state, chance=self.model.chance)
+        rng = np.random.default_rng([self.setting.seed, self.n, 0, 2])
+        known = best_observed(posterior)
+        return best_point(objective, self.space, screen, objective(screen), known, rng).row[None]
+
+    # Text
+
+    def __repr__(self) -> str:
+        """Return the lines that need no draws of the regret, so it is cheap. `print(ledger)` shows all lines."""
+        return aligned(self._lines())
+
+    def _lines(self) -> list[Line]:
+        chosen = [step.choice for step in self.steps if step.choice is not None]
+        information = sum(step.information or 0.0 for step in self.steps)
+        verdict = f"{self.calibration.verdict}: {self.calibration.reason}"
+        lines = ledger_lines(self.n, len(chosen), chosen.count("explored"), information, verdict)
+        return lines if self.outcomes is None else [*lines, ("failures", self._failures_in_words())]
+
+    @property
+    def infeasible(self) -> int:
+        """How many of the values came with a broken constraint."""
+        return sum(not trial.feasible for trial in self.trials)
+
+    def _failures_in_words(self) -> str:
+        """Say how many trials failed, and why, and how many broke a constraint."""
+        reasons = tally(trial.why for trial in self.failures if trial.why)
+        failed = f"{len(self.failures)} failed" + (f" ({reasons})" if reasons != "none" else "")
+        return f"{failed}, {self.infeasible} infeasible"
+
+    def __str__(self) -> str:
+        if not self.n:
+            return "no value has been told"
+        values, information, calibration, *failures = self._lines()
+        simple, cumulative = self.regret().in_words
+        lock_in = self.lock_in
+        return aligned(
+            [
+                values,
+                information,
+                ("simple regret", simple),
+                *([] if self.setting.priors.is_fixed else [not_covered(failures=bool(self.failures))]),
+                ("cumulative", cumulative),
+                (
+                    "one more",
+                    f"evaluation is expected to gain at most {self.improvement:.3g}; the noise is {self.noise_sd:.3g}",
+                ),
+                calibration,
+                ("lock-in", "none" if lock_in is None else lock_in.reason),
+                *failures,
+            ]
+        )

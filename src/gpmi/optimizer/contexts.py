@@ -1,0 +1,62 @@
+"""How fixed coordinates change what a policy sees: the best value to beat, and what a gain is worth elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gpmi.gp.posterior import Posterior
+from gpmi.model.model import Model
+from gpmi.policies.improvement import log_h
+from gpmi.policies.policy import TINY
+from gpmi.search.objective import Objective
+from gpmi.space import Space
+from gpmi.trials import Log
+
+AWAY = 2.0  # sd from the best mean to a point worth exploring under fixed coordinates: our choice, not tuned
+
+
+def with_best_here(objective: Objective, model: Model, space: Space) -> Objective:
+    """Return the objective with the best posterior mean under the fixed coordinates as the best value so far.
+
+    A value told under other coordinates cannot be had now.
+    """
+    if not space.fixed_coordinates:
+        return objective
+    row = model.best_in(space)[None]
+
+    def here(part: Objective, told: Posterior) -> Objective:
+        best = float(told.mu(row)[0])
+        return replace(part, state=replace(part.state, best_mean=best, best_observed=best))
+
+    members = tuple(here(part, told) for part, told in zip(objective.members, model.members, strict=True))
+    return replace(here(objective, model.posterior), members=members)
+
+
+def discounted(objective: Objective, model: Model, space: Space, log: Log) -> Objective:
+    """Return the objective with the share of a gain that serves queries with other coordinates (`State.alike`)."""
+    if not space.fixed_coordinates:
+        return objective
+    alike = share_of_gain(model, space, log)
+    members = tuple(replace(part, state=replace(part.state, alike=alike)) for part in objective.members)
+    return replace(objective, state=replace(objective.state, alike=alike), members=members)
+
+
+def share_of_gain(model: Model, space: Space, log: Log) -> float:
+    """Return how much of a gain under the fixed coordinates is one under those of the other trials, on average. O(n d).
+
+    r is the prior correlation of f at the best point here and at the same point with the coordinates of a trial: what
+    is learned here moves f there by r as much. A point AWAY sd below the best has the expected improvement h(AWAY) sd,
+    h(z) = pdf(z) - z (1 - cdf(z)). There, r h(AWAY / r) / h(AWAY) of it is left.
+    """
+    if not log.rows:
+        return 1.0
+    here, kernel = model.best_in(space)[None], model.posterior.kernel
+    fixed = np.zeros(here.shape[1], dtype=bool)
+    for j, _ in space.fixed_coordinates:
+        fixed[space.columns[j]] = True
+    there = np.where(fixed, np.array(list(log.rows.values())), here)
+    size = np.sqrt(kernel.diagonal(here) * kernel.diagonal(there))
+    r = np.divide(kernel(here, there)[0], size, out=np.ones_like(size), where=size > 0.0).clip(TINY, 1.0)
+    return float(np.mean(r * np.exp(log_h(-AWAY / r) - log_h(np.full_like(r, -AWAY)))))

@@ -1,0 +1,138 @@
+"""What people type into a cell: a number, perhaps with a decimal comma or an error bar, "failed", or nothing yet.
+
+Error messages say how to write it instead. They are shown beside the cell.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpmi._support.text import shortened
+
+FAILED = ("failed", "fail", "failure", "error", "crashed", "broken")
+EMPTY = ("", "-", "–", "—", "?")  # no value yet
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_ERROR_BAR = re.compile(r"\s*(?:±|\+/-|\+-)\s*")
+_FAILED = re.compile(rf"({'|'.join(FAILED)})\b\s*[:;,.–-]?\s*(.*)", re.IGNORECASE | re.DOTALL)
+MAX_LENGTH = 300  # characters of a cell; our choice
+
+
+@dataclass(frozen=True)
+class ParsedCell:
+    """The meaning of one cell."""
+
+    y: float | None = None
+    noise_var: float = 0.0  # the square of the number after ±
+    failed: bool = False
+    why: str | None = None
+    note: str | None = None  # how it was read, if it could have meant something else
+
+    @property
+    def empty(self) -> bool:
+        return self.y is None and not self.failed
+
+
+def parse_cell(typed: str) -> ParsedCell:
+    """Read a cell. Raise a ValueError that says how to write it instead."""
+    text = typed.strip()
+    if text in EMPTY:
+        return ParsedCell()
+    if len(text) > MAX_LENGTH:
+        raise ValueError(f"{shortened(text, 40)!r} is too long for a result; give a number, or “failed: ” and a reason")
+    failed = _FAILED.fullmatch(text)
+    if failed:
+        return ParsedCell(failed=True, why=failed[2].strip() or None)
+    value, *bars = _ERROR_BAR.split(text)
+    if len(bars) > 1:
+        raise ValueError(f"{shortened(text, 40)!r} has two error bars; write it as 4.1 ± 0.2")
+    y, note = parse_number(value)
+    if not bars:
+        return ParsedCell(y, note=note)
+    sd, sd_note = parse_number(bars[0])
+    if sd < 0:
+        raise ValueError(f"{shortened(text, 40)!r} has a negative error bar; write it as 4.1 ± 0.2")
+    return ParsedCell(y, sd * sd, note=note or sd_note)
+
+
+def parse_number(typed: str) -> tuple[float, str | None]:
+    """Read a number. Also return how it was read, if it had a decimal comma or a space between thousands."""
+    text = typed.strip().replace("−", "-")
+    shown = shortened(text, 40)
+    if len(text) > MAX_LENGTH:  # the regular expression below takes quadratic time
+        raise ValueError(f"{shown!r} is too long for a number; give fewer digits")
+    plain = re.sub(r"(?<=[0-9])[ \u00a0\u202f'’](?=[0-9]{3}(?![0-9]))", "", text)
+    if "," in plain:
+        plain = _without_comma(plain, shown)
+    if not _NUMBER.fullmatch(plain):
+        if plain.lower().lstrip("+-") in ("nan", "n/a", "#n/a", "na", "inf", "infinity"):
+            raise ValueError(f"{shown!r} is not a result; leave the cell empty if there is none yet, or write “failed”")
+        starts_like_a_number = re.match(r"[+-]?[0-9]", plain)
+        hint = "write the number without its unit" if starts_like_a_number else "give a number, or write “failed”"
+        raise ValueError(f"{shown!r} is not a number; {hint}")
+    value = float(plain)
+    if not math.isfinite(value):
+        raise ValueError(f"{shown!r} is too large; give it in other units")
+    return value, None if plain == text else f"{shown} was read as {plain}"
+
+
+def _without_comma(plain: str, shown: str) -> str:
+    if re.fullmatch(r"[+-]?[0-9]{1,3}(\.[0-9]{3})+,[0-9]+", plain):  # 1.234,5
+        return plain.replace(".", "").replace(",", ".")
+    if re.fullmatch(r"[+-]?[0-9]{1,3}(,[0-9]{3})+\.[0-9]*", plain):  # 1,234.5
+        return plain.replace(",", "")
+    if re.fullmatch(r"[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+", plain):  # 1,234
+        raise ValueError(
+            f"{shown!r} can mean {plain.replace(',', '.', 1)} or {plain.replace(',', '')}; write it without a comma"
+        )
+    if plain.count(",") == 1 and "." not in plain:  # 3,7
+        return plain.replace(",", ".")
+    raise ValueError(f"{shown!r} is not a number; write it with a decimal point and without commas")
+
+
+def parse_column(pasted: str, numbers: Sequence[int]) -> dict[int, str]:
+    """Split a column copied from a spreadsheet into cells, by the number of their trial.
+
+    Each line has one cell, in the order of `numbers`; or two cells, the number of the trial and its result. If there
+    is one line too many and the first one is not a result, it is taken for the title of the column.
+    """
+    lines = pasted.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    rows = [line.split("\t") for line in lines]
+    if any(len(row) > 2 for row in rows):
+        raise ValueError(f"There are {max(map(len, rows))} columns; copy only the column with the results")
+    if any(len(row) == 2 for row in rows):
+        return _by_trial_number(rows, numbers)
+    if len(lines) == len(numbers) + 1 and _is_title(lines[0]):
+        lines = lines[1:]
+    if len(lines) > len(numbers):
+        raise ValueError(f"There are {len(lines)} lines for {len(numbers)} trials; copy one result for each row")
+    return dict(zip(numbers, lines, strict=False))
+
+
+def _by_trial_number(rows: list[list[str]], numbers: Sequence[int]) -> dict[int, str]:
+    found: dict[int, str] = {}
+    for i, row in enumerate(rows):
+        number = row[0].strip().lstrip("#")
+        if not number.isdecimal():
+            if i == 0 and _is_title(row[0]):
+                continue
+            raise ValueError(
+                f"Line {i + 1} begins with {shortened(row[0], 40)!r}; with two columns, the first must be the trial"
+            )
+        if int(number) not in numbers:
+            raise ValueError(f"Line {i + 1} is about trial {int(number)}, which is not waiting for a result here")
+        if int(number) in found:
+            raise ValueError(f"Trial {int(number)} is in two lines; give each trial once")
+        found[int(number)] = row[1] if len(row) == 2 else ""
+    return found
+
+
+def _is_title(line: str) -> bool:
+    try:
+        return parse_cell(line).empty and bool(line.strip())
+    except ValueError:
+        return True

@@ -1,0 +1,118 @@
+"""How people see the parameters of a study: names, units, and values in as many digits as are meaningful."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from gpmi._support.text import VALUE, shortened
+from gpmi._support.types import Point
+from gpmi.serve.cell_parsing import parse_number
+from gpmi.space import Candidates, Choice, Constant, Int, Parameters, Real, Space
+
+INACTIVE = "–"  # shown for a parameter that does not exist at this point
+RESOLUTION = 1000  # a number is shown to a thousandth of its range, or finer; our choice
+MAX_OPTIONS = 50  # a column of candidates with at most this many values becomes a list; our choice
+
+
+@dataclass(frozen=True)
+class ParameterField:
+    """One parameter of the space, or one column of the candidates."""
+
+    key: str | int  # as `ask(fixed=...)` names it
+    name: str
+    kind: Literal["number", "whole", "choice", "constant"]
+    unit: str = ""
+    options: tuple[Any, ...] = ()
+    lo: float | None = None
+    hi: float | None = None
+    log: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} ({self.unit})" if self.unit else self.name
+
+    def of(self, x: Point) -> Any:
+        """Return the value at a point; None if the parameter is inactive there."""
+        return x.get(self.key) if isinstance(x, Mapping) else x[self.key]
+
+    def format(self, value: Any) -> str:
+        """Return a value as people read it. The study has the exact value."""
+        if value is None:
+            return INACTIVE
+        if isinstance(value, np.generic):
+            value = value.item()
+        if not isinstance(value, float):
+            return shortened(str(value), VALUE)
+        if self.log or self.lo is None or self.hi is None or not value:
+            return f"{value:.4g}"
+        decimals = max(0, math.ceil(math.log10(RESOLUTION / (self.hi - self.lo))))
+        return f"{value:.{decimals}f}" if decimals <= 9 and abs(value) < 1e9 else f"{value:.4g}"
+
+    def parse(self, typed: str) -> Any:
+        """Read a value that somebody typed. Raise a ValueError if it is not a value of this parameter."""
+        text = typed.strip()
+        if self.kind == "choice":
+            for option in self.options:
+                if str(option) == text:
+                    return option
+            raise ValueError(f"{self.name} is {shortened(text, VALUE)!r}; choose one of the listed values")
+        try:
+            value, _ = parse_number(text)
+        except ValueError as error:
+            raise ValueError(f"{self.name}: {error}") from None
+        if self.kind == "whole":
+            if value != round(value):
+                raise ValueError(f"{self.name} is {text}; give a whole number")
+            return int(value)
+        return value
+
+
+def fields_of(space: Space) -> tuple[ParameterField, ...]:
+    """Return the parameters of a space, in their order."""
+    if isinstance(space, Parameters):
+        keys: list[str | int] = list(space.names or range(len(space.parameters)))
+        return tuple(_field(key, part) for key, part in zip(keys, space.parameters, strict=True))
+    assert isinstance(space, Candidates)
+    keys = list(space.names or range(len(space.choices)))
+    found = []
+    for j, (key, choice) in enumerate(zip(keys, space.choices, strict=True)):
+        if choice is not None:
+            found.append(ParameterField(key, _name(key), "choice", options=choice.options))
+            continue
+        column = [row[key] for row in space.table] if space.names else space.table[:, j].tolist()
+        distinct = sorted(set(column))
+        if len(distinct) <= MAX_OPTIONS:
+            found.append(ParameterField(key, _name(key), "choice", options=tuple(distinct)))
+        elif all(isinstance(one, int) for one in distinct):
+            found.append(ParameterField(key, _name(key), "whole", lo=distinct[0], hi=distinct[-1]))
+        else:
+            found.append(ParameterField(key, _name(key), "number", lo=float(distinct[0]), hi=float(distinct[-1])))
+    return tuple(found)
+
+
+def _field(key: str | int, part: Any) -> ParameterField:
+    name = _name(key)
+    match part:
+        case Real():
+            return ParameterField(key, name, "number", part.unit, lo=part.lo, hi=part.hi, log=part.log)
+        case Int():
+            return ParameterField(key, name, "whole", part.unit, lo=part.lo, hi=part.hi, log=part.log)
+        case Choice():
+            return ParameterField(key, name, "choice", options=part.options)
+        case Constant():
+            return ParameterField(key, name, "constant", options=(part.value,))
+    raise TypeError(f"{part!r} is not a parameter")
+
+
+def _name(key: str | int) -> str:
+    return key if isinstance(key, str) else f"x{key}"
+
+
+def format_point(fields: tuple[ParameterField, ...], x: Point) -> list[tuple[ParameterField, str]]:
+    """Return each parameter with its value at a point, as people read it. Constants are left out."""
+    return [(field, field.format(field.of(x))) for field in fields if field.kind != "constant"]
