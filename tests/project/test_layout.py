@@ -19,8 +19,6 @@ RENAMING = "a better name is coming"
 # Class names that several modules use -> why.
 SAME_NAME = {
     "Account": RENAMING,
-    "Choice": RENAMING,
-    "Reading": RENAMING,
 }
 
 
