@@ -9,7 +9,7 @@ from gpmi.policies.policy import Audit
 from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Objective
 from gpmi.search.subspaces import Subspace
-from gpmi.trials import Log, Trial
+from gpmi.trials import Log
 
 GUARD = 1  # tells the random numbers of the guard from those of the search
 
@@ -29,21 +29,17 @@ def audit_of(model: Model, log: Log, subspace: Subspace, objective: Objective) -
     mu, var = moments
     if model.chance is not None and (likely := model.allowed(rows)).any():  # the maximum of what works
         rows, mu, var = rows[likely], mu[likely], var[likely]
-    notes = [_notes(log[number]) for number in (*log.told, *log.pending)]
-    noted = np.array([bool(one) for one in notes], dtype=bool)
-    notes += [_notes(log[number]) for number in log.failed]
+    notes = [log[number].policy_notes for number in (*log.told, *log.pending)]
+    noted = np.array([one is not None for one in notes], dtype=bool)
+    notes += [log[number].policy_notes for number in log.failed]
     rng = np.random.default_rng([model.setting.seed, model.n, len(log.failed) + len(log.pending), GUARD])
     return Audit(
         mu,
         var,
         float(posterior.kernel.diagonal(space.rows).max()),
-        [one for one in notes if one],
+        [one for one in notes if one is not None],
         posterior.predictive_var[noted],
         posterior.noise_of_observed[noted],
         rng,
         lambda draws: drawn_maximum(model.posterior, rows, mu, var, draws, rng),
     )
-
-
-def _notes(trial: Trial) -> dict[str, float]:
-    return {name: value for name in ("charge", "zeta") if (value := getattr(trial, name)) is not None}

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.sobol import far_apart
-from gpmi._support.types import Array, Event, Point
+from gpmi._support.types import Array, Event, FrozenPoint, Point
 from gpmi.gp.trend import Trend
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, objective, risk_now
@@ -165,7 +165,7 @@ def _suggestion(point: Selected, search: Selection) -> Suggestion:
         "phi": point.score - point.mu if point.policy.additive else None,
         "gamma_hat": state.gamma_hat,
         "explored": not search.log.told or below > math.sqrt(posterior.noise_var),
-        **point.notes,
+        "policy_notes": FrozenPoint(point.notes) if point.notes else None,
     }
     events = (*posterior.events, *point.events, *(() if model.chance is None else model.chance.events))
     x = search.subspace.space.decode(point.row) if point.x is None else point.x

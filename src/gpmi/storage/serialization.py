@@ -24,11 +24,9 @@ from gpmi.space import Candidates, Choice, Constant, Forbidden, Int, Parameters,
 PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant)}
 KERNELS = {kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Sum, kernels.Product)}
 POLICIES = {
-    kind.__name__: kind
-    for kind in (
-        *(policies.GPMI, policies.GPUCB, policies.VarianceBonus, policies.EI, policies.LogEI, policies.Mean),
-        *(policies.Explore, policies.Thompson, policies.Reinvest, policies.Find),
-    )
+    name: kind
+    for name, kind in vars(policies).items()
+    if isinstance(kind, type) and issubclass(kind, policies.Policy) and kind is not policies.Policy
 }
 # The arguments of an Optimizer that a study stores, with their defaults.
 DEFAULTS = {
