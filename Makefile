@@ -1,7 +1,7 @@
 PYTHON ?= python3
 CORES ?= 1
 HISTORIES ?= 20000
-LOWEST := gp model policies search optimizer/test_optimizer.py space/test_space.py space/test_constraints.py test_recording.py
+LOWEST := $(addprefix gp/test_,ep.py exact.py linalg.py tracking.py) model/test_fitting.py model/test_model.py policies/test_policies.py search optimizer/test_optimizer.py space/test_space.py space/test_constraints.py test_recording.py
 CODE := $(wildcard src tests benchmarks examples docs/assets)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
 JOBS ?= auto

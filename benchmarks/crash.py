@@ -79,9 +79,9 @@ def ended(process: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
-def writer(address: str, name: str, kept: Path, trials: int = 10**9) -> None:
+def writer(address: str, name: str, acks: Path, trials: int = 10**9) -> None:
     """Evaluate one trial after the other, and write down each acknowledged value."""
-    with open(kept, "a", encoding="ascii") as file, gpmi.study(address, name) as study:
+    with open(acks, "a", encoding="ascii") as file, gpmi.study(address, name) as study:
         for _ in range(trials):
             trial = study.ask()
             y = f(trial.x)
@@ -92,33 +92,33 @@ def writer(address: str, name: str, kept: Path, trials: int = 10**9) -> None:
             file.flush()
 
 
-def acknowledged(kept: Path) -> dict[int, float]:
+def acknowledged(acks: Path) -> dict[int, float]:
     """Return the values that were written down, without a torn last line."""
-    lines = kept.read_text(encoding="ascii").split("\n")[:-1] if kept.exists() else []
+    lines = acks.read_text(encoding="ascii").split("\n")[:-1] if acks.exists() else []
     return {int(number): float.fromhex(y) for number, y in (line.split() for line in lines)}
 
 
-def wait_for(rng: random.Random, kept: Path, most: int) -> None:
+def wait_for(rng: random.Random, acks: Path, most: int) -> None:
     """Wait until a random moment of a writer's work: after some values, and a random part of the next step.
 
     The moment is counted in values, not in seconds, so that the moments are spread over the work on a busy machine too.
     """
-    before, more = len(acknowledged(kept)), rng.randrange(most + 1)
+    before, more = len(acknowledged(acks)), rng.randrange(most + 1)
     begin = time.monotonic()
     step = 0.1  # seconds: a guess until the first value has come
-    while (found := len(acknowledged(kept)) - before) < more and time.monotonic() < begin + 120.0:
+    while (found := len(acknowledged(acks)) - before) < more and time.monotonic() < begin + 120.0:
         time.sleep(0.002)
         if found:
             step = (time.monotonic() - begin) / found
     time.sleep(rng.uniform(0.0, 1.5) * step)
 
 
-def judged(address: str, name: str, known: dict[int, float]) -> list[str]:
+def check_study(address: str, name: str, acked: dict[int, float]) -> list[str]:
     """Return what is wrong with a study after everything."""
     wrong = []
     with gpmi.study(address, name) as study:
         values = {trial.number: trial.y for trial in study.trials}
-        wrong += [f"trial {number} was told {y!r}, has {values.get(number)!r}" for number, y in known.items()
+        wrong += [f"trial {number} was told {y!r}, has {values.get(number)!r}" for number, y in acked.items()
                   if values.get(number) != y]  # fmt: skip
         log = study.log()
         told = Counter(json.loads(entry.body)["number"] for entry in log if entry.kind == "told")
@@ -138,18 +138,18 @@ def killed(address: str, folder: Path, kills: int, seed: int, tag: str = "killed
     """Kill a writer `kills` times, at moments spread over its first values."""
     rng, wrong, values, last = random.Random(seed), list[str](), 0, 0.0
     for first in range(0, kills, KILLS_OF_A_STUDY):
-        name, kept = f"{tag}-{first}", folder / f"{tag}-{first}.txt"
+        name, acks = f"{tag}-{first}", folder / f"{tag}-{first}.txt"
         gpmi.study(address, name, space=SPACE, seed=seed + first).close()
         for _ in range(min(KILLS_OF_A_STUDY, kills - first)):
-            process = forked(lambda name=name, kept=kept: writer(address, name, kept))
-            wait_for(rng, kept, 5)
+            process = forked(lambda name=name, acks=acks: writer(address, name, acks))
+            wait_for(rng, acks, 5)
             os.kill(process, signal.SIGKILL)
             if ended(process) != -signal.SIGKILL:
                 wrong.append(f"{name}: the writer ended by itself")
-        known = acknowledged(kept)
-        values += len(known)
+        acked = acknowledged(acks)
+        values += len(acked)
         begin = time.perf_counter()
-        wrong += judged(address, name, known)
+        wrong += check_study(address, name, acked)
         last = time.perf_counter() - begin
     return {"kills": kills, "values": values, "wrong": wrong, "seconds of the last check": last}
 
@@ -206,19 +206,19 @@ def servers_killed(folder: Path, kills: int, seed: int, trials: int = 12) -> dic
     rng, wrong, values = random.Random(seed), list[str](), 0
     with server() as made:
         for kill in range(kills):
-            address, name, kept = made.get_uri(), f"server-{kill}", folder / f"server-{kill}.txt"
+            address, name, acks = made.get_uri(), f"server-{kill}", folder / f"server-{kill}.txt"
             gpmi.study(address, name, space=SPACE, seed=seed + kill).close()
-            process = forked(lambda a=address, n=name, k=kept: writer(a, n, k, trials))
-            wait_for(rng, kept, trials - 2)
+            process = forked(lambda a=address, n=name, k=acks: writer(a, n, k, trials))
+            wait_for(rng, acks, trials - 2)
             own = struck(made)
             time.sleep(rng.uniform(0.0, 1.0))
             restart(made, own)
             if ended(process) != 0:
                 wrong.append(f"{name}: the writer did not survive")
-            known = acknowledged(kept)
-            values += len(known)
-            wrong += [f"{name}: {len(known)} of {trials} values"] * (len(known) != trials)
-            wrong += judged(address, name, known)
+            acked = acknowledged(acks)
+            values += len(acked)
+            wrong += [f"{name}: {len(acked)} of {trials} values"] * (len(acked) != trials)
+            wrong += check_study(address, name, acked)
     return {"kills": kills, "values": values, "wrong": wrong}
 
 
@@ -304,9 +304,9 @@ def fill_optunas(storage: str, name: str, n: int) -> None:
     made.add_trial(optuna.trial.create_trial(params=first, distributions=spaces, value=f(points[0])))
     engine = sa.create_engine(storage)
     with engine.begin() as connection:
-        known = sa.MetaData()
-        known.reflect(connection)
-        trials, params, values = (known.tables[table] for table in ("trials", "trial_params", "trial_values"))
+        schema = sa.MetaData()
+        schema.reflect(connection)
+        trials, params, values = (schema.tables[table] for table in ("trials", "trial_params", "trial_values"))
 
         def like_the_first(table: sa.Table, own: str) -> dict[str, Any]:
             row = connection.execute(sa.select(table).order_by(table.c[own].desc()).limit(1)).one()._mapping

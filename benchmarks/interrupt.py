@@ -119,7 +119,7 @@ def one_run(number: int, name: str, space: Any, arguments: dict[str, Any], key: 
             return y
 
         results = lazy_call(partial(gpmi.maximize, f, seed=number, **arguments), space)
-        ended, kept, begin = "returned", None, time.monotonic()
+        ended, result, begin = "returned", None, time.monotonic()
         try:
             try:
                 key.on = True
@@ -127,16 +127,16 @@ def one_run(number: int, name: str, space: Any, arguments: dict[str, Any], key: 
             finally:
                 key.on = False
         except KeyboardInterrupt as error:
-            kept = getattr(error, "result", None)
-            ended = "KeyboardInterrupt" if kept is not None else WITHOUT
+            result = getattr(error, "result", None)
+            ended = "KeyboardInterrupt" if result is not None else WITHOUT
         except BaseException as error:
-            kept, ended = getattr(error, "result", None), f"{type(error).__name__}: {error}"
+            result, ended = getattr(error, "result", None), f"{type(error).__name__}: {error}"
         end = time.monotonic()
-        kept = results[0] if results else kept
+        result = results[0] if results else result
         file.seek(0)
         returned = np.frombuffer(file.read()).tolist()
-    told = [] if kept is None else [trial.y for trial in kept.trials]
-    reason = None if kept is None else kept.reason
+    told = [] if result is None else [trial.y for trial in result.trials]
+    reason = None if result is None else result.reason
     outcome = {"ended": ended, "lost": returned != told, "reason": reason, "n": len(returned)}
     return {**outcome, "begin": begin, "end": end}
 

@@ -41,20 +41,20 @@ def stamps(script: Path) -> tuple[str, ...]:
 
 def main(arguments: list[str]) -> None:
     """List the benchmarks, print the stamps of one, or become the process that runs it."""
-    known = scripts()
+    benchmarks = scripts()
     if not arguments:
-        width = max(map(len, known))
-        print("\n".join(f"{name:{width}}  {question(script)}" for name, script in known.items()))
+        width = max(map(len, benchmarks))
+        print("\n".join(f"{name:{width}}  {question(script)}" for name, script in benchmarks.items()))
         return
     name = arguments[-1] if arguments[0] == "--stamps" else arguments[0]
-    if name not in known:
+    if name not in benchmarks:
         sys.exit(f"there is no benchmark {name!r}; `make bench` lists them")
-    built = stamps(known[name])
+    built = stamps(benchmarks[name])
     if arguments[0] == "--stamps":
         print(*built)
         return
     python = FOLDER.parent / Path(built[0]).parent / "bin" / "python"
-    os.execv(python, [str(python), str(known[name]), *arguments[1:]])
+    os.execv(python, [str(python), str(benchmarks[name]), *arguments[1:]])
 
 
 if __name__ == "__main__":

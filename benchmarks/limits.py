@@ -46,9 +46,9 @@ def rounds(opt: gpmi.Optimizer, f: Callable[[Array], float], count: int) -> list
 
 # The measurements, each in a fresh process
 
-HISTORY_N, HISTORY_ROUNDS = 10_240, 7  # the first number above 10,000 at which the prior is learned anew
+HISTORY_N, HISTORY_ROUNDS = 10_240, 7  # the first number above 10,000 at which the prior is refitted
 STEP_N, STEP_M, STEP_ROUNDS = 200, 1_000_000, 9
-GROWTH_N = (192, 512, 1024, 2048, 5120)  # numbers of observations at which the prior is learned anew
+GROWTH_N = (192, 512, 1024, 2048, 5120)  # numbers of observations at which the prior is refitted
 GROWTH_ROUNDS, GROWTH_SEEDS = 20, 3
 
 

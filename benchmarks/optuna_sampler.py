@@ -284,7 +284,7 @@ WHAT = {
         "## Problems: simple regret after 100 trials",
         "Of the best trial: the maximum minus f, over the maximum minus the mean of f; geometric mean over the seeds "
         "that all three have run (regrets below 1e-9 count as 1e-9). The problems are those of the comparison "
-        "(`benchmarks/problems.py`) with a known maximum, without goldstein-price and gp-2, of which another version "
+        "(`benchmarks/problems`) with a known maximum, without goldstein-price and gp-2, of which another version "
         "is there.",
     ),
     "tables": (

@@ -23,7 +23,7 @@ import numpy as np
 
 import gpmi
 from gpmi import report
-from gpmi.views.html.subject import Subject
+from gpmi.views.run_view import RunView
 
 SIZES = ((100, 2), (300, 5), (1000, 10))
 PROMISED = (1000, 10, 20.0, 2e6)  # trials, dimensions, seconds, bytes
@@ -53,11 +53,11 @@ def made_up(n: int, d: int) -> gpmi.Optimizer:
 
 def measured(n: int, d: int) -> tuple[dict[str, float], float, int]:
     """Return the CPU seconds of each section and of the whole report, and its bytes."""
-    subject = Subject.of(made_up(n, d))
+    run = RunView.of(made_up(n, d))
     seconds = {}
     for name in report.IDS:
         begin = time.process_time()
-        report.sections(subject, only=[name])
+        report.sections(run, only=[name])
         seconds[name] = time.process_time() - begin
     begin = time.process_time()
     page = report.page(made_up(n, d))

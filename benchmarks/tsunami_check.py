@@ -42,8 +42,8 @@ def linear_run_up(rate: float, travel: float, slope: float) -> tuple[float, floa
     """Return run-up over height, in linear theory, of sech^2(rate t) on a beach that a wave climbs in `travel`.
 
     A component exp(i w t) at the foot of the beach is 2 / (J0(w travel) + i J1(w travel)) at its shoreline (Keller and
-    Keller; Synolakis), and the highest point of the shoreline is the same in the nonlinear theory, as long as the wave
-    does not break. The second number, times the height, is max |R''| / (g slope^2): above 1 the wave breaks.
+    Keller; Synolakis). The highest point of the shoreline is the same in the nonlinear theory, as long as the wave does
+    not break. The second number, times the height, is max |R''| / (g slope^2): above 1 the wave breaks.
     """
     n = 1 << 14
     span = 40.0 / rate + 6.0 * travel

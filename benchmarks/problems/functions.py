@@ -136,7 +136,7 @@ def mixture_waves() -> Callable[[Array], float]:
 
 
 def mixture(x: Array) -> float:
-    """The paper's Gaussian mixture: three bumps, the highest of them thin, and small waves (a Matern-3/2 draw)."""
+    """The paper's Gaussian mixture: three bumps, the highest of them narrow, and small waves (a Matern-3/2 draw)."""
     return MIXTURE.f(x) + 0.05 * mixture_waves()(x)
 
 

@@ -28,7 +28,7 @@ SHEKEL_BETA = np.array([1, 2, 2, 4, 4, 6, 3, 7, 5, 5]) / 10
 
 
 def shekel(x: Array) -> float:
-    """Ten thin peaks in four dimensions."""
+    """Ten narrow peaks in four dimensions."""
     return float(np.sum(1 / (SHEKEL_BETA + np.sum((x - SHEKEL_C) ** 2, axis=1))))
 
 

@@ -212,7 +212,7 @@ def test_the_guard_goes_on_with_merged_rejected_and_retracted_trials():
     opt.retract(3)
     opt.ask()
     assert opt.model.posterior.n < opt.model.posterior.count == 138
-    assert opt.trials[-1].charge is not None
+    assert opt.trials[-1].policy_notes is not None
     assert not any(np.array_equal(trial.x, rejected.x) for trial in opt.trials[rejected.number + 1 :])
 
 
@@ -350,8 +350,8 @@ def test_the_guard_counts_what_works():
     for _ in range(40):
         x = opt.ask()
         opt.fail(x) if x[0] > 0.6 else opt.tell(x, f(x) + 0.1 * rng.standard_normal())
-    assert any(trial.status == "failed" and trial.charge is not None for trial in opt.trials)
-    assert all(trial.charge is not None and np.isfinite(trial.charge) for trial in opt.trials)
+    assert any(trial.status == "failed" and trial.policy_notes for trial in opt.trials)
+    assert all(np.isfinite(trial.policy_notes["charge"]) for trial in opt.trials)
     assert opt.recommend()[0] <= 0.6
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from gpmi import Optimizer, Posterior, Reinvest, kernels, theory
 from gpmi._support.types import Array
 from gpmi.policies import Guarded, guard
 from gpmi.search.finite import drawn_maximum
+from gpmi.trials.files import trial_of
 
 ARMS = np.arange(20.0)[:, None]
 INDEPENDENT = kernels.RBF(0.01)  # points one unit apart know nothing of each other
@@ -121,6 +124,16 @@ def test_the_mean_of_draws_plus_its_error_is_rarely_below() -> None:
 # Runs
 
 
+def charge(trial: gpmi.Trial) -> float:
+    assert trial.policy_notes is not None
+    return trial.policy_notes["charge"]
+
+
+def zeta(trial: gpmi.Trial) -> float | None:
+    assert trial.policy_notes is not None
+    return trial.policy_notes.get("zeta")
+
+
 def run(f: Array, optimizer: Optimizer, steps: int, seed: int) -> float:
     """R_T on candidates that are their own numbers."""
     rng, regret = np.random.default_rng(seed), 0.0
@@ -150,8 +163,8 @@ def test_the_guard_leaves_reinvest_s_queries_alone() -> None:
     run(f, free, 80, 0)
     assert guarded.policy == Guarded() and free.policy == Reinvest()
     assert [t.x.tolist() for t in guarded.trials] == [t.x.tolist() for t in free.trials]
-    assert all(t.charge is not None and t.charge >= 0.0 and t.zeta is None for t in guarded.trials)
-    assert all(t.charge is None for t in free.trials)
+    assert all(charge(t) >= 0.0 and zeta(t) is None for t in guarded.trials)
+    assert all(t.policy_notes is None for t in free.trials)
     assert not guarded.events
 
 
@@ -165,10 +178,10 @@ def test_the_account_keeps_its_bound_at_every_step_whatever_is_played(
     posterior = optimizer.posterior
     assert posterior is not None
     learned = np.cumsum(guard.learned(posterior.predictive_var, NOISE_VAR, 1.0))
-    charged = np.cumsum([t.charge for t in optimizer.trials])
-    weight = np.cumsum([t.zeta or guard.beta(20) for t in optimizer.trials])
+    charged = np.cumsum([charge(t) for t in optimizer.trials])
+    weight = np.cumsum([zeta(t) or guard.beta(20) for t in optimizer.trials])
     assert np.all(charged <= max(1.0, kappa) * np.sqrt(weight * learned) * (1 + 1e-9))
-    acted = sum(t.zeta is not None for t in optimizer.trials)
+    acted = sum(zeta(t) is not None for t in optimizer.trials)
     assert (acted == 60) == (kappa == 0.0) and acted > 0
     assert [event.kind for event in optimizer.events] == ["guard"]
 
@@ -212,8 +225,8 @@ def test_a_replay_asks_what_the_guard_would_have_asked(goal: str, monkeypatch: p
         assert np.array_equal(x, second.ask())
         first.tell(x, 0.1)
         second.tell(x, 0.1)
-    assert [t.zeta for t in first.trials] == [t.zeta for t in second.trials]
-    np.testing.assert_allclose([t.charge for t in first.trials], [t.charge for t in second.trials], rtol=1e-9)
+    assert [zeta(t) for t in first.trials] == [zeta(t) for t in second.trials]
+    np.testing.assert_allclose([charge(t) for t in first.trials], [charge(t) for t in second.trials], rtol=1e-9)
 
 
 def test_where_the_cheap_bound_does_not_decide_draws_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,7 +237,7 @@ def test_where_the_cheap_bound_does_not_decide_draws_do(monkeypatch: pytest.Monk
     optimizer = Optimizer(x, aim="earn", kernel=kernels.RBF(10.0), noise_var=NOISE_VAR, seed=0)
     optimizer.ask()
     (trial,) = optimizer.trials
-    assert trial.zeta is None and trial.charge is not None and trial.charge < 0.3 < cheap
+    assert zeta(trial) is None and charge(trial) < 0.3 < cheap
 
 
 @pytest.mark.parametrize(
@@ -250,7 +263,7 @@ def test_where_the_theorem_says_nothing_there_is_no_guard(options: dict[str, obj
     for value in (0.3, 0.2, 0.5, 0.1):
         if arguments.get("repeats", True) or len(optimizer.trials) < 20:
             optimizer.tell(optimizer.ask(), value)
-    assert all(trial.charge is None for trial in optimizer.trials)
+    assert all(trial.policy_notes is None for trial in optimizer.trials)
 
 
 def test_too_many_candidates_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,7 +273,7 @@ def test_too_many_candidates_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
         optimizer.tell(optimizer.ask(), value)
     optimizer.ask()
     assert [event.kind for event in optimizer.events] == ["no guard"]
-    assert optimizer.trials[-1].charge is None
+    assert optimizer.trials[-1].policy_notes is None
 
 
 def test_pending_and_failed_queries_are_charged_too() -> None:
@@ -269,4 +282,27 @@ def test_pending_and_failed_queries_are_charged_too() -> None:
     optimizer.fail(points[0])
     optimizer.tell(points[1], 0.4)
     optimizer.ask()
-    assert all(trial.charge is not None and trial.charge > 0.0 for trial in optimizer.trials)
+    assert all(charge(trial) > 0.0 for trial in optimizer.trials)
+
+
+def test_a_study_stores_the_account_under_the_names_it_always_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each note is a number of the entry, next to mu and phi, as before notes were a field of their own."""
+    monkeypatch.setattr(guard, "KAPPA", 0.5)
+    options: dict[str, Any] = {"aim": "earn", "kernel": INDEPENDENT, "noise_var": NOISE_VAR, "seed": 0}
+    with gpmi.study(tmp_path / "run.db", space=ARMS, **options) as study:
+        for value in (0.1, -0.4, 0.3, 0.2, -0.1, 0.0):
+            study.tell(study.ask(), value)
+        stored = [entry.content["said"] for entry in study.log() if entry.kind == "asked"]
+        notes = [trial.policy_notes for trial in study.trials]
+    assert any("zeta" in said for said in stored) and all("charge" in said for said in stored)
+    with gpmi.study(tmp_path / "run.db") as study:
+        assert study.verify().agrees
+        assert [trial.policy_notes for trial in study.trials] == notes
+        file = tmp_path / "trials.csv"
+        gpmi.exchange.write_trials(study, file)
+        read = gpmi.exchange.read_trials(file, ARMS)
+    assert [trial.policy_notes for trial in read] == notes
+    former = {**{name: getattr(read[-1], name) for name in ("number", "y", "status", "origin")}, "x0": 3.0}
+    assert trial_of({**former, "charge": 0.5}, gpmi.Space.of(ARMS), 0).policy_notes == {"charge": 0.5}

@@ -119,7 +119,7 @@ def test_another_study_in_its_place_is_refused_and_what_is_told_is_kept(path: Pa
         assert study.best is not None and study.best.y == 2.0 and study.verify().agrees
 
 
-# The spool
+# The outbox
 
 
 @contextmanager

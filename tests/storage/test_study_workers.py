@@ -168,7 +168,7 @@ def test_what_is_in_the_air_when_the_database_goes_away_is_waited_for_and_kept(p
         with pytest.raises(gpmi.StudyError, match="went away"):
             study.optimize(slow, workers=3)
         study._log._database.writing = write  # type: ignore[method-assign]
-        assert [t.status for t in study.trials] == ["told"] * 3  # from the spool
+        assert [t.status for t in study.trials] == ["told"] * 3  # from the outbox
         assert study.verify().agrees and not path.with_name("run.db.spool").exists()
 
 

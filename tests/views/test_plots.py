@@ -1,4 +1,4 @@
-"""Pictures show the numbers of the posterior and of the run, with labels."""
+"""Figures show the numbers of the posterior and of the run, with labels."""
 
 import io
 import sys
@@ -15,7 +15,7 @@ import gpmi
 from gpmi import kernels, plots
 from gpmi.analysis.ledger.history import LOOKS
 from gpmi.analysis.ledger.ledger import Ledger, Regret
-from gpmi.views.figures.maps import GRID
+from gpmi.views.figures.contours import GRID
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -49,7 +49,7 @@ def mixed_run():
 
 
 def panels(figure):
-    """The axes of a figure that are not colour bars."""
+    """Return the axes of a figure that are not colour bars."""
     assert isinstance(figure, Figure)
     return [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
 
@@ -296,7 +296,7 @@ def test_observations_are_crosses_in_a_run_of_one_dimension():
     np.testing.assert_array_equal(line(ax, "observations").get_ydata(), [trial.y for trial in result.trials])
 
 
-# What all have in common
+# All figures
 
 
 @pytest.mark.slow
@@ -327,14 +327,14 @@ def test_figures_do_not_change_matplotlib_settings():
 
 @pytest.mark.parametrize("draw", [plots.contours, plots.slices, plots.run])
 def test_a_figure_needs_a_run_with_an_observation(draw):
-    with pytest.raises(TypeError, match="source is 3; give what maximize returned"):
+    with pytest.raises(TypeError, match="source is 3; give a Result"):
         draw(3)
     with pytest.raises(ValueError, match=r"source has no observation.*evaluate at least one point"):
         draw(gpmi.Optimizer([(0.0, 1.0)] * 2))
 
 
 def test_contours_need_two_parameters():
-    with pytest.raises(ValueError, match=r"1 parameter;.*posterior_1d"):
+    with pytest.raises(ValueError, match=r"1 parameter, .*posterior_1d"):
         plots.contours(box_run(1, budget=3))
 
 
@@ -427,7 +427,7 @@ def test_the_same_run_gives_the_same_figure():
         assert png(draw(first)) == png(draw(second))
 
 
-# Pictures that answer one question each
+# Figures that answer one question each
 
 
 def test_contours_of_many_parameters_are_a_plane_through_the_recommended_point(mixed_run):
@@ -467,7 +467,7 @@ def test_convergence_of_several_runs_is_a_median_and_a_band():
 
 
 def test_runs_that_cannot_be_compared_are_refused():
-    with pytest.raises(ValueError, match="two pictures"):
+    with pytest.raises(ValueError, match="two figures"):
         plots.convergence([box_run(1, budget=3), box_run(1, budget=3, goal="min")])
     for nothing in ([], {}, gpmi.Optimizer([(0.0, 1.0)], seed=0)):
         with pytest.raises(ValueError, match="source has no"):

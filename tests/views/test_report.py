@@ -1,4 +1,4 @@
-"""A report says what the run says, in one file that loads nothing, whatever the names in it."""
+"""A report has the numbers of the run, in one file that loads nothing, whatever the names in it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import gpmi
 from gpmi import kernels, report
 from gpmi.analysis.ledger.advice import advise
 from gpmi.analysis.ledger.history import regret_history
-from gpmi.views.html.contour import filled
+from gpmi.views.html.contours import contour_paths
 from gpmi.views.html.svg import Scale
 
 pytestmark = pytest.mark.usefixtures("few_draws")
@@ -34,7 +34,7 @@ def run():
 
 
 class Strict(HTMLParser):
-    """All elements, each closed in the right order, with the text of the whole."""
+    """A parser that checks that every element is closed, and collects elements and text."""
 
     def __init__(self, html):
         super().__init__(convert_charrefs=True)
@@ -63,9 +63,9 @@ def test_every_section_is_built_from_a_result_an_optimizer_and_a_study(run, tmp_
     with gpmi.study(tmp_path / "s.db", space=[(0.0, 1.0)] * 2, seed=0) as study:
         study.tell([0.5, 0.5], 1.0)
         for source in (run, optimizer, study):
-            made = report.sections(source)
-            assert [one.id for one in made] == [name for name in report.IDS if name in {one.id for one in made}]
-            assert not any("could not be made" in one.html for one in made)
+            built = report.sections(source)
+            assert [one.id for one in built] == [name for name in report.IDS if name in {one.id for one in built}]
+            assert not any("could not be built" in one.html for one in built)
         assert study.report(tmp_path / "study.html").stat().st_size > 0
 
 
@@ -95,7 +95,7 @@ def test_an_unwritable_path_is_refused_before_any_work(run, tmp_path):
 def test_the_command_writes_the_report_of_a_study(tmp_path):
     from typer.testing import CliRunner
 
-    from gpmi.cli.commands import app
+    from gpmi.cli import app
 
     with gpmi.study(tmp_path / "s.db", "first", space=[(0.0, 1.0)], seed=0) as study:
         study.tell([0.5], 1.0)
@@ -107,11 +107,11 @@ def test_the_command_writes_the_report_of_a_study(tmp_path):
     assert "Example: gpmi report study.db" in CliRunner().invoke(app(), ["report", "--help"]).stdout
 
 
-# Whatever the run
+# Any kind of run
 
 
 def hostile():
-    """A run in which every text of the user is markup."""
+    """A run in which all user text is markup."""
     space = {HOSTILE: [HOSTILE, "b"], "x": gpmi.Real(0.0, 1.0, unit="<u>")}
     opt = gpmi.Optimizer(space, seed=0)
     for i in range(4):
@@ -133,13 +133,13 @@ def constrained():
 
 
 def thin():
-    """Constraints that leave no point of a grid."""
+    """Constraints that no point of a grid satisfies."""
     space, constraints = {name: (0.0, 1.0) for name in "abc"}, ["a >= 0.5003", "a <= 0.5004"]
     return gpmi.maximize(lambda p: -((p["b"] - 0.2) ** 2), space, budget=6, seed=0, constraints=constraints)
 
 
 def mixture():
-    """Shares that add up to one: none of them can be changed alone."""
+    """Shares that add up to one, so that none of them can change alone."""
     space = {name: (0.0, 1.0) for name in "abc"}
     return gpmi.maximize(lambda p: -((p["b"] - 0.2) ** 2), space, budget=6, seed=0, constraints="a + b + c == 1")
 
@@ -201,7 +201,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_section_of_any_run_is_built_escaped_and_labelled(kind):
     html = report.page(KINDS[kind]())
-    assert "could not be made" not in html
+    assert "could not be built" not in html
     page = Strict(html)
     levels = [int(tag[1]) for tag, _ in page.found if tag in ("h1", "h2", "h3")]
     assert levels[0] == 1 and all(below <= above + 1 for above, below in pairwise(levels))
@@ -223,7 +223,7 @@ def test_constant_columns_of_a_table_are_not_axes():
             opt.ask()
             opt.tell(opt.pending[-1], float(i))
         assert [one.name for one in gpmi.importances(opt)] == varied
-        assert "could not be made" not in report.page(opt)
+        assert "could not be built" not in report.page(opt)
 
 
 def test_user_text_is_shown_literally_and_never_executed():
@@ -239,11 +239,11 @@ def test_the_same_run_gives_the_same_report_with_its_numbers(run):
     assert html == report.page(run)
     page = Strict(html).text
     assert f"The largest value observed is {run.y:.6g}" in page
-    assert "The constraints let no parameter" not in page
+    assert "The constraints allow no parameter" not in page
     low, high = run.ledger.regret().interval()
     assert f"{low:.3g} to {high:.3g} with probability 95 %" in page
     cells = [attributes["data-v"] for attributes in Strict(html).all("td") if "data-v" in attributes]
-    assert {repr(trial.y) for trial in run.trials} <= set(cells)  # every digit can be copied
+    assert {repr(trial.y) for trial in run.trials} <= set(cells)  # all digits can be copied
 
 
 def test_what_the_ledger_advises():
@@ -273,9 +273,9 @@ def test_if_noise_keeps_the_interval_wide_the_advice_says_what_narrows_it(noise_
     opt = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=0, **prior)
     for x in rng.random((30, 2)):
         opt.tell(x, np.sin(4.0 * x[0]) + x[1] + noise_sd * rng.standard_normal())
-    given, upper = advise(opt.ledger), opt.ledger.regret().interval()[1]
-    assert given.what == "go on" and upper > 2.0 * opt.ledger.floor
-    assert ("30 more evaluations usually halve it" in given.why) == (noise_sd == 0.2)
+    advice, upper = advise(opt.ledger), opt.ledger.regret().interval()[1]
+    assert advice.what == "go on" and upper > 2.0 * opt.ledger.floor
+    assert ("30 more evaluations usually halve it" in advice.why) == (noise_sd == 0.2)
 
 
 def test_the_course_of_the_regret_ends_with_the_current_regret(run):
@@ -284,7 +284,7 @@ def test_the_course_of_the_regret_ends_with_the_current_regret(run):
     assert regret_history(gpmi.Optimizer([(0.0, 1.0)], seed=0).ledger) == ()
 
 
-# What it looks like
+# Appearance
 
 
 def luminance(colour):
@@ -308,11 +308,11 @@ def test_every_text_has_enough_contrast_in_both_schemes():
 
 @given(st.integers(2, 5), st.integers(2, 5), st.integers(0, 10**6), st.floats(-2.0, 2.0))
 def test_a_filled_contour_covers_what_is_above_its_level(a, b, seed, level):
-    """At the points of the grid: a point is inside the path of a level if and only if its value is not below it."""
+    """A point of the grid is inside the path of a level if and only if its value is not below the level."""
     values = np.random.default_rng(seed).standard_normal((a, b))
-    assume(np.min(np.abs(values - level)) > 0.05)  # a line near a corner is rounded onto it
+    assume(np.min(np.abs(values - level)) > 0.05)  # a line close to a corner is rounded onto it
     x, y = np.arange(float(a)) * 10.0, np.arange(float(b)) * 10.0
-    paths = filled(x, y, values, np.array([-np.inf, level]))
+    paths = contour_paths(x, y, values, np.array([-np.inf, level]))
     corners = set(re.findall(r"[ML](-?[\d.]+),(-?[\d.]+)", paths.get(1, "")))
     boxes = re.findall(r"M([\d.]+),([\d.]+)H([\d.]+)V([\d.]+)H", paths.get(1, ""))
     for i in range(a):
@@ -324,7 +324,7 @@ def test_a_filled_contour_covers_what_is_above_its_level(a, b, seed, level):
             assert near == (values[i, j] >= level)
 
 
-@example(lo=0.0, width=1.0, most=1, log=True)  # nine powers of ten, room for one
+@example(lo=0.0, width=1.0, most=1, log=True)  # nine powers of ten, space for one
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(1, 9), st.booleans())
 def test_ticks_lie_inside_and_are_few(lo, width, most, log):
     lo = abs(lo) + 1e-9 if log else lo
@@ -338,7 +338,7 @@ def test_ticks_lie_inside_and_are_few(lo, width, most, log):
 @example(lo=100.25, width=0.5, most=2)  # a single tick
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6), st.integers(2, 9))
 def test_ticks_are_distinguishable(lo, width, most):
-    """The text of each tick is the tick, up to a small part of the step."""
+    """The label of each tick equals its value, up to a small part of the step."""
     ticks = Scale(lo, lo + width, 0.0, 100.0).ticks(most)
     assert len({text for _, text in ticks}) == len(ticks)
     alone = 1e-6 if len(ticks) == 1 else 0.0
@@ -368,7 +368,7 @@ def test_a_slice_has_gaps_where_constraints_forbid_points():
 
 def test_shares_that_add_up_to_one_have_no_slices():
     (section,) = report.sections(mixture(), only=["slices"])
-    assert "no parameter of the recommended point change alone" in section.html
+    assert "no parameter of the recommended point to change alone" in section.html
 
 
 def test_numbers_at_an_axis_are_not_cut_off():

@@ -1,4 +1,4 @@
-"""The picture of the demonstration, for somebody who has never heard of a Gaussian process: titles are sentences."""
+"""The picture of the demonstration, for readers who have never heard of a Gaussian process: titles are sentences."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from gpmi._support.types import Array
 from gpmi.paper.tasks import Function
 from gpmi.run.result import Result
 from gpmi.views.figures.axes import axes_of
-from gpmi.views.figures.curves import draw_slices
-from gpmi.views.figures.maps import Sheet, draw_queries, levels_of
-from gpmi.views.figures.source import Snapshot, band, model_of, told, values_of
+from gpmi.views.figures.contours import MapPlane, draw_queries, levels_of
+from gpmi.views.figures.slices import draw_slices, values_of
 from gpmi.views.figures.style import (
     BLACK,
     BLUE,
@@ -25,28 +24,31 @@ from gpmi.views.figures.style import (
     star,
     style,
 )
+from gpmi.views.run_view import RunView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NEAR = 0.1  # a value so close to the maximum of the demonstration counts as found: 1/9000 of the range of f; our choice
+NEAR = 0.1  # a value this close to the maximum counts as found: 1/9000 of the range of f; our choice
 
 
 def found_after(result: Result, function: Function) -> int | None:
-    """After how many evaluations the best value was NEAR the maximum; None if it never was."""
+    """Return the number of evaluations after which the best value was NEAR the maximum; None if it never was."""
     return next(
-        (t for t, trial in told(result.trials) if trial.y is not None and function.maximum - trial.y < NEAR), None
+        (t for t, trial in RunView.of(result).numbered if trial.y is not None and function.maximum - trial.y < NEAR),
+        None,
     )
 
 
 def story(result: Result, function: Function | None) -> Figure:
-    """Draw a function of two parameters, the queries, what the model believes at the end, how unsure it is, and the
-    best value over time. Of a function that is not known the model is drawn along each parameter instead.
+    """Draw a function of two parameters, the queries, the model at the end, its uncertainty, and the best value.
+
+    If the function is None, only the model along each parameter and the best value are drawn.
     """
     with style():
         if function is None:
-            return _unknown(result)
+            return _story_of_a_simulator(result)
         figure = new_figure(10.8, 6.6)
         grid = figure.add_gridspec(2, 3)
         _draw_maps([figure.add_subplot(grid[place]) for place in ((0, 0), (0, 1), (0, 2), (1, 2))], result, function)
@@ -62,14 +64,14 @@ def story(result: Result, function: Function | None) -> Figure:
     return figure
 
 
-def _unknown(result: Result) -> Figure:
-    """The model along each parameter, and the best value over time."""
+def _story_of_a_simulator(result: Result) -> Figure:
+    """Draw the model along each parameter, and the best value over time."""
     count = len(axes_of(result.space))
     columns = min(count, 3)
     rows = -(-count // columns)
     figure = new_figure(10.8, 2.6 * rows + 3.0)
     grid = figure.add_gridspec(2, 1, height_ratios=[2.6 * rows, 2.4])
-    draw_slices(add_panels(figure, grid[0].subgridspec(rows, columns), count), Snapshot.of(result), None)
+    draw_slices(add_panels(figure, grid[0].subgridspec(rows, columns), count), RunView.of(result), None)
     best = figure.add_subplot(grid[1])
     _draw_best(best, result, "The best value so far")
     legend_above(best)
@@ -79,31 +81,33 @@ def _unknown(result: Result) -> Figure:
 def _draw_maps(panels: list[Axes], result: Result, function: Function) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    posterior, recommended = model_of(Snapshot.of(result))
-    sheet = Sheet.of(result.space)
-    low, mu, high = band(posterior, sheet.rows, result.warp)
-    true = values_of(function.f, result.space, sheet.rows)
+    run = RunView.of(result)
+    recommended = run.recommended_row
+    assert recommended is not None
+    plane = MapPlane.of(result.space)
+    low, mu, high = run.bounds(plane.rows)
+    true = values_of(function.f, result.space, plane.rows)
     levels = levels_of(true, mu, best_is_large=True)
     hidden, queries, believed, unsure = panels
-    sheet.fill(hidden, true, levels, "viridis", "1. A function, hidden from gpmi")
+    plane.fill(hidden, true, levels, "viridis", "1. A function, hidden from gpmi")
     hidden.plot(*function.argmax, "o", markersize=11.0, markerfacecolor="none", markeredgecolor=BLACK)
-    sheet.lines(queries, true, levels)
+    plane.lines(queries, true, levels)
     count = len(result.trials)
     title = f"2. Where gpmi looked: {count} evaluation{'s'[: count != 1]}"
-    draw_queries(queries, Snapshot.of(result), sheet, title, "early \N{RIGHTWARDS ARROW} late")
-    sheet.fill(believed, mu, levels, "viridis", "3. What gpmi believes at the end")
+    draw_queries(queries, run, plane, title, "early \N{RIGHTWARDS ARROW} late")
+    plane.fill(believed, mu, levels, "viridis", "3. What gpmi believes at the end")
     sd = 0.5 * (high - low)
     steps = np.array(MaxNLocator(7).tick_values(0.0, float(sd.max()) or 1.0))
-    sheet.fill(unsure, sd, steps, "Greys", "5. How unsure it still is, \N{PLUS-MINUS SIGN}")
+    plane.fill(unsure, sd, steps, "Greys", "5. How unsure it still is, \N{PLUS-MINUS SIGN}")
     for ax in (believed, unsure):
-        ax.plot(*sheet.positions(recommended[None]), "*", **star())
-    _say(hidden, function.argmax, "the maximum")
-    at_best = tuple(float(at[0]) for at in sheet.positions(recommended[None]))
-    _say(believed, at_best, "its best guess" if found_after(result, function) is None else "found")
+        ax.plot(*plane.positions(recommended[None]), "*", **star())
+    _label(hidden, function.argmax, "the maximum")
+    at_best = tuple(float(at[0]) for at in plane.positions(recommended[None]))
+    _label(believed, at_best, "its best guess" if found_after(result, function) is None else "found")
 
 
-def _say(ax: Axes, at: tuple[float, ...], words: str) -> None:
-    """Write beside a place of a map, towards its middle."""
+def _label(ax: Axes, at: tuple[float, ...], words: str) -> None:
+    """Write a label next to a point of a map, towards its middle."""
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     inward = (12.0 if at[0] < (left + right) / 2.0 else -12.0, 9.0 if at[1] < (bottom + top) / 2.0 else -15.0)
     ax.annotate(
@@ -113,12 +117,12 @@ def _say(ax: Axes, at: tuple[float, ...], words: str) -> None:
 
 
 def _draw_best(ax: Axes, result: Result, title: str) -> None:
-    """Draw each value and the best so far. The axis ends at the first value: what is lower is marked at its edge."""
+    """Draw each value and the best so far. The axis starts near the first value; lower ones are marked at its edge."""
     from matplotlib.ticker import MaxNLocator
 
-    t, y = np.array([(t, trial.y) for t, trial in told(result.trials)], dtype=float).T
+    t, y = np.array([(t, trial.y) for t, trial in RunView.of(result).numbered], dtype=float).T
     best: Array = np.maximum.accumulate(y)
-    first = next((t for t, trial in told(result.trials) if trial.origin == "policy"), len(result.trials) + 1)
+    first = next((t for t, trial in RunView.of(result).numbered if trial.origin == "policy"), len(result.trials) + 1)
     floor = float(best[0] - 0.05 * (np.ptp(best) or 1.0))
     if first > 1:
         ax.axvspan(0.5, first - 0.5, color=LIGHT, alpha=0.45, linewidth=0.0, zorder=0, label="first: spread out")

@@ -9,41 +9,37 @@ from gpmi.policies.policy import Audit
 from gpmi.search.finite import drawn_maximum
 from gpmi.search.objective import Objective
 from gpmi.search.subspaces import Subspace
-from gpmi.trials import Log, Trial
+from gpmi.trials import Log
 
 GUARD = 1  # tells the random numbers of the guard from those of the search
 
 
-def audit_of(model: Model, log: Log, place: Subspace, objective: Objective) -> Audit | None:
+def audit_of(model: Model, log: Log, subspace: Subspace, objective: Objective) -> Audit | None:
     """Return what a query is judged by; None if the moments of all candidates do not fit in memory.
 
     O(n + m) beyond the moments. With fixed coordinates the regret is that among the points that have them, and |D|
     stays that of the whole set: the bound is then one of the regret against the best point of each moment.
     """
-    space, rows, posterior = model.setting.space, place.space.rows, objective.posterior
+    space, rows, posterior = model.setting.space, subspace.space.rows, objective.posterior
     if space.rows is None or rows is None or not model.setting.priors.is_fixed or posterior.noise_var == 0.0:
         raise ValueError("policy is a Guarded, whose bound needs candidates, kernel and noise_var > 0; give its policy")
-    moments = place.search.moments(model.posterior, model.anchor)
+    moments = subspace.search.moments(model.posterior, model.anchor)
     if moments is None:
         return None
     mu, var = moments
     if model.chance is not None and (likely := model.allowed(rows)).any():  # the maximum of what works
         rows, mu, var = rows[likely], mu[likely], var[likely]
-    notes = [_notes(log[number]) for number in (*log.told, *log.pending)]
-    noted = np.array([bool(one) for one in notes], dtype=bool)
-    notes += [_notes(log[number]) for number in log.failed]
+    notes = [log[number].policy_notes for number in (*log.told, *log.pending)]
+    noted = np.array([one is not None for one in notes], dtype=bool)
+    notes += [log[number].policy_notes for number in log.failed]
     rng = np.random.default_rng([model.setting.seed, model.n, len(log.failed) + len(log.pending), GUARD])
     return Audit(
         mu,
         var,
         float(posterior.kernel.diagonal(space.rows).max()),
-        [one for one in notes if one],
+        [one for one in notes if one is not None],
         posterior.predictive_var[noted],
         posterior.noise_of_observed[noted],
         rng,
         lambda draws: drawn_maximum(model.posterior, rows, mu, var, draws, rng),
     )
-
-
-def _notes(trial: Trial) -> dict[str, float]:
-    return {name: value for name in ("charge", "zeta") if (value := getattr(trial, name)) is not None}

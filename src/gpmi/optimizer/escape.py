@@ -35,9 +35,9 @@ NEAR_BEST = 0.1  # in units of that distance: where f is expected to be lower, t
 LUCK = 2.0  # a smaller improvement may be noise
 
 
-def escape_point(model: Model, log: Log, place: Subspace, orientation: Orientation, risk: Risk) -> Point | None:
+def escape_point(model: Model, log: Log, subspace: Subspace, orientation: Orientation, risk: Risk) -> Point | None:
     """Return the point to escape to; None if there was something to learn lately, or if no new point is left."""
-    space = place.space
+    space = subspace.space
     kind = escape_kind(model, log, space, orientation)
     if kind is None:
         return None
@@ -45,7 +45,7 @@ def escape_point(model: Model, log: Log, place: Subspace, orientation: Orientati
     unsafe = LOG_SAFE if risk.used_up else None
     barred = and_unsafe(model, around_rejected(space, log), risk.log_far if kind == "farthest" else unsafe)
     if kind == "design":
-        return place.design.first_free(log.places, barred)
+        return subspace.design.first_free(log.places, barred)
     row = farthest(space, model.setting.seed, np.array(list(log.rows.values())), barred)
     return None if row is None else space.decode(row)
 

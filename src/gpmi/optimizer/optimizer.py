@@ -166,13 +166,13 @@ class Optimizer(Printable):
     def ask(self, n: int | None = None, *, fixed: Mapping[Any, Any] | None = None) -> Point | list[Point]:
         """The next point to evaluate, or a list of n to evaluate at the same time; pending until told.
 
-        `fixed` are coordinates that are given and not chosen, {"temperature": 21.5}, or {index: value} where points
-        are arrays: the policy chooses the others. The list is shorter where fewer points are left (repeats=False). With
+        `fixed` are coordinates that you set, {"temperature": 21.5}, or {index: value} where points are arrays. The
+        policy chooses the others. The list is shorter where fewer points are left (repeats=False). With
         n_obs observations a point costs O(n_obs^2) on average, plus O(n_obs m) on a finite set of m points.
         """
         with self._log.lock:
-            place = self._subspaces.with_fixed(fixed)
-            return self._ask_one(place) if n is None else self._ask_several(checks.whole("n", n, 1), place)
+            subspace = self._subspaces.with_fixed(fixed)
+            return self._ask_one(subspace) if n is None else self._ask_several(checks.whole("n", n, 1), subspace)
 
     @property
     def budget(self) -> int | None:
@@ -596,43 +596,45 @@ class Optimizer(Printable):
 
     # How a suggestion is made
 
-    def _ask_several(self, n: int, place: Subspace) -> list[Point]:
+    def _ask_several(self, n: int, subspace: Subspace) -> list[Point]:
         points: list[Point] = []
         for _ in range(n):
             try:
-                points.append(self._ask_one(place))
+                points.append(self._ask_one(subspace))
             except SpaceExhausted:
                 if not points:
                     raise
                 break
         return points
 
-    def _ask_one(self, place: Subspace) -> Point:
-        return self.space.copy(self._next_trial(place).x)
+    def _ask_one(self, subspace: Subspace) -> Point:
+        return self.space.copy(self._next_trial(subspace).x)
 
     @locked
-    def _next_trial(self, place: Subspace) -> Trial:
+    def _next_trial(self, subspace: Subspace) -> Trial:
         """Return the next trial, which is pending from now on."""
-        return self._suggest(place)
+        return self._suggest(subspace)
 
-    def _suggest(self, place: Subspace) -> Trial:
+    def _suggest(self, subspace: Subspace) -> Trial:
         """Add the next suggestion to the log."""
-        suggestion = self._suggestion(place)
-        fixed = {} if place.fixed is None else {"fixed": place.fixed}
+        suggestion = self._suggestion(subspace)
+        fixed = {} if subspace.fixed is None else {"fixed": subspace.fixed}
         with uninterrupted():
             return self._add(suggestion.x, suggestion.origin, **suggestion.fields, **fixed)
 
-    def _suggestion(self, place: Subspace) -> Suggestion:
+    def _suggestion(self, subspace: Subspace) -> Suggestion:
         """Compute the next point: a starting point, one of the initial design, or the policy's choice."""
         self._drop_outdated()
         log = self._log
         with one_blas_thread:
-            first = from_start(self._start, place.space, log) or from_design(place, self._setting, log, self.n_init)
-            return first or self._chosen(place)
+            first = from_start(self._start, subspace.space, log) or from_design(
+                subspace, self._setting, log, self.n_init
+            )
+            return first or self._chosen(subspace)
 
-    def _chosen(self, place: Subspace) -> Suggestion:
+    def _chosen(self, subspace: Subspace) -> Suggestion:
         self._foresight = model = self._believe()
         limits: dict[str, Any] = {"budget": self._log.horizon, "repeats": self.repeats}
-        chosen = from_policy(model, self.policy, self._log, place, self._extensions, self._orientation, **limits)
+        chosen = from_policy(model, self.policy, self._log, subspace, self._extensions, self._orientation, **limits)
         self._note(*chosen.events)
         return chosen

@@ -39,7 +39,7 @@ class Selection:
 
     model: Model
     log: Log
-    place: Subspace
+    subspace: Subspace
     orientation: Orientation
     objective: Objective  # given the values told and the pending points
     rng: np.random.Generator
@@ -66,31 +66,31 @@ class Selection:
 
     @property
     def pending_phi(self) -> Sequence[float | None]:
-        log, space = self.log, self.place.space
+        log, space = self.log, self.subspace.space
         return [log[n].phi for n in log.pending if log[n].origin == "policy" and space.contains(log.rows[n])]
 
     def is_duplicate(self, point: Selected) -> bool:
-        return is_duplicate(point.row, self.place.space, self.log)
+        return is_duplicate(point.row, self.subspace.space, self.log)
 
     def is_near_pending(self, point: Selected) -> bool:
-        return is_near(point.row, self.place.space, [self.log.rows[number] for number in self.log.pending])
+        return is_near(point.row, self.subspace.space, [self.log.rows[number] for number in self.log.pending])
 
     def follows_duplicate(self) -> bool:
-        return last_is_duplicate(self.place.space, self.log)
+        return last_is_duplicate(self.subspace.space, self.log)
 
     # What a policy selects
 
     def best(self, policy: Policy, *, discount: bool = False) -> Selected:
         objective = self.objective
         if discount:
-            objective = discounted(objective, self.model, self.place.space, self.log)
+            objective = discounted(objective, self.model, self.subspace.space, self.log)
         return self._best(objective.with_policy(policy), self._failed if self.repeats else self.log.rows)
 
     def best_new(self, policy: Policy) -> Selected:
         return self._best_new(policy)
 
     def best_mean(self) -> Selected | None:
-        space, log, model = self.place.space, self.log, self.model
+        space, log, model = self.subspace.space, self.log, self.model
         row = model.best_in(space)  # once for all points of a batch
         rejected = any(np.array_equal(row, log.row(number)) for number in log.rejected)
         if rejected or (self.barred is not None and self.barred.holds(row[None])[0]) or row.tobytes() in log.places:
@@ -105,23 +105,23 @@ class Selection:
     def explore_relevant(self, weight: float) -> Selected:
         model = self.model
         rng = np.random.default_rng([model.setting.seed, model.n, REGION])
-        region = self.place.search.relevant(model.posterior, model.anchor, weight, rng, model.chance)
+        region = self.subspace.search.relevant(model.posterior, model.anchor, weight, rng, model.chance)
         return self._best_new(Explore(), region=region)
 
     def explore_apart(self) -> Selected | None:
-        if self.place.space.rows is not None:
+        if self.subspace.space.rows is not None:
             return None
-        return self._best_new(Explore(), barred=around_pending(self.place.space, self.log, self.barred))
+        return self._best_new(Explore(), barred=around_pending(self.subspace.space, self.log, self.barred))
 
     def escape(self) -> Selected | None:
-        x = escape_point(self.model, self.log, self.place, self.orientation, self.risk)
+        x = escape_point(self.model, self.log, self.subspace, self.orientation, self.risk)
         if x is None:
             return None
         objective = self.objective.with_policy(Explore())
-        return _selected(objective.policy, objective.result_at(self.place.space.encode(x)), x)
+        return _selected(objective.policy, objective.result_at(self.subspace.space.encode(x)), x)
 
     def audit(self) -> Audit | None:
-        return audit_of(self.model, self.log, self.place, self.objective)
+        return audit_of(self.model, self.log, self.subspace, self.objective)
 
     # How it searches
 
@@ -144,8 +144,8 @@ class Selection:
         region: RelevantRegion | None = None,
         barred: Barriers | None = None,  # instead of those of the moment
     ) -> Selected:
-        log, model, search = self.log, self.model, self.place.search
-        if log.rejected and self.place.space.rows is not None:
+        log, model, search = self.log, self.model, self.subspace.search
+        if log.rejected and self.subspace.space.rows is not None:
             taken = {**taken, **{number: log.row(number) for number in log.rejected}}
         normals, barred = self.orientation.normals(self.rng), self.barred if barred is None else barred
         found = search.best(objective, model.posterior, model.anchor, taken, self.rng, normals, barred, region)
@@ -153,7 +153,7 @@ class Selection:
 
     def _best_told(self) -> float:
         """The best posterior mean at a told point that has worked and has the fixed coordinates; -inf if none. O(n)."""
-        model, space = self.model, self.place.space
+        model, space = self.model, self.subspace.space
         if not model.posterior.n:
             return -np.inf
         here = model.proven & np.array(
@@ -164,7 +164,7 @@ class Selection:
     @cached_property
     def _failed(self) -> Mapping[int, Array]:
         """The trials whose rows are never asked again: on a finite set those that failed."""
-        if self.place.space.rows is None:
+        if self.subspace.space.rows is None:
             return {}
         return {number: self.log.rows[number] for number in self.log.failed}
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.sobol import far_apart
-from gpmi._support.types import Array, Event, Point
+from gpmi._support.types import Array, Event, FrozenPoint, Point
 from gpmi.gp.trend import Trend
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, objective, risk_now
@@ -49,7 +49,7 @@ def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> i
     return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 
-def from_design(place: Subspace, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
+def from_design(subspace: Subspace, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
     """Return the next point of the initial design that is not in the log; None when the design is complete.
 
     It is complete with trials at n_init places, or once the policy has chosen; but a learned prior needs a value first.
@@ -58,7 +58,7 @@ def from_design(place: Subspace, setting: ModelSetting, log: Log, n_init: int) -
     blind = not setting.priors.is_fixed and not log.told
     if not blind and (log.unchosen < len(log) or _count_places(setting.space, log, n_init) >= n_init):
         return None
-    x = place.design.first_free(log.places, around_rejected(place.space, log))
+    x = subspace.design.first_free(log.places, around_rejected(subspace.space, log))
     return None if x is None else Suggestion(x, "design")
 
 
@@ -135,7 +135,7 @@ def from_policy(
     model: Model,
     policy: Policy,
     log: Log,
-    place: Subspace,
+    subspace: Subspace,
     extensions: PendingPosteriors,
     orientation: Orientation,
     *,
@@ -143,14 +143,14 @@ def from_policy(
     repeats: bool,
 ) -> Suggestion:
     """Return the policy's choice, given the model after everything told and the pending trials of the log."""
-    setting, space = model.setting, place.space
+    setting, space = model.setting, subspace.space
     horizon = None if budget is None else max(1, budget - log.unchosen)
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
     risk = risk_now(log, horizon)
     barred = around_rejected(space, log) if space.rows is None else None
     barred = and_unsafe(model, barred, LOG_SAFE if risk.used_up else None)
     scored = with_best_here(objective(model, policy, log, horizon, extensions), model, space)
-    search = Selection(model, log, place, orientation, scored, rng, barred, repeats, risk)
+    search = Selection(model, log, subspace, orientation, scored, rng, barred, repeats, risk)
     return _suggestion(policy.choose(search), search)
 
 
@@ -165,8 +165,8 @@ def _suggestion(point: Selected, search: Selection) -> Suggestion:
         "phi": point.score - point.mu if point.policy.additive else None,
         "gamma_hat": state.gamma_hat,
         "explored": not search.log.told or below > math.sqrt(posterior.noise_var),
-        **point.notes,
+        "policy_notes": FrozenPoint(point.notes) if point.notes else None,
     }
     events = (*posterior.events, *point.events, *(() if model.chance is None else model.chance.events))
-    x = search.place.space.decode(point.row) if point.x is None else point.x
+    x = search.subspace.space.decode(point.row) if point.x is None else point.x
     return Suggestion(x, "policy", fields, events)

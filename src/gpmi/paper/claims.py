@@ -29,7 +29,7 @@ HARD = tuple(task for task in PANELS if task != "branin")
 
 
 @dataclass(frozen=True)
-class Reading:
+class Interpretation:
     """Which algorithms of ours the paper's GP-UCB and EI may be."""
 
     name: str
@@ -41,8 +41,8 @@ class Reading:
         return *self.ucb, *self.ei
 
 
-PRINTED = Reading("as printed", ("GP-UCB",), EIS[:1])
-EVERY = Reading("in every reading", ("GP-UCB", "GP-UCB / 5"), EIS)
+PRINTED = Interpretation("as printed", ("GP-UCB",), EIS[:1])
+EVERY = Interpretation("in every reading", ("GP-UCB", "GP-UCB / 5"), EIS)
 READINGS = (PRINTED, EVERY)
 
 
@@ -52,7 +52,7 @@ class View:
 
     summaries: Summaries
     horizon: int
-    reading: Reading
+    reading: Interpretation
 
     def __getitem__(self, key: tuple[str, str]) -> Summary:
         return self.summaries[key]
@@ -316,4 +316,4 @@ def _share(count: int, total: int) -> str:
     return HOLDS if count == total else IN_PART if 2 * count > total else FAILS
 
 
-__all__ = ["ALL", "EVERY", "PRINTED", "READINGS", "Claim", "Reading", "View", "claims", "views"]
+__all__ = ["ALL", "EVERY", "PRINTED", "READINGS", "Claim", "Interpretation", "View", "claims", "views"]

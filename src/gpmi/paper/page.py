@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gpmi.paper.bounds import Bounds
-from gpmi.paper.claims import READINGS, Reading, claims, views
+from gpmi.paper.claims import READINGS, Interpretation, claims, views
 from gpmi.paper.experiment import (
     ALGORITHMS,
     BESIDE,
@@ -186,7 +186,7 @@ def _verdict(summaries: Summaries, task: str, horizons: Sequence[int]) -> str:
     return "\n".join([f"{what}:", "", *lines, "", tail])
 
 
-def _reproduced(signs: Mapping[str, int], reading: Reading) -> str:
+def _reproduced(signs: Mapping[str, int], reading: Interpretation) -> str:
     lower = sum(signs[rival] < 0 for rival in reading.rivals)
     every = len(reading.rivals)
     return "**reproduces**" if lower == every else "reproduces in part" if 2 * lower >= every else "**does not**"

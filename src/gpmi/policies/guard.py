@@ -71,8 +71,8 @@ class Guarded(Delegating):
     """The point of `policy` while the account of its expected regret allows it, otherwise that of a random GP-UCB.
 
     aim="earn" chooses it where its bound is proven: on a finite set with kernel and noise_var > 0 given, and with
-    repeats. On other problems an Optimizer refuses it. A trial keeps what its query was charged in `Trial.charge` and,
-    where the guard chose, the weight in `Trial.zeta`. docs/benchmarks/guard.md says how often that happens.
+    repeats. On other problems an Optimizer refuses it. `Trial.policy_notes` keeps what a query was charged ("charge")
+    and, where the guard chose, its weight ("zeta"). docs/benchmarks/guard.md says how often that happens.
     """
 
     policy: Policy = field(default_factory=Reinvest)

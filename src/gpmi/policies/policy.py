@@ -42,7 +42,7 @@ class State:
     size: int = 1  # |D|: the number of candidates; on a mixed space that of settings of the discrete parameters
     dim: int = 0  # the number of continuous coordinates, 0 on a finite set
     horizon: int | None = None  # T, the number of queries the policy may choose in all, if the user said so
-    alike: float = 1.0  # how much of a gain serves queries with other given coordinates; 1 where none is given
+    alike: float = 1.0  # how much of a gain serves queries with other fixed coordinates; 1 without fixed ones
     promises: Promises = NONE  # what the policy's earlier queries promised, and how much of it was kept
     caution: float = 0.0  # how much more than by p a gain is weighed where the probability of success p is too low
     log_enough: float = LOG_SAFE  # the logarithm of the p that is not too low

@@ -51,7 +51,7 @@ class Study(Printable):
     def ask(self, n: int | None = None, *, fixed: Fixed = None, lease: float | None = None) -> Trial | list[Trial]:
         """Return the next trial to evaluate, or n of them; fewer if the space has no more. `trial.x` is the point.
 
-        `fixed` are coordinates that are given and not chosen, as for `Optimizer.ask`. A trial with the same fixed
+        `fixed` are coordinates that the user sets, as for `Optimizer.ask`. A trial with the same fixed
         coordinates whose worker has died, or whose lease has ended, comes first. The lease lasts `lease` seconds by the
         clock of the database, that of the study by default. It is renewed while this process lives and the study is
         open. With lease=math.inf it lasts until the trial is told, failed or forgotten: for points that people

@@ -187,7 +187,7 @@ class Submission:
     def messages(self) -> list[str]:
         failed = sum(trial.status == "failed" for trial in self.saved)
         counts = {"result": len(self.saved) - failed, "failure": failed}
-        kinds = [f"{count} {kind}{'s' if count != 1 else ''}" for kind, count in counts.items() if count]
+        kinds = [_counted(count, kind) for kind, count in counts.items() if count]
         messages = [f"{' and '.join(kinds)} saved."] if kinds else []
         if any(not self.session.is_stored(trial) for trial in self.saved[:1]):
             messages.append("The database does not answer. The results are in a file and will be delivered later.")
@@ -348,8 +348,13 @@ async def _create(request: Request, data: FormData, space: Any) -> Session:
 
 
 def _created(results: int = 0, failures: int = 0) -> list[str]:
-    messages = ["The study was created."] + ([f"{results} known results were imported."] if results else [])
-    return messages + ([f"{failures} failed rows were not imported, so they may be suggested."] if failures else [])
+    messages = ["The study was created."] + ([f"{_counted(results, 'known result')} imported."] if results else [])
+    left_out = f"{_counted(failures, 'failed row')} not imported: they may be suggested."
+    return messages + ([left_out] if failures else [])
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' if count != 1 else ''}"
 
 
 async def enter_token(request: Request) -> Response:

@@ -24,7 +24,7 @@ from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_to_json
 from gpmi.views.html import IDS, Section, page, sections
 from gpmi.views.html.markup import tag
-from gpmi.views.html.subject import Subject
+from gpmi.views.run_view import RunView
 
 LARGE = 300  # values. Up to here a suggestion takes 0.1 s and the interval about 1 s; measured once
 DRAW_LIMIT = 1000  # values. Here the interval of the regret takes 20 s, and minutes with more; measured once
@@ -50,19 +50,19 @@ class StudySummary:
 
 def summarise(source: Study) -> StudySummary:
     """Summarise a study: about 1 s for 300 values, 20 s for 1,000. With more values no interval is drawn."""
-    subject = Subject.of(source)
-    ledger = subject.ledger
+    view = RunView.of(source)
+    ledger = view.ledger
     if ledger is None:
         return StudySummary(0, advice="go on", why="nothing has been measured yet")
-    point = point_to_json(subject.space, subject.recommended)
+    point = point_to_json(view.space, view.recommended)
     if ledger.n > DRAW_LIMIT:
         skipped = f"not computed, because it takes minutes with more than {DRAW_LIMIT:,} values; `gpmi report` has it"
         gain = f"one more evaluation is expected to gain at most {rough(ledger.improvement)}"
-        return StudySummary(ledger.n, point, subject.believed, None, skipped, "go on", gain)
+        return StudySummary(ledger.n, point, view.believed, None, skipped, "go on", gain)
     regret, advice = ledger.regret(), advise(ledger)
     low, high = regret.interval()
     interval = (low, high) if regret.known else None
-    return StudySummary(ledger.n, point, subject.believed, interval, regret.in_words[0], advice.what, advice.why)
+    return StudySummary(ledger.n, point, view.believed, interval, regret.in_words[0], advice.what, advice.why)
 
 
 def draw_pictures(source: Study) -> list[Section]:
@@ -89,7 +89,7 @@ def recommend(source: Study, fixed: Mapping[Any, Any] | None) -> Point:
 
 
 TASKS: dict[str, Callable[..., Any]] = {
-    **{"known": summarise, "pictures": draw_pictures, "report": render_report},
+    **{"summary": summarise, "pictures": draw_pictures, "report": render_report},
     **{"ask": suggest, "recommend": recommend},
 }
 
@@ -119,7 +119,7 @@ class ModelWorker:
         return self._suggesting("recommend", fixed)
 
     def read(self, task: str, source: Study, *arguments: Any) -> Any:
-        """Run the task "known", "pictures" or "report", here or in the other process."""
+        """Run the task "summary", "pictures" or "report", here or in the other process."""
         return self._summarising(task, *arguments) if self.is_large(source) else TASKS[task](source, *arguments)
 
     def close(self) -> None:

@@ -30,7 +30,7 @@ MAX_BUDGET = 10**6
 
 KINDS = (("number", "number"), ("whole", "whole number"), ("choice", "one of a list"))
 GOALS = (("max", "the largest result"), ("min", "the smallest result"))
-AIMS = (("find", "finding the best point; only the end counts"), ("earn", "every experiment should give a good result"))
+AIMS = (("find", "the best point"), ("earn", "every experiment"))
 USES = (("use", "vary it"), ("label", "it names the rows"), ("result", "known results"), ("skip", "leave it out"))
 
 
@@ -105,13 +105,13 @@ def _parameter_row(typed: Mapping[str, str], i: int) -> Markup:
     examples = {0: ("temperature", "20", "90", "°C", ""), 1: ("catalyst", "", "", "", "Pd, Ni, Cu")}
     name, lo, hi, unit, listed = examples.get(i, ("", "", "", "", ""))
 
-    def box(key: str, title: str, placeholder: str) -> Markup:
+    def box(key: str, title: str, placeholder: str, hint: str = "") -> Markup:
         field = f"{key}-{i}"
         control = tag(
             "input", type="text", name=field, value=typed.get(field, ""), aria_label=f"{title} of parameter {i + 1}",
             placeholder=f"e.g. {placeholder}" if placeholder else None,
         )  # fmt: skip
-        return tag("td", control, data_label=title)
+        return tag("td", control, data_label=title + hint)
 
     kind = select(f"kind-{i}", KINDS, typed.get(f"kind-{i}", "choice" if i == 1 and not typed else "number"),
                   aria_label=f"Kind of parameter {i + 1}")  # fmt: skip
@@ -124,7 +124,7 @@ def _parameter_row(typed: Mapping[str, str], i: int) -> Markup:
         box("lo", "From", lo),
         box("hi", "To", hi),
         box("unit", "Unit", unit),
-        box("options", "Options, separated by commas", listed),
+        box("options", "Options", listed, ", separated by commas"),
         tag("td", log, data_label="Log scale"),
     )
 

@@ -118,7 +118,11 @@ def _row(session: Session, trial: Trial, labels: bool, rejected: RejectedInput) 
     )
     fixed = set(trial.fixed or ())
     cells = [
-        tag("td", text, tag("small", " fixed", class_="fixed") if one.key in fixed else None, data_label=one.title)
+        tag(
+            "td",
+            tag("span", text, tag("small", " fixed", class_="fixed") if one.key in fixed else None),
+            data_label=one.title,
+        )
         for one, text in format_point(session.fields, trial.x)
     ]
     message = tag("p", problem, id=f"problem-{number}", class_="problem") if problem else None

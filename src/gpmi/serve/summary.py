@@ -10,8 +10,7 @@ from gpmi.serve.session import Session, StudySnapshot
 from gpmi.storage.serialization import point_to_json
 from gpmi.trials import Trial
 from gpmi.views.html.markup import Child, Markup, tag
-
-HEADINGS = {"stop": "You can stop", "go on": "Go on", "distrust": "Do not trust the model yet"}
+from gpmi.views.html.overview import advice_line
 
 
 def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, at: str) -> Markup:
@@ -59,9 +58,9 @@ def _coordinates(session: Session, x: Point) -> Markup:
 
 def _model_summary(session: Session, live: LiveUpdates, best: Trial | None) -> Child:
     """Return what the model says, as far as it has been computed."""
-    if live.known is None:
+    if live.summary is None:
         return tag("p", "Working out what the results mean …", class_="muted working")
-    seq, now = live.known
+    seq, now = live.summary
     parts: list[Child] = []
     if seq < live.state["seq"]:  # comes first: what follows may rest on a result that was corrected since
         text = "Working out what the latest results mean … Until then, this is from before them."
@@ -86,11 +85,8 @@ def _model_summary(session: Session, live: LiveUpdates, best: Trial | None) -> C
             )
         )
     elif now.regret and now.t:
-        parts.append(tag("p", f"Distance from the best possible result: {now.regret}."))
-    sentence = now.why[:1].upper() + now.why[1:] + "."
-    parts.append(
-        tag("p", tag("strong", f"{HEADINGS[now.advice]}. "), sentence, class_=f"advice {now.advice.replace(' ', '-')}")
-    )
+        parts.append(tag("p", f"How far it may be from the best possible result is {now.regret}."))
+    parts.append(advice_line(now.advice, now.why))
     if live.problem:
         parts.append(tag("p", f"The model could not be computed: {live.problem}", class_="problem"))
     return parts

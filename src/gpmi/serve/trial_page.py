@@ -12,8 +12,8 @@ from gpmi.serve.page_layout import form, hidden, labelled, notices
 from gpmi.serve.session import Session
 from gpmi.serve.trial_table import format_result
 from gpmi.trials import Trial
-from gpmi.views.html.markup import Child, Markup, joined, tag
-from gpmi.views.html.tables import exact, note
+from gpmi.views.html.markup import Child, Markup, exact, joined, tag
+from gpmi.views.html.trials import note
 
 ORIGINS = {"design": "the initial design", "policy": "the model", "user": "nobody: it was measured on its own"}
 ACTIONS = {  # by the status of a trial

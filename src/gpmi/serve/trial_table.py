@@ -8,8 +8,8 @@ from gpmi._support.text import rounded
 from gpmi.serve.parameter_fields import format_point
 from gpmi.serve.session import Session, StudySnapshot
 from gpmi.trials import Trial
-from gpmi.views.html.markup import Child, Markup, joined, tag
-from gpmi.views.html.tables import note
+from gpmi.views.html.markup import Child, Markup, joined, scrollable, tag
+from gpmi.views.html.trials import note
 
 RECENT = 8  # outcomes on the page of a study; our choice
 
@@ -53,7 +53,7 @@ def trials_table(session: Session, trials: Sequence[Trial], best: Trial | None, 
     table = tag(
         "table", tag("caption", caption, class_="unseen"), tag("thead", top), tag("tbody", rows), class_="trials list"
     )
-    return tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=caption)
+    return scrollable(caption, table)
 
 
 def format_result(trial: Trial) -> str:

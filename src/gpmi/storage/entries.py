@@ -97,8 +97,9 @@ def _asked(space: Space, trial: Trial) -> dict[str, Any]:
 
 
 def predictions_of(trial: Trial) -> dict[str, Any]:
-    """Return the fields of a trial that a model has filled."""
-    values = {name: getattr(trial, name) for name in PREDICTIONS}
+    """Return the fields of a trial that a model has filled; each note of the policy is stored under its own name."""
+    values = {name: getattr(trial, name) for name in PREDICTIONS if name != "policy_notes"}
+    values |= trial.policy_notes or {}
     return {name: plain(name, value) for name, value in values.items() if value is not None}
 
 

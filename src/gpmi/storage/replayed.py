@@ -131,5 +131,8 @@ def fixed_in(content: Mapping[str, Any]) -> dict[Any, Any] | None:
 
 
 def _predictions(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the predictions that this version knows; another version may have stored more."""
-    return {name: value for name, value in content["said"].items() if name in PREDICTIONS}
+    """Return the stored predictions. A number under any other name is a note of the policy."""
+    stored = content["said"]
+    known = {name: value for name, value in stored.items() if name in PREDICTIONS}
+    notes = {name: value for name, value in stored.items() if name not in known and isinstance(value, int | float)}
+    return {**known, "policy_notes": FrozenPoint(notes)} if notes else known

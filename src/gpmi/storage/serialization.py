@@ -1,7 +1,7 @@
-"""What a study is about, as JSON: its space, its goal and the other arguments of its `Optimizer`. Never pickle.
+"""The description of a study as JSON: its space, its goal and the other arguments of its `Optimizer`. Never pickle.
 
-What cannot be written down (functions, own classes) is refused when a study is made, because a later process could not
-have it. Numbers are written with as many digits as they have, so they come back bit for bit.
+Functions and classes of the user are refused when a study is created: a later process could not load them. Numbers are
+written with all their digits, so they come back bit for bit.
 """
 
 from __future__ import annotations
@@ -24,20 +24,18 @@ from gpmi.space import Candidates, Choice, Constant, Forbidden, Int, Parameters,
 PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant)}
 KERNELS = {kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Sum, kernels.Product)}
 POLICIES = {
-    kind.__name__: kind
-    for kind in (
-        *(policies.GPMI, policies.GPUCB, policies.VarianceBonus, policies.EI, policies.LogEI, policies.Mean),
-        *(policies.Explore, policies.Thompson, policies.Reinvest, policies.Find),
-    )
+    name: kind
+    for name, kind in vars(policies).items()
+    if isinstance(kind, type) and issubclass(kind, policies.Policy) and kind is not policies.Policy
 }
-# The arguments of an Optimizer that a study keeps, with their defaults.
+# The arguments of an Optimizer that a study stores, with their defaults.
 DEFAULTS = {
     name: one.default for name, one in inspect.signature(Optimizer).parameters.items() if name not in ("self", "space")
 }
 
 
 def text_of(value: Any) -> str:
-    """JSON on one line, the same for equal values."""
+    """Return JSON on one line, the same text for equal values."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
@@ -45,7 +43,7 @@ def text_of(value: Any) -> str:
 
 
 def point_to_json(space: Space, x: Point) -> Any:
-    """A point of the space: a list of numbers, or a dict."""
+    """Return a point of the space as a list of numbers or a dict."""
     own = space.canonical(x)
     return own.tolist() if isinstance(own, np.ndarray) else {name: plain(name, value) for name, value in own.items()}
 
@@ -54,13 +52,13 @@ def point_from_json(written: Any) -> Point:
     return dict(written) if isinstance(written, dict) else np.array(written, dtype=float)
 
 
-# The whole
+# Descriptions
 
 
 def described(space: Any, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The description of a study: `space`, and those arguments of `Optimizer` that were given, as JSON."""
-    known = {name: value for name, value in checked_names(options).items() if value is not None}
-    return {"space": space_to_json(space), **{name: option_to_json(name, known[name], space) for name in known}}
+    """Return the description of a study: `space` and the given arguments of `Optimizer`, as JSON."""
+    given = {name: value for name, value in checked_names(options).items() if value is not None}
+    return {"space": space_to_json(space), **{name: option_to_json(name, given[name], space) for name in given}}
 
 
 def checked_names(options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -71,11 +69,11 @@ def checked_names(options: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `Optimizer` that a description stands for."""
+    """Return the arguments of `Optimizer` for a description."""
     read: dict[str, Callable[[Any], Any]] = {
         "space": space_from_json,
-        "kernel": lambda one: _made(one, KERNELS),
-        "policy": lambda one: _made(one, POLICIES),
+        "kernel": lambda one: _build(one, KERNELS),
+        "policy": lambda one: _build(one, POLICIES),
         "constraints": lambda some: [_constraint_from_json(one) for one in some],
         "x0": lambda points: [point_from_json(one) for one in points],
     }
@@ -83,7 +81,7 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[str, Any]) -> str | None:
-    """What was given and is not what the study has, in words; None if all agrees. What is None was not given."""
+    """Say which argument differs from that of the study; None if all agree. An argument that is None was not given."""
     if space is not None and text_of(_essence(space_to_json(space))) != text_of(_essence(description["space"])):
         return f"space is {shown(space)}, but that of the study is {Space.of(space_from_json(description['space']))!r}"
     about = space_from_json(description["space"])
@@ -92,14 +90,14 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
             continue
         stored = description[name] if name in description else DEFAULTS[name]
         if name == "constraints" and not stored and isinstance(value, list) and not value:
-            continue  # none, said in two ways
+            continue  # two ways to say that there are none
         if text_of(option_to_json(name, value, about)) != text_of(stored):
             return f"{name} is {shown(value)}, but that of the study is {shown(stored)}"
     return None
 
 
 def option_to_json(name: str, value: Any, space: Any) -> Any:
-    """One argument of `Optimizer` besides the space."""
+    """Return one argument of `Optimizer` as JSON; the space has a function of its own."""
     if name == "kernel":
         return _fields(name, value, KERNELS)
     if name == "policy":
@@ -113,7 +111,7 @@ def option_to_json(name: str, value: Any, space: Any) -> Any:
         return [point_to_json(about, x) for x in ([value] if one and not _dicts(value) else value)]
     if name == "mean":
         raise ValueError(
-            f"mean is {shown(value)}, a function, which a study cannot keep; subtract it in f, and leave out mean"
+            f"mean is {shown(value)}, a function, which a study cannot store; subtract it in f, and leave out mean"
         )
     return plain(name, value)
 
@@ -123,7 +121,7 @@ def _dicts(value: Any) -> bool:
 
 
 def plain(name: str, value: Any) -> Any:
-    """A number, a word, a bool, None, or lists and dicts of them; another thing is refused."""
+    """Return a number, a text, a bool, None, or lists and dicts of them; refuse anything else."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, str | bool | int | float):
@@ -133,7 +131,7 @@ def plain(name: str, value: Any) -> Any:
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: plain(name, one) for key, one in value.items()}
     raise ValueError(
-        f"{name} has {shown(value)}, which cannot be kept in a study; give numbers, words, bools or None, "
+        f"{name} has {shown(value)}, which cannot be stored in a study; give numbers, texts, bools or None, "
         "and turn them into what you need in f"
     )
 
@@ -142,7 +140,7 @@ def plain(name: str, value: Any) -> Any:
 
 
 def space_to_json(spec: Any) -> dict[str, Any]:
-    """A space, without its constraints: these are an argument of their own."""
+    """Return a space as JSON, without its constraints, which are an argument of their own."""
     space = Space.of(spec)
     if isinstance(space, Parameters):
         if space.constraints.texts:
@@ -164,7 +162,7 @@ def space_to_json(spec: Any) -> dict[str, Any]:
 
 
 def space_from_json(written: Mapping[str, Any]) -> Any:
-    """What `Space.of` takes."""
+    """Return what `Space.of` takes."""
     if "parameters" in written:
         made = [PARAMETERS[one["kind"]](**_without_kind(one)) for one in written["parameters"]]
         return Parameters(tuple(made), None if written["names"] is None else tuple(written["names"]))
@@ -187,7 +185,7 @@ def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
         for option in one.options:
             if isinstance(plain(name, option), list | dict):
                 raise ValueError(
-                    f"{name} has the option {shown(option)}, which cannot be kept in a study; give words or numbers, "
+                    f"{name} has the option {shown(option)}, which cannot be stored in a study; give texts or numbers, "
                     "and look up what they stand for in f"
                 )
     return {"kind": type(one).__name__, **{key: plain(name, value) for key, value in values.items()}}
@@ -213,31 +211,31 @@ def _label(label: Any) -> Any:
     if own is None or isinstance(own, str | bool | int | float):
         return own
     raise ValueError(
-        f"the candidates have the label {shown(label)}, which cannot be kept in a study; "
-        "call reset_index() on the DataFrame, or label its rows by words or numbers"
+        f"the candidates have the label {shown(label)}, which cannot be stored in a study; "
+        "call reset_index() on the DataFrame, or label its rows by texts or numbers"
     )
 
 
 # Kernels, policies, constraints
 
 
-def _fields(name: str, value: Any, known: Mapping[str, Any]) -> dict[str, Any]:
-    if known.get(type(value).__name__) is not type(value):
+def _fields(name: str, value: Any, classes: Mapping[str, Any]) -> dict[str, Any]:
+    if classes.get(type(value).__name__) is not type(value):
         raise ValueError(
-            f"{name} is {shown(value)}, a class of your own, which a study cannot keep; "
-            f"give one of {', '.join(sorted(known))}, or keep the run without a study"
+            f"{name} is {shown(value)}, a class of your own, which a study cannot store; "
+            f"give one of {', '.join(sorted(classes))}, or run without a study"
         )
     written = {}
     for field in fields(value):
         inner = getattr(value, field.name)
-        nested = type(inner).__name__ in known
-        written[field.name] = _fields(name, inner, known) if nested else plain(name, inner)
+        nested = type(inner).__name__ in classes
+        written[field.name] = _fields(name, inner, classes) if nested else plain(name, inner)
     return {"kind": type(value).__name__, **written}
 
 
-def _made(written: Any, known: Mapping[str, Any]) -> Any:
+def _build(written: Any, classes: Mapping[str, Any]) -> Any:
     inner = _without_kind(written).items()
-    return known[written["kind"]](**{name: _made(v, known) if isinstance(v, dict) else v for name, v in inner})
+    return classes[written["kind"]](**{name: _build(v, classes) if isinstance(v, dict) else v for name, v in inner})
 
 
 def _without_kind(written: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,7 +252,7 @@ def _constraint_to_json(item: Any) -> Any:
         dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
         return {"linear": [np.asarray(part, dtype=float).tolist() for part in (dense, lower, upper)]}
     raise ValueError(
-        f"constraints has {shown(item)}, which a study cannot keep; give texts such as 'a + b <= 1', (A, lb, ub) or "
+        f"constraints has {shown(item)}, which a study cannot store; give texts such as 'a + b <= 1', (A, lb, ub) or "
         "gpmi.Forbidden(...), or let f say that a point failed"
     )
 

@@ -35,6 +35,7 @@ WHOLE = fields_of_type("int")
 FLAGS = fields_of_type("bool")
 TEXTS = fields_of_type("Status", "Origin", "str")
 NUMBERS = fields_of_type("float")
+FORMER_NOTES = ("charge", "zeta")  # columns of earlier versions, which policy_notes has now
 SUFFIXES = (".csv", ".jsonl", ".parquet")
 
 
@@ -143,7 +144,8 @@ def row_of(trial: Trial, space: Space) -> dict[str, Any]:
             raise TypeError(f"{name} is {checks.shown(value)} in trial {trial.number}; {remedy}")
     row |= {name: getattr(trial, name) for name in FIELDS}
     row["constraints"] = list(trial.constraints) or None
-    row["fixed"] = None if trial.fixed is None else dict(trial.fixed)
+    for name in ("fixed", "policy_notes"):
+        row[name] = None if row[name] is None else dict(row[name])
     return row
 
 
@@ -162,13 +164,15 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
     """Return the trial of a row; its number is `place` unless the row has one."""
     titles = titles_of(space)
     for title in row:
-        if title not in titles and title != "number" and title not in FIELDS:
+        if title not in titles and title != "number" and title not in (*FIELDS, *FORMER_NOTES):
             known = ", ".join([*titles, "y"])
             raise ValueError(f"there is a column {checks.shown(title)}, which is no parameter; give {known}")
     missing = [title for title in titles if title not in row]
     if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
         raise ValueError(f"there is no column {missing[0]!r}; give one for each parameter")
     given = {name: value for name in FIELDS if (value := row.get(name)) is not None}
+    notes = {name: value for name in FORMER_NOTES if name not in titles and (value := row.get(name)) is not None}
+    given |= {"policy_notes": notes} if notes else {}
     if space.names is None and isinstance(
         given.get("fixed"), Mapping
     ):  # JSON turns the numbers of coordinates into texts

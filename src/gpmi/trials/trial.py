@@ -40,9 +40,7 @@ class Trial:
     phi: float | None = None  # phi_t(x_t), for policies of the form mu + phi
     gamma_hat: float | None = None  # the gamma_hat that phi_t was computed with
     explored: bool | None = None  # whether mu was more than one sd of the noise below the best mean at a told point
-    # Of the guard of aim="earn" (`gpmi.policies.guard`), in units of y; None where there is no guard:
-    charge: float | None = None  # what the account was charged for this query
-    zeta: float | None = None  # the weight with which the guard chose it; None where it let the policy choose
+    policy_notes: Mapping[str, float] | None = None  # numbers that the policy keeps for its later choices, by name
     # Under the model of the policy's last choice, updated with the values told since:
     surprise: float | None = None  # (y - mu) / sqrt(var + noise_var)
     information: float | None = None  # how much y says about f, log(1 + var / noise_var) / 2, in nats

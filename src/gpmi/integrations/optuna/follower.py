@@ -24,8 +24,7 @@ PREDICTIONS = (
     "phi",
     "gamma_hat",
     "explored",
-    "charge",
-    "zeta",
+    "policy_notes",
 )  # made by the policy when it chose
 # A running trial is presumed dead after LONGEST times the duration of the longest completed trial, and not before LEAST
 # seconds. It then no longer repels other points, but may still deliver its value. Our choices.
@@ -191,7 +190,11 @@ def _predictions(trial: FrozenTrial) -> dict[str, Any]:
     """Return the predictions that were made for a trial when its point was chosen."""
     payload = published(trial.system_attrs) or {}
     asked = _time(trial.datetime_start) if "origin" in payload else None
-    return {"origin": "user", "asked": asked, **{name: payload[name] for name in PREDICTIONS if name in payload}}
+    known = {name: payload[name] for name in PREDICTIONS if name in payload}
+    # Earlier versions wrote the notes of a policy one by one.
+    if notes := {name: payload[name] for name in ("charge", "zeta") if name in payload}:
+        known["policy_notes"] = notes
+    return {"origin": "user", "asked": asked, **known}
 
 
 def _time(moment: Any) -> float | None:

@@ -1,7 +1,7 @@
-"""How every picture looks: colours, fonts, the mark of the recommended point, colour bars. It knows no model.
+"""How every figure looks: colours, fonts, the mark of the recommended point, colour bars. It knows no model.
 
-A colour means the same in every picture: blue is what the model believes and what was observed, grey is its standard
-deviation, black is the true function, vermilion is the recommended point.
+A colour means the same in every figure. Blue is what the model believes and what was observed, grey is the standard
+deviation, black is the true function, and vermilion is the recommended point.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.gridspec import GridSpecBase
 
-# Blue and vermilion are from the palette of Okabe and Ito, which colour-blind readers can tell apart.
+# Blue and vermilion are from the palette of Okabe and Ito, which colour-blind readers can distinguish.
 BLUE, VERMILION, BLACK, GREY, LIGHT = "#0072B2", "#D55E00", "#222222", "#8C8C8C", "#D9D9D9"
 STYLE: dict[Any, Any] = {
     "font.size": 9.0,
@@ -37,35 +37,35 @@ STYLE: dict[Any, Any] = {
 
 
 def style() -> Any:
-    """A context in which matplotlib uses the library's style; what was set before is restored at its end."""
+    """Return a context in which Matplotlib uses the library's style. The earlier settings are restored at its end."""
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError(f"pictures need matplotlib: {install_command('plots')}") from error
+        raise ImportError(f"figures need matplotlib: {install_command('plots')}") from error
     return matplotlib.rc_context(STYLE)
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure of this size in inches. It does not belong to pyplot, so that no window opens."""
+    """Return an empty figure of this size in inches. It does not belong to pyplot, so no window opens."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height))
 
 
 def figure_of(ax: Axes) -> Figure:
-    """The figure that axes belong to."""
+    """Return the figure that axes belong to."""
     figure = ax.get_figure(root=True)
     assert figure is not None
     return figure
 
 
 def add_panels(figure: Figure, grid: GridSpecBase, count: int) -> list[Axes]:
-    """Axes in the first `count` cells of a grid, row by row."""
+    """Add axes to the first `count` cells of a grid, row by row."""
     return [figure.add_subplot(grid[divmod(i, grid.ncols)]) for i in range(count)]
 
 
 def star() -> dict[str, Any]:
-    """How the recommended point is marked."""
+    """Return how the recommended point is marked."""
     return {
         "color": VERMILION,
         "markersize": 12.0,
@@ -77,10 +77,10 @@ def star() -> dict[str, Any]:
 
 
 def legend_above(ax: Axes) -> None:
-    """The legend, in one line on top of the axes, where it hides no value."""
+    """Add the legend in one line above the axes, where it hides no value."""
     where: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderaxespad": 0.3}
     legend = ax.legend(ncols=5, handlelength=1.4, handletextpad=0.5, columnspacing=1.2, **where)
-    legend.set_in_layout(False)  # it must not make room for itself at the cost of the panels
+    legend.set_in_layout(False)  # otherwise it would shrink the panels
 
 
 def colour_bar(ax: Axes, drawn: Any, **how: Any) -> None:
@@ -93,6 +93,6 @@ def colour_bar(ax: Axes, drawn: Any, **how: Any) -> None:
     bar.ax.minorticks_off()
 
 
-def plain(word: str) -> str:
-    """A word of the user as it is written: matplotlib would read a dollar sign as the start of a formula."""
-    return word.replace("$", r"\$")
+def without_math(text: str) -> str:
+    """Escape the dollar signs of user text, which Matplotlib would read as the start of a formula."""
+    return text.replace("$", r"\$")

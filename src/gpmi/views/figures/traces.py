@@ -1,4 +1,4 @@
-"""How a run went, value by value: its best value, phi and gamma_hat, and the four panels of its ledger."""
+"""A run value by value: its best value, phi and gamma_hat, and the four panels of its ledger."""
 
 from __future__ import annotations
 
@@ -6,33 +6,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpmi.analysis.ledger.history import regret_history
-from gpmi.analysis.ledger.ledger import Ledger
-from gpmi.trials import Trial
-from gpmi.views.figures.source import Snapshot, told
+from gpmi.views.figures.calibration import draw_residuals
 from gpmi.views.figures.style import BLUE, GREY, LIGHT, legend_above
+from gpmi.views.run_view import WIDE_RANGE, RunView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Of a run
-
-
-def draw_traces(panels: list[Axes], snapshot: Snapshot) -> None:
+def draw_traces(panels: list[Axes], run: RunView) -> None:
     """Draw the best value, phi_t(x_t) (the deviation, for a policy without phi) and gamma_hat at each evaluation."""
-    trials = told(snapshot.trials)
-    chosen = [(t, trial) for t, trial in trials if trial.origin == "policy"]
+    chosen = [(t, trial) for t, trial in run.numbered if trial.origin == "policy"]
     phi = [(t, trial.phi) for t, trial in chosen if trial.phi is not None]
     sd = [(t, trial.sd) for t, trial in chosen if trial.sd is not None]
     gamma_hat = [(t, trial.gamma_hat) for t, trial in chosen if trial.gamma_hat is not None]
     best, bonus, paid = panels
-    first = chosen[0][0] if chosen else len(snapshot.trials) + 1
+    first = chosen[0][0] if chosen else len(run.ended) + 1
     for ax in panels:
-        _label(ax, "evaluation $t$", len(snapshot.trials))
+        _label_t(ax, "evaluation $t$", len(run.ended))
         if first > 1:
             ax.axvspan(0.5, first - 0.5, color=LIGHT, alpha=0.45, linewidth=0.0, zorder=0, label="initial design")
-    _draw_best(best, snapshot, trials)
+    _draw_best(best, run)
     if phi:
         _draw_trace(bonus, phi, r"Bonus at the query $\phi_t(x_t)$")
         _log_if_wide(bonus, [value for _, value in phi])
@@ -42,25 +36,23 @@ def draw_traces(panels: list[Axes], snapshot: Snapshot) -> None:
     _draw_trace(paid, gamma_hat, r"Variance paid for before $t$, $\hat\gamma_{t-1}$")
 
 
-def _draw_best(ax: Axes, snapshot: Snapshot, trials: list[tuple[int, Trial]]) -> None:
-    t, y = np.array([(t, trial.y) for t, trial in trials], dtype=float).T
-    best = (np.maximum if snapshot.goal == "max" else np.minimum).accumulate(y)
+def _draw_best(ax: Axes, run: RunView) -> None:
+    t, y = np.array([(t, trial.y) for t, trial in run.numbered], dtype=float).T
+    best = (np.maximum if run.goal == "max" else np.minimum).accumulate(y)
     ax.plot(t, y, ".", color=GREY, markersize=4.0, label="observed")
     ax.step(t, best, where="post", color=BLUE, linewidth=1.6, label="best so far")
     ax.set_ylabel("$y$")
     legend_above(ax)
 
 
-# Of a ledger
-
-
-def draw_accounts(panels: list[Axes], ledger: Ledger) -> None:
-    """Draw the simple regret's interval, the information, phi_t(x_t) and the residuals at each value told."""
+def draw_ledger(panels: list[Axes], run: RunView) -> None:
+    """Draw the simple regret's interval, the information, phi_t(x_t) and the residuals after each value."""
+    assert run.ledger is not None
     regret, information, bonus, residuals = panels
     for ax in panels:
-        _label(ax, "values told $t$", ledger.n)
-    _draw_regret(regret, ledger)
-    steps = ledger.steps
+        _label_t(ax, "values told $t$", run.ledger.n)
+    _draw_regret(regret, run)
+    steps = run.ledger.steps
     gained = [(step.t, step.information) for step in steps if step.information is not None]
     gathered = [(t, float(total)) for (t, _), total in zip(gained, np.cumsum([i for _, i in gained]), strict=True)]
     _draw_trace(information, [(t, total) for t, total in gathered if np.isfinite(total)], "Information, nats")
@@ -70,47 +62,29 @@ def draw_accounts(panels: list[Axes], ledger: Ledger) -> None:
     exploited = [(step.t, step.phi) for step in steps if step.phi is not None and step.choice == "exploited"]
     hollow: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": BLUE, "markersize": 4.0}
     bonus.plot([t for t, _ in exploited], [phi for _, phi in exploited], "o", **hollow)
-    _draw_residuals(residuals, ledger)
+    draw_residuals(residuals, run.ledger)
 
 
-def _draw_regret(ax: Axes, ledger: Ledger) -> None:
-    """Draw the 95 % interval and the median of the simple regret at a few moments, once the policy has chosen."""
-    found = regret_history(ledger)
-    if not found:
+def _draw_regret(ax: Axes, run: RunView) -> None:
+    """Draw the 95 % interval and the median of the simple regret at some moments of the run."""
+    found = run.regret_history
+    if found is None:
         ax.set_title("Simple regret: not known yet")
         return
-    looks = np.array([regret.t for regret in found])
-    low, high = np.array([regret.interval() for regret in found]).T
-    middle = np.array([np.median(regret.simple) for regret in found])
-    positive = high[high > 0.0]
-    if len(positive) and positive.max() > 100.0 * positive.min():
-        floor = 0.1 * float(positive.min())  # a logarithmic scale has no 0
-        low, middle, high = (np.maximum(values, floor) for values in (low, middle, high))
+    low, median, high = found.low, found.median, found.high
+    if found.floor is not None:
+        low, median, high = (np.maximum(values, found.floor) for values in (low, median, high))
         ax.set_yscale("log")
-        ax.set_ylim(bottom=floor)
+        ax.set_ylim(bottom=found.floor)
     else:
         ax.set_ylim(bottom=0.0, top=1.05 * float(high.max()) or 1.0)
-    ax.fill_between(looks, low, high, color=LIGHT, linewidth=0.0, label="95 % interval")
-    ax.plot(looks, middle, color=BLUE, linewidth=1.6, label="median")
+    ax.fill_between(found.t, low, high, color=LIGHT, linewidth=0.0, label="95 % interval")
+    ax.plot(found.t, median, color=BLUE, linewidth=1.6, label="median")
     ax.set_title(r"Simple regret, $\max f - f$(recommended)")
     ax.legend(loc="best")
 
 
-def _draw_residuals(ax: Axes, ledger: Ledger) -> None:
-    """Draw the one-step-ahead residuals on the central 50 % and 95 % of N(0, 1)."""
-    z = [(step.t, step.surprise) for step in ledger.steps if step.surprise is not None]
-    for width, shade in ((1.96, 0.45), (0.674, 0.9)):
-        ax.axhspan(-width, width, color=LIGHT, alpha=shade, linewidth=0.0, zorder=0)
-    ax.plot([t for t, _ in z], [value for _, value in z], ".", color=BLUE, markersize=5.0)
-    ax.set_title(f"Residuals / sd: {ledger.calibration.verdict}")
-    reach = max([3.0, *(abs(value) for _, value in z)])
-    ax.set_ylim(-1.08 * reach, 1.08 * reach)
-
-
-# Of both
-
-
-def _label(ax: Axes, name: str, last: int) -> None:
+def _label_t(ax: Axes, name: str, last: int) -> None:
     """Name the axis of t = 1, ..., last and put its ticks at whole numbers."""
     from matplotlib.ticker import MaxNLocator
 
@@ -120,7 +94,7 @@ def _label(ax: Axes, name: str, last: int) -> None:
 
 
 def _draw_trace(ax: Axes, values: list[tuple[int, float]], title: str) -> None:
-    """Draw pairs (t, value) as a line, or say that there are none."""
+    """Draw pairs (t, value) as a line, or a note if there are none."""
     ax.set_title(title)
     ax.plot([t for t, _ in values], [v for _, v in values], color=BLUE, linewidth=1.2, marker=".", markersize=4.0)
     if not values:
@@ -129,7 +103,7 @@ def _draw_trace(ax: Axes, values: list[tuple[int, float]], title: str) -> None:
 
 
 def _log_if_wide(ax: Axes, values: list[float]) -> None:
-    """Use a logarithmic scale if the values span a factor of 100. It leaves out values that rounding made <= 0."""
+    """Use a logarithmic scale if the values span a factor of WIDE_RANGE. Values that rounding made <= 0 are masked."""
     positive = [value for value in values if value > 0.0]
-    if positive and max(positive) > 100.0 * min(positive):
+    if positive and max(positive) > WIDE_RANGE * min(positive):
         ax.set_yscale("log", nonpositive="mask")

@@ -1,6 +1,10 @@
-"""A report of a run: one HTML file that needs nothing else. Its sections are used by the live page, too."""
+"""The report of a run: one HTML file that needs nothing else. The pages of `gpmi serve` use its sections, too.
 
-from gpmi.views.html.page import SCRIPT, STYLE, page, write
-from gpmi.views.html.sections import IDS, Section, sections
+`report` puts the sections together. Each section has a module: `overview` (what was found, what to do next, about this
+run), `convergence`, `importance`, `slices`, `contours`, `parallel_coordinates`, `calibration`, `failures` and `trials`.
+`markup` builds HTML with all user text escaped, and tables; `svg` draws the charts.
+"""
+
+from gpmi.views.html.report import IDS, SCRIPT, STYLE, Section, page, sections, write
 
 __all__ = ["IDS", "SCRIPT", "STYLE", "Section", "page", "sections", "write"]

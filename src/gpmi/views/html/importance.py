@@ -6,24 +6,25 @@ import numpy as np
 
 from gpmi._support.text import round_to_sd, shortened
 from gpmi.analysis.importance import Importance, Importances
-from gpmi.views.html.markup import Markup, joined, tag
-from gpmi.views.html.subject import Subject
+from gpmi.views.html.markup import Markup, exact, joined, simple_table, tag
 from gpmi.views.html.svg import LETTER, Chart, Scale, figure, key, line
-from gpmi.views.html.tables import exact, simple_table
+from gpmi.views.run_view import RunView
 
 ROW, WIDTH = 32.0, 440.0
-FINEST = 0.01  # the standard deviation of an index that is certain: it has three decimals
+SMALLEST_SD = 0.01  # of an index when it is rounded: a certain index has three decimals
 
 
-def importance(subject: Subject) -> Markup | None:
-    """The first-order and total index of each parameter, the most important first."""
-    found = subject.importances
+def importance(run: RunView) -> Markup | None:
+    """Return the first-order and total index of each parameter, the most important one first."""
+    found = run.importances
     if found is None or not len(found):
         return None
-    words = "The share of the variation of f that each parameter accounts for, "
     return joined(
         tag(
-            "p", words, found.note, ": alone, and alone or together with others (first-order and total Sobol indices)."
+            "p",
+            "The share of the variation of f that each parameter accounts for, ",
+            found.note,
+            ": on its own (first-order Sobol index), and on its own or together with others (total index).",
         ),
         _bars(found),
         simple_table(
@@ -33,8 +34,8 @@ def importance(subject: Subject) -> Markup | None:
         ),
         tag(
             "p",
-            "The indices are those of the model's mean, the intervals those of functions that agree with the values as "
-            "well: an interval above its index says that the parameter may matter more than has been seen.",
+            "The indices are those of the model's mean. The intervals are those of all functions that fit the values "
+            "equally well. An interval above its index says that the parameter may matter more than the data show.",
             class_="muted",
         ),
     )
@@ -43,7 +44,7 @@ def importance(subject: Subject) -> Markup | None:
 def _row(one: Importance) -> list[Markup]:
     row = [tag("th", one.name, scope="row")]
     for value, (low, high) in ((one.first, one.first_interval), (one.total, one.total_interval)):
-        index, least, most = (round_to_sd(v, max(0.25 * (high - low), FINEST)) for v in (value, low, high))
+        index, least, most = (round_to_sd(v, max(0.25 * (high - low), SMALLEST_SD)) for v in (value, low, high))
         row += [tag("td", index, data_v=exact(value)), tag("td", f"{least} to {most}")]
     return row
 
@@ -54,10 +55,10 @@ def _bars(found: Importances) -> Markup:
     left = min(150.0, 14.0 + LETTER * 1.12 * longest)
     height = ROW * len(ranked) + 34.0
     chart = Chart(Scale(0.0, 1.0, left, WIDTH - 16.0), Scale(0.0, 1.0, height - 26.0, 6.0), WIDTH, height)
-    for value, words in chart.x.ticks(5):
+    for value, label in chart.x.ticks(5):
         at = float(chart.x(value))
         chart.add(line(at, 6.0, at, height - 26.0, "grid"))
-        chart.add(tag("text", words, x=at, y=height - 10.0, class_="tick", text_anchor="middle"))
+        chart.add(tag("text", label, x=at, y=height - 10.0, class_="tick", text_anchor="middle"))
     for i, one in enumerate(ranked):
         top = 8.0 + ROW * i
         chart.add(tag("text", shortened(one.name, 20), x=left - 8.0, y=top + 17.0, text_anchor="end"))
@@ -71,10 +72,10 @@ def _bars(found: Importances) -> Markup:
             chart.add(
                 line(low, middle - 3, low, middle + 3, "whisker"), line(high, middle - 3, high, middle + 3, "whisker")
             )
-    said = "; ".join(f"{one.name}: {one.first:.2f} alone, {one.total:.2f} together" for one in ranked[:8])
+    desc = "; ".join(f"{one.name}: {one.first:.2f} alone, {one.total:.2f} together" for one in ranked[:8])
     marks = [
         (tag("rect", x=2, y=3, width=28, height=10, class_="bar-light"), "together with others (total)"),
         (tag("rect", x=2, y=3, width=28, height=10, class_="bar"), "alone (first order)"),
         (line(2, 8, 30, 8, "whisker"), "95 % interval"),
     ]
-    return figure(chart.svg("Which parameters matter", said), key(*marks))
+    return figure(chart.svg("Which parameters matter", desc), key(*marks))

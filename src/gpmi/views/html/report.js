@@ -1,4 +1,4 @@
-// Tables that can be sorted, filtered and copied. One listener on the document serves sections that come and go.
+// Sort, filter and copy tables. The listeners are on the document, so that they also serve sections added later.
 "use strict";
 (() => {
   document.documentElement.classList.add("scripted");
@@ -16,7 +16,7 @@
       return { row, text, number: text === "" ? NaN : number };
     });
     keyed.sort((a, b) => {
-      if ((a.text === "") !== (b.text === "")) return a.text === "" ? 1 : -1; // nothing comes last, up or down
+      if ((a.text === "") !== (b.text === "")) return a.text === "" ? 1 : -1; // empty cells come last in both directions
       const both = !Number.isNaN(a.number) && !Number.isNaN(b.number);
       const order = both ? a.number - b.number : a.text.localeCompare(b.text);
       return down ? -order : order;
@@ -52,7 +52,7 @@
       await navigator.clipboard.writeText(text);
       done = true;
     } catch {
-      // A file that was opened from the disk may not use the clipboard directly.
+      // A page opened from the disk may not use the clipboard API.
       const area = document.createElement("textarea");
       area.value = text;
       area.className = "unseen";

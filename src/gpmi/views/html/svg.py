@@ -1,7 +1,7 @@
-"""Pictures as SVG: scales with ticks, and the few shapes that the charts are made of.
+"""Charts as SVG: scales with ticks, and the few shapes that the charts consist of.
 
-Colours are classes of report.css, so that a picture follows the scheme of the page. Every picture has a title and a
-description for those who do not see it.
+Colours are classes of report.css, so that a chart follows the light or dark scheme of the page. Every chart has a title
+and a description for screen readers.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 from gpmi._support.text import distinct_numbers, shortened
 from gpmi._support.types import Array, Numbers
 from gpmi.space.axes import Axis
-from gpmi.views.html.markup import Child, Markup, joined, number, tag
+from gpmi.views.html.markup import Child, Markup, joined, short_number, tag
 
-LETTER = 6.2  # width of a letter of 11 pixels, about
+LETTER = 6.2  # approximate width of a letter at 11 pixels
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers from lo to hi, drawn between two places in pixels; `named` are the ticks where they are words."""
+    """Maps numbers from lo to hi to pixels from begin to end. `named` are the ticks of options, as (value, label)."""
 
     lo: float
     hi: float
@@ -33,17 +33,17 @@ class Scale:
     whole: bool = False
 
     def __call__(self, values: Array | Sequence[float] | float) -> Array:
-        """Where values lie, in pixels; those beyond the ends at the ends."""
-        given = np.asarray(values, dtype=float)
+        """Return where values lie, in pixels. Values beyond the ends are drawn at the ends."""
+        numbers = np.asarray(values, dtype=float)
         lo, hi = (math.log(self.lo), math.log(self.hi)) if self.log else (self.lo, self.hi)
         with np.errstate(divide="ignore", invalid="ignore"):
-            line = np.log(given) if self.log else given
+            line = np.log(numbers) if self.log else numbers
             share = (np.clip(line, lo, hi) - lo) / (hi - lo) if hi > lo else np.full(line.shape, 0.5)
         place: Array = self.begin + share * (self.end - self.begin)
         return place
 
     def ticks(self, most: int) -> list[tuple[float, str]]:
-        """At most about `most` values with their texts."""
+        """Return at most about `most` values with their labels."""
         if self.named is not None:
             step = -(-len(self.named) // max(1, most))
             return list(self.named[::step])
@@ -52,20 +52,20 @@ class Scale:
 
 
 def margin(y: Scale, least: float) -> float:
-    """The room that is needed at the left of a chart for the numbers of its axis y and its name."""
-    longest = 0 if y.named is not None else max((len(words) for _, words in y.ticks(5)), default=0)
+    """Return the space needed to the left of a chart for the name and the numbers of its y axis."""
+    longest = 0 if y.named is not None else max((len(label) for _, label in y.ticks(5)), default=0)
     return max(least, 24.0 + LETTER * longest)
 
 
 def scale_of(axis: Axis, begin: float, end: float) -> Scale:
-    """The scale of a parameter."""
-    named = None if axis.labels is None else tuple((float(i), text) for i, text in enumerate(axis.labels))
+    """Return the scale of a parameter."""
+    named = None if axis.labels is None else tuple((float(i), label) for i, label in enumerate(axis.labels))
     lo, hi = axis.limits
     return Scale(lo, hi, begin, end, axis.log, named, axis.discrete and axis.whole)
 
 
 def fitted(values: Array, begin: float, end: float, *, zero: bool = False, wide: float = 200.0) -> Scale:
-    """The scale that holds all values; logarithmic if all are positive and span a factor of `wide`."""
+    """Return a scale that covers all values; logarithmic if all are positive and span a factor of `wide`."""
     finite = values[np.isfinite(values)]
     lo, hi = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     if lo > 0.0 and hi > wide * lo:
@@ -76,7 +76,7 @@ def fitted(values: Array, begin: float, end: float, *, zero: bool = False, wide:
 
 
 def _ticks(lo: float, hi: float, most: int, whole: bool) -> list[float]:
-    """Multiples of 1, 2 or 5 times a power of ten in [lo, hi]."""
+    """Return multiples of 1, 2 or 5 times a power of ten in [lo, hi]."""
     if not hi > lo:
         return [lo]
     raw = (hi - lo) / max(1, most)
@@ -88,7 +88,7 @@ def _ticks(lo: float, hi: float, most: int, whole: bool) -> list[float]:
 
 
 def _log_ticks(lo: float, hi: float, most: int) -> list[float]:
-    """Powers of ten in [lo, hi]; 1, 2 and 5 times those where there are few."""
+    """Return powers of ten in [lo, hi]; if there are few, also 2 and 5 times them."""
     lo, hi = lo * (1.0 - 1e-10), hi * (1.0 + 1e-10)  # exp(log(1000)) is a little less than 1000
     first, last = math.floor(math.log10(lo)), math.ceil(math.log10(hi))
     powers = [10.0**k for k in range(first, last + 1) if lo <= 10.0**k <= hi]
@@ -102,32 +102,32 @@ def _log_ticks(lo: float, hi: float, most: int) -> list[float]:
 
 
 def _pair(x: float, y: float) -> str:
-    return f"{number(round(float(x), 1))},{number(round(float(y), 1))}"
+    return f"{short_number(round(float(x), 1))},{short_number(round(float(y), 1))}"
 
 
 def points_of(x: Array, y: Array) -> str:
-    """Places as the text of a polyline; those that are not finite are left out."""
+    """Return places as the points of a polyline, without those that are not finite."""
     return " ".join(_pair(a, b) for a, b in zip(x, y, strict=True) if np.isfinite(a) and np.isfinite(b))
 
 
 def _runs(x: Array, y: Array) -> list[Numbers]:
-    """The numbers of the places one after the other that are finite; each gap begins another run."""
-    (there,) = np.nonzero(np.isfinite(x) & np.isfinite(y))
-    return [run for run in np.split(there, np.flatnonzero(np.diff(there) > 1) + 1) if len(run)]
+    """Return the indices of consecutive finite places; each gap starts another run."""
+    (finite,) = np.nonzero(np.isfinite(x) & np.isfinite(y))
+    return [run for run in np.split(finite, np.flatnonzero(np.diff(finite) > 1) + 1) if len(run)]
 
 
 def polyline(x: Array, y: Array, class_: str) -> Markup:
-    """A line through places, broken where one of them is not finite."""
+    """Return a line through places, with a gap where one of them is not finite."""
     return joined(*(tag("polyline", points=points_of(x[run], y[run]), class_=class_) for run in _runs(x, y)))
 
 
 def steps(x: Array, y: Array, class_: str) -> Markup:
-    """A line that stays where it is until the next x."""
+    """Return a step line: each y stays until the next x."""
     return polyline(np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1], class_)
 
 
 def band(x: Array, low: Array, high: Array) -> Markup:
-    """The area between two lines, broken where one of them is not finite."""
+    """Return the area between two lines, with a gap where one of them is not finite."""
     return joined(
         *(
             tag("polygon", points=" ".join([points_of(x[run], low[run]), points_of(x[run][::-1], high[run][::-1])]),
@@ -142,19 +142,19 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
 
 
 def dots(x: Array, y: Array, class_: str, radius: float = 2.5) -> Markup:
-    """Round dots, as one path: lines of no length with round ends as wide as the dots."""
+    """Return round dots as one path: lines of length zero with round ends as wide as the dots."""
     marks = "".join(f"M{_pair(a, b)}h0" for a, b in zip(x, y, strict=True) if np.isfinite(a) and np.isfinite(b))
     return tag("path", d=marks, class_=f"dot {class_}", stroke_width=2.0 * radius) if marks else Markup("")
 
 
 def ringed(x: Array, y: Array, radius: float = 2.2) -> Markup:
-    """Light dots with a dark ring, which can be seen on any colour."""
+    """Return light dots with a dark ring, which are visible on any colour."""
     return joined(dots(x, y, "ring", radius + 1.0), dots(x, y, "on-map", radius))
 
 
 def crosses(x: Array, y: Array, class_: str, size: float = 3.0) -> Markup:
-    """Crosses, as one path."""
-    w = number(2 * size)
+    """Return crosses as one path."""
+    w = short_number(2 * size)
     marks = "".join(
         f"M{_pair(a - size, b - size)}l{w},{w}m0,-{w}l-{w},{w}" for a, b in zip(x, y, strict=True) if np.isfinite(a + b)
     )
@@ -162,7 +162,7 @@ def crosses(x: Array, y: Array, class_: str, size: float = 3.0) -> Markup:
 
 
 def star(x: float, y: float, class_: str = "star", size: float = 7.0) -> Markup:
-    """The mark of the recommended point."""
+    """Return the mark of the recommended point."""
     if not np.isfinite(x + y):
         return Markup("")
     angles = -np.pi / 2 + np.arange(10) * np.pi / 5
@@ -170,8 +170,8 @@ def star(x: float, y: float, class_: str = "star", size: float = 7.0) -> Markup:
     return tag("polygon", points=points_of(x + radii * np.cos(angles), y + radii * np.sin(angles)), class_=class_)
 
 
-def text(x: float, y: float, words: str, class_: str | None = None, anchor: str | None = None) -> Markup:
-    return tag("text", words, x=float(x), y=float(y), class_=class_, text_anchor=anchor)
+def text(x: float, y: float, content: str, class_: str | None = None, anchor: str | None = None) -> Markup:
+    return tag("text", content, x=float(x), y=float(y), class_=class_, text_anchor=anchor)
 
 
 # Charts
@@ -179,7 +179,7 @@ def text(x: float, y: float, words: str, class_: str | None = None, anchor: str 
 
 @dataclass
 class Chart:
-    """A picture with two axes. What is added is drawn in that order; `svg` makes the picture."""
+    """A picture with two axes. Parts are drawn in the order in which they are added; `svg` returns the picture."""
 
     x: Scale
     y: Scale
@@ -191,25 +191,25 @@ class Chart:
         self.parts += parts
 
     def axes(self, x_name: str = "", y_name: str = "", *, x_ticks: int = 6, y_ticks: int = 5) -> None:
-        """Grid lines, ticks and names of both axes."""
+        """Add grid lines, ticks and names of both axes."""
         left, right = sorted((self.x.begin, self.x.end))
         top, bottom = sorted((self.y.begin, self.y.end))
         ticks = self.x.ticks(x_ticks)
-        room = max(4, int((right - left) / max(1, len(ticks)) / LETTER))
-        if self.x.named is None:  # numbers are left out rather than cut off
-            ticks = ticks[:: -(-max((len(words) for _, words in ticks), default=1) // room)]
-        for value, words in ticks:
+        letters = max(4, int((right - left) / max(1, len(ticks)) / LETTER))
+        if self.x.named is None:  # rather leave out a number than cut it off
+            ticks = ticks[:: -(-max((len(label) for _, label in ticks), default=1) // letters)]
+        for value, label in ticks:
             place = float(self.x(value))
             self.add(line(place, top, place, bottom, "grid"))
             self.add(
-                text(place, bottom + 15, words if self.x.named is None else shortened(words, room), "tick", "middle")
+                text(place, bottom + 15, label if self.x.named is None else shortened(label, letters), "tick", "middle")
             )
-        room = max(4, int((left - (18 if y_name else 4)) / LETTER))
-        for value, words in self.y.ticks(y_ticks):
+        letters = max(4, int((left - (18 if y_name else 4)) / LETTER))
+        for value, label in self.y.ticks(y_ticks):
             place = float(self.y(value))
             self.add(line(left, place, right, place, "grid"))
             self.add(
-                text(left - 5, place + 4, words if self.y.named is None else shortened(words, room), "tick", "end")
+                text(left - 5, place + 4, label if self.y.named is None else shortened(label, letters), "tick", "end")
             )
         self.add(tag("rect", x=left, y=top, width=right - left, height=bottom - top, class_="frame"))
         if x_name:
@@ -217,23 +217,23 @@ class Chart:
                 text((left + right) / 2, bottom + 32, shortened(x_name, int((right - left) / LETTER)), None, "middle")
             )
         if y_name:
-            words = shortened(y_name, max(6, int((bottom - top) / LETTER)))
-            at = f"rotate(-90 12 {number((top + bottom) / 2)})"
-            self.add(tag("text", words, x=12, y=(top + bottom) / 2, transform=at, text_anchor="middle"))
+            name = shortened(y_name, max(6, int((bottom - top) / LETTER)))
+            at = f"rotate(-90 12 {short_number((top + bottom) / 2)})"
+            self.add(tag("text", name, x=12, y=(top + bottom) / 2, transform=at, text_anchor="middle"))
 
     def svg(self, title: str, desc: str) -> Markup:
         return picture(self.width, self.height, title, desc, self.parts)
 
 
 def picture(width: float, height: float, title: str, desc: str, parts: Iterable[Child]) -> Markup:
-    """An SVG element with a title and a description."""
+    """Return an SVG element with a title and a description."""
     return tag(
         "svg",
         tag("title", title),
         tag("desc", desc),
         joined(*parts),
         xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {number(float(width))} {number(float(height))}",
+        viewBox=f"0 0 {short_number(float(width))} {short_number(float(height))}",
         role="img",
         aria_label=title,
         class_="chart",
@@ -245,6 +245,6 @@ def figure(drawn: Markup, *caption: Child) -> Markup:
 
 
 def key(*entries: tuple[Markup, str]) -> Markup:
-    """What the marks mean: a list of small pictures with words."""
-    items = [tag("li", tag("svg", mark, viewBox="0 0 32 16", aria_hidden="true"), words) for mark, words in entries]
+    """Return the legend: a list of marks with their meanings."""
+    items = [tag("li", tag("svg", mark, viewBox="0 0 32 16", aria_hidden="true"), meaning) for mark, meaning in entries]
     return tag("ul", items, class_="key")

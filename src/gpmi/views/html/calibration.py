@@ -1,4 +1,4 @@
-"""Can the model be believed: what it predicted before each value, and what came."""
+"""Can the model be believed? What it predicted before each value, and the value that came."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import numpy as np
 
 from gpmi._support.text import rounded
 from gpmi._support.types import Array
-from gpmi.views.html.markup import Markup, joined, tag
-from gpmi.views.html.subject import Subject
+from gpmi.views.html.markup import Markup, joined, sentence, simple_table, tag
 from gpmi.views.html.svg import Chart, Scale, dots, figure, line
-from gpmi.views.html.tables import simple_table
+from gpmi.views.run_view import RunView
 
 WIDTH, HEIGHT = 320.0, 230.0
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 10.0, 8.0, 42.0
 
 VERDICTS = {
-    "fine": "The model's confidence was deserved: the values fell where it said they would.",
+    "fine": "The model's confidence was justified: the values fell where it predicted.",
     "over-confident": "The model was too sure of itself: values fell farther from its predictions than it allowed for. "
     "Do not trust its intervals.",
     "under-confident": "The model was too cautious: values fell closer to its predictions than it expected.",
@@ -23,23 +22,23 @@ VERDICTS = {
 }
 
 
-def calibration(subject: Subject) -> Markup | None:
-    """The verdict, the residuals in their order, and how many fell where they should."""
-    if subject.ledger is None:
+def calibration(run: RunView) -> Markup | None:
+    """Return the verdict, the residuals in their order, and how many of them fell into their intervals."""
+    if run.ledger is None:
         return None
-    found = subject.ledger.calibration
-    words = tag("p", tag("strong", f"{found.verdict[:1].upper()}{found.verdict[1:]}. "), VERDICTS[found.verdict])
-    reason = tag("p", f"Behind it: {found.reason}.", class_="muted")
-    z = found.ahead
+    judged = run.ledger.calibration
+    verdict = tag("p", tag("strong", sentence(judged.verdict), " "), VERDICTS[judged.verdict])
+    reason = tag("p", f"Evidence: {judged.reason}.", class_="muted")
+    z = judged.ahead
     if not len(z):
-        return joined(words, reason)
+        return joined(verdict, reason)
     rows = [
-        [tag("th", f"{level:.0%}", scope="row"), tag("td", f"{share:.0%}")] for level, share in found.coverage.items()
+        [tag("th", f"{level:.0%}", scope="row"), tag("td", f"{share:.0%}")] for level, share in judged.coverage.items()
     ]
     table = simple_table(
         "How many values fell into the intervals", ["of the values should be inside", "were inside"], rows
     )
-    return joined(words, reason, tag("div", _residuals(z), _quantiles(z), class_="figures"), table)
+    return joined(verdict, reason, tag("div", _residuals(z), _quantiles(z), class_="figures"), table)
 
 
 def _residuals(z: Array) -> Markup:
@@ -50,7 +49,7 @@ def _residuals(z: Array) -> Markup:
         WIDTH,
         HEIGHT,
     )
-    for width in (1.96, 0.674):
+    for width in (1.96, 0.674):  # the central 95 % and 50 % of N(0, 1)
         top, bottom = float(chart.y(width)), float(chart.y(-width))
         chart.add(
             tag("rect", x=LEFT, y=top, width=WIDTH - LEFT - RIGHT, height=bottom - top, class_="area", opacity=0.5)
@@ -75,8 +74,9 @@ def _quantiles(z: Array) -> Markup:
     chart.axes("expected", "observed", y_ticks=6)
     chart.add(line(LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, TOP, "reference"))
     chart.add(dots(chart.x(expected), chart.y(ordered), "point"))
-    desc = "Ordered residuals against those of a model that is right; they should follow the diagonal."
+    desc = "Ordered residuals against those of a correct model; they should follow the diagonal."
     return figure(
         chart.svg("Observed and expected residuals", desc),
-        "The same in order, against what a model that is right would see. Steeper than the diagonal is over-confident.",
+        "The residuals in ascending order, against those of a correct model. Steeper than the diagonal means "
+        "over-confident.",
     )

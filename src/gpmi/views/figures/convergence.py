@@ -1,0 +1,90 @@
+"""How it went: the best value so far of one run, or of several runs with a median and a band."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpmi._support.types import Array
+from gpmi.trials import Trial
+from gpmi.views.figures.style import BLACK, BLUE, GREY, VERMILION, without_math
+from gpmi.views.run_view import RunView
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# The palette of Okabe and Ito, in an order in which neighbours differ clearly.
+COLOURS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", BLACK)
+FEW_RUNS = 5  # with fewer runs the band covers all of them, otherwise the central 80 %; our choice
+
+
+def groups_of(source: Any) -> dict[str, list[RunView]]:
+    """Return the runs to compare, by label. The source is a run, a list of runs, or a mapping from labels to either."""
+    if isinstance(source, Mapping):
+        named = {str(name): list(runs) if isinstance(runs, list | tuple) else [runs] for name, runs in source.items()}
+    else:
+        named = {"": list(source) if isinstance(source, list | tuple) else [source]}
+    found = {name: [RunView.of(run) for run in runs] for name, runs in named.items()}
+    if not found or not all(found.values()):
+        raise ValueError("source has no run; give a run, a list of runs, or a dict of them")
+    if not any(run.told for runs in found.values() for run in runs):
+        raise ValueError("source has no observation, so there is nothing to draw; evaluate at least one point")
+    if len({run.goal for runs in found.values() for run in runs}) > 1:
+        raise ValueError("source has runs that maximise and runs that minimise; draw them in two figures")
+    return found
+
+
+def best_so_far(run: RunView) -> Array:
+    """Return the best feasible value after each evaluation, failures included, (n,); nan before the first value."""
+    values = [trial.y if trial.feasible else None for trial in _evaluated(run)]
+    sign = 1.0 if run.goal == "max" else -1.0
+    best = np.maximum.accumulate([-np.inf if y is None else sign * y for y in values]) if values else np.empty(0)
+    return np.where(np.isfinite(best), sign * best, np.nan)
+
+
+def _evaluated(run: RunView) -> list[Trial]:
+    """Return the evaluations, failures included, in the order in which they ended."""
+    evaluated = [trial for trial in run.trials if trial.status in ("told", "failed")]
+    return sorted(evaluated, key=lambda trial: trial.order or 0)
+
+
+def draw_convergence(ax: Axes, groups: Mapping[str, Sequence[RunView]], optimum: float | None) -> None:
+    """Draw the best value so far, or its distance from the optimum: a run as a line, several as a median and a band."""
+    goal = next(iter(groups.values()))[0].goal
+    for (name, runs), colour in zip(groups.items(), COLOURS * (1 + len(groups) // len(COLOURS)), strict=False):
+        curves = [best_so_far(run) for run in runs]
+        longest = max(len(curve) for curve in curves)
+        table = np.stack([_extended(curve, longest) for curve in curves])
+        table = table if optimum is None else np.abs(optimum - table)
+        t = np.arange(1, longest + 1)
+        label = without_math(name) + (f" ({len(runs)} runs)" if len(runs) > 1 else "")
+        if len(runs) > 1:
+            tails = [0.0, 0.5, 1.0] if len(runs) < FEW_RUNS else [0.1, 0.5, 0.9]
+            low, middle, high = np.quantile(table, tails, axis=0)  # nan until all runs have a value
+            ax.fill_between(t, low, high, step="post", color=colour, alpha=0.2, linewidth=0.0)
+        else:
+            (middle,) = table
+            if len(groups) == 1 and optimum is None:
+                told = runs[0].told
+                ax.plot(
+                    np.arange(1, len(told) + 1), [trial.y or 0.0 for trial in told], ".", color=GREY, markersize=4.0
+                )
+        ax.step(t, middle, where="post", color=colour, linewidth=1.6, label=label or "best so far")
+    from matplotlib.ticker import MaxNLocator
+
+    ax.set_xlabel("evaluation")
+    ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+    ax.set_ylabel(f"{'largest' if goal == 'max' else 'smallest'} $y$ so far" if optimum is None else "simple regret")
+    drawn = [float(v) for curve in ax.get_lines() for v in np.atleast_1d(curve.get_ydata()) if np.isfinite(v)]
+    if optimum is not None and min(drawn) > 0.0:
+        ax.set_yscale("log")
+    if any(groups):
+        ax.legend(loc="best")
+    ax.grid(True)
+
+
+def _extended(curve: Array, length: int) -> Array:
+    """Extend a run that ended early by its best value."""
+    return np.concatenate([curve, np.full(length - len(curve), curve[-1] if len(curve) else np.nan)])

@@ -1,0 +1,176 @@
+"""Two parameters at a time: maps of the model over the most important pairs, through the recommended point."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from gpmi._support.text import distinct_numbers, round_to_sd
+from gpmi._support.types import Array, Mask, Numbers
+from gpmi.space.axes import Axis
+from gpmi.views.html.markup import Markup, joined, tag
+from gpmi.views.html.svg import Chart, figure, key, margin, picture, ringed, scale_of, star, text
+from gpmi.views.run_view import RunView
+
+# Our choices.
+GRID = 33  # points along each side of a map
+MAX_PARAMETERS = 4  # the pairs of the most important parameters are drawn
+LEVELS = 10
+MANY = 200  # with more queries the dots are smaller, and those on one pixel become one
+# Five colours from dark to bright, distinguishable by colour-blind readers and in grey; others are interpolated.
+COLOURS = np.array([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 231, 37]], dtype=float)
+WIDTH, HEIGHT = 320.0, 270.0
+LEFT, RIGHT, TOP, BOTTOM = 64.0, 10.0, 8.0, 42.0
+
+
+def contours(run: RunView) -> Markup | None:
+    """Return the posterior mean over pairs of parameters, the others as recommended, with the queries."""
+    axes, row = run.active_axes(GRID), run.recommended_row
+    if row is None:
+        return None
+    planes = []
+    for a, b in combinations(axes[:MAX_PARAMETERS], 2):
+        rows = np.concatenate([b.along(one) for one in a.along(row)])
+        values = np.where(run.inside(rows), run.mean(rows), np.nan)
+        if np.isfinite(values).any():  # constraints may forbid a whole plane
+            planes.append((a, b, values.reshape(len(a.settings), len(b.settings))))
+    if not planes:
+        return None
+    levels = _levels(np.concatenate([values[np.isfinite(values)] for _, _, values in planes]))
+    drawn = [_map(run, a, b, values, levels) for a, b, values in planes]
+    lead = "What the model believes about f over pairs of parameters, while the others stay at the recommended point."
+    many = len(axes) > MAX_PARAMETERS
+    more = f" The {MAX_PARAMETERS} most important parameters of {len(axes)} are drawn." if many else ""
+    outside = " With more than two parameters, most values were not observed in the plane that is drawn."
+    marks = [
+        (ringed(np.array([16.0]), np.array([8.0]), 3.0), "where values were observed"),
+        (star(16.0, 8.0, "star-on-map"), "recommended"),
+    ]
+    bar = _colour_bar(levels, best_is_large=run.goal == "max")
+    return joined(
+        tag("p", lead, more, outside if len(axes) > 2 else ""), key(*marks), bar, tag("div", drawn, class_="figures")
+    )
+
+
+def _map(run: RunView, a: Axis, b: Axis, values: Array, levels: Array) -> Markup:
+    y_scale = scale_of(b, HEIGHT - BOTTOM, TOP)
+    chart = Chart(scale_of(a, margin(y_scale, LEFT), WIDTH - RIGHT), y_scale, WIDTH, HEIGHT)
+    best_is_large = run.goal == "max"
+    chart.axes(a.title, b.title, x_ticks=5, y_ticks=5)
+    row = run.recommended_row
+    assert row is not None
+    if a.discrete or b.discrete:
+        x, y = (scale(axis.edges) for scale, axis in ((chart.x, a), (chart.y, b)))
+        paths = cell_paths(x, y, np.searchsorted(levels[1:-1], values, side="right"), np.isfinite(values))
+    else:
+        rows = [axis.along(row) for axis in (a, b)]
+        paths = contour_paths(chart.x(a.positions(rows[0])), chart.y(b.positions(rows[1])), values, levels[:-1])
+    for level, path in paths.items():
+        chart.add(tag("path", d=path, fill=_colour(level, len(levels) - 1, best_is_large)))
+    x, y = chart.x(a.positions(run.rows)), chart.y(b.positions(run.rows))
+    places = np.unique(np.round(np.stack([x, y], axis=1) * (1.0 if len(x) > MANY else 10.0)), axis=0)
+    x, y = places.T / (1.0 if len(x) > MANY else 10.0)
+    chart.add(ringed(x, y, 2.0 if len(x) <= MANY else 1.2))
+    here = float(chart.x(a.positions(row[None]))[0]), float(chart.y(b.positions(row[None]))[0])
+    chart.add(star(*here, "star-on-map"))
+    lo, hi = float(np.nanmin(values)), float(np.nanmax(values))
+    desc = f"f is believed to lie between {round_to_sd(lo, hi - lo)} and {round_to_sd(hi, hi - lo)} here."
+    return figure(chart.svg(f"f over {a.name} and {b.name}", desc))
+
+
+# Levels and colours
+
+
+def _levels(values: Array) -> Array:
+    """Return LEVELS + 1 ascending borders, halfway between equal steps of value and equal shares of the area.
+
+    The shares make the shape of any function visible, however skewed its values are.
+    """
+    lo, hi = float(values.min()), float(values.max())
+    if hi - lo <= 1e-9 * max(abs(lo), abs(hi), 1e-300):
+        return np.array([lo - 0.5, hi + 0.5])
+    even, shares = np.linspace(lo, hi, LEVELS + 1), np.quantile(values, np.linspace(0.0, 1.0, LEVELS + 1))
+    return np.unique(0.5 * (even + shares))
+
+
+def _colour(level: int, count: int, best_is_large: bool) -> str:
+    """Return the colour of a level; the best is bright."""
+    share = level / max(1, count - 1)
+    share = share if best_is_large else 1.0 - share
+    at = np.arange(float(len(COLOURS)))
+    red, green, blue = (round(float(np.interp(share * at[-1], at, channel))) for channel in COLOURS.T)
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def _colour_bar(levels: Array, *, best_is_large: bool) -> Markup:
+    """Return the colours and the values at their borders."""
+    count, width = len(levels) - 1, 36.0
+    parts = []
+    for i in range(count):
+        x = 30.0 + width * i
+        fill = _colour(i, count, best_is_large)
+        parts.append(tag("rect", x=x, y=2, width=width, height=14, fill=fill))
+    step = -(-(count + 1) // 6)
+    borders = distinct_numbers(levels.tolist())
+    for i in range(0, count + 1, step):
+        parts.append(text(30.0 + width * i, 30.0, borders[i], "tick", "middle"))
+    total = 60.0 + width * count
+    return picture(total, 36.0, "Colours", f"From {borders[0]} to {borders[-1]}.", parts)
+
+
+# Paths: the text of one SVG path for each level
+
+
+def contour_paths(x: Array, y: Array, values: Array, levels: Array) -> dict[int, str]:
+    """Return, for each level, the region of values at or above it. Paint them in order, the lowest first.
+
+    values (a, b) are at the places x (a,), y (b,) in pixels; nan where there is no value. Between the points of the
+    grid a value is interpolated along the edges of a cell. O(a b) for each level, most of it in NumPy.
+    """
+    paths = {}
+    corners = np.stack([values[:-1, :-1], values[1:, :-1], values[1:, 1:], values[:-1, 1:]])  # round each cell
+    present: Mask = np.all(np.isfinite(corners), axis=0)
+    for number, level in enumerate(levels.tolist()):
+        above: Mask = (corners >= level) if number else np.ones(corners.shape, dtype=bool)
+        whole: Mask = np.all(above, axis=0) & present
+        partly: Mask = np.any(above, axis=0) & ~whole & present
+        parts = [_rectangles(x, y, whole)]
+        parts += [_cell_part(x, y, int(i), int(j), corners[:, i, j], level) for i, j in np.argwhere(partly)]
+        if path := "".join(parts):
+            paths[number] = path
+    return paths
+
+
+def cell_paths(x: Array, y: Array, levels: Numbers, present: Mask) -> dict[int, str]:
+    """Return, for each level, the cells that have it. levels (a, b); x (a + 1,) and y (b + 1,) are the borders."""
+    return {int(level): _rectangles(x, y, (levels == level) & present) for level in np.unique(levels[present])}
+
+
+def _cell_part(x: Array, y: Array, i: int, j: int, corners: Array, level: float) -> str:
+    """Return the part of one cell in which the value is at least the level."""
+    places = ((x[i], y[j]), (x[i + 1], y[j]), (x[i + 1], y[j + 1]), (x[i], y[j + 1]))
+    points = []
+    for k in range(4):
+        here, there = float(corners[k]), float(corners[(k + 1) % 4])
+        (x0, y0), (x1, y1) = places[k], places[(k + 1) % 4]
+        if here >= level:
+            points.append((x0, y0))
+        if (here >= level) != (there >= level):
+            share = (level - here) / (there - here)
+            points.append((x0 + share * (x1 - x0), y0 + share * (y1 - y0)))
+    return "M" + "L".join(f"{_short(a)},{_short(b)}" for a, b in points) + "z"
+
+
+def _rectangles(x: Array, y: Array, cells: Mask) -> str:
+    """Return cells of the grid as rectangles; adjacent cells of a column become one."""
+    parts = []
+    for i, column in enumerate(cells):
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], column, [False]]).astype(int)))
+        for begin, end in edges.reshape(-1, 2):
+            parts.append(f"M{_short(x[i])},{_short(y[begin])}H{_short(x[i + 1])}V{_short(y[end])}H{_short(x[i])}z")
+    return "".join(parts)
+
+
+def _short(value: float) -> str:
+    return f"{value:.1f}".rstrip("0").rstrip(".")
