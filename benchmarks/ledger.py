@@ -694,10 +694,10 @@ def report(rows: list[Row], new: int) -> None:
         "",
         "## The interval, everything learned",
         "",
-        "Draws of Gaussian processes whose hyper-parameters are drawn too (`benchmarks/draws.py`): nu = 3/2, 5/2 and "
-        "infinity in turn, one lengthscale or one for each coordinate, noise of sd 0.001 to 0.1, in standard deviations"
-        ' of f. A budget of 60; the default policy ("find"), that of "earn", and the default with its prior given. '
-        "Each cell: coverage, median true regret, median upper end. Stopped: by "
+        "Draws of Gaussian processes whose hyper-parameters are drawn too (`benchmarks/problems/draws.py`): nu = 3/2, "
+        "5/2 and infinity in turn, one lengthscale or one for each coordinate, noise of sd 0.001 to 0.1, in standard "
+        'deviations of f. A budget of 60; the default policy ("find"), that of "earn", and the default with its '
+        "prior given. Each cell: coverage, median true regret, median upper end. Stopped: by "
         f"RegretBelow({EPS}), asked after every evaluation, and how many of these were right. The verdict is that at "
         "t = 60. The numbers of the code were chosen on seeds from 1,000 on.",
         "",

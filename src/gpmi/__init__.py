@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 else:
     # Imported on first use: most runs do not need these, and studies need SQLAlchemy. A type checker sees the imports
     # above instead, so that it still refuses names that do not exist.
-    LATER = {
+    LAZY = {
         "Study": "gpmi.run.study",
         "study": "gpmi.run.study",
         "StudyError": "gpmi.storage.errors",
@@ -86,10 +86,10 @@ else:
     }
 
     def __getattr__(name: str) -> Any:
-        if name in ("exchange", "plots", "tasks", "theory"):
+        if name in LAZY:
+            return getattr(import_module(LAZY[name]), name)
+        if name in __all__:  # a module
             return import_module(f"gpmi.{name}")
-        if name in LATER:
-            return getattr(import_module(LATER[name]), name)
         raise AttributeError(f"module 'gpmi' has no attribute {name!r}")
 
     def __dir__() -> list[str]:

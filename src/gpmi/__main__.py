@@ -1,4 +1,4 @@
-"""`python -m gpmi`: the command line, for whoever has no `gpmi` on the path."""
+"""`python -m gpmi`: the command line where `gpmi` is not on the path."""
 
 from gpmi.cli import main
 

@@ -1,5 +1,4 @@
-"""Evaluations by a program: the public door to `gpmi.cli.command`."""
+"""Programs as objective functions: the public names of `gpmi.cli.command`."""
 
-from gpmi.cli.command import Command, Reading
-
-__all__ = ["Command", "Reading"]
+from gpmi.cli.command import *  # noqa: F403
+from gpmi.cli.command import __all__ as __all__

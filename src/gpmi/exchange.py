@@ -1,4 +1,4 @@
-"""Trials in files and tables: the public door to `gpmi.trials.files`."""
+"""Trials in files and tables: the public names of `gpmi.trials.files`."""
 
 from gpmi.trials.files import from_frame, read_trials, to_frame, write_trials
 

@@ -1,4 +1,4 @@
-"""Covariance functions: the public door to `gpmi.gp.kernels`."""
+"""Covariance functions: the public names of `gpmi.gp.kernels`."""
 
 from gpmi.gp.kernels import RBF, Kernel, Linear, Matern, Product, Stationary, Sum
 

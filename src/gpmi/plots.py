@@ -1,4 +1,4 @@
-"""Figures of a posterior and of a run: the public door to `gpmi.views.figures.plots`."""
+"""Figures of a posterior and of a run: the public names of `gpmi.views.figures.plots`."""
 
 from gpmi.views.figures.plots import (
     calibration,

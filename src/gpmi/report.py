@@ -1,5 +1,4 @@
-"""The HTML report of a run: the public door to `gpmi.views.html`."""
+"""The HTML report of a run: the public names of `gpmi.views.html`."""
 
-from gpmi.views.html import IDS, SCRIPT, STYLE, Section, page, sections, write
-
-__all__ = ["IDS", "SCRIPT", "STYLE", "Section", "page", "sections", "write"]
+from gpmi.views.html import *  # noqa: F403
+from gpmi.views.html import __all__ as __all__

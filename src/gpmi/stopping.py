@@ -1,31 +1,4 @@
-"""Stopping rules: the public door to `gpmi.run.stopping`."""
+"""Stopping rules: the public names of `gpmi.run.stopping`."""
 
-from gpmi.run.stopping import (
-    Both,
-    Budget,
-    Either,
-    ImprovementBelow,
-    PhiBelow,
-    RegretBelow,
-    RegretBelowNoise,
-    Rule,
-    Seconds,
-    Stagnation,
-    Stop,
-    Target,
-)
-
-__all__ = [
-    "Both",
-    "Budget",
-    "Either",
-    "ImprovementBelow",
-    "PhiBelow",
-    "RegretBelow",
-    "RegretBelowNoise",
-    "Rule",
-    "Seconds",
-    "Stagnation",
-    "Stop",
-    "Target",
-]
+from gpmi.run.stopping import *  # noqa: F403
+from gpmi.run.stopping import __all__ as __all__

@@ -1,23 +1,4 @@
-"""Study files: the public door to `gpmi.cli.studyfile`."""
+"""Study files: the public names of `gpmi.cli.studyfile`."""
 
-from gpmi.cli.studyfile import (
-    EXAMPLE,
-    StudyFile,
-    StudyFileError,
-    check_program,
-    open_study,
-    read_study,
-    run_study,
-    worker_of,
-)
-
-__all__ = [
-    "EXAMPLE",
-    "StudyFile",
-    "StudyFileError",
-    "check_program",
-    "open_study",
-    "read_study",
-    "run_study",
-    "worker_of",
-]
+from gpmi.cli.studyfile import *  # noqa: F403
+from gpmi.cli.studyfile import __all__ as __all__

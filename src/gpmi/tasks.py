@@ -1,4 +1,4 @@
-"""The paper's tasks and test functions: the public door to `gpmi.paper.tasks`."""
+"""The paper's tasks and test functions: the public names of `gpmi.paper.tasks`."""
 
 from gpmi.paper.tasks import (
     BRANIN,

@@ -359,9 +359,9 @@ def test_a_name_that_gpmi_does_not_have_is_refused():
         exec("from gpmi import maximise")
 
 
-def test_every_public_name_is_there():
+def test_dir_shows_every_public_name_and_no_other():
     assert all(hasattr(gpmi, name) for name in gpmi.__all__)
-    assert {*gpmi.__all__, "__version__"} <= set(dir(gpmi))
+    assert set(dir(gpmi)) == {*gpmi.__all__, "__version__"}
     assert sorted(gpmi.__all__) == sorted(set(gpmi.__all__))
 
 

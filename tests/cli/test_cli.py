@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import gpmi
 from gpmi import cli
-from gpmi.cli import commands, demo, demo_figure
+from gpmi.cli import demo, demo_figure, extra_commands
 from gpmi.paper.tasks import HIMMELBLAU, himmelblau, tsunami
 
 
@@ -111,7 +111,7 @@ def test_the_report_of_the_demo_is_printed_if_the_picture_fails(tmp_path, monkey
     monkeypatch.setattr(demo, "story", fail)
     result = invoke("demo", "--budget", 4, "--out", tmp_path / "a.png")
     assert result.exit_code == 1 and "best point" in result.stdout and "Traceback" not in result.output
-    assert "gpmi: 'a.png' cannot be used (No space left on device); mend that, or give another --out" in result.stderr
+    assert "gpmi: 'a.png' cannot be used (No space left on device); fix that, or give another --out" in result.stderr
 
 
 @pytest.mark.usefixtures("blank_picture")
@@ -167,10 +167,10 @@ def test_the_demo_names_the_program_as_it_was_called(tmp_path, monkeypatch):
     program = tmp_path / "gpmi"
     program.write_text("")
     monkeypatch.setattr(sys, "argv", [str(program)])
-    monkeypatch.setattr(commands.shutil, "which", lambda name: None)
-    assert commands.program() == str(program)
-    monkeypatch.setattr(commands.shutil, "which", lambda name: str(program))
-    assert commands.program() == "gpmi"
+    monkeypatch.setattr(extra_commands.shutil, "which", lambda name: None)
+    assert extra_commands.program_name() == str(program)
+    monkeypatch.setattr(extra_commands.shutil, "which", lambda name: str(program))
+    assert extra_commands.program_name() == "gpmi"
 
 
 def test_the_demo_tells_of_events(capsys):

@@ -47,7 +47,7 @@ def study(tmp_path, monkeypatch):
 def test_what_init_writes_runs_as_it_is(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     first = invoke("init")
-    assert (first.exit_code, first.output) == (0, "study.toml: written; gpmi run study.toml\n")
+    assert (first.exit_code, first.output) == (0, "wrote study.toml; run it with: gpmi run study.toml\n")
     result = invoke("run", "study.toml", "--json")
     assert result.exit_code == 0, result.output
     said = json.loads(result.stdout)
@@ -58,9 +58,7 @@ def test_what_init_writes_runs_as_it_is(tmp_path, monkeypatch):
 def test_init_overwrites_nothing(study):
     result = invoke("init")
     assert result.exit_code == 1 and study.read_text() == SHORT
-    assert (
-        result.stderr == "gpmi: 'study.toml' cannot be used (File exists); give another path, or remove what is there\n"
-    )
+    assert result.stderr == "gpmi: 'study.toml' cannot be used (File exists); give another path, or remove the file\n"
 
 
 def test_a_run_says_what_it_found_and_is_that_of_maximize(study):

@@ -167,7 +167,7 @@ def test_points_that_are_arrays(folder: Path) -> None:
 
 def test_nothing_to_give_is_3(folder: Path) -> None:
     best = invoke("best", "run.db")
-    assert (best.exit_code, best.stderr) == (3, "gpmi: the study 'mine' has no value yet, in 0 trials\n")
+    assert (best.exit_code, best.stderr) == (3, "gpmi: the study 'mine' has no value yet in 0 trials\n")
     gpmi.study("small.db", space=np.array([[0.0], [1.0]]), repeats=False, seed=0).close()
     assert len(fine("ask", "small.db", "--count", "3", "--json").splitlines()) == 2
     assert invoke("ask", "small.db").exit_code == 3

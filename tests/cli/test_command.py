@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpmi.cli.command import Command, Reading, process
+from gpmi.cli.command import Command, Reading, program
 from gpmi.cli.command.templates import arguments, filled, placeholders, variable
 from gpmi.run.evaluation import Failure, Measured
 
@@ -60,8 +60,8 @@ def gone(number: int) -> bool:
 
 @pytest.fixture
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "GRACE", 0.3)
-    monkeypatch.setattr(process, "DRAIN", 0.3)
+    monkeypatch.setattr(program, "GRACE", 0.3)
+    monkeypatch.setattr(program, "DRAIN", 0.3)
 
 
 # What goes in
@@ -149,9 +149,9 @@ def test_names_become_variables_and_those_of_an_outer_evaluation_do_not_shine_th
 @pytest.mark.parametrize(
     ("run", "names", "words"),
     [
-        (("p", "{y}"), ("x",), "{y}, which is no parameter; give one of x, python, params_file, result_file"),
+        (("p", "{y}"), ("x",), "{y}, which is not a parameter; give one of x, python, params_file, result_file"),
         (("p", "{lerning}"), ("learning",), "did you mean {learning}?"),
-        (("p", "{x.__class__}"), ("x",), "which is no parameter"),
+        (("p", "{x.__class__}"), ("x",), "which is not a parameter"),
         (("p", "{x"), ("x",), "has a single '{'; write {{ for one"),
         (("p", "}"), ("x",), "has a single '}'"),
         ((), ("x",), "give the program and its arguments"),
@@ -176,38 +176,38 @@ def test_braces_of_a_shell_are_its_own() -> None:
 # What comes out: hostile outputs that a shell can write
 
 OUTPUTS = [
-    ("", "it wrote nothing to its output"),
-    ("echo", "it wrote nothing"),
-    ("printf '\\n \\t\\n'", "it wrote nothing"),
+    ("", "it wrote no output"),
+    ("echo", "it wrote no output"),
+    ("printf '\\n \\t\\n'", "it wrote no output"),
     ("echo nan", "y is nan"),
     ("echo -NaN", "y is nan"),
     ("echo inf", "y is inf"),
     ("echo -Infinity", "y is -inf"),
     ("echo 1e999", "y is inf"),
     ("echo 1e200", "too large to square"),
-    ("echo 1_000", "y is '1_000', no number"),
-    ("echo 0x10", "no number"),
-    ("echo 1,5", "no number"),
-    ("echo '1 2'", "y is '1 2', no number"),
-    ("echo 1; echo done", "y is 'done', no number"),
-    ("echo ٣", "no number"),
-    ("echo true", "no number"),
-    ("echo '[1]'", "no number"),
+    ("echo 1_000", "y is '1_000', not a number"),
+    ("echo 0x10", "not a number"),
+    ("echo 1,5", "not a number"),
+    ("echo '1 2'", "y is '1 2', not a number"),
+    ("echo 1; echo done", "y is 'done', not a number"),
+    ("echo ٣", "not a number"),
+    ("echo true", "not a number"),
+    ("echo '[1]'", "not a number"),
     ("echo '{}'", "y is missing in its result"),
-    ("echo '{\"y\": null}'", "y is None, no number"),
-    ("echo '{\"y\": true}'", "y is True, no number"),
-    ('echo \'{"y": "abc"}\'', "y is 'abc', no number"),
+    ("echo '{\"y\": null}'", "y is None, not a number"),
+    ("echo '{\"y\": true}'", "y is True, not a number"),
+    ('echo \'{"y": "abc"}\'', "y is 'abc', not a number"),
     ("echo '{\"y\": NaN}'", "y is nan"),
     ("echo '{\"y\": 1e400}'", "y is inf"),
-    ("echo '{\"y\": [1]}'", "y is [1], no number"),
-    ("echo '{\"y\": 1'", "its result is no JSON"),
-    ('echo \'{"y": 1, "noise_var": -1}\'', "a variance is not negative"),
+    ("echo '{\"y\": [1]}'", "y is [1], not a number"),
+    ("echo '{\"y\": 1'", "its result is not JSON"),
+    ('echo \'{"y": 1, "noise_var": -1}\'', "a variance cannot be negative"),
     ('echo \'{"y": 1, "noise_var": "nan"}\'', "noise_var is nan"),
-    ('echo \'{"y": 1, "noise_var": {}}\'', "noise_var is {}, no number"),
-    ("head -c 200000 /dev/urandom | tr -d '[:space:]'", "no number"),
-    ("head -c 200000 /dev/zero", "no number"),
-    ("printf '\\377\\376\\0'", "no number"),
-    ("printf '\\033[31m1\\033[0m'", "no number"),
+    ('echo \'{"y": 1, "noise_var": {}}\'', "noise_var is {}, not a number"),
+    ("head -c 200000 /dev/urandom | tr -d '[:space:]'", "not a number"),
+    ("head -c 200000 /dev/zero", "not a number"),
+    ("printf '\\377\\376\\0'", "not a number"),
+    ("printf '\\033[31m1\\033[0m'", "not a number"),
     ("echo 1; exit 3", "exit code 3: 1"),
     ("echo bad luck >&2; echo 1; exit 3", "exit code 3: bad luck"),
     ("echo 1; kill -9 $$", "ended by SIGKILL: 1"),
@@ -219,12 +219,12 @@ OUTPUTS = [
     ("no-such-program-of-anybody", "exit code 127"),
     ("exec /", "exit code 126"),
     ("if then", "exit code 2"),
-    ("cat", "it wrote nothing"),  # its input is empty, not the terminal
+    ("cat", "it wrote no output"),  # its input is empty, not the terminal
     ("exec >&- 2>&-; exit 4", "exit code 4"),
-    ("exec >&- 2>&-; sleep 0.2", "it wrote nothing"),
-    ("yes '{' | head -c 100000 | tr -d '\\n'", "its result is no JSON"),
-    ("printf '{\"y\": '; head -c 60000 /dev/zero | tr '\\0' 1; echo '}'", "its result is no JSON"),
-    ("printf '{\"y\": '; head -c 60000 /dev/zero | tr '\\0' '['", "its result is no JSON"),
+    ("exec >&- 2>&-; sleep 0.2", "it wrote no output"),
+    ("yes '{' | head -c 100000 | tr -d '\\n'", "its result is not JSON"),
+    ("printf '{\"y\": '; head -c 60000 /dev/zero | tr '\\0' 1; echo '}'", "its result is not JSON"),
+    ("printf '{\"y\": '; head -c 60000 /dev/zero | tr '\\0' '['", "its result is not JSON"),
     ("printf '%060000d' 0 | tr 0 9", "y is inf"),
 ]
 
@@ -262,7 +262,7 @@ def test_the_last_line_that_matches_is_the_value() -> None:
     assert shell("echo 0.1 2 -3", reading=named) == Measured(2.0, 0.1, (-3.0,))
     assert why(shell("echo 0.1 2", reading=named)).startswith("mem is missing")
     assert "no line of its output matches 'x+'" in why(shell("echo 1", reading=Reading("match", "x+")))
-    assert "y is 'ok', no number" in why(shell("echo loss ok", reading=Reading("match", r"loss (\S+)")))
+    assert "y is 'ok', not a number" in why(shell("echo loss ok", reading=Reading("match", r"loss (\S+)")))
     behind = shell("echo loss 1; head -c 300000 /dev/zero", reading=Reading("match", r"loss (\S+)"))
     assert "no line of the last part of its output" in why(behind)
 
@@ -276,7 +276,7 @@ JSON = Reading("json", y="loss", noise_var="var", constraints=("memory", "time")
         ('echo \'{"loss": 1, "memory": -1, "time": 2.5, "other": {}}\' > "$GPMI_RESULT_FILE"', (1.0, 0.0, (-1, 2.5))),
         ('echo \'{"loss": 1, "var": 2, "memory": 0, "time": 0}\' > "$GPMI_RESULT_FILE"', (1.0, 2.0, (0.0, 0.0))),
         ("echo 1", "it wrote no result file"),
-        (': > "$GPMI_RESULT_FILE"', "no JSON"),
+        (': > "$GPMI_RESULT_FILE"', "not JSON"),
         ('echo \'{"loss": 1, "memory": 1}\' > "$GPMI_RESULT_FILE"', "time is missing"),
         ('echo \'{"loss": 1, "memory": "nan", "time": 1}\' > "$GPMI_RESULT_FILE"', "memory is nan"),
         ('echo 3 > "$GPMI_RESULT_FILE"', "a JSON object such as"),
@@ -285,7 +285,7 @@ JSON = Reading("json", y="loss", noise_var="var", constraints=("memory", "time")
         ('ln -s /dev/zero "$GPMI_RESULT_FILE"', "it wrote no result file"),
         ('ln -s "$GPMI_RESULT_FILE" "$GPMI_RESULT_FILE"', "result file"),
         ('head -c 2000000 /dev/zero > "$GPMI_RESULT_FILE"', "more than 1024 kB"),
-        ('head -c 9000 /dev/urandom > "$GPMI_RESULT_FILE"', "no JSON"),
+        ('head -c 9000 /dev/urandom > "$GPMI_RESULT_FILE"', "not JSON"),
         ('rm -r "$(dirname "$GPMI_RESULT_FILE")"', "it wrote no result file"),
     ],
 )
@@ -413,7 +413,7 @@ def test_an_evaluation_that_is_not_wanted_any_more_is_ended(tmp_path: Path) -> N
     wanted = threading.Event()
     threading.Timer(0.3, wanted.set).start()
     command = Command("echo $$ > pid; sleep 60; echo 1", ("x",), cwd=tmp_path)
-    with pytest.raises(process.Cancelled):
+    with pytest.raises(program.Cancelled):
         command({"x": 1.0}, wanted.is_set)
     assert gone(int((tmp_path / "pid").read_text()))
 
@@ -426,6 +426,6 @@ def test_ctrl_c_ends_the_program_and_comes_through(tmp_path: Path) -> None:
 
 
 def test_a_long_line_of_digits_is_read_in_no_time() -> None:
-    from gpmi.cli.command.answers import _NUMBER
+    from gpmi.cli.command.reading import _NUMBER
 
     assert _NUMBER.fullmatch("1" * 60_000 + "x") is None  # took minutes when digits could be shared out in two ways

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import gpmi
 from gpmi.cli.command import Reading
 from gpmi.cli.studyfile import EXAMPLE, StudyFile, StudyFileError, read_study
-from gpmi.cli.studyfile.lines import line_of, lines_of
+from gpmi.cli.studyfile.toml_table import line_of, lines_of
 from gpmi.run.evaluation import Measured
 
 RIGHT = """\
@@ -195,12 +195,12 @@ HOSTILE: list[tuple[str | bytes, str]] = [
     (other(X, X + '\n"X" = { real = [0, 1] }'), ":4: parameters.X: the parameter 'X' has the variable"),
     (other(X, X + "\npython = { real = [0, 1] }"), ":4: parameters.python: the parameter 'python'"),
     (other(RUN, ""), ":4: command: there is no run; give the program"),
-    (other(RUN, "run = 'rm -rf {x}'"), ":5: command.run: run is 'rm -rf {x}'; give a list of arguments, or shell"),
+    (other(RUN, "run = 'rm -rf {x}'"), ":5: command.run: run is 'rm -rf {x}'; give a list of arguments, or add shell"),
     (other(RUN, "run = 'echo {x}'\nshell = true"), ':5: command.run: a shell text has {x}; values are never pasted'),
     (other(RUN, "run = ['a']\nshell = true"), ":5: command.run: run is ['a']; with shell = true give one text"),
     (other(RUN, "run = ['a']\nshell = 'yes'"), ":6: command.shell: shell is 'yes'; give True or False"),
     (other(RUN, "run = []"), ":5: command.run: run is []; give a list of texts"),
-    (other(RUN, "run = [\n 'a',\n '{y}']"), ":7: command.run[1]: '{y}' has {y}, which is no parameter"),
+    (other(RUN, "run = [\n 'a',\n '{y}']"), ":7: command.run[1]: '{y}' has {y}, which is not a parameter"),
     (other(RUN, "run = ['a', ['b', '{x']]"), ":5: command.run[1][1]: '{x' has a single '{'"),
     (other(RUN, "run = ['a', 3]"), ":5: command.run[1]: it is 3; give a text"),
     (other(RUN, RUN + "\nfolder = 'nowhere'"), ":6: command.folder: there is no folder"),
@@ -210,7 +210,7 @@ HOSTILE: list[tuple[str | bytes, str]] = [
     (other(RUN, RUN + "\ntimeot = 3"), ":6: command.timeot: there is no such key"),
     (RIGHT + "[value]\nfrom = 'stdout'", ":7: value.from: from is 'stdout'; give one of 'last line', 'match', 'json'"),
     (RIGHT + "[value]\nfrom = 'match'", ":6: value: `from = \"match\"` and `pattern` belong together"),
-    (RIGHT + "[value]\nfrom = 'match'\npattern = '('", ":8: value.pattern: pattern is '(', no regular expression"),
+    (RIGHT + "[value]\nfrom = 'match'\npattern = '('", ":8: value.pattern: pattern is '(', not a regular expression"),
     (RIGHT + "[value]\nconstraints = [1]", ":7: value.constraints: constraints is 1; give a text"),
     (RIGHT + "[stop]\nsecond = 3", ":7: stop.second: there is no such key; did you mean seconds?"),
     (RIGHT + "[stop]\nseconds = 'soon'", ":7: stop.seconds: limit is 'soon'"),

@@ -268,7 +268,7 @@ def test_a_leader_of_another_context_does_not_count() -> None:
     assert [trial.phi is not None for trial in opt.pending] == [True, False, True, False]
 
 
-def test_what_is_remembered_of_places_changes_nothing() -> None:
+def test_the_cache_of_subspaces_changes_nothing() -> None:
     subspaces = Subspaces(Optimizer(BOX).space, 0, repeats=True, cover=False)
     first = subspaces.with_fixed({0: 0.5})
     assert subspaces.with_fixed({0: 0.5}) is first and subspaces.with_fixed(None) is subspaces.whole

@@ -174,7 +174,7 @@ def test_a_key_while_the_result_is_made_leaves_out_what_the_model_says(monkeypat
     r = maximize(f, GRID, budget=5, seed=0, **PRIOR)
     assert (r.reason, values(r)) == ("budget", f.returned) and len(f.returned) == 5
     assert (r.y, r.recommended, r.posterior, r.ledger) == (max(f.returned), None, None, None)
-    assert r.events[-1] == Event("no recommendation", "it was interrupted")
+    assert r.events[-1] == Event("no recommendation", "the run was interrupted")
 
 
 def test_after_a_key_in_f_another_one_still_acts_in_f() -> None:

@@ -44,55 +44,55 @@ def f(x: Any) -> float:
     return -(float(x[0]) ** 2)
 
 
-def on_screen(account: progress.Account, width: int = 80) -> list[str]:
+def on_screen(state: progress.ProgressState, width: int = 80) -> list[str]:
     console = Console(width=width, file=io.StringIO(), force_terminal=True, color_system=None)
-    console.print(account)
+    console.print(state)
     assert isinstance(console.file, io.StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
-def account_of(**arguments: Any) -> tuple[gpmi.Optimizer, progress.Account]:
+def state_of(**arguments: Any) -> tuple[gpmi.Optimizer, progress.ProgressState]:
     optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, **arguments)
-    return optimizer, progress.Account(optimizer)
+    return optimizer, progress.ProgressState(optimizer)
 
 
 # What is known
 
 
 def test_best_last_values_and_the_time_left(hours: Clock) -> None:
-    optimizer, account = account_of(budget=10, **KNOWN)
+    optimizer, state = state_of(budget=10, **KNOWN)
     for y in (1.0, 3.0, 2.0, 0.5):
         hours.now += 6.0
-        account.end(optimizer.tell(optimizer.ask(), y))
+        state.end(optimizer.tell(optimizer.ask(), y))
     hours.now += 1.0
     best = optimizer.best
-    assert best is not None and account.best == f"3 at [{best.x[0]:.6g}]"
-    assert (account.count, account.times, list(account.last)) == (
+    assert best is not None and state.best == f"3 at [{best.x[0]:.6g}]"
+    assert (state.count, state.times, list(state.last)) == (
         "4/10",
         "0:00:25, 0:00:35 left",
         ["0.5", "2", "3", "1"],
     )
-    account.end(optimizer.fail(optimizer.ask()))
-    assert account.last[0] == "failed" and account.count == "5/10"
-    account.close()
-    assert account.times == "0:00:25"
+    state.end(optimizer.fail(optimizer.ask()))
+    assert state.last[0] == "failed" and state.count == "5/10"
+    state.close()
+    assert state.times == "0:00:25"
 
 
 def test_the_best_of_a_run_for_the_minimum_is_the_least() -> None:
-    optimizer, account = account_of(goal="min", **KNOWN)
+    optimizer, state = state_of(goal="min", **KNOWN)
     for x, y in ((0.5, 1.0), (0.1, -2.0), (0.2, 3.0)):
-        account.end(optimizer.tell([x], y))
-    assert account.best == "-2 at [0.1]" and account.count == "3 evaluations" and "left" not in account.times
+        state.end(optimizer.tell([x], y))
+    assert state.best == "-2 at [0.1]" and state.count == "3 evaluations" and "left" not in state.times
 
 
 def test_what_was_told_before_does_not_make_the_run_look_quick(hours: Clock) -> None:
     optimizer = gpmi.Optimizer([(-1.0, 1.0)], seed=0, budget=12, **KNOWN)
     for x in np.linspace(-1.0, 1.0, 8):
         optimizer.tell([x], f([x]))
-    account = progress.Account(optimizer)
+    state = progress.ProgressState(optimizer)
     hours.now += 60.0
-    account.end(optimizer.tell(optimizer.ask(), 0.0))
-    assert account.count == "9/12" and account.times == "0:01:00, 0:03:00 left"
+    state.end(optimizer.tell(optimizer.ask(), 0.0))
+    assert state.count == "9/12" and state.times == "0:01:00, 0:03:00 left"
 
 
 def test_clock() -> None:
@@ -113,24 +113,24 @@ def test_the_regret_is_drawn_when_that_takes_a_twentieth_of_the_time_at_most(
 
     real = Ledger.regret
     monkeypatch.setattr(Ledger, "regret", slow_look)
-    optimizer, account = account_of(budget=99, **KNOWN)
+    optimizer, state = state_of(budget=99, **KNOWN)
     begin = hours.now
     for i in range(40):
         hours.now += 4.0
-        account.end(optimizer.tell([i / 40.0], f([i / 40.0])))
-    assert looks[0] - begin > progress.SOON and looks[0] - begin <= progress.SOON + 4.0
+        state.end(optimizer.tell([i / 40.0], f([i / 40.0])))
+    assert looks[0] - begin > progress.FIRST_DRAW and looks[0] - begin <= progress.FIRST_DRAW + 4.0
     spent = np.diff(looks)
     assert len(looks) >= 2 and spent.min() > 60.0 and spent.max() <= 3.0 + 60.0 + 4.0
     assert 3.0 * len(looks) <= (hours.now - begin) / 18.0
     low, high = real(optimizer.ledger).interval()
-    assert account.regret.endswith(" values)") and account.regret.startswith("0 to ") and low == 0.0 < high
+    assert state.regret.endswith(" values)") and state.regret.startswith("0 to ") and low == 0.0 < high
 
 
 def test_a_regret_that_is_not_known_yet_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "SOON", 0.0)
-    optimizer, account = account_of(budget=9)
-    account.end(optimizer.tell([0.5], 1.0))
-    assert account.regret == "" and not optimizer.ledger.regret().known
+    monkeypatch.setattr(progress, "FIRST_DRAW", 0.0)
+    optimizer, state = state_of(budget=9)
+    state.end(optimizer.tell([0.5], 1.0))
+    assert state.regret == "" and not optimizer.ledger.regret().known
 
 
 def test_a_model_that_fails_does_not_end_the_display(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,21 +138,21 @@ def test_a_model_that_fails_does_not_end_the_display(monkeypatch: pytest.MonkeyP
         raise np.linalg.LinAlgError("no")
 
     monkeypatch.setattr(Ledger, "regret", fails)
-    monkeypatch.setattr(progress, "SOON", 0.0)
-    optimizer, account = account_of(budget=9, **KNOWN)
-    account.end(optimizer.tell([0.5], 1.0))
-    account.close()
-    assert account.regret == "" and account.best == "1 at [0.5]"
+    monkeypatch.setattr(progress, "FIRST_DRAW", 0.0)
+    optimizer, state = state_of(budget=9, **KNOWN)
+    state.end(optimizer.tell([0.5], 1.0))
+    state.close()
+    assert state.regret == "" and state.best == "1 at [0.5]"
 
 
 def test_the_ledger_warns_of_a_model_that_is_over_confident(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimizer, account = account_of(budget=40, **KNOWN)
+    optimizer, state = state_of(budget=40, **KNOWN)
     for x in np.random.default_rng(0).random(12):
-        account.end(optimizer.tell([x], 40.0 * np.sin(40.0 * x)))  # of a function that the prior calls impossible
-    account.close()
+        state.end(optimizer.tell([x], 40.0 * np.sin(40.0 * x)))  # of a function that the prior calls impossible
+    state.close()
     assert optimizer.ledger.calibration.verdict == "over-confident"
-    assert account.warnings[0].startswith(f"over-confident: {optimizer.ledger.calibration.reason}")
-    assert on_screen(account, 160)[-1] == account.warnings[-1]
+    assert state.warnings[0].startswith(f"over-confident: {optimizer.ledger.calibration.reason}")
+    assert on_screen(state, 160)[-1] == state.warnings[-1]
 
 
 # On a terminal
@@ -160,16 +160,16 @@ def test_the_ledger_warns_of_a_model_that_is_over_confident(monkeypatch: pytest.
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_a_terminal_of_any_width_shows_all_lines(width: int, hours: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "RUNNING", 2)
-    optimizer, account = account_of(budget=9, **KNOWN)
+    monkeypatch.setattr(progress, "MOST_LISTED", 2)
+    optimizer, state = state_of(budget=9, **KNOWN)
     for _ in range(4):
         optimizer.ask()
-        account.begin(optimizer.pending[-1])
+        state.begin(optimizer.pending[-1])
     hours.now += 5.0
-    account.end(optimizer.tell(0, 3.0))
-    account.regret = "0 to 0.5 (95 %, after 1 values)"
-    account.last.extend(["-1234.5"] * 5)
-    head, *lines = on_screen(account, width)
+    state.end(optimizer.tell(0, 3.0))
+    state.regret = "0 to 0.5 (95 %, after 1 values)"
+    state.last.extend(["-1234.5"] * 5)
+    head, *lines = on_screen(state, width)
     assert (
         head.startswith("1/9 ")
         and head.endswith(" 0:00:05, 0:00:40 left")
@@ -180,20 +180,20 @@ def test_a_terminal_of_any_width_shows_all_lines(width: int, hours: Clock, monke
     assert lines[3].startswith("now     trial 1, 5 s, [") and lines[4].startswith("        trial 2, 5 s, [")
     assert lines[5] == "        and 1 more" and len(lines) == 6
     assert all(len(line) <= width for line in (head, *lines))
-    account.close()
-    assert not any("trial" in line for line in on_screen(account, width))
+    state.close()
+    assert not any("trial" in line for line in on_screen(state, width))
 
 
 def test_what_others_evaluate_of_a_study_is_shown_as_theirs(hours: Clock) -> None:
-    optimizer, account = account_of(budget=9, **KNOWN)
+    optimizer, state = state_of(budget=9, **KNOWN)
     optimizer.ask()
     optimizer.ask()
-    account.begin(optimizer.pending[0])
+    state.begin(optimizer.pending[0])
     hours.now += 3.0
-    mine, theirs = account.evaluated
-    assert mine.startswith("trial 0, 3 s, [") and theirs.startswith("trial 1, 3 s, elsewhere, [")
-    account.end(optimizer.tell(1, 1.0))
-    assert account.evaluated == [mine] and account.count == "1/9"
+    mine, theirs = state.evaluated
+    assert mine.startswith("trial 0, 3 s, [") and theirs.startswith("trial 1, 3 s, another process, [")
+    state.end(optimizer.tell(1, 1.0))
+    assert state.evaluated == [mine] and state.count == "1/9"
 
 
 def test_a_terminal_is_updated_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,11 +240,11 @@ def test_lines_are_printed_now_and_then_and_a_long_log_stays_short(
 
 
 def test_a_warning_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
-    optimizer, account = account_of(**KNOWN)
-    account.end(optimizer.tell([0.5], 1.0))
-    lines = progress.Lines(account, progress.lasting_console(stderr=True))
+    optimizer, state = state_of(**KNOWN)
+    state.end(optimizer.tell([0.5], 1.0))
+    lines = progress.ProgressLines(state, progress.lasting_console(stderr=True))
     for warnings in ((), ("lock-in: a [b]",), ("lock-in: a [b]",), ("over-confident: c", "lock-in: a [b]")):
-        account.warnings = warnings
+        state.warnings = warnings
         lines.print()
     shown = capsys.readouterr().err.splitlines()
     assert [line for line in shown if "best" not in line] == ["lock-in: a [b]", "over-confident: c"] and len(shown) == 6
@@ -272,7 +272,7 @@ def test_progress_without_rich_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
 def test_a_display_changes_no_query(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """The regret is drawn after every value, and not at all."""
     ticks = itertools.count()
-    monkeypatch.setattr(progress, "SOON", 0.0)
+    monkeypatch.setattr(progress, "FIRST_DRAW", 0.0)
     moving = Clock()
     monkeypatch.setattr(moving, "monotonic", lambda: 1e-3 * next(ticks) ** 2)
     monkeypatch.setattr(progress, "time", moving)

@@ -90,7 +90,7 @@ def test_a_model_that_fails_hides_no_result(client: Any, monkeypatch: pytest.Mon
     def fails(source: Any) -> Any:
         raise FloatingPointError("no model")
 
-    monkeypatch.setitem(model_worker.TASKS, "known", fails)
+    monkeypatch.setitem(model_worker.TASKS, "summary", fails)
     monkeypatch.setitem(model_worker.TASKS, "pictures", fails)
     client.post("/api/tell", json={"x": {"temperature": 30.0, "catalyst": "A"}, "y": 4.25})
     words = complete_page(client)

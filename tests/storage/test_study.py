@@ -10,6 +10,7 @@ import sqlite3
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,21 @@ def changed(path: Path, sql: str, *values: Any) -> None:
     connection.execute(sql, values)
     connection.commit()
     connection.close()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait until a condition holds; fail after a minute."""
+    end = time.monotonic() + 60.0
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def waiters(folder: Path) -> int:
+    """Return how many threads wait for the lock of a file in this folder, as the kernel lists them."""
+    files = {str(file.stat().st_ino) for file in folder.iterdir()}
+    blocked = [line.split() for line in Path("/proc/locks").read_text().splitlines() if " -> " in line]
+    return sum(fields[6].rpartition(":")[2] in files for fields in blocked)
 
 
 def run(study: Study, n: int) -> None:
@@ -165,10 +181,10 @@ def test_numbers_survive_to_the_last_bit(path: Path) -> None:
 
 
 def test_a_late_value_is_an_observation_and_not_an_error(path: Path) -> None:
-    with gpmi.study(path, space=BOX, seed=0, lease=0.01) as slow, gpmi.study(path) as other:
+    with gpmi.study(path, space=BOX, seed=0) as slow, gpmi.study(path) as other:
         trial = slow.ask()
         slow._log._heartbeat.stop()
-        time.sleep(0.05)
+        changed(path, "UPDATE gpmi_leases SET until = 1.0")
         again = other.ask()
         assert again.number == trial.number
         other.tell(again, 1.0)
@@ -179,7 +195,6 @@ def test_a_late_value_is_an_observation_and_not_an_error(path: Path) -> None:
         assert np.array_equal(other.trials[0].x, other.trials[1].x)
         trial = slow.ask()
         slow._log._heartbeat.stop()
-        time.sleep(0.1)
         changed(path, "UPDATE gpmi_leases SET until = 1.0")
         other.tell(other.ask(), 3.0)
         assert slow.fail(trial).y == 3.0  # noted, and without effect
@@ -277,9 +292,10 @@ def test_a_lease_that_ended_frees_the_trial_and_a_live_one_does_not(path: Path) 
 
 
 def test_a_heartbeat_renews_and_closing_gives_back(path: Path) -> None:
-    with gpmi.study(path, space=BOX, seed=0, lease=0.2) as one, gpmi.study(path) as two:
+    with gpmi.study(path, space=BOX, seed=0, lease=6.0) as one, gpmi.study(path) as two:
         one.ask()
-        time.sleep(0.6)
+        first = two.leases()[0].until
+        wait_until(lambda: two.leases()[0].until > first)
         assert two.ask().number == 1
         one.close()
         assert two.ask().number == 0
@@ -878,6 +894,7 @@ def test_descriptions_of_all_kinds_of_parameters_come_back(path: Path) -> None:
         assert study.verify().agrees and all(trial.x["x"] <= 0.75 for trial in study.trials)
 
 
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="the kernel does not list its locks")
 def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path: Path) -> None:
     from threading import Thread
 
@@ -894,7 +911,7 @@ def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path
         for number in range(5):
             threads.append(Thread(target=waits, args=(number,)))
             threads[-1].start()
-            time.sleep(0.05)
+            wait_until(lambda number=number: waiters(tmp_path) == number + 1)  # type: ignore[misc]
         with fair_lock(tmp_path / "queue", 0.01):  # it has waited long enough
             assert came == []
     for thread in threads:

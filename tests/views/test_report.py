@@ -95,7 +95,7 @@ def test_an_unwritable_path_is_refused_before_any_work(run, tmp_path):
 def test_the_command_writes_the_report_of_a_study(tmp_path):
     from typer.testing import CliRunner
 
-    from gpmi.cli.commands import app
+    from gpmi.cli import app
 
     with gpmi.study(tmp_path / "s.db", "first", space=[(0.0, 1.0)], seed=0) as study:
         study.tell([0.5], 1.0)

@@ -1,5 +1,5 @@
-"""The command line `gpmi`. Thin: it reads the arguments and calls the library."""
+"""The command line `gpmi`: it reads the arguments and calls the library."""
 
-from gpmi.cli.commands import app, main
+from gpmi.cli.app import app, main
 
 __all__ = ["app", "main"]

@@ -1,4 +1,4 @@
-"""The demonstration: find the maximum of the tilted Himmelblau function, or of a tsunami simulator, and draw how."""
+"""The demonstration: maximise the tilted Himmelblau function, or a tsunami simulator, and draw how it went."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ SUFFIXES = (".pdf", ".png", ".svg")
 def demo(
     *, budget: int, seed: int, out: Path, console: Console, tsunami: bool = False, program: str = "gpmi"
 ) -> Result:
-    """Run the demonstration, print what it found on `console` and write the picture to `out`.
+    """Run the demonstration, print the result on `console` and write the picture to `out`.
 
-    Call `check` first: it refuses bad arguments before any time is spent. `program` is how the user calls gpmi.
+    Call `check` first: it refuses bad arguments before any time is spent. `program` is the command that calls gpmi.
     """
-    with suppress(OSError):  # a full disk must not keep the run from its picture; the report meets it again
-        _say(console, f"{ISLAND if tsunami else HILLS} gpmi may evaluate it at {budget} points.\n")
+    with suppress(OSError):  # a full disk must not prevent the picture; the report fails on it anyway
+        _print(console, f"{ISLAND if tsunami else HILLS} gpmi may evaluate it at {budget} points.\n")
     started, cpu = time.perf_counter(), time.process_time()
     if tsunami:
         result = maximize(amplification, dict(SPACE), budget=budget, seed=seed, progress=True)
@@ -43,38 +43,38 @@ def demo(
         result = maximize(HIMMELBLAU.f, HIMMELBLAU.bounds, budget=budget, seed=seed, progress=True)
     elapsed, cpu = time.perf_counter() - started, time.process_time() - cpu
     if result.posterior is None:
-        _say(console, "Interrupted before the first evaluation: there is nothing to show.")
+        _print(console, "Interrupted before the first evaluation: there is nothing to show.")
         return result
     function = None if tsunami else HIMMELBLAU
-    try:  # first, because the report may find its pipe closed or its disk full
+    try:  # first, because printing fails if the pipe is closed or the disk is full
         story(result, function).savefig(out, dpi=150)
     finally:
         report(result, elapsed, cpu, console)
-    _say(console, f"\n{ending(result, function)}\n{happened(result)}\nPicture: {out}\n{following(seed, program)}")
+    _print(console, f"\n{ending(result, function)}\n{explanation(result)}\nPicture: {out}\n{next_steps(seed, program)}")
     return result
 
 
 def amplification(point: Mapping[str, float]) -> float:
-    """The run-up behind an island over that of the bare beach: one simulation of a tsunami, about 20 s."""
+    """Simulate a tsunami, in about 20 s: the run-up behind an island, relative to that of the bare beach."""
     return simulate(*(point[name] for name in SPACE)).amplification
 
 
 def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
-    """Refuse what cannot work before any time is spent: a ValueError, or an ImportError that says what to install."""
+    """Refuse bad arguments before any time is spent, by a ValueError or an ImportError that says what to install."""
     checks.whole("budget", budget, 1)
     checks.whole("seed", seed, 0, checks.LARGEST_SEED)
     named = f"out is {checks.shown(str(out))}"
     if out.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{named}; give a file that ends in {', '.join(SUFFIXES)}")
     try:
-        with suppress(FileNotFoundError):  # a name that is too long is another error
+        with suppress(FileNotFoundError):  # a name that is too long raises another error
             out.stat()
             if out.is_dir() or not os.access(out, os.W_OK):
                 raise ValueError(f"{named}, which cannot be overwritten; give another file")
     except OSError as error:
         raise ValueError(f"{named}, which cannot be written to ({error.strerror}); give another file") from error
     if not out.parent.is_dir():
-        raise ValueError(f"{named}, but there is no folder {checks.shown(str(out.parent))}; make it first")
+        raise ValueError(f"{named}, but there is no folder {checks.shown(str(out.parent))}; create it first")
     checks.writable_folder("out", out, out.parent)
     try:
         import matplotlib  # noqa: F401
@@ -85,21 +85,24 @@ def check(*, budget: int, seed: int, out: Path, tsunami: bool = False) -> None:
 
 
 def report(result: Result, elapsed: float, cpu: float, console: Console) -> None:
-    """Print what was found, how far it may be from the maximum as the model sees it, and what it cost."""
+    """Print what was found, how far from the maximum it may be according to the model, and what it cost."""
     console.print()
-    console.print(_found(result), highlight=False)
+    console.print(_table(result), highlight=False)
     console.print()
     if result.ledger is not None:
         low, high = result.ledger.regret().interval()
-        _say(console, f"the recommended point is {low:.3g} to {high:.3g} below the maximum, says the model (95 %)")
-    _say(console, f"stopped: {result.reason}, after {len(result.trials)} evaluations")
-    _say(console, f"time: {elapsed:.2f} s, {cpu:.2f} s of CPU")
+        _print(
+            console,
+            f"according to the model, the recommended point is {low:.3g} to {high:.3g} below the maximum (95 %)",
+        )
+    _print(console, f"stopped: {result.reason}, after {len(result.trials)} evaluations")
+    _print(console, f"time: {elapsed:.2f} s, {cpu:.2f} s of CPU")
     for event in result.events:
-        _say(console, f"{event.kind}: {event.message}")
+        _print(console, f"{event.kind}: {event.message}")
 
 
 def ending(result: Result, function: Function | None) -> str:
-    """What was found, in one sentence."""
+    """Return the result in one sentence."""
     if function is None:
         return f"Found: an island that makes the run-up {result.y:.4g} times that of the bare beach."
     assert result.x is not None and result.y is not None
@@ -110,27 +113,27 @@ def ending(result: Result, function: Function | None) -> str:
     return f"Found the maximum: {best}. Evaluation {after} of {count} was the first within {NEAR:g} of it."
 
 
-def happened(result: Result) -> str:
-    """How a run comes to its points, in one sentence."""
+def explanation(result: Result) -> str:
+    """Explain in one sentence how the points were chosen."""
     first = sum(trial.origin != "policy" for trial in result.trials)
     rest = "then each where a model of all values so far expected the most, or knew too little"
     return f"What happened: {first} point{'s'[: first != 1]} spread out, {rest}."
 
 
-def following(seed: int, program: str) -> str:
-    """What to try next, in one line."""
+def next_steps(seed: int, program: str) -> str:
+    """Suggest in one line what to try next."""
     return (
         f"Next: {program} demo --seed {seed + 1}; your own program: {program} init; your own Python function: README.md"
     )
 
 
-def _say(console: Console, words: str) -> None:
-    """Print words as they are, whatever the width."""
-    console.print(words, soft_wrap=True, highlight=False, markup=False)
+def _print(console: Console, text: str) -> None:
+    """Print a text unchanged, whatever the width of the terminal."""
+    console.print(text, soft_wrap=True, highlight=False, markup=False)
 
 
-def _found(result: Result) -> Table:
-    """A table of the best point, the recommended one and, where it is known, the maximum."""
+def _table(result: Result) -> Table:
+    """Return a table of the best point, the recommended one and, if it is known, the maximum."""
     from rich.table import Table
 
     plain: dict[str, Any] = {"box": None, "pad_edge": False, "padding": (0, 3, 0, 0)}

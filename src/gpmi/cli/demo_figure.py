@@ -1,4 +1,4 @@
-"""The picture of the demonstration, for somebody who has never heard of a Gaussian process: titles are sentences."""
+"""The picture of the demonstration, for readers who have never heard of a Gaussian process: titles are sentences."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-NEAR = 0.1  # a value so close to the maximum of the demonstration counts as found: 1/9000 of the range of f; our choice
+NEAR = 0.1  # a value this close to the maximum counts as found: 1/9000 of the range of f; our choice
 
 
 def found_after(result: Result, function: Function) -> int | None:
-    """After how many evaluations the best value was NEAR the maximum; None if it never was."""
+    """Return the number of evaluations after which the best value was NEAR the maximum; None if it never was."""
     return next(
         (t for t, trial in RunView.of(result).numbered if trial.y is not None and function.maximum - trial.y < NEAR),
         None,
@@ -42,12 +42,13 @@ def found_after(result: Result, function: Function) -> int | None:
 
 
 def story(result: Result, function: Function | None) -> Figure:
-    """Draw a function of two parameters, the queries, what the model believes at the end, how unsure it is, and the
-    best value over time. Of a function that is not known the model is drawn along each parameter instead.
+    """Draw a function of two parameters, the queries, the model at the end, its uncertainty, and the best value.
+
+    If the function is None, only the model along each parameter and the best value are drawn.
     """
     with style():
         if function is None:
-            return _unknown(result)
+            return _story_of_a_simulator(result)
         figure = new_figure(10.8, 6.6)
         grid = figure.add_gridspec(2, 3)
         _draw_maps([figure.add_subplot(grid[place]) for place in ((0, 0), (0, 1), (0, 2), (1, 2))], result, function)
@@ -63,8 +64,8 @@ def story(result: Result, function: Function | None) -> Figure:
     return figure
 
 
-def _unknown(result: Result) -> Figure:
-    """The model along each parameter, and the best value over time."""
+def _story_of_a_simulator(result: Result) -> Figure:
+    """Draw the model along each parameter, and the best value over time."""
     count = len(axes_of(result.space))
     columns = min(count, 3)
     rows = -(-count // columns)
@@ -100,13 +101,13 @@ def _draw_maps(panels: list[Axes], result: Result, function: Function) -> None:
     plane.fill(unsure, sd, steps, "Greys", "5. How unsure it still is, \N{PLUS-MINUS SIGN}")
     for ax in (believed, unsure):
         ax.plot(*plane.positions(recommended[None]), "*", **star())
-    _say(hidden, function.argmax, "the maximum")
+    _label(hidden, function.argmax, "the maximum")
     at_best = tuple(float(at[0]) for at in plane.positions(recommended[None]))
-    _say(believed, at_best, "its best guess" if found_after(result, function) is None else "found")
+    _label(believed, at_best, "its best guess" if found_after(result, function) is None else "found")
 
 
-def _say(ax: Axes, at: tuple[float, ...], words: str) -> None:
-    """Write beside a place of a map, towards its middle."""
+def _label(ax: Axes, at: tuple[float, ...], words: str) -> None:
+    """Write a label next to a point of a map, towards its middle."""
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
     inward = (12.0 if at[0] < (left + right) / 2.0 else -12.0, 9.0 if at[1] < (bottom + top) / 2.0 else -15.0)
     ax.annotate(
@@ -116,7 +117,7 @@ def _say(ax: Axes, at: tuple[float, ...], words: str) -> None:
 
 
 def _draw_best(ax: Axes, result: Result, title: str) -> None:
-    """Draw each value and the best so far. The axis ends at the first value: what is lower is marked at its edge."""
+    """Draw each value and the best so far. The axis starts near the first value; lower ones are marked at its edge."""
     from matplotlib.ticker import MaxNLocator
 
     t, y = np.array([(t, trial.y) for t, trial in RunView.of(result).numbered], dtype=float).T

@@ -1,4 +1,4 @@
-"""What a run found."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from gpmi.trials.dataframe import Printable
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Printable):
-    """What a run found. At a prompt it shows a summary, in a notebook also its best trials."""
+    """The result of a run. It prints as a summary, in a notebook with the best trials."""
 
     x: Point | None  # the point with the best observed value; None if nothing was evaluated
     y: float | None  # that value
-    recommended: Point | None  # the point with the best posterior mean: what to use when y is noisy
+    recommended: Point | None  # the point with the best posterior mean, to use when y is noisy
     trials: tuple[Trial, ...]  # every evaluation, in order
     reason: str  # why it stopped
-    events: tuple[Event, ...]  # what the library did that was not asked for
+    events: tuple[Event, ...]  # what the library did unasked
     goal: Literal["max", "min"]
     seed: int
     space: Space
     posterior: Posterior | None  # of warp(y)
-    ledger: Ledger | None = None  # what is known and how sure it is
+    ledger: Ledger | None = None  # regret, calibration, advice
     warp: Warp = IDENTITY  # usually z = y; see `Optimizer.warp`
 
     @staticmethod
     def of(optimizer: Optimizer, reason: str, *, model: bool = True) -> Result:
-        """The result of a run so far; without what a model says if it fails, or if `model` is False."""
+        """Return the result so far. Without `model`, or if the model fails, nothing that needs it is filled in."""
         best, recommended, posterior, ledger = optimizer.best, None, None, None
         failure: tuple[Event, ...] = ()
         alarm: tuple[Event, ...] = ()
@@ -47,17 +47,17 @@ class Result(Printable):
             try:
                 recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
                 alarm = warning_events(ledger)
-            except Exception as error:  # the evaluations must come out, whatever the model says
+            except Exception as error:  # the evaluations must not be lost if the model fails
                 failure = (Event("no recommendation", f"the model failed: {error_message(error)}"),)
         elif told:
-            failure = (Event("no recommendation", "it was interrupted"),)
+            failure = (Event("no recommendation", "the run was interrupted"),)
         return Result(
             x=None if best is None else optimizer.space.copy(best.x),
             y=None if best is None else best.y,
             recommended=recommended,
             trials=tuple(trial for trial in optimizer.trials if trial.status != "pending"),
             reason=reason,
-            events=optimizer.events + alarm + failure,  # those of the last model included
+            events=optimizer.events + alarm + failure,  # includes those of the last model
             goal=optimizer.goal,
             seed=optimizer.seed,
             space=optimizer.space,
@@ -67,8 +67,8 @@ class Result(Printable):
         )
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
-        """Write a report to an HTML file that needs nothing else (docs/report.md), and return its path."""
-        from gpmi.views.html import write  # only who writes one needs it
+        """Write a report to a self-contained HTML file (docs/report.md) and return its path."""
+        from gpmi.views.html import write  # only for a report
 
         return write(self, path, title)
 

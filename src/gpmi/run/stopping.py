@@ -2,7 +2,8 @@
 
     stop = RegretBelow(0.01) | Seconds(600) | (PhiBelow(0.01) & Stagnation(20))
 
-A rule is asked after every evaluation. A rule about the model never stops before a point that the policy chose is told.
+Rules are checked after every evaluation. A rule about the model never stops a run before the value of a point that the
+policy chose is told. A new rule is a class here and a name in `__all__`; study files find it by its name.
 """
 
 from __future__ import annotations
@@ -18,20 +19,35 @@ from gpmi._support.types import Event
 from gpmi.analysis.ledger import Ledger
 from gpmi.optimizer import Optimizer
 
+__all__ = [
+    "Both",
+    "Budget",
+    "Either",
+    "ImprovementBelow",
+    "PhiBelow",
+    "RegretBelow",
+    "RegretBelowNoise",
+    "Rule",
+    "Seconds",
+    "Stagnation",
+    "Stop",
+    "Target",
+]
+
 
 class Stop(NamedTuple):
-    """Why a run stops, and what the user should know about it."""
+    """The reason why a run stops, with events for the user."""
 
     reason: str
     events: tuple[Event, ...] = ()
 
 
 class Rule(ABC):
-    """A rule that says when to stop. Subclass it and give `stop`."""
+    """A rule that decides when to stop. Subclass it and define `stop`."""
 
     @abstractmethod
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        """The reason to stop now, `seconds` after the start; None to go on."""
+        """Return the reason to stop now, `seconds` after the start; None to continue."""
 
     def __or__(self, other: Rule) -> Rule:
         return Either(self, checked_rule(other))
@@ -42,31 +58,31 @@ class Rule(ABC):
 
 @dataclass(frozen=True)
 class Either(Rule):
-    """Stop when one of two rules says so; the first is asked first."""
+    """Stop when one of two rules stops; the first is checked first."""
 
     first: Rule
     second: Rule
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        return _asked(self.first, optimizer, seconds) or _asked(self.second, optimizer, seconds)
+        return _checked(self.first, optimizer, seconds) or _checked(self.second, optimizer, seconds)
 
 
 @dataclass(frozen=True)
 class Both(Rule):
-    """Stop when two rules say so at the same time."""
+    """Stop when two rules stop at the same time."""
 
     first: Rule
     second: Rule
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        first = _asked(self.first, optimizer, seconds)
-        second = None if first is None else _asked(self.second, optimizer, seconds)
+        first = _checked(self.first, optimizer, seconds)
+        second = None if first is None else _checked(self.second, optimizer, seconds)
         return None if first is None or second is None else Stop(f"{first.reason} and {second.reason}")
 
 
 @dataclass(frozen=True)
 class Budget(Rule):
-    """Stop after this number of evaluations, failed ones included."""
+    """Stop after this number of evaluations, including failed ones."""
 
     evaluations: int
 
@@ -80,7 +96,7 @@ class Budget(Rule):
 
 @dataclass(frozen=True)
 class Seconds(Rule):
-    """Stop when this many seconds have passed since the start. An evaluation that has begun is not interrupted."""
+    """Stop when this many seconds have passed since the start. A running evaluation is not interrupted."""
 
     limit: float
 
@@ -93,7 +109,7 @@ class Seconds(Rule):
 
 @dataclass(frozen=True)
 class Target(Rule):
-    """Stop when a value at least as good as this was observed."""
+    """Stop when a value at least as good as this is observed."""
 
     value: float
 
@@ -110,7 +126,7 @@ class Target(Rule):
 
 @dataclass(frozen=True)
 class Stagnation(Rule):
-    """Stop when the last `evaluations` values told brought no new best value; one that broke a constraint is none."""
+    """Stop when the last `evaluations` values brought no new best value. Infeasible values are never the best."""
 
     evaluations: int
 
@@ -130,10 +146,10 @@ class Stagnation(Rule):
 class PhiBelow(Rule):
     """Stop when phi_t(x_t) was below eps at the policy's last query: the rule in the sources of the paper.
 
-    A small phi says that the policy does not want to learn more, not that there is nothing to learn: GP-MI's phi is
-    small once it has locked in. So combine the rule with another one. If it stops a run whose ledger says that the
-    model is over-confident or the run locked in, the result has an event "doubtful stop". phi is in units of y, or of
-    `opt.warp(y)` where y is transformed.
+    A small phi means that the policy does not want to learn more, not that there is nothing to learn: GP-MI's phi is
+    small once it has locked in. Combine the rule with another one. If it stops a run whose ledger finds the model
+    over-confident or the run locked in, the result has an event "doubtful stop". phi is in units of y, or of
+    `opt.warp(y)` if y is transformed.
     """
 
     eps: float
@@ -144,7 +160,7 @@ class PhiBelow(Rule):
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
         if not optimizer.policy.additive:
             raise ValueError(f"stop has {self!r}, but {optimizer.policy!r} has no phi; leave out one of them")
-        ledger = _once_chosen(optimizer)
+        ledger = _ledger_after_policy(optimizer)
         if ledger is None:
             return None
         phi = next(trial.phi for trial in reversed(ledger.trials) if trial.origin == "policy")
@@ -163,9 +179,9 @@ class PhiBelow(Rule):
 class RegretBelow(Rule):
     """Stop when the simple regret max f - f(recommended) is at most eps, in units of y, with probability `level`.
 
-    Never under a verdict "over-confident" or "too early to say" of the ledger's calibration. On a box, and where the
-    prior is learned, it looks after 16, 20, 24, 28, 32, 40, ... values only, four times in each doubling. Where trials
-    fail, f is compared with its maximum among points that probably work: a better one beyond their edge is not seen.
+    It never stops while the ledger's calibration is "over-confident" or "too early to say". On a box, and if the prior
+    is learned, it is checked after 16, 20, 24, 28, 32, 40, ... values only, four times in each doubling. Where trials
+    fail, f is compared with its maximum among points that probably work; better points beyond them are not covered.
     """
 
     eps: float
@@ -176,16 +192,16 @@ class RegretBelow(Rule):
         checks.probability("level", self.level)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        ledger = _at_a_look(optimizer)
+        ledger = _ledger_when_due(optimizer)
         below = ledger is not None and ledger.is_below(self.eps, self.level)
         return Stop(f"regret below {self.eps:g}") if below else None
 
 
 @dataclass(frozen=True)
 class RegretBelowNoise(Rule):
-    """Stop when the simple regret is at most the sd of the noise with probability `level`: when `RegretBelow` would.
+    """Stop when the simple regret is at most the sd of the noise with probability `level`, like `RegretBelow`.
 
-    Where the noise is below 1e-4 prior sd, which draws of the regret do not resolve, that takes its place.
+    Draws of the regret do not resolve less than 1e-4 prior sd, which replaces a smaller noise.
     """
 
     level: float = 0.95
@@ -194,7 +210,7 @@ class RegretBelowNoise(Rule):
         checks.probability("level", self.level)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        ledger = _at_a_look(optimizer)
+        ledger = _ledger_when_due(optimizer)
         below = ledger is not None and ledger.is_below(ledger.floor, self.level)
         return Stop(f"regret below the noise, {ledger.floor:.3g}") if ledger is not None and below else None
 
@@ -203,7 +219,7 @@ class RegretBelowNoise(Rule):
 class ImprovementBelow(Rule):
     """Stop when max over x of E[(f(x) - f(recommended))^+] is below the price of one evaluation, in units of y.
 
-    Never under a verdict "over-confident" or "too early to say" of the ledger's calibration.
+    It never stops while the ledger's calibration is "over-confident" or "too early to say".
     """
 
     price: float
@@ -212,46 +228,48 @@ class ImprovementBelow(Rule):
         checks.positive("price", self.price)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        ledger = _once_chosen(optimizer)
+        ledger = _ledger_after_policy(optimizer)
         below = ledger is not None and ledger.improvement < self.price and ledger.doubt is None
         return Stop(f"expected improvement below {self.price:g}") if below else None
 
 
 def checked_rule(rule: object) -> Rule:
-    """A rule, not a class or a number."""
+    """Return a rule; refuse anything else, such as a class or a number."""
     if not isinstance(rule, Rule):
         raise TypeError(f"stop has {rule!r}; give rules such as gpmi.stopping.RegretBelow(0.01), combined by | and &")
     return rule
 
 
-def checked_stop(rule: Rule, said: object) -> Stop | None:
-    """What a rule said: a Stop, or in short True or a reason in words; None or False to go on."""
-    if said is None or (isinstance(said, bool | np.bool_) and not said):
+def checked_stop(rule: Rule, answer: object) -> Stop | None:
+    """Return the answer of a rule as a Stop or None. A rule may also return True or a reason; False to continue."""
+    if answer is None or (isinstance(answer, bool | np.bool_) and not answer):
         return None
-    if isinstance(said, bool | np.bool_ | str):
-        return Stop(said if isinstance(said, str) and said else type(rule).__name__)
-    if not isinstance(said, Stop):
-        raise TypeError(f"stop() of {rule!r} returned {said!r}; it must return a gpmi.stopping.Stop, or None to go on")
-    if not isinstance(said.reason, str):
-        raise TypeError(f"stop() of {rule!r} gave the reason {said.reason!r}; give it in words")
-    if not (isinstance(said.events, list | tuple) and all(isinstance(event, Event) for event in said.events)):
-        raise TypeError(f"stop() of {rule!r} gave the events {said.events!r}; give a tuple of gpmi.Event")
-    return Stop(said.reason, tuple(said.events))
+    if isinstance(answer, bool | np.bool_ | str):
+        return Stop(answer if isinstance(answer, str) and answer else type(rule).__name__)
+    if not isinstance(answer, Stop):
+        raise TypeError(
+            f"stop() of {rule!r} returned {answer!r}; it must return a gpmi.stopping.Stop, or None to continue"
+        )
+    if not isinstance(answer.reason, str):
+        raise TypeError(f"stop() of {rule!r} gave the reason {answer.reason!r}; give a text")
+    if not (isinstance(answer.events, list | tuple) and all(isinstance(event, Event) for event in answer.events)):
+        raise TypeError(f"stop() of {rule!r} gave the events {answer.events!r}; give a tuple of gpmi.Event")
+    return Stop(answer.reason, tuple(answer.events))
 
 
-def _asked(rule: Rule, optimizer: Optimizer, seconds: float) -> Stop | None:
+def _checked(rule: Rule, optimizer: Optimizer, seconds: float) -> Stop | None:
     return checked_stop(rule, rule.stop(optimizer, seconds))
 
 
-def _once_chosen(optimizer: Optimizer) -> Ledger | None:
-    """The ledger once a point that the policy chose was told, else None: a model of the initial design says little."""
+def _ledger_after_policy(optimizer: Optimizer) -> Ledger | None:
+    """Return the ledger once a policy's point was told, else None: a model of the initial design tells little."""
     ledger = optimizer.ledger
     return ledger if any(trial.origin == "policy" for trial in ledger.trials) else None
 
 
-def _at_a_look(optimizer: Optimizer) -> Ledger | None:
-    """The ledger where a rule about the regret looks at it: not after every value where it costs many suggestions."""
-    ledger = _once_chosen(optimizer)
+def _ledger_when_due(optimizer: Optimizer) -> Ledger | None:
+    """Return the ledger if the regret is due. Where it costs many suggestions, it is not drawn after every value."""
+    ledger = _ledger_after_policy(optimizer)
     if ledger is None or (ledger.setting.priors.is_fixed and ledger.space.rows is not None):
         return ledger
     return ledger if ledger.n % max(1, (1 << (ledger.n.bit_length() - 1)) // 4) == 0 else None

@@ -308,7 +308,7 @@ async def summary(request: Request, session: Session) -> Any:
     live = state_of(request).live(session)
     live.note_seq(await run_in_threadpool(session.seq))
     now = live.up_to_date()
-    return {"now": now, "seq": live.state["known"], "known": None if live.known is None else asdict(live.known[1])}
+    return {"now": now, "seq": live.state["known"], "known": None if live.summary is None else asdict(live.summary[1])}
 
 
 @json_endpoint

@@ -39,7 +39,7 @@ class LiveUpdates:
     def __init__(self, session: Session, stopping: Callable[[], bool]) -> None:
         self.session, self.stopping = session, stopping
         # Each with the number of the last log entry when its computation began.
-        self.known: tuple[int, StudySummary] | None = None
+        self.summary: tuple[int, StudySummary] | None = None
         self.pictures: tuple[int, list[Section]] | None = None
         self.problem: str | None = None  # why the summary could not be computed
         self._watchers: set[asyncio.Event] = set()
@@ -54,7 +54,7 @@ class LiveUpdates:
         """The numbers that a page compares with those of what it shows."""
         return {
             "seq": self._seq,
-            "known": -1 if self.known is None else self.known[0],
+            "known": -1 if self.summary is None else self.summary[0],
             "pictures": -1 if self.pictures is None else self.pictures[0],
         }
 
@@ -74,7 +74,7 @@ class LiveUpdates:
             idle = self._computing is None or self._computing.done()
             if idle and time.monotonic() >= self._rest_until:
                 self._computing = asyncio.create_task(self._compute())
-        return self.known is not None and self.known[0] >= self._seq
+        return self.summary is not None and self.summary[0] >= self._seq
 
     async def _compute(self) -> None:
         begin = time.monotonic()
@@ -89,7 +89,7 @@ class LiveUpdates:
             logger.warning("study %s: %s", self.session.name, error)
             return
         self.note_seq(seq)
-        for name in ("known", "pictures"):
+        for name in ("summary", "pictures"):
             cached = getattr(self, name)
             if self.session.closed or (cached is not None and cached[0] >= seq):
                 continue
@@ -98,9 +98,9 @@ class LiveUpdates:
             except Exception as error:  # the measurements must be shown even if the model fails
                 logger.warning("study %s: %s could not be computed: %s", self.session.name, name, error)
                 self.problem = f"{type(error).__name__}: {error}"
-                found = StudySummary(0, why="see below") if name == "known" else []
+                found = StudySummary(0, why="see below") if name == "summary" else []
             else:
-                self.problem = None if name == "known" else self.problem
+                self.problem = None if name == "summary" else self.problem
             setattr(self, name, (seq, found))
             self._notify()
 

@@ -89,7 +89,7 @@ def recommend(source: Study, fixed: Mapping[Any, Any] | None) -> Point:
 
 
 TASKS: dict[str, Callable[..., Any]] = {
-    **{"known": summarise, "pictures": draw_pictures, "report": render_report},
+    **{"summary": summarise, "pictures": draw_pictures, "report": render_report},
     **{"ask": suggest, "recommend": recommend},
 }
 
@@ -119,7 +119,7 @@ class ModelWorker:
         return self._suggesting("recommend", fixed)
 
     def read(self, task: str, source: Study, *arguments: Any) -> Any:
-        """Run the task "known", "pictures" or "report", here or in the other process."""
+        """Run the task "summary", "pictures" or "report", here or in the other process."""
         return self._summarising(task, *arguments) if self.is_large(source) else TASKS[task](source, *arguments)
 
     def close(self) -> None:

@@ -58,9 +58,9 @@ def _coordinates(session: Session, x: Point) -> Markup:
 
 def _model_summary(session: Session, live: LiveUpdates, best: Trial | None) -> Child:
     """Return what the model says, as far as it has been computed."""
-    if live.known is None:
+    if live.summary is None:
         return tag("p", "Working out what the results mean …", class_="muted working")
-    seq, now = live.known
+    seq, now = live.summary
     parts: list[Child] = []
     if seq < live.state["seq"]:  # comes first: what follows may rest on a result that was corrected since
         text = "Working out what the latest results mean … Until then, this is from before them."

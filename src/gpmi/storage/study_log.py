@@ -232,7 +232,7 @@ class StudyLog(ReplayedLog):
     def _start_over(self, transaction: Transaction) -> Sequence[StoredEntry]:
         """Empty the memory and return all entries: the stored log is not the one that was replayed.
 
-        Somebody has put an older copy in its place. The copy counts, and a warning says what is missing. A value may
+        An older copy was put in its place. The copy counts, and a warning says what is missing. A value may
         still come for a trial that was handed out here and is missing: it becomes an observation of its own.
         """
         entries = transaction.entries(self._id)
@@ -356,7 +356,7 @@ class StudyLog(ReplayedLog):
     # Values and failures: on the disk when the call returns, and stored once
 
     def deliver(self, target: Target, outcome: Outcome, settle: Settle) -> Trial:
-        """Store an outcome, or keep it in the outbox if the database does not answer. A rejection is not kept."""
+        """Store an outcome, or keep it in the outbox if the database does not answer. A rejection raises instead."""
         if outcome.status == "rejected":
             place = self._number_of(target) if names_a_trial(target) else target
             return self.change(partial(settle, place, outcome))

@@ -62,8 +62,8 @@ def text_of(run: Printable, suffix: Literal[".csv", ".jsonl"]) -> str:
     head = ["number", *titles_of(run.space), *FIELDS]
     if suffix == ".csv":
         return _csv(head, rows)
-    kept = [{name: row[name] for name in head if row[name] is not None or name not in FIELDS} for row in rows]
-    return "".join(json.dumps(row) + "\n" for row in kept)
+    present = [{name: row[name] for name in head if row[name] is not None or name not in FIELDS} for row in rows]
+    return "".join(json.dumps(row) + "\n" for row in present)
 
 
 def read_trials(path: str | Path, space: Any) -> tuple[Trial, ...]:
@@ -113,14 +113,14 @@ def _checked_path(path: str | Path) -> Path:
 
 def _replace(path: Path, write: Callable[[str], Any]) -> None:
     """Write a temporary file in the same folder, and rename it when it is complete."""
-    number, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    number, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
     os.close(number)
     try:
-        write(beside)
-        os.replace(beside, path)
+        write(draft)
+        os.replace(draft, path)
     except BaseException:
         with suppress(OSError):
-            os.unlink(beside)
+            os.unlink(draft)
         raise
 
 

@@ -79,8 +79,8 @@ class Outcome:
     def to_json(self, *, complete: bool = False) -> dict[str, Any]:
         """Return the fields that differ from their defaults, or all that are not None, as a study stores them."""
         values = {name: getattr(self, name) for name in STORED}
-        kept = {name: value for name, value in values.items() if value != DEFAULTS[name] or complete}
-        return {name: _plain(value) for name, value in kept.items() if value is not None}
+        stored = {name: value for name, value in values.items() if value != DEFAULTS[name] or complete}
+        return {name: _plain(value) for name, value in stored.items() if value is not None}
 
     @staticmethod
     def from_json(status: Ending, stored: Mapping[str, Any]) -> Outcome:

@@ -14,8 +14,8 @@ from typing import Any
 
 from gpmi._support import checks
 from gpmi._support.text import shortened
-from gpmi.cli.command import process
-from gpmi.cli.command.answers import NoValue, Reading
+from gpmi.cli.command import program
+from gpmi.cli.command.reading import NoValue, Reading
 from gpmi.cli.command.templates import (
     OWN,
     Template,
@@ -28,7 +28,7 @@ from gpmi.cli.command.templates import (
 )
 from gpmi.run.evaluation import Failure, Measured
 
-SAID = 120  # characters of what a program said last that the reason of a failure quotes; our choice
+QUOTED = 120  # characters of a program's last line that the reason of a failure quotes; our choice
 
 
 def _never() -> bool:
@@ -37,22 +37,23 @@ def _never() -> bool:
 
 @dataclass(frozen=True)
 class Command:
-    """Evaluates a point by running a program: `command(point)` is a `Measured` value, or `Failure` with its reason.
+    """Evaluates a point by running a program: `command(point)` returns a `Measured` value, or a `Failure`.
 
     Parameters
     ----------
     run : templates of the arguments, the program first: ["train", "--lr={lr}"]. Each becomes one argument, whatever
-        the values are. A tuple of templates is left out as a whole where it names an inactive parameter. A text
-        is given to /bin/sh instead, as it is: a shell gets values as "$GPMI_LR" only.
-    names : the parameters.
-    reading : where the value is found.
-    timeout : seconds after which the process group is ended: SIGTERM, then SIGKILL. Time-outs are not retried.
-    retries : how often a program that failed otherwise is run again.
-    cwd : the folder that it runs in.
-    env : variables of the environment besides those of this process.
+        the values are. A tuple of templates is left out as a whole if it names an inactive parameter. A text is passed
+        unchanged to /bin/sh instead: a shell gets values as "$GPMI_LR" only.
+    names : the names of the parameters.
+    reading : where to find the value.
+    timeout : seconds after which the process group is ended, by SIGTERM and then SIGKILL. Timeouts are not retried.
+    retries : how often a program that failed for another reason is run again.
+    cwd : the folder in which it runs.
+    env : variables of the environment, besides those of this process.
 
-    A program also gets each active parameter as GPMI_<NAME>, all of them as a JSON file with the path GPMI_PARAMS_FILE,
-    and in GPMI_RESULT_FILE a path to write a JSON file to. Both are in a new folder, which is removed in the end.
+    A program also gets each active parameter as the variable GPMI_<NAME>, and all of them in a JSON file whose path is
+    GPMI_PARAMS_FILE. It may write its result as JSON to the path GPMI_RESULT_FILE. Both files are in a new folder,
+    which is removed in the end.
     """
 
     run: tuple[Template, ...] | str
@@ -78,12 +79,12 @@ class Command:
         checks.whole("retries", self.retries, 0)
 
     def __call__(self, point: Mapping[str, Any], cancelled: Callable[[], bool] = _never) -> Measured | Failure:
-        """Evaluate a point. `cancelled` is asked meanwhile; a `process.Cancelled` if it says so."""
+        """Evaluate a point. `cancelled` is polled meanwhile; once it is true, `program.Cancelled` is raised."""
         for attempt in range(self.retries + 1):
             try:
                 return self._once(point, cancelled)
-            except _TimedOut as late:
-                return Failure(str(late))
+            except _ProgramTimedOut as error:
+                return Failure(str(error))
             except NoValue as error:
                 why = str(error) if not attempt else f"{error} (attempt {attempt + 1})"
         return Failure(why)
@@ -96,40 +97,40 @@ class Command:
             values = {name: text_of(value) for name, value in point.items()}
             argv = ["/bin/sh", "-c", self.run] if isinstance(self.run, str) else arguments(self.run, values | own)
             try:
-                ended = process.run(
+                ended = program.run(
                     argv, cwd=self.cwd, env=self._environment(values, own), timeout=self.timeout, cancelled=cancelled
                 )
             except (OSError, ValueError) as error:  # a text with a zero byte is a ValueError
-                told = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                raise NoValue(f"{shortened(argv[0], SAID)} cannot be started in {self.cwd}: {told}") from None
+                reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                raise NoValue(f"{shortened(argv[0], QUOTED)} cannot be started in {self.cwd}: {reason}") from None
             if ended.timed_out:
-                raise _TimedOut(f"timeout: it took longer than {self.timeout:g} s")
+                raise _ProgramTimedOut(f"timeout: it took longer than {self.timeout:g} s")
             if ended.code:
-                raise NoValue(_ending(ended))
+                raise NoValue(_describe_end(ended))
             return self.reading.value(ended.output, result, cut=ended.cut)
 
     def _environment(self, values: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-        """That of this process without what an outer evaluation has left there, and what the program is to know."""
+        """Return the environment of this process, with the variables of this evaluation instead of an outer one's."""
         ours = {variable(name): text for name, text in [*values.items(), *own.items()]}
         outer = {variable(name) for name in self.names}
         return {name: text for name, text in os.environ.items() if name not in outer} | {**self.env, **ours}
 
 
-class _TimedOut(NoValue):
+class _ProgramTimedOut(NoValue):
     pass
 
 
-def _ending(ended: process.Ended) -> str:
-    """A bad end in words: the exit code or the signal, and the last line of the errors, or else of the output."""
+def _describe_end(ended: program.Ended) -> str:
+    """Describe a bad end: the exit code or the signal, and the last line of the errors, or else of the output."""
     if ended.code > 0:
-        words = f"exit code {ended.code}"
+        end = f"exit code {ended.code}"
     else:
         try:
-            words = f"ended by {signal.Signals(-ended.code).name}"
+            end = f"ended by {signal.Signals(-ended.code).name}"
         except ValueError:
-            words = f"ended by signal {-ended.code}"
+            end = f"ended by signal {-ended.code}"
     for data in (ended.errors, ended.output):
         lines = [line for line in data.decode("utf-8", errors="replace").splitlines() if line.strip()]
         if lines:
-            return f"{words}: {shortened(lines[-1], SAID)}"
-    return words
+            return f"{end}: {shortened(lines[-1], QUOTED)}"
+    return end

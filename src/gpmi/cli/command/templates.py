@@ -1,6 +1,6 @@
-"""Parameters as a program gets them: arguments made from templates, variables of the environment, a JSON file.
+"""Pass parameters to a program: as arguments made from templates, and as environment variables.
 
-A template becomes one argument whatever the values are. Nothing here makes a text that a shell reads.
+A template becomes one argument, whatever the values are. No text made here is read by a shell.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from gpmi._support import checks
 
-# One argument, or several that are left out together where a parameter of theirs is inactive.
+# One argument, or several that are left out together if one of their parameters is inactive.
 Template: TypeAlias = str | tuple[str, ...]
 
 OWN = ("python", "params_file", "result_file")  # placeholders besides the parameters
@@ -21,14 +21,14 @@ _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 def text_of(value: Any) -> str:
-    """A value in an argument or a variable: a float with all its digits, true and false as in JSON, words as is."""
+    """Format a value for a program: a float with all its digits, true and false as in JSON, texts unchanged."""
     if isinstance(value, str):
         return value
     return repr(value) if isinstance(value, float) else json.dumps(value)
 
 
 def placeholders(template: str) -> list[str]:
-    """The names in a template; a ValueError if its braces do not match."""
+    """Return the names in a template. Braces that do not match raise a ValueError."""
     names = []
     for found in _PLACEHOLDER.finditer(template):
         if found[0] in ("{", "}"):
@@ -39,7 +39,7 @@ def placeholders(template: str) -> list[str]:
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """The template with every {name} replaced by its value, once: a value with braces stays as it is."""
+    """Replace every {name} in the template by its value, once: braces in a value stay as they are."""
 
     def part(found: re.Match[str]) -> str:
         return found[0][0] if found[1] is None else values[found[1]]
@@ -48,7 +48,7 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 
 
 def arguments(templates: Sequence[Template], values: Mapping[str, str]) -> list[str]:
-    """One argument for each template; those that name an inactive parameter are left out, with their group."""
+    """Return one argument for each template. Those that name an inactive parameter are left out, with their group."""
     result: list[str] = []
     for template in templates:
         group = (template,) if isinstance(template, str) else template
@@ -58,31 +58,31 @@ def arguments(templates: Sequence[Template], values: Mapping[str, str]) -> list[
 
 
 def variable(name: str) -> str:
-    """The variable of the environment that holds a parameter: GPMI_LEARNING_RATE for "learning rate"."""
+    """Return the environment variable that holds a parameter: GPMI_LEARNING_RATE for "learning rate"."""
     return "GPMI_" + re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse parameters whose variables would be the same, or are taken."""
+    """Refuse parameters whose variables would be equal, or are reserved."""
     taken = {variable(own): f"of gpmi itself, {variable(own)}" for own in (*OWN, "evaluation")}
     for name in names:
         if name in OWN or variable(name) in taken:
-            held = taken.get(variable(name), "of gpmi itself")
-            raise ValueError(f"the parameter {checks.shown(name)} has the variable {held}; give it another name")
+            owner = taken.get(variable(name), "of gpmi itself")
+            raise ValueError(f"the parameter {checks.shown(name)} has the variable {owner}; give it another name")
         taken[variable(name)] = f"of the parameter {name!r}, {variable(name)}"
 
 
 def check_template(template: str, names: Sequence[str]) -> None:
-    """Refuse a template with a name that is no parameter."""
+    """Refuse a template with a name that is not a parameter."""
     for name in placeholders(template):
         if name not in (*names, *OWN):
             near = get_close_matches(name, [*names, *OWN], n=1)
             remedy = f"did you mean {{{near[0]}}}?" if near else f"give one of {', '.join((*names, *OWN))}"
-            raise ValueError(f"{checks.shown(template)} has {{{name}}}, which is no parameter; {remedy}")
+            raise ValueError(f"{checks.shown(template)} has {{{name}}}, which is not a parameter; {remedy}")
 
 
 def check_shell(text: str, names: Sequence[str]) -> None:
-    """Refuse a shell text with a placeholder of a parameter: values reach a shell in the environment alone."""
+    """Refuse a shell text with the placeholder of a parameter: a shell gets values in its environment only."""
     for name in (*names, *OWN):
         if re.search(r"(?<!\$)\{" + re.escape(name) + r"\}", text):
             quoted = f'"${variable(name)}"'

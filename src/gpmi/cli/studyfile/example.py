@@ -1,36 +1,37 @@
 """The commented study file that `gpmi init` writes. It runs as it is."""
 
-EXAMPLE = r"""# A study: what to optimise, by which program, and when to stop.
+EXAMPLE = r"""# A study: what to optimise, with which program, and when to stop.
 #
 #     gpmi run study.toml
 #
-# Everything is kept in study.db: the same command goes on after a crash, and several at the same time share the work.
+# Everything is stored in study.db. The same command continues after a crash, and several at the same time share the
+# work.
 #
-# Every line that begins with "# " and holds a setting can be switched on by removing the "# ".
+# To switch on a setting in a line that begins with "# ", remove the "# ".
 
-goal = "min"                # "min" or "max" of the value that the program gives
-budget = 25                 # evaluations in all, failed ones included
+goal = "min"                # "min" or "max" of the program's value
+budget = 25                 # evaluations in all, including failed ones
 seed = 0                    # the same seed and the same values give the same suggestions
-# aim = "earn"              # every evaluation counts; by default it is "find": the best point at the end
+# aim = "earn"              # every evaluation counts; the default is "find": only the best point at the end counts
 # workers = 2               # programs that run at the same time
-# database = "other.db"     # where it is kept, from the folder of this file; or postgresql://user@host/name
-# name = "other"            # of the study there; that of this file by default
-# timeout = 600             # seconds of one evaluation; then the program and all that it started are ended
+# database = "other.db"     # relative to the folder of this file; or postgresql://user@host/name
+# name = "other"            # of the study in the database; by default the name of this file
+# timeout = 600             # seconds for one evaluation; then the program and all that it started are ended
 # retries = 1               # how often a program that failed is run again at the same point
-# constraints = ["x + rate <= 2.5"]               # about parameters, known before the program runs
-# forbidden = [{ method = "fast", degree = 3 }]   # values that may not occur together
+# constraints = ["x + rate <= 2.5"]               # on parameters, known before the program runs
+# forbidden = [{ method = "fast", degree = 3 }]   # values that must not occur together
 
-# What may be varied. Each parameter has one of: real, int, choice, ordered.
+# The parameters to vary. Each is one of: real, int, choice, ordered.
 [parameters]
 x = { real = [0.0, 2.0] }
 rate = { real = [1e-4, 1.0], log = true }         # its order of magnitude matters
 degree = { int = [1, 7], step = 2 }               # 1, 3, 5, 7
-method = { choice = ["fast", "exact"] }           # one of several, in no order
-size = { ordered = [16, 32, 64] }                 # one of several, neighbours are alike
+method = { choice = ["fast", "exact"] }           # one of several, without an order
+size = { ordered = [16, 32, 64] }                 # one of several, with similar neighbours
 depth = { int = [1, 4], when = { method = "exact" } }  # only with method = "exact"
 
-# The program. Each text in `run` becomes one argument; {x} is replaced by the value of x, {python} by the Python that
-# runs gpmi. A list inside is left out as a whole where one of its parameters is inactive. The program also finds the
+# The program. Each text in `run` becomes one argument. {x} is replaced by the value of x, {python} by the Python that
+# runs gpmi. A list inside is left out as a whole if one of its parameters is inactive. The program also finds the
 # parameters in its environment (GPMI_X, GPMI_RATE, ...) and as JSON in the file named by GPMI_PARAMS_FILE.
 [command]
 run = [
@@ -47,26 +48,26 @@ print(loss)
 ''',
     "--x={x}", "--rate={rate}", "--degree={degree}", "--method={method}", "--size={size}", ["--depth={depth}"],
 ]
-# folder = ".."             # where it runs; from the folder of this file
+# folder = ".."             # where it runs, relative to the folder of this file
 # environment = { OMP_NUM_THREADS = "1" }
-# shell = true              # then `run` is one text for /bin/sh, with values as "$GPMI_X" only
+# shell = true              # then `run` is one text for /bin/sh, which gets values as "$GPMI_X" only
 
-# Where its value is found.
+# Where to find its value.
 [value]
 from = "last line"          # a number, or a JSON object: {"y": 0.5, "noise_var": 0.01}
-# from = "match"            # the last line of the output with this pattern, its first group
+# from = "match"            # the last line of the output with this pattern; its first group is the value
 # pattern = 'loss: (\S+)'
 # from = "json"             # the file that GPMI_RESULT_FILE or {result_file} names, a JSON object
 # y = "loss"                # the name of the value there, "y" by default
-# noise_var = "variance"    # the name of the variance of its error, if there is one
-# constraints = ["memory"]  # names of measured constraints: a point is feasible where all are <= 0
+# noise_var = "variance"    # the name of the variance of its error, if it is given
+# constraints = ["memory"]  # the names of measured constraints: a point is feasible if all are <= 0
 
-# When to stop before the budget is spent: at the first of these.
+# When to stop before the budget is spent: when the first of these is met.
 [stop]
-target = 0.001              # a value at least as good was observed
+target = 0.001              # a value at least this good was observed
 # seconds = 3600
-# stagnation = 20           # so many values brought no new best one
-# regret_below = 0.01       # the recommended point is probably so close to the best, in units of the value
-# regret_below_noise = true
-# improvement_below = 0.001 # what one more evaluation may be expected to bring
+# stagnation = 20           # this many values brought no new best one
+# regret_below = 0.01       # the recommended point is probably this close to the best, in units of the value
+# regret_below_noise = true # it is probably closer than the standard deviation of the noise
+# improvement_below = 0.001 # one more evaluation is expected to bring less than this
 """

@@ -1,7 +1,8 @@
-"""A study file, read and checked. What is wrong is refused with the file, the line and the remedy."""
+"""Read and check a study file. A mistake is refused with the file, the line and the remedy."""
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import tomllib
@@ -14,47 +15,38 @@ from typing import Any, Literal
 
 from gpmi._support import checks
 from gpmi.cli.command import Command, Reading
+from gpmi.cli.command.reading import LARGEST_FILE
 from gpmi.cli.command.templates import Template, check_names, check_shell, check_template
-from gpmi.cli.studyfile.lines import lines_of
-from gpmi.cli.studyfile.table import StudyFileError, Table, nearest
-from gpmi.run.stopping import (
-    ImprovementBelow,
-    RegretBelow,
-    RegretBelowNoise,
-    Rule,
-    Seconds,
-    Stagnation,
-    Target,
-)
+from gpmi.cli.studyfile.toml_table import StudyFileError, Table, lines_of, nearest
+from gpmi.run import stopping
+from gpmi.run.pools import MOST_WORKERS
 from gpmi.space import Choice, Forbidden, Int, Parameter, Real, Space
 
-LARGEST_FILE = 1024 * 1024  # bytes; a study file is written by hand. Our choice
-MOST_WORKERS = 10_000  # each is a process; our choice
-DATABASE = "study.db"  # beside the file, unless it names another
+DATABASE = "study.db"  # in the folder of the file, unless it names another
 SERVERS = ("postgresql://", "postgres://", "postgresql+")
 
 TOP = (
     *("name", "database", "goal", "aim", "budget", "seed", "workers", "timeout", "retries", "constraints"),
     *("forbidden", "parameters", "command", "value", "stop"),
 )
-KINDS = {
-    **{"real": ("log", "when", "unit"), "int": ("log", "step", "when", "unit")},
-    **{"choice": ("when",), "ordered": ("when",)},
+KINDS: dict[str, Callable[..., Parameter]] = {
+    **{"real": Real, "int": Int, "choice": Choice},
+    "ordered": partial(Choice, ordered=True),
 }
 COMMAND = ("run", "shell", "folder", "environment")
 VALUE = ("from", "pattern", "y", "noise_var", "constraints")
-STOP: dict[str, Callable[[Any], Rule]] = {
-    "seconds": Seconds,
-    "target": Target,
-    "stagnation": Stagnation,
-    "regret_below": RegretBelow,
-    "improvement_below": ImprovementBelow,
+# Rules without a key in [stop]: `Budget` has one at the top, `PhiBelow` is only useful combined with `&`.
+NOT_IN_FILES = (stopping.Rule, stopping.Either, stopping.Both, stopping.Budget, stopping.PhiBelow)
+STOP: dict[str, Callable[..., stopping.Rule]] = {
+    re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): rule  # RegretBelow is regret_below
+    for name, rule in vars(stopping).items()
+    if isinstance(rule, type) and issubclass(rule, stopping.Rule) and rule not in NOT_IN_FILES
 }
 
 
 @dataclass(frozen=True)
 class StudyFile:
-    """What a study file says."""
+    """The contents of a study file."""
 
     path: Path
     name: str  # of the study in the database
@@ -67,23 +59,23 @@ class StudyFile:
     parameters: Mapping[str, Parameter]
     constraints: tuple[Any, ...]  # of the space: texts and `Forbidden`
     command: Command
-    stop: Rule | None
+    stop: stopping.Rule | None
 
 
 def read_study(path: str | Path) -> StudyFile:
-    """The study of a file; a StudyFileError that points at the line if anything in it is wrong."""
+    """Read a study file. A mistake raises a StudyFileError that points at its line."""
     path = Path(path)
     try:
         with path.open("rb") as opened:
             data = opened.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:  # a path with a zero byte is a ValueError
-        told = getattr(error, "strerror", None) or error
-        raise StudyFileError(f"{path}: it cannot be read ({told}); give the path of a study file") from None
+        reason = getattr(error, "strerror", None) or error
+        raise StudyFileError(f"{path}: it cannot be read ({reason}); give the path of a study file") from None
     if len(data) > LARGEST_FILE:
         raise StudyFileError(f"{path}: it has more than {LARGEST_FILE // 1024} kB; give a study file")
     try:
         text = data.decode("utf-8").replace("\r\n", "\n")
-        said = tomllib.loads(text)
+        content = tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise StudyFileError(f"{path}:{line}: it is not UTF-8 text; save it as such") from None
@@ -91,24 +83,24 @@ def read_study(path: str | Path) -> StudyFile:
         raise StudyFileError(_syntax(path, str(error), text)) from None
     except (RecursionError, ValueError) as error:  # nested too deeply; a number of more than 4,300 digits
         raise StudyFileError(f"{path}: it cannot be read as TOML ({type(error).__name__}); simplify it") from None
-    return _study(Table(said, path, lines_of(text)))
+    return _study(Table(content, path, lines_of(text)))
 
 
-def _syntax(path: Path, words: str, text: str) -> str:
-    """What `tomllib` said, with its line in front."""
-    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", words)
+def _syntax(path: Path, message: str, text: str) -> str:
+    """Return the message of `tomllib` with its line in front."""
+    found = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", message)
     if found is None:
-        return f"{path}:{text.count(chr(10)) + 1}: {words}; mend the TOML"
-    return f"{path}:{found[2]}: {found[1]} in column {found[3]}; mend the TOML"
+        return f"{path}:{text.count(chr(10)) + 1}: {message}; fix the TOML"
+    return f"{path}:{found[2]}: {found[1]} in column {found[3]}; fix the TOML"
 
 
 # The schema
 
 
 def _study(top: Table) -> StudyFile:
-    top.known(TOP)
+    top.allow_only(TOP)
     for needed in ("parameters", "command"):
-        if needed not in top.said:
+        if needed not in top.content:
             top.refuse(f"there is no table [{needed}]; `gpmi init` writes an example")
     parameters = _parameters(top.table("parameters"))
     command = _command(top, tuple(parameters))
@@ -132,61 +124,65 @@ def _study(top: Table) -> StudyFile:
 
 
 def _database(top: Table) -> str:
-    """Where the study is kept: a path from the folder of the file, or the address of a server as it is."""
-    given: str = top.get("database", _text, DATABASE)
+    """Return where the study is stored: a path relative to the folder of the file, or the address of a server."""
+    database: str = top.get("database", _text, DATABASE)
     with top.at("database"):
-        if "://" in given:
-            if not given.startswith(SERVERS):
-                raise ValueError("it is no address that is known; give a path, or postgresql://user@host/name")
-            return given
-        path = top.file.parent / given
-        if given == ":memory:" or path.is_dir() or not path.parent.is_dir():
-            raise ValueError(f"{given!r} can be no file of a study; give a path in a folder that there is")
+        if "://" in database:
+            if not database.startswith(SERVERS):
+                raise ValueError("the address is not supported; give a path, or postgresql://user@host/name")
+            return database
+        path = top.file.parent / database
+        if database == ":memory:" or path.is_dir() or not path.parent.is_dir():
+            raise ValueError(f"{database!r} cannot be the file of a study; give a path in an existing folder")
     return str(path)
 
 
 def _parameters(table: Table) -> dict[str, Parameter]:
-    if not table.said:
+    if not table.content:
         table.refuse("[parameters] is empty; give at least one, as in x = { real = [0.0, 1.0] }")
     made: dict[str, Parameter] = {}
-    for name in table.said:
+    for name in table.content:
         with table.at(name):
             check_names([*made, name])
         made[name] = _parameter(table.table(name))
     with table.at():
-        Space.of(made)  # whether conditions name parameters and values that there are
+        Space.of(made)  # refuses conditions on parameters and values that do not exist
     return made
 
 
 def _parameter(table: Table) -> Parameter:
-    kinds = [kind for kind in KINDS if kind in table.said]
+    kinds = [kind for kind in KINDS if kind in table.content]
     if len(kinds) != 1:
-        near = [] if kinds else [key for key in table.said if nearest(key, KINDS)]
+        near = [] if kinds else [key for key in table.content if nearest(key, KINDS)]
         if near:
-            table.known(KINDS)
+            table.allow_only(KINDS)
         table.refuse(f"give it one of {', '.join(KINDS)}, as in {{ real = [0.0, 1.0] }}")
     (kind,) = kinds
-    table.known((kind, *KINDS[kind]))
-    more: dict[str, Any] = {name: table.get(name, _given) for name in KINDS[kind] if name in table.said}
-    if "when" in more:
-        table.get("when", _condition)
+    optional = [
+        name
+        for name, one in inspect.signature(KINDS[kind]).parameters.items()
+        if one.default is not one.empty and name != "ordered"
+    ]
+    table.allow_only((kind, *optional))
+    more: dict[str, Any] = {name: table.content[name] for name in optional if name in table.content}
+    table.get("when", _condition)
     with table.at(kind):
-        given = table.said[kind]
-        if not isinstance(given, list):
-            raise TypeError(f"{kind} is {checks.shown(given)}; give a list")
+        values = table.content[kind]
+        if not isinstance(values, list):
+            raise TypeError(f"{kind} is {checks.shown(values)}; give a list")
         if kind in ("choice", "ordered"):
-            return Choice(tuple(_option(option) for option in given), ordered=kind == "ordered", **more)
-        if len(given) != 2:
-            raise ValueError(f"{kind} is {checks.shown(given)}; give the smallest and the largest value, [lo, hi]")
-        return Real(*given, **more) if kind == "real" else Int(*given, **more)
+            return KINDS[kind](tuple(_option(option) for option in values), **more)
+        if len(values) != 2:
+            raise ValueError(f"{kind} is {checks.shown(values)}; give the smallest and the largest value, [lo, hi]")
+        return KINDS[kind](*values, **more)
 
 
 def _option(option: Any) -> Any:
-    """An option that can be passed to a program: a text, a number, true or false."""
+    """Return an option that can be passed to a program: a text, a number, true or false."""
     if not isinstance(option, str | int | float) or (isinstance(option, float) and not math.isfinite(option)):
         raise TypeError(f"it has the option {checks.shown(option)}; give texts, finite numbers, true or false")
     if isinstance(option, str) and "\0" in option:
-        raise ValueError(f"it has the option {checks.shown(option)}; no program can be given a zero byte")
+        raise ValueError(f"it has the option {checks.shown(option)}; no program accepts a zero byte")
     return option
 
 
@@ -208,7 +204,7 @@ def _constraints(top: Table, parameters: Mapping[str, Parameter]) -> tuple[Any, 
                     raise TypeError(f"it is {checks.shown(one)}; give a text such as 'x + y <= 1'")
                 space.constrained([one])
                 found.append(one)
-    with top.at("constraints" if "constraints" in top.said else "forbidden"):
+    with top.at("constraints" if "constraints" in top.content else "forbidden"):
         if found:
             space.constrained(found)
     return tuple(found)
@@ -216,8 +212,8 @@ def _constraints(top: Table, parameters: Mapping[str, Parameter]) -> tuple[Any, 
 
 def _command(top: Table, names: tuple[str, ...]) -> Command:
     table = top.table("command")
-    table.known(COMMAND)
-    if "run" not in table.said:
+    table.allow_only(COMMAND)
+    if "run" not in table.content:
         table.refuse("there is no run; give the program and its arguments, as in run = ['./train', '--x={x}']")
     shell = table.get("shell", checks.flag, False)
     reading = _reading(top.table("value"))
@@ -232,13 +228,13 @@ def _command(top: Table, names: tuple[str, ...]) -> Command:
     )
     if not command.cwd.is_dir():
         with table.at("folder"):
-            raise ValueError(f"there is no folder {str(command.cwd)!r}; make it, or name another")
+            raise ValueError(f"there is no folder {str(command.cwd)!r}; create it, or name another")
     return command
 
 
 def _shell_text(table: Table, names: tuple[str, ...]) -> str:
     with table.at("run"):
-        run = table.said["run"]
+        run = table.content["run"]
         if not isinstance(run, str) or "\0" in run or not run.strip():
             raise TypeError(f"run is {checks.shown(run)}; with shell = true give one text for /bin/sh")
         check_shell(run, names)
@@ -247,9 +243,9 @@ def _shell_text(table: Table, names: tuple[str, ...]) -> str:
 
 def _templates(table: Table, names: tuple[str, ...]) -> tuple[Template, ...]:
     with table.at("run"):
-        run = table.said["run"]
+        run = table.content["run"]
         if isinstance(run, str):
-            raise TypeError(f"run is {checks.shown(run)}; give a list of arguments, or shell = true beside it")
+            raise TypeError(f"run is {checks.shown(run)}; give a list of arguments, or add shell = true")
         if not isinstance(run, list) or not run or not isinstance(run[0], str) or not run[0]:
             raise TypeError(f"run is {checks.shown(run)}; give a list of texts, the program first")
     made: list[Template] = []
@@ -265,9 +261,9 @@ def _templates(table: Table, names: tuple[str, ...]) -> tuple[Template, ...]:
 
 
 def _reading(table: Table) -> Reading:
-    table.known(VALUE)
+    table.allow_only(VALUE)
     source = table.get("from", partial(checks.one_of, words=("last line", "match", "json")), "last line")
-    if (source == "match") != ("pattern" in table.said):
+    if (source == "match") != ("pattern" in table.content):
         table.refuse('`from = "match"` and `pattern` belong together; give both or none')
     constraints = table.get("constraints", _texts, [])
     with table.at("pattern"):
@@ -280,17 +276,17 @@ def _reading(table: Table) -> Reading:
         )
 
 
-def _stop(table: Table) -> Rule | None:
-    """The rules of the table, of which any may stop the run."""
-    table.known((*STOP, "regret_below_noise"))
-    rules: list[Rule] = []
-    for name in table.said:
+def _stop(table: Table) -> stopping.Rule | None:
+    """Combine the rules of the table, any of which stops the run. A rule that needs no value is switched on by true."""
+    table.allow_only(STOP)
+    rules: list[stopping.Rule] = []
+    for name, value in table.content.items():
         with table.at(name):
-            value = table.said[name]
-            if name != "regret_below_noise":
+            needs_value = any(one.default is one.empty for one in inspect.signature(STOP[name]).parameters.values())
+            if needs_value:
                 rules.append(STOP[name](value))
             elif checks.flag(name, value):
-                rules.append(RegretBelowNoise())
+                rules.append(STOP[name]())
     return reduce(or_, rules) if rules else None
 
 
@@ -322,11 +318,7 @@ def _environment(name: str, value: Any) -> dict[str, str]:
         raise TypeError(f"{name} is {checks.shown(value)}; give a table of texts, {{ OMP_NUM_THREADS = '1' }}")
     for variable in value:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
-            raise ValueError(f"{name} has {checks.shown(variable)}, no name of a variable; use letters, digits and _")
+            raise ValueError(f"{name} has {checks.shown(variable)}, not a variable's name; use letters, digits and _")
         if variable.startswith("GPMI_"):
-            raise ValueError(f"{name} has {variable}; names with GPMI_ are those of the parameters")
-    return value
-
-
-def _given(name: str, value: Any) -> Any:
+            raise ValueError(f"{name} has {variable}; names that begin with GPMI_ are reserved for the parameters")
     return value

@@ -6,7 +6,7 @@ import math
 from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
@@ -15,7 +15,7 @@ from gpmi._support.logger import logger
 from gpmi.integrations.optuna.coordination import published, seconds_since
 from gpmi.integrations.optuna.search_space import SearchSpace
 from gpmi.optimizer import Optimizer
-from gpmi.trials import Trial
+from gpmi.trials import Outcome, Trial
 
 PREDICTIONS = (
     "origin",
@@ -29,14 +29,6 @@ PREDICTIONS = (
 # A running trial is presumed dead after LONGEST times the duration of the longest completed trial, and not before LEAST
 # seconds. It then no longer repels other points, but may still deliver its value. Our choices.
 LONGEST, LEAST = 10.0, 60.0
-
-
-class Taught(NamedTuple):
-    """What a finished trial teaches: a value with its constraints, or a failure."""
-
-    y: float | None
-    constraints: tuple[float, ...] = ()
-    why: str | None = None
 
 
 class Follower:
@@ -123,30 +115,25 @@ class Follower:
         self._pending[number] = added.number, self._row(added.x)
         return added
 
-    def _settle(self, number: int, outcome: Taught) -> None:
-        if outcome.y is None:
-            self.optimizer.fail(number, why=outcome.why)
-        else:
-            self.optimizer.tell(number, outcome.y, constraints=outcome.constraints)
+    def _settle(self, number: int, outcome: Outcome) -> None:
+        self.optimizer.record(number, outcome.checked())
 
     def _take_over(self, trials: list[Trial]) -> None:
         if trials:
             self.optimizer.replay(trials)
             trials.clear()
 
-    def _finished(self, trial: FrozenTrial, point: dict[str, Any], outcome: Taught, order: int) -> Trial:
+    def _finished(self, trial: FrozenTrial, point: dict[str, Any], outcome: Outcome, order: int) -> Trial:
         ended = _time(trial.datetime_complete)
-        more: dict[str, Any] = {"constraints": outcome.constraints, "why": outcome.why, "order": order, "ended": ended}
-        status = "failed" if outcome.y is None else "told"
-        return Trial(trial.number, point, outcome.y, status, **_predictions(trial), **more)  # type: ignore[arg-type]
+        return Trial(trial.number, point, order=order, ended=ended, **vars(outcome), **_predictions(trial))
 
-    def _outcome(self, trial: FrozenTrial) -> Taught | None:
+    def _outcome(self, trial: FrozenTrial) -> Outcome | None:
         """Return what a finished trial teaches; None if it cannot be used."""
         if trial.state == TrialState.FAIL:
-            return Taught(None, why="failed")
+            return Outcome("failed", why="failed")
         value = trial.value  # for a pruned trial the last value it reported, if any
         if value is None or not abs(value) <= LARGEST:
-            return Taught(None, why=f"{trial.state.name.lower()}, its value is {value}")
+            return Outcome("failed", why=f"{trial.state.name.lower()}, its value is {value}")
         if trial.state == TrialState.PRUNED:
             value = self._not_better(value)
         else:
@@ -164,15 +151,15 @@ class Follower:
         middle, low, high = median(self._values), self._values[0], self._values[-1]
         return min(max(value, low), middle) if self.optimizer.goal == "max" else max(min(value, high), middle)
 
-    def _constrained(self, trial: FrozenTrial, y: float) -> Taught | None:
+    def _constrained(self, trial: FrozenTrial, y: float) -> Outcome | None:
         found = trial.constraints
         values = tuple(found.get(name, math.nan) for name in self.limits)
         if all(abs(value) <= LARGEST for value in values):
-            return Taught(y, values)
+            return Outcome("told", y, constraints=values)
         if any(value > LARGEST for value in values):
-            return Taught(None, why="a constraint is infinite")
+            return Outcome("failed", why="a constraint is infinite")
         if trial.state == TrialState.PRUNED:
-            return Taught(None, why="pruned before its constraints were known")
+            return Outcome("failed", why="pruned before its constraints were known")
         logger.warning("trial %d is left out: it has no finite constraints %s", trial.number, list(self.limits))
         return None
 

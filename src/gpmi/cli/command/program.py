@@ -21,11 +21,11 @@ from gpmi._support.processes import kill_tree, signal_group
 
 # Our choices, not tuned.
 TAIL = 64 * 1024  # bytes of each output that are kept: some hundred lines
-CHUNK = 64 * 1024  # bytes read at a time: what a pipe of Linux holds
-TICK = 0.05  # seconds between two looks at whether the process has ended, while nothing is written
-GRACE = 3.0  # seconds that a process has to leave after SIGTERM, before SIGKILL
-DRAIN = 1.0  # seconds that others may hold the output open after the program itself has ended
-MARK = "GPMI_EVALUATION"  # the variable of the environment that marks the processes of one evaluation
+CHUNK = 64 * 1024  # bytes read at a time: the capacity of a pipe on Linux
+TICK = 0.05  # seconds between two looks at whether the process has ended, while it writes nothing
+GRACE = 3.0  # seconds between SIGTERM and SIGKILL, for the process to clean up
+DRAIN = 1.0  # seconds for which other processes may hold the output open after the program itself has ended
+MARK = "GPMI_EVALUATION"  # the environment variable that marks the processes of one evaluation
 
 
 class Ended(NamedTuple):
@@ -39,30 +39,30 @@ class Ended(NamedTuple):
 
 
 class Tail:
-    """The last TAIL bytes of what was added; never more than twice that in memory."""
+    """Keeps the last TAIL bytes of a stream, with at most twice as many in memory."""
 
     def __init__(self) -> None:
-        self._kept = bytearray()
+        self._data = bytearray()
         self.cut = False
 
     def add(self, data: bytes) -> None:
-        self._kept += data
-        if len(self._kept) > 2 * TAIL:
+        self._data += data
+        if len(self._data) > 2 * TAIL:
             self._shorten()
 
     def _shorten(self) -> None:
         self.cut = True
-        del self._kept[:-TAIL]
+        del self._data[:-TAIL]
 
     @property
     def all(self) -> bytes:
-        if len(self._kept) > TAIL:
+        if len(self._data) > TAIL:
             self._shorten()
-        return bytes(self._kept)
+        return bytes(self._data)
 
 
 class Cancelled(Exception):
-    """The evaluation is not wanted any more, and its process was ended."""
+    """The evaluation was cancelled, and its process was ended."""
 
 
 Process: TypeAlias = subprocess.Popen[bytes]
@@ -77,9 +77,9 @@ def run(
     timeout: float | None,
     cancelled: Callable[[], bool],
 ) -> Ended:
-    """Run a program to its end, or for `timeout` seconds; an OSError or ValueError if it cannot be started.
+    """Run a program to its end, or for `timeout` seconds. An OSError or ValueError means that it cannot be started.
 
-    Whatever happens here, Ctrl-C included, its process group is ended before this returns or raises.
+    Whatever happens, Ctrl-C included, its process group is ended before this function returns or raises.
     """
     mark = uuid.uuid4().hex
     output, errors = Tail(), Tail()
@@ -94,21 +94,21 @@ def run(
         bufsize=0,
     )
     assert process.stdout is not None and process.stderr is not None
-    left_alone = False  # whether it has ended, and nobody holds its output open
+    clean = False  # whether it has ended in time and no other process holds its output open
     with process.stdout, process.stderr:
         readers: Readers = {process.stdout: output, process.stderr: errors}
         try:
             in_time = _follow(process, readers, timeout, cancelled)
-            left_alone = in_time and not readers
+            clean = in_time and not readers
         finally:
-            _end(process, readers, mark, everything=not left_alone)
+            _end(process, readers, mark, everything=not clean)
     return Ended(process.returncode, not in_time, output.all, errors.all, output.cut)
 
 
 def _follow(process: Process, readers: Readers, timeout: float | None, cancelled: Callable[[], bool]) -> bool:
-    """Read what a process writes until it has ended; False if it has not after `timeout` seconds.
+    """Read the output of a process until it has ended. Return False if it has not ended after `timeout` seconds.
 
-    `readers` loses the outputs that were closed. One that is held open longer than the process lives stays in it.
+    Outputs that are closed are removed from `readers`. One that outlives the process stays there.
     """
     begin = time.monotonic()
     ended: float | None = None
@@ -138,7 +138,7 @@ def _follow(process: Process, readers: Readers, timeout: float | None, cancelled
 
 
 def _has_ended(process: Process) -> bool:
-    """Whether a process has ended. Where that is possible it is not reaped yet, so that nobody gets its number."""
+    """Return whether a process has ended. Where possible it is not reaped yet, so that its number is not reused."""
     if not hasattr(os, "waitid"):
         return process.poll() is not None
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None

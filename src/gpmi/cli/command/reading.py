@@ -1,6 +1,6 @@
-"""The value of an evaluation, read from what a program wrote: its last line, a line that matches, or a JSON file.
+"""Read the value of an evaluation from a program's output: its last line, a line that matches, or a JSON file.
 
-What a program writes is not trusted: it may be anything of any size. Whatever is no value is a reason in words.
+The output is not trusted: it may be anything, of any size. If it has no value, the reason is a sentence.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from gpmi.run.evaluation import Measured
 
 Source: TypeAlias = Literal["last line", "match", "json"]
 
-LARGEST_FILE = 1024 * 1024  # bytes of a result file; a few numbers need no more. Our choice
+LARGEST_FILE = 1024 * 1024  # bytes of a result file or a study file; a person or a few numbers need less. Our choice
 QUOTED = 80  # characters of a program's output that a reason quotes; our choice
 
-# A number as programs write it. Python's float would also take digits of other scripts, and 1_000.
+# A number as programs write it. Python's float would also accept digits of other scripts, and 1_000.
 _NUMBER = re.compile(
     r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf|infinity)", re.ASCII | re.IGNORECASE
 )
 
 
 class NoValue(Exception):
-    """Why there is no value, in words."""
+    """There is no value; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Where a value is found.
+    """Where to find the value.
 
     "last line" is the last line of the output that is not blank: a number, or a JSON object. "match" is the last line
-    that `pattern` is found in: the group named `y`, or the first group, or all of it. "json" is the file whose path the
-    program gets in GPMI_RESULT_FILE. `y`, `noise_var` and `constraints` are the names in the JSON object, or of groups
-    of the pattern. A value without `noise_var` has none; all constraints must be there.
+    in which `pattern` is found: the group named `y`, or the first group, or the whole match. "json" is the file whose
+    path the program gets in GPMI_RESULT_FILE. `y`, `noise_var` and `constraints` are names in the JSON object, or of
+    groups of the pattern. `noise_var` may be missing and is then 0; all constraints must be present.
     """
 
     source: Source = "last line"
@@ -51,18 +51,18 @@ class Reading:
     def __post_init__(self) -> None:
         checks.one_of("source", self.source, get_args(Source))
         if (self.source == "match") != (self.pattern is not None):
-            raise ValueError(f"pattern is {self.pattern!r} and source {self.source!r}; they are for each other")
+            raise ValueError(f"pattern is {self.pattern!r} and source {self.source!r}; only 'match' takes one")
         if self.pattern is not None:
             try:
                 groups = re.compile(self.pattern).groupindex
             except (re.error, RecursionError, OverflowError) as error:
-                raise ValueError(f"pattern is {self.pattern!r}, no regular expression ({error}); mend it") from None
+                raise ValueError(f"pattern is {self.pattern!r}, not a regular expression ({error}); fix it") from None
             missing = [name for name in self.constraints if name not in groups]
             if missing:
                 raise ValueError(f"pattern has no group (?P<{missing[0]}>...) for the constraint {missing[0]!r}")
 
     def value(self, output: bytes, file: Path, *, cut: bool = False) -> Measured:
-        """The value in what a program wrote; `cut` if the beginning of its output is missing."""
+        """Return the value in a program's output; `cut` if the beginning of the output was dropped."""
         if self.source == "json":
             return self._of_object(_object_in(file))
         lines = output.decode("utf-8", errors="replace").splitlines()
@@ -70,7 +70,7 @@ class Reading:
             return self._of_match(lines, cut)
         last = next((line.strip() for line in reversed(lines) if line.strip()), None)
         if last is None:
-            raise NoValue("it wrote nothing to its output, whose last line is the value")
+            raise NoValue("it wrote no output, whose last line should be the value")
         return self._of_object(_parsed(last)) if last.startswith("{") else Measured(_number("y", last))
 
     def _of_match(self, lines: Sequence[str], cut: bool) -> Measured:
@@ -84,21 +84,21 @@ class Reading:
             groups[self.y] = found[1] if pattern.groups else found[0]
         return self._of_object({name: text for name, text in groups.items() if text is not None})
 
-    def _of_object(self, said: Mapping[str, Any]) -> Measured:
+    def _of_object(self, fields: Mapping[str, Any]) -> Measured:
         for name in (self.y, *self.constraints):
-            if name not in said:
-                raise NoValue(f"{name} is missing in its result, which has {shortened(str(list(said)), QUOTED)}")
-        noise_var = _number(self.noise_var, said[self.noise_var]) if said.get(self.noise_var) is not None else 0.0
+            if name not in fields:
+                raise NoValue(f"{name} is missing in its result, which has {shortened(str(list(fields)), QUOTED)}")
+        noise_var = _number(self.noise_var, fields[self.noise_var]) if fields.get(self.noise_var) is not None else 0.0
         if noise_var < 0.0:
-            raise NoValue(f"{self.noise_var} is {noise_var:g}; a variance is not negative")
-        constraints = tuple(_number(name, said[name]) for name in self.constraints)
-        return Measured(_number(self.y, said[self.y]), noise_var, constraints)
+            raise NoValue(f"{self.noise_var} is {noise_var:g}; a variance cannot be negative")
+        constraints = tuple(_number(name, fields[name]) for name in self.constraints)
+        return Measured(_number(self.y, fields[self.y]), noise_var, constraints)
 
 
 def _object_in(file: Path) -> Mapping[str, Any]:
-    """The JSON object of a result file, of which no more than LARGEST_FILE bytes are read."""
+    """Read the JSON object of a result file, of at most LARGEST_FILE bytes."""
     try:
-        if not file.is_file():  # a pipe would be waited for
+        if not file.is_file():  # reading a pipe would block
             raise NoValue("it wrote no result file, whose path is in GPMI_RESULT_FILE")
         with file.open("rb") as opened:
             data = opened.read(LARGEST_FILE + 1)
@@ -111,22 +111,22 @@ def _object_in(file: Path) -> Mapping[str, Any]:
 
 def _parsed(text: str) -> Mapping[str, Any]:
     try:
-        said = json.loads(text)
+        parsed = json.loads(text)
     except (ValueError, RecursionError):
-        raise NoValue(f"its result is no JSON: {shortened(text, QUOTED)}") from None
-    if not isinstance(said, dict):
+        raise NoValue(f"its result is not JSON: {shortened(text, QUOTED)}") from None
+    if not isinstance(parsed, dict):
         raise NoValue(f"its result is {shortened(text, QUOTED)}; a JSON object such as {{'y': 0.5}} is needed")
-    return said
+    return parsed
 
 
-def _number(name: str, said: Any) -> float:
-    """A finite number that is not too large to be computed with."""
-    if isinstance(said, str) and _NUMBER.fullmatch(said.strip()):
-        said = float(said)
-    if isinstance(said, bool) or not isinstance(said, int | float):
-        raise NoValue(f"{name} is {shortened(repr(said), QUOTED)}, no number")
+def _number(name: str, given: Any) -> float:
+    """Return a finite number that is not too large to square."""
+    if isinstance(given, str) and _NUMBER.fullmatch(given.strip()):
+        given = float(given)
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise NoValue(f"{name} is {shortened(repr(given), QUOTED)}, not a number")
     try:
-        value = float(said)
+        value = float(given)
     except OverflowError:
         value = math.inf
     if not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""A study file, run: its settings are those of a study, its program is the function."""
+"""Run a study file: its settings become those of a study, its program the objective function."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from gpmi._support import checks
 from gpmi.cli.command.templates import placeholders
-from gpmi.cli.studyfile.studyfile import MOST_WORKERS, StudyFile
-from gpmi.cli.studyfile.table import StudyFileError
+from gpmi.cli.studyfile.studyfile import StudyFile
+from gpmi.cli.studyfile.toml_table import StudyFileError
+from gpmi.run.pools import MOST_WORKERS
 from gpmi.run.result import Result
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def open_study(file: StudyFile) -> Study:
-    """The study of a file, made if there is none yet. One that was made with other settings is refused."""
+    """Open the study of a file, or create it. A study that was created with other settings is refused."""
     from gpmi.run.study import study  # needs SQLAlchemy
 
     return study(
@@ -36,21 +37,21 @@ def open_study(file: StudyFile) -> Study:
     )
 
 
-def run_study(file: StudyFile, kept: Study, *, progress: bool = False) -> Result:
-    """Run a study to its end, which is also reached by what other processes do for it.
+def run_study(file: StudyFile, study: Study, *, progress: bool = False) -> Result:
+    """Run a study to its end. Outcomes of other processes count, too.
 
-    After Ctrl-C the programs that still run are ended, and the result so far is returned. A study that is at its end
-    stays as it is. A thread for each worker waits for its program.
+    After Ctrl-C the running programs are ended, and the result so far is returned. A study that has already ended is
+    not changed. A thread for each worker waits for its program.
     """
-    end = file.stop.stop(kept.optimizer, 0.0) if file.stop is not None and kept.trials else None
+    end = file.stop.stop(study.optimizer, 0.0) if file.stop is not None and study.trials else None
     if end is not None:
-        result = Result.of(kept.optimizer, end.reason)
+        result = Result.of(study.optimizer, end.reason)
         return replace(result, events=result.events + end.events)
     over = Event()
     evaluate: Any = partial(file.command, cancelled=over.is_set)  # it may also return a Failure
     with ThreadPoolExecutor(file.workers) as pool:
         try:
-            return kept.optimize(
+            return study.optimize(
                 evaluate,
                 stop=file.stop,
                 executor=pool,
@@ -63,24 +64,24 @@ def run_study(file: StudyFile, kept: Study, *, progress: bool = False) -> Result
 
 
 def worker_of(file: StudyFile, address: str, name: str, workers: int | None = None) -> StudyFile:
-    """A file for one more worker of a study that exists: its program, with the budget and the seed of the study."""
+    """Return the file for one more worker of an existing study: the same program, with the study's budget and seed."""
     from gpmi.run.study import study
 
     own = file.workers if workers is None else checks.whole("workers", workers, 1, MOST_WORKERS)
-    with study(address, name) as kept:
-        budget = file.budget if kept.budget is None else None
+    with study(address, name) as existing:
+        budget = file.budget if existing.budget is None else None
     return replace(file, database=address, name=name, workers=own, budget=budget, seed=None)
 
 
 def check_program(file: StudyFile) -> None:
-    """Refuse a program that is not there, before anything is evaluated. One named by a parameter is not looked for."""
+    """Refuse a missing program before anything is evaluated. A program that a parameter names is not checked."""
     if os.name != "posix":
-        raise StudyFileError(f"{file.path}: programs run in process groups of POSIX, which this system has not")
+        raise StudyFileError(f"{file.path}: programs need the process groups of POSIX, which this system lacks")
     run = file.command.run
     program = run[0] if not isinstance(run, str) else "/bin/sh"
     if not isinstance(program, str) or placeholders(program):
         return
-    # absolute: Path(".") / "./train" is "train", which would be looked for in PATH and not in the folder
+    # absolute, because Path(".") / "./train" is "train", which would be searched in PATH and not in the folder
     found = str(file.command.cwd.absolute() / program) if "/" in program else program
     if shutil.which(found) is None:
         raise StudyFileError(f"{file.path}: command.run: there is no program {program!r} to run; give its path")

@@ -1,0 +1,109 @@
+"""Commands that are not about one study: serve, demo and paper."""
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpmi._support.text import install_command
+from gpmi.cli.common import INTERRUPTED, one_line_errors, study_errors
+
+
+def serve(
+    address: Annotated[
+        str,
+        typer.Argument(metavar="ADDRESS", help="A study's database file, a folder of them, or a server's address."),
+    ],
+    name: Annotated[str | None, typer.Option(help="Show only this study.")] = None,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; 0.0.0.0 admits other machines, with a token.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The port to listen on; by default a free one.")
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(envvar="GPMI_TOKEN", help="The token visitors need; made up if other machines are admitted."),
+    ] = None,
+    browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """Run studies from a browser: ask for experiments, enter their results, see what is known.
+
+    If the database does not exist yet, the first page creates a study. Everything is stored in the database, so Ctrl-C
+    may end the server at any time. Without --host only this machine can connect.
+    """
+    with study_errors():
+        with one_line_errors(ImportError):
+            try:
+                from gpmi.serve import run
+            except ImportError as error:
+                raise ImportError(f"gpmi serve needs {error.name}: {install_command('serve')}") from error
+        run(address, name=name, host=host, port=port, token=token, browser=browser, say=typer.echo)
+
+
+def demo(
+    budget: Annotated[
+        int | None, typer.Option(help="The number of evaluations; by default 60, or 20 simulations.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
+    out: Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")] = Path("gpmi-demo.png"),
+    tsunami: Annotated[
+        bool, typer.Option("--tsunami", help="Maximise a tsunami's run-up behind an island, by real simulations.")
+    ] = False,
+) -> None:
+    """Maximise the tilted Himmelblau function, or a simulator, and draw how it went."""
+    from gpmi.cli import demo as demonstration
+    from gpmi.run.progress import lasting_console
+
+    evaluations = (20 if tsunami else 60) if budget is None else budget
+    with one_line_errors(ValueError, ImportError):
+        demonstration.check(budget=evaluations, seed=seed, out=out, tsunami=tsunami)
+    with one_line_errors(OSError):
+        demonstration.demo(
+            budget=evaluations, seed=seed, out=out, console=lasting_console(), tsunami=tsunami, program=program_name()
+        )
+
+
+def paper(
+    runs: Annotated[int, typer.Option(help="Repetitions of each algorithm on each task.")] = 100,
+    horizon: Annotated[int, typer.Option(help="Queries in a run; ten times as many for the erratum.")] = 200,
+    task: Annotated[list[str] | None, typer.Option(help="Run only this task; repeat the option for several.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same queries.")] = 0,
+    cores: Annotated[int | None, typer.Option(help="The number of processes; by default one for each core.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder for paper.md, its figures and its table.")] = Path("gpmi-paper"),
+) -> None:
+    """Run the paper's experiments again, draw its figures and report what reproduces.
+
+    It can be stopped at any time. The same command continues where it stopped.
+    """
+    from gpmi import paper
+    from gpmi.run.progress import lasting_console
+
+    chosen = {} if cores is None else {"cores": cores}
+    with one_line_errors(ValueError, ImportError):
+        plan = paper.Plan(out, tuple(task or ()), runs, horizon, seed, **chosen)
+    console = lasting_console()
+    with one_line_errors(OSError, ValueError):
+        try:
+            written = paper.reproduce(plan, console)
+        except KeyboardInterrupt:
+            typer.echo("gpmi: stopped; the same command continues", err=True)
+            raise typer.Exit(INTERRUPTED) from None
+    console.print(f"page: {written}", soft_wrap=True, highlight=False, markup=False)
+
+
+def program_name() -> str:
+    """Return the name of this program for the user's shell, or its path if the shell would not find it by name."""
+    called = sys.argv[0]
+    found = shutil.which("gpmi")
+    return called if Path(called).name == "gpmi" and (found is None or not Path(found).samefile(called)) else "gpmi"
+
+
+COMMANDS: dict[Callable[..., None], str] = {
+    serve: "study.db --open",
+    demo: "--budget 30 --out picture.svg",
+    paper: "--task branin --runs 10 --out pages",
+}

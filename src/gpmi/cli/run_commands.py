@@ -1,0 +1,129 @@
+"""Commands that write a study file and run its program: init, run and work."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpmi._support.text import without_password
+from gpmi.cli.common import INTERRUPTED, NOTHING, existing_name, note, one_line_errors, study_errors
+
+if TYPE_CHECKING:
+    from gpmi.cli.studyfile import StudyFile
+    from gpmi.run.result import Result
+
+REASONS = 5  # reasons of failures that are printed, the most frequent first; our choice
+
+
+def init(path: Annotated[Path, typer.Argument(help="The file to write.")] = Path("study.toml")) -> None:
+    """Write a commented study file that runs as it is."""
+    from gpmi.cli.studyfile import EXAMPLE
+
+    with (
+        one_line_errors(OSError, remedy="give another path, or remove the file"),
+        path.open("x", encoding="utf-8") as file,
+    ):
+        file.write(EXAMPLE)
+    typer.echo(f"wrote {path}; run it with: gpmi run {path}")
+
+
+def run(
+    path: Annotated[Path, typer.Argument(help="The study file; `gpmi init` writes one.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Write all trials to a file: .csv, .jsonl or .parquet.")] = None,
+) -> None:
+    """Optimise the value that a program computes, as described in a study file.
+
+    Everything is stored in the database that the file names, by default study.db in the same folder. The same command
+    continues the study, also after a crash or Ctrl-C. Several at the same time share the work.
+
+    The exit code is 0 if there is a value, 1 if the file is wrong, 3 if every evaluation failed, 130 after Ctrl-C and
+    143 after SIGTERM. Both of these also end the running programs.
+
+    A terminal shows the progress while it runs. Elsewhere stderr gets a line now and then, and one at the end.
+    """
+    from gpmi.cli.studyfile import read_study
+
+    with study_errors():
+        _run(read_study(path), as_json, out)
+
+
+def work(
+    address: Annotated[str, typer.Argument(help="The path of the database, or its address.", metavar="URL")],
+    name: Annotated[str | None, typer.Argument(help="The study; needed if the database has several.")] = None,
+    path: Annotated[Path, typer.Option("--file", help="The study file with the program.")] = Path("study.toml"),
+    workers: Annotated[
+        int | None, typer.Option(help="Programs that run at the same time; by default as in the file.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as one line of JSON.")] = False,
+) -> None:
+    """Evaluate points of an existing study with the program of a study file, until its budget is spent.
+
+    Start it as often as you like, on every machine that reaches the database. The parameters in the file must be those
+    of the study. The exit codes are those of `gpmi run`.
+    """
+    from gpmi.cli.studyfile import read_study, worker_of
+
+    with study_errors():
+        _run(worker_of(read_study(path), address, existing_name(address, name), workers), as_json, None)
+
+
+def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
+    from gpmi.cli.studyfile import check_program, open_study, run_study
+    from gpmi.trials import files
+
+    check_program(file)
+    if out is not None:
+        files.check_target(out)
+    database = without_password(file.database)
+    with open_study(file) as study:
+        before = sum(trial.status != "pending" for trial in study.trials)
+        if before:
+            continues = ", and continues" if study.budget is None or study.optimizer.evaluated < study.budget else ""
+            note(f"the study {file.name!r} in {database} has {before} outcomes already{continues}")
+        result = run_study(file, study, progress=True)
+    lines = f"{summary_text(result)}\nstored in {database}; gpmi report {database} writes a report"
+    typer.echo(json.dumps({**summary_json(result), "before": before}) if as_json else lines)
+    if out is not None:
+        files.write_trials(result, out)
+    raise typer.Exit(INTERRUPTED if result.reason == "interrupted" else NOTHING if result.y is None else 0)
+
+
+def summary_json(result: "Result") -> dict[str, Any]:
+    """Summarise a run for a script."""
+    count = Counter(trial.status for trial in result.trials)
+    return {
+        "goal": result.goal,
+        "y": result.y,
+        "x": _plain(result.x),
+        "recommended": _plain(result.recommended),
+        "evaluations": count["told"] + count["failed"],
+        "failed": count["failed"],
+        "stopped": result.reason,
+        "seed": result.seed,
+        "events": [{"kind": event.kind, "message": event.message} for event in result.events],
+    }
+
+
+def _plain(x: Any) -> Any:
+    return x if x is None else dict(x) if isinstance(x, Mapping) else x.tolist()
+
+
+def summary_text(result: "Result") -> str:
+    """Summarise a run for a person: the result in a few lines, and why evaluations failed."""
+    reasons = Counter(trial.why or "no reason given" for trial in result.trials if trial.status == "failed")
+    lines = [
+        f"failed {'once' if count == 1 else f'{count} times'}: {why}" for why, count in reasons.most_common(REASONS)
+    ]
+    more = len(reasons) - REASONS
+    return "\n".join([repr(result), *lines, *([f"and {more} other reasons"] if more > 0 else [])])
+
+
+COMMANDS: dict[Callable[..., None], str] = {
+    init: "&& gpmi run study.toml",
+    run: "study.toml --out trials.csv --json",
+    work: "postgresql://me@host/studies study --file study.toml",
+}
