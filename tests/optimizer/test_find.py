@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gpmi
-from gpmi import GPUCB, Explore, Find, LogEI, Optimizer, Reinvest, kernels
+from gpmi import GPUCB, Find, LogEI, Optimizer, Reinvest, kernels
 from gpmi.optimizer import Defaults
 from gpmi.paper.tasks import HIMMELBLAU
 from gpmi.search.initial_design import covering
@@ -41,7 +41,7 @@ GIVEN: dict[str, Any] = {"kernel": kernels.RBF(0.3), "noise_var": 1e-4}
 
 def test_the_default_aim_is_to_find() -> None:
     assert Optimizer([(0, 1)]).policy == Find() == Optimizer([(0, 1)], aim="find").policy
-    assert Find() == Find(first=Reinvest(), then=LogEI("mean"), last=GPUCB(scale=0.2))
+    assert Find() == Find(first=Reinvest(), then=LogEI("mean"))
 
 
 MIXED = {"a": (0.0, 1.0), "b": ["u", "v", "w", "x", "y"]}
@@ -98,7 +98,7 @@ def test_a_run_takes_an_aim(run: Any) -> None:
 
 
 def test_the_parts_of_find_must_be_policies() -> None:
-    for wrong in ({"first": 3}, {"then": LogEI}, {"last": None}):
+    for wrong in ({"first": 3}, {"then": LogEI}):
         with pytest.raises(TypeError, match="policy is"):
             Find(**wrong)  # type: ignore[arg-type]
 
@@ -125,16 +125,9 @@ def test_a_known_point_gives_way_to_the_second_policy() -> None:
     assert instead > 3
 
 
-def test_two_known_points_in_a_row_give_way_to_the_third_policy() -> None:
-    """Explore never chooses a known point, so with it as the third no two known points follow each other."""
-    longest = {}
-    for last in (Explore(), LogEI("mean")):
-        opt = Optimizer([(0, 1)] * 2, Find(last=last), budget=40, seed=0)
-        asked(opt, hill, 40)
-        trials = opt.trials
-        flags = "".join("k" if known(trial.x, trials[:i]) else " " for i, trial in enumerate(trials))
-        longest[last] = max(len(run) for run in flags.split(" "))
-    assert longest[Explore()] == 1 < longest[LogEI("mean")]
+def test_the_third_policy_of_earlier_versions_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"last is GPUCB.*Find has no third policy any more: leave it out"):
+        Find(last=GPUCB(scale=0.2))  # type: ignore[arg-type]
 
 
 def test_phi_is_that_of_the_policy_that_chose() -> None:

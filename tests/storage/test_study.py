@@ -131,7 +131,7 @@ def test_two_openings_see_each_other_and_share_one_sequence(path: Path) -> None:
         ),
         (BOX, {"kernel": gpmi.kernels.RBF(0.3), "noise_var": 1e-4, "policy": gpmi.GPMI(delta=1e-3)}),
         (BOX, {"policy": gpmi.GPUCBPE(scale=0.5)}),
-        (BOX, {"policy": gpmi.Find(last=gpmi.GPUCB(scale=0.5)), "constraints": (np.array([[1.0, 1.0]]), -np.inf, 1.0)}),
+        (BOX, {"policy": gpmi.Find(then=gpmi.LogEI()), "constraints": (np.array([[1.0, 1.0]]), -np.inf, 1.0)}),
     ],
 )
 def test_every_space_and_option_comes_back_and_replays(path: Path, space: Any, options: dict[str, Any]) -> None:

@@ -27,12 +27,6 @@ def is_near(row: Array, space: Space, rows: Sequence[Array] | Array) -> bool:
     return bool(np.any(np.all(np.abs(np.asarray(rows) - row) <= near, axis=1)))
 
 
-def last_is_duplicate(space: Space, log: Log) -> bool:
-    """Whether the last trial was at a point that had one before."""
-    *before, last = log.rows.values()
-    return is_near(last, space, before)
-
-
 def is_noisy(given: float | None, log: Log) -> bool:
     """Whether another value at the same point may differ: a noise_var says so, or two told values do. O(n).
 

@@ -13,7 +13,7 @@ from gpmi.model.model import Model
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.audit import audit_of
 from gpmi.optimizer.contexts import discounted
-from gpmi.optimizer.duplicates import is_duplicate, is_near, is_noisy, last_is_duplicate
+from gpmi.optimizer.duplicates import is_duplicate, is_near, is_noisy
 from gpmi.optimizer.escape import escape_point
 from gpmi.optimizer.exclusions import around_pending
 from gpmi.policies import Explore, Mean, Policy, Selected, State
@@ -74,9 +74,6 @@ class Selection:
 
     def is_near_pending(self, point: Selected) -> bool:
         return is_near(point.row, self.subspace.space, [self.log.rows[number] for number in self.log.pending])
-
-    def follows_duplicate(self) -> bool:
-        return last_is_duplicate(self.subspace.space, self.log)
 
     # What a policy selects
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, InitVar, dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from gpmi._support import checks
 from gpmi.policies.batch import GPUCBPE
 from gpmi.policies.improvement import LogEI
-from gpmi.policies.phi import GPUCB
 from gpmi.policies.policy import Delegating, Guarantee, PointSearch, Policy, Selected, checked_policy
 from gpmi.policies.reinvest import Reinvest
 
-# While points are pending, a run explores the relevant region of this policy: the scale is that of `Find.last`.
+# Next to a pending point, the point of this GP-UCB comes instead, then the largest variance in its relevant region. The
+# scale is that of Srinivas et al.
 IN_BATCH = GPUCBPE(scale=0.2)
 
 # In this share of the budget, the last, one pending point is the one with the best mean. Chosen among 0.1, 0.2, 0.35
@@ -23,16 +23,16 @@ LATE = 0.2
 
 @dataclass(frozen=True, repr=False)
 class Find(Delegating):
-    """The point of `first`; if it is a duplicate, the point of `then`; after two duplicates in a row, that of `last`.
+    """The point of `first`; if it is a duplicate, the point of `then`.
 
     This is what aim="find" stands for. Reinvest, the first, weighs what a query may bring against what it costs. When
     it expects no more gain from the queries that are left, it repeats the best point it knows, which is right where
     every query pays. Where only the best point at the end counts, such a repeat is wasted: LogEI then looks where the
-    most improvement is expected, whatever it costs. Where the model is too sure of itself, LogEI also asks one point
-    after the other next to the best one, to refine it. Then every second query is that of GP-UCB, which looks further.
+    most improvement is expected, whatever it costs. While points are pending, none is asked next to them: GP-UCB, or
+    the largest variance where the maximum may be, takes the place of such a point.
 
     A point is a duplicate if a trial is within a thousandth of the box of it in each coordinate, or on a finite set in
-    the same row. Without noise `then` and `last` choose no point with a trial as long as there is another.
+    the same row. Without noise `then` chooses no point with a trial as long as there is another.
 
     Two more rules come first. After two queries in a row that taught nothing, the run escapes to a point chosen without
     the model: where parameters are choices, and on a box of a few numbers, there after more such queries later
@@ -42,7 +42,7 @@ class Find(Delegating):
 
     first: Policy = field(default_factory=Reinvest)
     then: Policy = field(default_factory=lambda: LogEI("mean"))
-    last: Policy = field(default_factory=lambda: GPUCB(scale=0.2))
+    last: InitVar[None] = None  # a third policy of earlier versions, which had no effect
 
     guarantee: ClassVar[Guarantee] = Guarantee(
         False,
@@ -51,8 +51,10 @@ class Find(Delegating):
         "this project, docs/policy.md",
     )
 
-    def __post_init__(self) -> None:
-        for name in ("first", "then", "last"):
+    def __post_init__(self, last: Any) -> None:
+        if last is not None:
+            raise TypeError(f"last is {last!r}; Find has no third policy any more: leave it out (docs/policy.md)")
+        for name in ("first", "then"):
             if isinstance(checked_policy(getattr(self, name)), Find):
                 raise ValueError(f"{name} is a Find, which cannot be a part of another; give its parts")
 
@@ -74,9 +76,8 @@ class Find(Delegating):
             return point
         if not search.is_near_pending(point):
             point = search.best_new(self.then)
-        repeated = search.is_duplicate(point) and search.follows_duplicate()
-        if repeated or search.is_near_pending(point):
-            point = search.best_new(self.last)
+        if search.is_near_pending(point):
+            point = search.best_new(IN_BATCH)
         if search.is_near_pending(point):
             point = search.explore_relevant(IN_BATCH.weight(search.batch_state))
         if search.is_near_pending(point):  # the relevant region has become no larger than one place

@@ -139,9 +139,6 @@ class PointSearch(Protocol):
     def is_near_pending(self, point: Selected) -> bool:
         """Whether a pending trial is at this point, as for `is_duplicate`."""
 
-    def follows_duplicate(self) -> bool:
-        """Whether the last trial was at a point that had one before."""
-
 
 class Policy:
     """x_t = argmax mu_t + phi_t. Subclass it and define `phi`; `slope` is optional.

@@ -91,6 +91,8 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
         stored = description[name] if name in description else DEFAULTS[name]
         if name == "constraints" and not stored and isinstance(value, list) and not value:
             continue  # two ways to say that there are none
+        if name == "policy" and stored is not None:
+            stored = _fields(name, _build(stored, POLICIES), POLICIES)  # without fields that the class no longer has
         if text_of(option_to_json(name, value, about)) != text_of(stored):
             return f"{name} is {shown(value)}, but that of the study is {shown(stored)}"
     return None
@@ -234,8 +236,10 @@ def _fields(name: str, value: Any, classes: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _build(written: Any, classes: Mapping[str, Any]) -> Any:
-    inner = _without_kind(written).items()
-    return classes[written["kind"]](**{name: _build(v, classes) if isinstance(v, dict) else v for name, v in inner})
+    """Build a kernel or a policy. A field that the class no longer has, such as `Find.last`, is left out."""
+    kind = classes[written["kind"]]
+    values = {field.name: written[field.name] for field in fields(kind) if field.name in written}
+    return kind(**{name: _build(v, classes) if isinstance(v, dict) else v for name, v in values.items()})
 
 
 def _without_kind(written: Mapping[str, Any]) -> dict[str, Any]:
