@@ -47,12 +47,45 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.db"
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A study with entries 0 to 10: created, (asked, told) twice, corrected, asked, failed, budget, asked, leased."""
+    path = tmp_path_factory.mktemp("small") / "run.db"
+    with gpmi.study(path, space=BOX, seed=0, budget=9) as study:
+        run(study, 2)
+        study.correct(0, 2.0)
+        study.fail(study.ask(), why="the pump stopped")
+        study.set_budget(11)
+        trial = study.ask()
+    with gpmi.study(path) as study:
+        assert study.ask().number == trial.number
+        assert study.log()[-1].kind == "leased" and study.seq == 10
+    return path.read_bytes()
+
+
 def changed(path: Path, sql: str, *values: Any) -> None:
     """Change the file by hand."""
     connection = sqlite3.connect(path)
     connection.execute(sql, values)
     connection.commit()
     connection.close()
+
+
+def forged(path: Path, seq: int, kind: str | None = None, time: float | None = None, **fields: Any) -> None:
+    """Change an entry by hand, and the checksums of it and of all entries after it, so that they fit."""
+    from gpmi.storage.entries import checksum
+
+    before = ""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT seq, kind, body, time, worker, token FROM gpmi_events ORDER BY seq")
+        for number, own_kind, body, own_time, worker, token in rows.fetchall():
+            if number == seq:
+                body = text_of({**json.loads(body), **fields}).replace("Infinity", "1e999")
+                own_kind, own_time = kind or own_kind, own_time if time is None else time
+            before = checksum(before, number, own_kind, body, own_time, worker, token)
+            row = (own_kind, body, own_time, before, number)
+            connection.execute("UPDATE gpmi_events SET kind=?, body=?, time=?, checksum=? WHERE seq=?", row)
+        connection.commit()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -623,6 +656,39 @@ def test_an_entry_that_cannot_be_read_is_named(path: Path) -> None:
         gpmi.study(path)
     changed(path, "UPDATE gpmi_events SET body = '{\"number\": 9}' WHERE seq = 2")
     with pytest.raises(StudyError, match=r"entry 2 of the log \(told\) cannot be replayed"):
+        gpmi.study(path)
+
+
+@pytest.mark.parametrize(
+    ("seq", "fields"),
+    [
+        *((2, {"y": y}) for y in (math.inf, -math.inf, math.nan, 1e150, True, None, "x", [1.0])),
+        *((seq, {"noise_var": value}) for seq in (2, 5) for value in (-5, math.inf, True, "x")),
+        *((seq, {"repeats": value}) for seq in (2, 5) for value in (0, -1, 1.5, True, "2")),
+        *((seq, {"constraints": value}) for seq in (2, 5) for value in (["x"], "x", 3, [None], [True], [math.inf])),
+        *((5, {"y": value}) for value in (math.inf, True, None)),
+        *((seq, {"number": value}) for seq in (2, 5) for value in ("0", 0.7, True, None, -1, 99)),
+        *((1, {"number": value}) for value in ("0", 0.5, False, None, -1, 10**30)),
+        *((3, {"number": value}) for value in (0, 10**9)),
+        (4, {"constraints": [1.0]}),
+        *((1, {"x": x}) for x in ([0.5], [0.5, 7.0], "x", None, [True, False], ["0.5", "0.5"], {"a": 1}, [math.inf, 0])),
+        *((1, {"origin": value}) for value in ("evil", None, 3, ["policy"])),
+        *((seq, {"said": value}) for seq in (1, 2) for value in ({"mu": "x"}, {"sd": True}, {"explored": 1}, [], 3)),
+        *((1, {"fixed": value}) for value in ([[0, 7.0]], [["a", 1]], 3, [[5, 0.5]])),
+        *((7, {"why": value}) for value in (3, ["a"], {"a": 1})),
+        *((8, {"budget": value}) for value in ("x", True, -3, 0, 1.5, None, math.inf)),
+        *((seq, {"time": value}) for seq in (2, 5) for value in (math.inf, -1.0, 1e18)),
+        (10, {"number": 1}),
+        (4, {"kind": "invented"}),
+    ],
+)
+def test_an_entry_that_nobody_could_have_made_is_refused_by_its_number(
+    path: Path, small: bytes, seq: int, fields: dict[str, Any]
+) -> None:
+    """Its checksum fits, so only the checks of its fields can find it."""
+    path.write_bytes(small)
+    forged(path, seq, **fields)
+    with pytest.raises(StudyError, match=rf"entry {seq} of the log \(\w+\) cannot be replayed"):
         gpmi.study(path)
 
 
