@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from gpmi import GPMI, Int, LogEI, Optimizer, Real, Result, SpaceExhausted, Thompson, Trial, kernels, maximize, minimize
-from gpmi.optimizer.duplicates import SAME
+from gpmi.analysis.ledger.ledger import SAME
 from gpmi.optimizer.exclusions import AROUND, SOON
 from gpmi.trials import Log, Outcome
 

@@ -55,10 +55,10 @@ def escape_point(model: Model, log: Log, subspace: Subspace, orientation: Orient
 def escape_kind(model: Model, log: Log, space: Space, orientation: Orientation) -> Literal["design", "farthest"] | None:
     """Return where an escape leads, if one is due: to the next point of the design, or to the farthest point.
 
-    Where parameters have options it is the next point of the design. On a box of a FEW_PARAMETERS numbers it is the point farthest
-    from all trials, if the prior is learned and y is not transformed: the spread of values with long tails, as
-    penalties have, does not say what is little. On a finite set there is no escape: no row is asked twice, so a run
-    leaves a plateau when it is used up, and a far point costs more. docs/benchmarks/hills.md has the ablation.
+    Where parameters have options it is the next point of the design. On a box of at most FEW_PARAMETERS numbers it is
+    the point farthest from all trials, if the prior is learned and y is not transformed: the spread of values with long
+    tails, as penalties have, does not say what is little. On a finite set there is no escape: no row is asked twice, so
+    a run leaves a plateau when it is used up, and a far point costs more. docs/benchmarks/hills.md has the ablation.
     """
     if space.rows is not None:
         return None

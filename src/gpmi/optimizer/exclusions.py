@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpmi.analysis.ledger.ledger import SAME
 from gpmi.model.model import Model
-from gpmi.optimizer.duplicates import SAME
 from gpmi.search.barriers import Barriers
 from gpmi.space import Space
 from gpmi.trials import Log
