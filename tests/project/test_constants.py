@@ -881,7 +881,7 @@ def test_a_point_is_taken_up_to_rounding_and_one_beside_it_is_not() -> None:
     assert farthest(space, 0, screen) is None and farthest(space, 0, np.clip(screen + 1e-4, 0.0, 1.0)) is not None
 
 
-@guards("gpmi.optimizer.escape.FEW", 1, 5)
+@guards("gpmi.optimizer.escape.FEW_PARAMETERS", 1, 5)
 def test_a_point_far_from_all_others_is_asked_up_to_three_dimensions() -> None:
     assert is_small(Space.of([(0.0, 1.0)] * 3)) and not is_small(Space.of([(0.0, 1.0)] * 5))
     assert is_small(Space.of([(0.0, 1.0)] * 5).with_fixed({0: 0.5, 1: 0.5}))

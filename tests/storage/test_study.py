@@ -26,7 +26,7 @@ from gpmi.run.study import Study
 from gpmi.space import Candidates
 from gpmi.storage.errors import StudyError, Unavailable
 from gpmi.storage.outbox import Outbox
-from gpmi.storage.serialization import arguments, described, space_from_json, text_of
+from gpmi.storage.serialization import arguments, contradiction, described, space_from_json, space_to_json, text_of
 from gpmi.storage.workers import has_ended, own_name
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
@@ -178,6 +178,17 @@ def test_every_space_and_option_comes_back_and_replays(path: Path, space: Any, o
         plain = gpmi.Optimizer(space, seed=5, **options).replay(study.trials)
         plain.ask()
         assert repr(study.ask().x) == repr(plain.pending[-1].x)
+
+
+def test_a_study_of_a_find_with_a_third_policy_still_opens() -> None:
+    """Earlier versions stored it."""
+    third = {"kind": "GPUCB", "delta": 1e-6, "scale": 0.2}
+    stored = {"kind": "Find", **{name: third for name in ("then", "last")}}
+    description = {"space": space_to_json(BOX), "policy": stored}
+    assert arguments(description)["policy"] == gpmi.Find(then=gpmi.GPUCB(scale=0.2))
+    written = described(BOX, {"policy": gpmi.Find()})
+    written["policy"]["last"] = third
+    assert contradiction(written, None, {"policy": gpmi.Find()}) is None
 
 
 def test_a_dataframe_of_candidates_comes_back_with_its_labels(path: Path) -> None:

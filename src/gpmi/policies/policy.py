@@ -27,7 +27,7 @@ from gpmi.policies.promises import NONE, Promises
 OF_FAILURE = "it is a probability of failure: give a number between 0 and 1"  # what delta is
 SAFE = 0.95  # no caution is needed where a query succeeds with this probability
 LOG_SAFE = float(np.log(SAFE))
-TINY = 1e-300  # keeps a quotient finite where a variance is 0
+TINY = 1e-300  # keeps a quotient finite where its denominator, such as a variance, is 0
 
 
 @dataclass(frozen=True)

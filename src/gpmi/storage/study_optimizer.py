@@ -78,8 +78,8 @@ class StudyOptimizer(Optimizer):
             if self.log.is_slow:
                 self.refresh()
                 _ = self.model
-            return self.log.hand_out(place.fixed, partial(self._suggest, place), budget=budget, lease=lease)
+            return self.log.hand_out(place.fixed, partial(self._add_suggestion, place), budget=budget, lease=lease)
 
-    def _foreseeing(self) -> Model | None:
-        is_large = self._foresight is None and len(self._log.told) > MOST_FITTED
-        return None if is_large else super()._foreseeing()
+    def _model_before_value(self) -> Model | None:
+        is_large = self._model_at_choice is None and len(self._log.told) > MOST_FITTED
+        return None if is_large else super()._model_before_value()
