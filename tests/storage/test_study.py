@@ -651,12 +651,25 @@ def test_verify_names_a_gap_and_a_changed_description(path: Path) -> None:
         run(study, 3)
         study.ask()
     changed(path, "DELETE FROM gpmi_events WHERE seq = 7")
-    changed(path, "UPDATE gpmi_studies SET description = replace(description, ':0,', ':1,')")
     with gpmi.study(path) as study:
+        changed(path, "UPDATE gpmi_studies SET description = replace(description, ':0,', ':1,')")
         changed(path, "UPDATE gpmi_events SET seq = 9 WHERE seq = 6")
         report = study.verify()
     assert any("entry 6 is missing" in problem for problem in report.problems)
     assert any("description" in problem for problem in report.problems)
+
+
+def test_a_changed_description_is_not_believed(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 2)
+    changed(path, "UPDATE gpmi_studies SET description = replace(description, '\"hi\":1.0', '\"hi\":3.0')")
+    with pytest.raises(StudyError, match="description of the study 'default' .* is not that of entry 0"):
+        gpmi.study(path)
+    changed(path, "UPDATE gpmi_studies SET description = replace(description, '\"hi\":3.0', '\"hi\": 1.0')")
+    gpmi.study(path).close()  # the same values in other words
+    changed(path, "DELETE FROM gpmi_events WHERE seq = 0")
+    with pytest.raises(StudyError, match="entry 0 of the study 'default' is missing"):
+        gpmi.study(path)
 
 
 def test_an_entry_that_cannot_be_read_is_named(path: Path) -> None:

@@ -14,6 +14,7 @@ from gpmi.optimizer import Optimizer
 from gpmi.space import Space
 from gpmi.storage.database import Database, retried
 from gpmi.storage.entries import next_entry, own_version
+from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import arguments, checked_names, contradiction, described, text_of
 from gpmi.storage.study_log import StudyLog, checked_lease
 from gpmi.storage.study_optimizer import StudyOptimizer
@@ -49,7 +50,7 @@ def open_study(
             raise ValueError(_no_such_study(database, name))
         description = text_of(new or _describe(space, given))
         stored = retried(lambda: _create(database, name, description), wait)
-    own = json.loads(stored.description)
+    own = _description(stored, name)
     wrong = contradiction(own, space, given)
     if wrong is not None:
         database.close()
@@ -105,7 +106,20 @@ def _create(database: Database, name: str, description: str) -> StoredStudy:
         now, token = transaction.now(), uuid.uuid4().hex
         first = next_entry("", 0, "created", content, time=now, worker=own_name(), token=token)
         transaction.append(number, first)
-        return StoredStudy(number, description, first.checksum)
+        return StoredStudy(number, description, first)
+
+
+def _description(stored: StoredStudy, name: str) -> dict[str, Any]:
+    """Return the description of a study. The table of studies and entry 0 must have the same one."""
+    if stored.first is None:
+        raise StudyError(f"entry 0 of the study {name!r} is missing, so the file is damaged; use an intact copy")
+    description: dict[str, Any] = stored.first.content["description"]
+    if text_of(json.loads(stored.description)) != text_of(description):
+        raise StudyError(
+            f"the description of the study {name!r} in the table gpmi_studies is not that of entry 0 of its log, so "
+            "one of them was changed by hand; use an intact copy"
+        )
+    return description
 
 
 def _no_such_study(database: Database, name: str) -> str:

@@ -63,7 +63,12 @@ class StoredStudy(NamedTuple):
 
     number: int
     description: str  # JSON
-    identity: str  # the checksum of its first entry, unique to the study
+    first: StoredEntry | None  # which has the description, too; None if it is missing
+
+    @property
+    def identity(self) -> str:
+        """The checksum of the first entry, unique to the study."""
+        return "" if self.first is None else self.first.checksum
 
 
 class Lease(NamedTuple):
@@ -95,10 +100,10 @@ class Transaction:
     def find(self, name: str) -> StoredStudy | None:
         """Return the study with this name; None if there is none."""
         first = sa.and_(_events.c.study == _studies.c.id, _events.c.seq == 0)
-        columns = (_studies.c.id, _studies.c.description, _events.c.checksum)
+        columns = (_studies.c.id, _studies.c.description, *_COLUMNS)
         found = sa.select(*columns).select_from(_studies.outerjoin(_events, first)).where(_studies.c.name == name)
         row = self._connection.execute(found).one_or_none()
-        return None if row is None else StoredStudy(row[0], row[1], row[2] or "")
+        return None if row is None else StoredStudy(row[0], row[1], None if row[2] is None else _entry(row[2:]))
 
     def lock_all(self) -> None:
         """Keep other processes from creating a study until the transaction ends."""
