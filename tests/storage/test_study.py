@@ -663,7 +663,7 @@ def test_a_changed_description_is_not_believed(path: Path) -> None:
     with gpmi.study(path, space=BOX, seed=0) as study:
         run(study, 2)
     changed(path, "UPDATE gpmi_studies SET description = replace(description, '\"hi\":1.0', '\"hi\":3.0')")
-    with pytest.raises(StudyError, match="description of the study 'default' .* is not that of entry 0"):
+    with pytest.raises(StudyError, match=r"description of the study 'default' .* is not that of entry 0"):
         gpmi.study(path)
     changed(path, "UPDATE gpmi_studies SET description = replace(description, '\"hi\":3.0', '\"hi\": 1.0')")
     gpmi.study(path).close()  # the same values in other words
@@ -695,7 +695,10 @@ def test_an_entry_that_cannot_be_read_is_named(path: Path) -> None:
         *((1, {"number": value}) for value in ("0", 0.5, False, None, -1, 10**30)),
         *((3, {"number": value}) for value in (0, 10**9)),
         (4, {"constraints": [1.0]}),
-        *((1, {"x": x}) for x in ([0.5], [0.5, 7.0], "x", None, [True, False], ["0.5", "0.5"], {"a": 1}, [math.inf, 0])),
+        *(
+            (1, {"x": x})
+            for x in ([0.5], [0.5, 7.0], "x", None, [True, False], ["0.5", "0.5"], {"a": 1}, [math.inf, 0])
+        ),
         *((1, {"origin": value}) for value in ("evil", None, 3, ["policy"])),
         *((seq, {"said": value}) for seq in (1, 2) for value in ({"mu": "x"}, {"sd": True}, {"explored": 1}, [], 3)),
         *((1, {"fixed": value}) for value in ([[0, 7.0]], [["a", 1]], 3, [[5, 0.5]])),
@@ -713,6 +716,57 @@ def test_an_entry_that_nobody_could_have_made_is_refused_by_its_number(
     path.write_bytes(small)
     forged(path, seq, **fields)
     with pytest.raises(StudyError, match=rf"entry {seq} of the log \(\w+\) cannot be replayed"):
+        gpmi.study(path)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "words"),
+    [
+        *(("events", "body", value, "row 2 of the table gpmi_events has .* as its body") for value in (b"\x00", b"{}")),
+        *(("events", "body", value, "entry 2 of the log cannot be read") for value in ("", "[]", "null", "[" * 20_000)),
+        ("events", "body", "{}", r"entry 2 of the log \(told\) cannot be replayed, .* it has no 'number'"),
+        *(
+            ("events", column, b"\xff", f"row 2 .* as its {column}")
+            for column in ("kind", "worker", "token", "checksum")
+        ),
+        *(("events", "time", value, "row 2 .* as its time") for value in (b"1", "noon")),
+        ("events", "kind", "invented", r"entry 2 of the log \(invented\) cannot be replayed"),
+        *(("studies", "description", value, "is not that of entry 0") for value in ("", "{", "{}", "[]", "[" * 20_000)),
+        ("studies", "description", b"{}", "row 1 of the table gpmi_studies has b'{}' as its description"),
+        *(
+            ("leases", column, b"x", f"row .* of the table gpmi_leases .* as its {column}")
+            for column in ("number", "until")
+        ),
+        ("leases", "worker", b"x", "row 3 of the table gpmi_leases has b'x' as its worker"),
+        ("leases", "until", "noon", "row 3 of the table gpmi_leases has 'noon' as its until"),
+        ("schema", "version", "new", "row 1 of the table gpmi_schema has 'new' as its version"),
+    ],
+)
+def test_a_damaged_row_is_named(path: Path, small: bytes, table: str, column: str, value: Any, words: str) -> None:
+    path.write_bytes(small)
+    where = "WHERE seq = 2" if table == "events" else ""
+    changed(path, f"UPDATE gpmi_{table} SET {column} = ? {where}", value)
+    with pytest.raises(StudyError, match=words):
+        gpmi.study(path).leases()
+
+
+@pytest.mark.parametrize(
+    "description", [{}, [], None, 3, {"space": {}}, {"space": {"names": None, "parameters": [{"kind": "Evil"}]}}]
+)
+def test_an_entry_0_that_describes_nothing_is_refused(path: Path, small: bytes, description: Any) -> None:
+    path.write_bytes(small)
+    forged(path, 0, description=description)
+    changed(path, "UPDATE gpmi_studies SET description = ?", text_of(description))
+    with pytest.raises(StudyError, match="entry 0 of the study 'default' does not describe a study"):
+        gpmi.study(path)
+    with pytest.raises(StudyError, match="entry 0 of the study 'default' does not describe a study"):
+        gpmi.study(path, space=BOX)
+
+
+def test_a_name_that_is_no_text_is_named(path: Path, small: bytes) -> None:
+    path.write_bytes(small)
+    changed(path, "UPDATE gpmi_studies SET name = ?", b"default")
+    with pytest.raises(StudyError, match="row 1 of the table gpmi_studies has b'default' as its name"):
         gpmi.study(path)
 
 

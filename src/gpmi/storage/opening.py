@@ -50,12 +50,11 @@ def open_study(
             raise ValueError(_no_such_study(database, name))
         description = text_of(new or _describe(space, given))
         stored = retried(lambda: _create(database, name, description), wait)
-    own = _description(stored, name)
-    wrong = contradiction(own, space, given)
+    optimizer = _optimizer(database, stored, name, lease=seconds, patience=wait)
+    wrong = contradiction(_description(stored, name), space, given)
     if wrong is not None:
         database.close()
         raise ValueError(f"{wrong}; leave it out to continue the study {name!r}, or give another name or file")
-    optimizer = StudyOptimizer(own, partial(StudyLog, database, stored, name, lease=seconds, patience=wait))
     if isinstance(space, Mapping):
         optimizer.add_events(*Space.of(space).events)  # about how it was read; the study stores the result
     optimizer.refresh()
@@ -109,12 +108,32 @@ def _create(database: Database, name: str, description: str) -> StoredStudy:
         return StoredStudy(number, description, first)
 
 
+def _optimizer(database: Database, stored: StoredStudy, name: str, *, lease: float, patience: float) -> StudyOptimizer:
+    """Return the optimizer of a stored study, before its log is replayed."""
+    try:
+        description = _description(stored, name)
+        return StudyOptimizer(description, partial(StudyLog, database, stored, name, lease=lease, patience=patience))
+    except (StudyError, ImportError):
+        database.close()
+        raise
+    except Exception as error:
+        database.close()
+        raise StudyError(
+            f"entry 0 of the study {name!r} does not describe a study that this gpmi can open, so it was changed by "
+            f"hand, or written by another version of gpmi: {type(error).__name__}: {error}"
+        ) from error
+
+
 def _description(stored: StoredStudy, name: str) -> dict[str, Any]:
     """Return the description of a study. The table of studies and entry 0 must have the same one."""
     if stored.first is None:
         raise StudyError(f"entry 0 of the study {name!r} is missing, so the file is damaged; use an intact copy")
     description: dict[str, Any] = stored.first.content["description"]
-    if text_of(json.loads(stored.description)) != text_of(description):
+    try:
+        same = text_of(json.loads(stored.description)) == text_of(description)
+    except (ValueError, RecursionError):
+        same = False
+    if not same:
         raise StudyError(
             f"the description of the study {name!r} in the table gpmi_studies is not that of entry 0 of its log, so "
             "one of them was changed by hand; use an intact copy"

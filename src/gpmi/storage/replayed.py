@@ -88,9 +88,10 @@ class ReplayedLog(Log):
         except StudyError:
             raise
         except Exception as error:
+            reason = f"it has no {error}" if isinstance(error, KeyError) else error
             raise StudyError(
                 f"entry {entry.seq} of the log ({entry.kind}) cannot be replayed, so it was changed by hand, or "
-                f"written by another version of gpmi: {error}"
+                f"written by another version of gpmi: {reason}"
             ) from error
 
     def _replay(self, entry: StoredEntry, content: Mapping[str, Any]) -> None:
