@@ -536,7 +536,7 @@ def test_what_contradicts_the_study_is_refused(path: Path) -> None:
 @pytest.mark.parametrize(
     ("space", "options", "words"),
     [
-        (BOX, {"constraints": [lambda x: True]}, "constraints has .*, which a study cannot store; give texts"),
+        (BOX, {"constraints": [lambda x: True]}, "constraints has .*, which a study cannot store; give strings"),
         (BOX, {"mean": f}, "mean is .*, a function, which a study cannot store; subtract it in f"),
         ({"c": [print, abs]}, {}, "c has .*, which cannot be stored in a study"),
         ({"c": gpmi.Choice([(1, 2), (3, 4)])}, {}, "c has the option .*convert them inside f"),

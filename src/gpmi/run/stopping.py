@@ -251,7 +251,7 @@ def checked_stop(rule: Rule, answer: object) -> Stop | None:
             f"stop() of {rule!r} returned {answer!r}; it must return a gpmi.stopping.Stop, or None to continue"
         )
     if not isinstance(answer.reason, str):
-        raise TypeError(f"stop() of {rule!r} gave the reason {answer.reason!r}; give a text")
+        raise TypeError(f"stop() of {rule!r} gave the reason {answer.reason!r}; give a string")
     if not (isinstance(answer.events, list | tuple) and all(isinstance(event, Event) for event in answer.events)):
         raise TypeError(f"stop() of {rule!r} gave the events {answer.events!r}; give a tuple of gpmi.Event")
     return Stop(answer.reason, tuple(answer.events))

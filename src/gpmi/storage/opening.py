@@ -35,7 +35,7 @@ def open_study(
 ) -> StudyOptimizer:
     """Open the study with this name, or create it with `space` and the options of `Optimizer`."""
     if not isinstance(name, str) or not name:
-        raise TypeError(f"name is {checks.shown(name)}; give a text")
+        raise TypeError(f"name is {checks.shown(name)}; give a string")
     seconds, wait = checked_lease(lease), checks.positive("patience", patience)
     database, given = Database(address), dict(checked_names(options))
     new = None
