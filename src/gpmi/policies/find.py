@@ -70,7 +70,7 @@ class Find(Delegating):
         return search.escape() or _exploit_late(search) or self._choose_by_score(search)
 
     def _choose_by_score(self, search: PointSearch) -> Selected:
-        """Choose by one score after the other, until the point is neither a duplicate nor next to a pending one."""
+        """Choose by one score after the other, until the point is no duplicate and not next to a pending one."""
         point = search.best(self.first)
         if not search.is_duplicate(point):
             return point
