@@ -66,7 +66,7 @@ class ReplayedOptimizer(Optimizer):
 
     def suggested(self, fixed: Any) -> Point:
         """Return the next suggestion without adding it to the log."""
-        return self._suggestion(self._subspaces.with_fixed(fixed)).x
+        return self._compute_suggestion(self._subspaces.with_fixed(fixed)).x
 
 
 def _optimizer(entries: list[StoredEntry], description: str, problems: list[str]) -> ReplayedOptimizer:
