@@ -251,7 +251,7 @@ def test_the_same_value_twice_counts_once_and_another_one_is_refused(path: Path)
         trial = study.ask()
         study.tell(trial, 1.0)
         assert study.tell(trial.number, 1.0).number == 0
-        with pytest.raises(ValueError, match=r"trial is 0, for which this worker told the value 1\.0 already; correct"):
+        with pytest.raises(ValueError, match=r"trial 0 already has the value 1\.0 from this worker; use correct"):
             study.tell(trial, 1.5)
         assert len(study.trials) == 1
     with gpmi.study(path) as study:
@@ -556,7 +556,7 @@ def test_what_contradicts_the_study_is_refused(path: Path) -> None:
         ({"aim": "earn"}, "aim is 'earn', but that of the study is 'find'"),
         ({"space": [(0.0, 2.0), (0.0, 1.0)]}, "space is"),
         ({"kernel": gpmi.kernels.RBF(0.1)}, "kernel is"),
-        ({"colour": 1}, "colour is no argument of a study"),
+        ({"colour": 1}, "colour is not an argument of a study"),
     ):
         with pytest.raises((ValueError, TypeError), match=words):
             gpmi.study(path, **wrong)  # type: ignore[arg-type]
@@ -569,10 +569,10 @@ def test_what_contradicts_the_study_is_refused(path: Path) -> None:
 @pytest.mark.parametrize(
     ("space", "options", "words"),
     [
-        (BOX, {"constraints": [lambda x: True]}, "constraints has .*, which a study cannot store; give texts"),
+        (BOX, {"constraints": [lambda x: True]}, "constraints has .*, which a study cannot store; give strings"),
         (BOX, {"mean": f}, "mean is .*, a function, which a study cannot store; subtract it in f"),
         ({"c": [print, abs]}, {}, "c has .*, which cannot be stored in a study"),
-        ({"c": gpmi.Choice([(1, 2), (3, 4)])}, {}, "c has the option .*look up what they stand for in f"),
+        ({"c": gpmi.Choice([(1, 2), (3, 4)])}, {}, "c has the option .*convert them inside f"),
         (BOX, {"lease": 0.0}, "lease is 0"),
         (BOX, {"seed": -1}, "seed is -1"),
     ],

@@ -129,9 +129,8 @@ class Optimizer(Printable):
         noise: Literal["normal", "student"] = "normal",
     ) -> None:
         made = Space.of(space).constrained(constraints)
-        bounded = has_bound(made, kernel, noise_var, repeats)
-        self.defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel, bounded=bounded)
-        defaults = self.defaults
+        chosen, bounded = aim if policy is None else checked_policy(policy), has_bound(made, kernel, noise_var, repeats)
+        self.defaults = defaults = Defaults.of(chosen, kernel, bounded=bounded)
         self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = defaults.policy
         self._log = Log(None if budget is None else checks.whole("budget", budget, 1))
@@ -466,9 +465,8 @@ class Optimizer(Printable):
         self._pending_posteriors = PendingPosteriors()
         self._ledger_cache = LedgerCache({}, {})  # draws read from the last ledger, for the next one
         self._model: Model | None = None  # after the values told when it was last used
-        self._model_at_choice: Model | None = (
-            None  # behind the policy's last choice, plus the values told since; `surprise` is measured against it
-        )
+        # Behind the policy's last choice, plus the values told since; `surprise` is measured against it.
+        self._model_at_choice: Model | None = None
 
     def _values(self) -> Array:
         """Return the values, oriented, (n,)."""

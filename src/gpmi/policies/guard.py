@@ -108,8 +108,8 @@ class Guarded(Delegating):
     def _override(self, search: PointSearch, zeta: float) -> Selected:
         """Choose the point of the random GP-UCB."""
         point = search.best(RandomUCB(zeta))
-        who = type(self.policy).__name__
-        event = Event("guard", f"{who} had used up what its bound allows; the guard chose a query")
+        name = type(self.policy).__name__
+        event = Event("guard", f"{name} had used up what its bound allows; the guard chose a query")
         notes = {"charge": point.score - point.mu, "zeta": zeta}
         return replace(point, events=(*point.events, event), notes=notes)
 

@@ -21,8 +21,8 @@ from gpmi.storage.study_optimizer import StudyOptimizer
 from gpmi.storage.tables import StoredStudy
 from gpmi.storage.workers import own_name
 
-LEASE = 60.0  # seconds without a sign of life from its worker after which a trial is offered again; our choice
-PATIENCE = 60.0  # seconds for which a database that does not answer is asked again; a restart takes less
+LEASE = 60.0  # lease duration: after this many seconds without a heartbeat the trial is reassigned; our choice
+PATIENCE = 60.0  # retry timeout for an unreachable database, in seconds; a restart takes less
 
 
 def open_study(
@@ -36,7 +36,7 @@ def open_study(
 ) -> StudyOptimizer:
     """Open the study with this name, or create it with `space` and the options of `Optimizer`."""
     if not isinstance(name, str) or not name:
-        raise TypeError(f"name is {checks.shown(name)}; give a text")
+        raise TypeError(f"name is {checks.shown(name)}; give a string")
     seconds, wait = checked_lease(lease), checks.positive("patience", patience)
     database, given = Database(address), dict(checked_names(options))
     new = None

@@ -67,7 +67,7 @@ class ReplayedLog(Log):
     # Writing
 
     def add(self, x: Point, row: Array, origin: Origin, **fields: Any) -> Trial:
-        """Add a trial at the point as it is stored: other processes compute its coordinates from that."""
+        """Add a trial. Round-trip the point through JSON first, so that all processes compute the same coordinates."""
         return self._add_stored(point_to_json(self.space, x), origin, **fields)
 
     def _add_stored(self, x: Any, origin: Origin, **fields: Any) -> Trial:
