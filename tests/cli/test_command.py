@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpmi.cli.command import Command, Reading, program
+from gpmi.cli.command import Command, Reading, matching, program
 from gpmi.cli.command.templates import arguments, filled, placeholders, variable
 from gpmi.run.evaluation import Failure, Measured
 
@@ -265,6 +265,34 @@ def test_the_last_line_that_matches_is_the_value() -> None:
     assert "y is 'ok', not a number" in why(shell("echo loss ok", reading=Reading("match", r"loss (\S+)")))
     behind = shell("echo loss 1; head -c 300000 /dev/zero", reading=Reading("match", r"loss (\S+)"))
     assert "no line of the last part of its output" in why(behind)
+
+
+HANGING = Reading("match", r"(a+)+b(?P<y>\d)")  # exponential in the length of a line of a's
+
+
+def test_a_pattern_that_never_ends_is_a_failure_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "TIMEOUT", 1.0)
+    answer = why(shell(f"echo {'a' * 60}", reading=HANGING, retries=1000))
+    assert "took more than 1 s" in answer and "nested repetition" in answer and "attempt" not in answer
+
+
+def test_a_search_is_ended_when_the_run_is(tmp_path: Path) -> None:
+    ran, polls = tmp_path / "ran", list[int]()
+
+    def cancelled() -> bool:
+        polls.extend([1] * ran.exists())  # counts only once the program is about to end
+        return len(polls) > 100
+
+    with pytest.raises(program.Cancelled):
+        Command(f"echo {'a' * 60}; touch '{ran}'", ("x",), reading=HANGING)({"x": 0.5}, cancelled)
+    assert len(polls) == 101
+
+
+def test_a_match_of_any_length_is_a_number_or_a_failure() -> None:
+    long = Reading("match", r"loss (\S+)")
+    assert "not a number" in why(python("print('loss 1' + '0' * 60000)", reading=long))
+    assert "not a number" in why(python("print('loss ' + chr(233) * 30000)", reading=long))
+    assert shell("echo é loss 2", reading=Reading("match", r"é loss (\S+)")) == Measured(2.0)
 
 
 JSON = Reading("json", y="loss", noise_var="var", constraints=("memory", "time"))

@@ -43,10 +43,10 @@ from gpmi import (
     kernels,
 )
 from gpmi._support.types import FrozenPoint
+from gpmi.analysis.ledger.ledger import SAME
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
 from gpmi.model.model import Model, objective, risk_now
-from gpmi.optimizer.duplicates import SAME
 from gpmi.policies import Policy
 from gpmi.policies.policy import LOG_SAFE
 from gpmi.search.objective import Objective

@@ -141,3 +141,25 @@ def test_a_result_is_written_like_an_optimizer(tmp_path: Path) -> None:
     assert same(read, run.trials)
     more = gpmi.maximize(value_of, SPACES["box"], budget=2, seed=0, earlier=[replace(t) for t in read])
     assert len(more.trials) == 7
+
+
+FORMULAS = ["=cmd|'/C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", " =1", "a;=1", "＝1", "-", '"=1"', "-5"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", PARQUET])
+def test_no_text_of_a_csv_file_is_a_formula_and_all_come_back(suffix: str, tmp_path: Path) -> None:
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    space = {"=HYPERLINK(1)": FORMULAS, '"+2"': (0.0, 1.0), "plain": (-9.0, -1.0)}
+    opt, path = gpmi.Optimizer(space, seed=0), tmp_path / f"run{suffix}"
+    for text in FORMULAS:
+        opt.tell({"=HYPERLINK(1)": text, '"+2"': 0.5, "plain": -3.0}, 1.0)
+    opt.fail(opt.ask(), "=cmd|'/C calc'!A0")
+    write_trials(opt, path)
+    assert same(read_trials(path, space), opt.trials)
+    if suffix == ".csv":
+        for separator in ",;":
+            with path.open(newline="", encoding="utf-8") as file:
+                cells = [cell.strip() for row in csv.reader(file, delimiter=separator) for cell in row]
+            formulas = [cell for cell in cells if cell.startswith(tuple("=+-@＝＋－＠"))]
+            assert all(cell.split(",")[0].lstrip("-").replace(".", "").isdecimal() for cell in formulas)

@@ -1,4 +1,4 @@
-"""How fixed coordinates change what a policy sees: the best value to beat, and what a gain is worth elsewhere."""
+"""How fixed coordinates change what a policy sees: the value to beat, and the worth of a gain for other queries."""
 
 from __future__ import annotations
 

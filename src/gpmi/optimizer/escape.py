@@ -30,7 +30,9 @@ LITTLE = 0.01  # with a smaller sd of f there was nothing to learn at a point
 GAIN = 0.001  # a smaller improvement is none
 # On a box of numbers, chosen on the hills of benchmarks/hills.py; the others in standard deviations of the noise:
 BELOW_NOISE = 0.5  # with a smaller sd, f is known as well as by four values of its own
-FEW = 3  # parameters, at most: one point found no hill in six dimensions, and little in four (docs/policy.md)
+FEW_PARAMETERS = (
+    3  # parameters, at most: one point found no hill in six dimensions, and little in four (docs/policy.md)
+)
 NEAR_BEST = 0.1  # in units of that distance: where f is expected to be lower, the run does not look for its best point
 LUCK = 2.0  # a smaller improvement may be noise
 
@@ -53,10 +55,10 @@ def escape_point(model: Model, log: Log, subspace: Subspace, orientation: Orient
 def escape_kind(model: Model, log: Log, space: Space, orientation: Orientation) -> Literal["design", "farthest"] | None:
     """Return where an escape leads, if one is due: to the next point of the design, or to the farthest point.
 
-    Where parameters have options it is the next point of the design. On a box of a FEW numbers it is the point farthest
-    from all trials, if the prior is learned and y is not transformed: the spread of values with long tails, as
-    penalties have, does not say what is little. On a finite set there is no escape: no row is asked twice, so a run
-    leaves a plateau when it is used up, and a far point costs more. docs/benchmarks/hills.md has the ablation.
+    Where parameters have options it is the next point of the design. On a box of at most FEW_PARAMETERS numbers it is
+    the point farthest from all trials, if the prior is learned and y is not transformed: the spread of values with long
+    tails, as penalties have, does not say what is little. On a finite set there is no escape: no row is asked twice, so
+    a run leaves a plateau when it is used up, and a far point costs more. docs/benchmarks/hills.md has the ablation.
     """
     if space.rows is not None:
         return None
@@ -121,5 +123,5 @@ def has_options(space: Space) -> bool:
 
 
 def is_small(space: Space) -> bool:
-    """Whether at most FEW parameters are free, so that a point far from all others may well be on a hill."""
-    return len(set(space.groups)) - len(space.fixed_coordinates) <= FEW
+    """Whether at most FEW_PARAMETERS parameters are free, so that a point far from all others may well be on a hill."""
+    return len(set(space.groups)) - len(space.fixed_coordinates) <= FEW_PARAMETERS

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpmi.analysis.ledger.ledger import SAME
 from gpmi.model.model import Model
-from gpmi.optimizer.duplicates import SAME
 from gpmi.search.barriers import Barriers
 from gpmi.space import Space
 from gpmi.trials import Log
 
-# No point is asked within NEAR of the width of a rejected one, in every coordinate, until SOON more values were told:
+# No point is asked within AROUND of the width of a rejected one, in every coordinate, until SOON more values were told:
 # five are about a tenth of a usual run. Within SAME none is ever asked. Our choices, not tuned.
-NEAR, SOON = 0.05, 5
+AROUND, SOON = 0.05, 5
 
 
 def around_rejected(space: Space, log: Log) -> Barriers | None:
@@ -24,7 +24,7 @@ def around_rejected(space: Space, log: Log) -> Barriers | None:
         return Barriers(at, np.zeros_like(at), np.zeros_like(at))
     soon = np.array([log.told_since(number) < SOON for number in log.rejected])
     core = np.maximum(SAME * space.span, space.rounding) + np.zeros_like(at)
-    return Barriers(at, np.where(soon[:, None], NEAR * space.span, core), core)
+    return Barriers(at, np.where(soon[:, None], AROUND * space.span, core), core)
 
 
 def around_pending(space: Space, log: Log, barred: Barriers | None) -> Barriers:

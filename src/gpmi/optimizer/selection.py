@@ -32,7 +32,7 @@ REGION = 2  # tells the random numbers of the relevant region from those of the 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What is known at the moment of one suggestion, and the searches for it: the `PointSearch` of a policy.
+    """The model and the log at one suggestion, and the searches for it: what a policy gets as its `PointSearch`.
 
     One stream of random numbers runs through all searches of a suggestion.
     """
@@ -83,8 +83,17 @@ class Selection:
             objective = discounted(objective, self.model, self.subspace.space, self.log)
         return self._best(objective.with_policy(policy), self._failed if self.repeats else self.log.rows)
 
-    def best_new(self, policy: Policy) -> Selected:
-        return self._best_new(policy)
+    def best_new(
+        self, policy: Policy, *, region: RelevantRegion | None = None, barred: Barriers | None = None
+    ) -> Selected:
+        objective = self.objective.with_policy(policy)
+        noisy = self.repeats and is_noisy(self.model.setting.priors.noise_var, self.log)
+        try:
+            return self._best(objective, self._failed if noisy else self.log.rows, region, barred)
+        except SpaceExhausted:
+            if not self.repeats:
+                raise
+            return self._best(objective, self._failed, region, barred)
 
     def best_mean(self) -> Selected | None:
         space, log, model = self.subspace.space, self.log, self.model
@@ -103,12 +112,12 @@ class Selection:
         model = self.model
         rng = np.random.default_rng([model.setting.seed, model.n, REGION])
         region = self.subspace.search.relevant(model.posterior, model.anchor, weight, rng, model.chance)
-        return self._best_new(Explore(), region=region)
+        return self.best_new(Explore(), region=region)
 
     def explore_apart(self) -> Selected | None:
         if self.subspace.space.rows is not None:
             return None
-        return self._best_new(Explore(), barred=around_pending(self.subspace.space, self.log, self.barred))
+        return self.best_new(Explore(), barred=around_pending(self.subspace.space, self.log, self.barred))
 
     def escape(self) -> Selected | None:
         x = escape_point(self.model, self.log, self.subspace, self.orientation, self.risk)
@@ -122,24 +131,12 @@ class Selection:
 
     # How it searches
 
-    def _best_new(
-        self, policy: Policy, *, region: RelevantRegion | None = None, barred: Barriers | None = None
-    ) -> Selected:
-        objective = self.objective.with_policy(policy)
-        noisy = self.repeats and is_noisy(self.model.setting.priors.noise_var, self.log)
-        try:
-            return self._best(objective, self._failed if noisy else self.log.rows, region, barred)
-        except SpaceExhausted:
-            if not self.repeats:
-                raise
-            return self._best(objective, self._failed, region, barred)
-
     def _best(
         self,
         objective: Objective,
         taken: Mapping[int, Array],  # the trials whose points may not be asked again, by number
         region: RelevantRegion | None = None,
-        barred: Barriers | None = None,  # instead of those of the moment
+        barred: Barriers | None = None,  # instead of self.barred
     ) -> Selected:
         log, model, search = self.log, self.model, self.subspace.search
         if log.rejected and self.subspace.space.rows is not None:
@@ -149,7 +146,7 @@ class Selection:
         return _selected(objective.policy, found)
 
     def _best_told(self) -> float:
-        """The best posterior mean at a told point that has worked and has the fixed coordinates; -inf if none. O(n)."""
+        """Return the best posterior mean at a told point of the subspace that has worked; -inf if none. O(n)."""
         model, space = self.model, self.subspace.space
         if not model.posterior.n:
             return -np.inf
@@ -160,7 +157,7 @@ class Selection:
 
     @cached_property
     def _failed(self) -> Mapping[int, Array]:
-        """The trials whose rows are never asked again: on a finite set those that failed."""
+        """The trials whose rows are never asked again: on a finite set, those that failed."""
         if self.subspace.space.rows is None:
             return {}
         return {number: self.log.rows[number] for number in self.log.failed}

@@ -11,8 +11,8 @@ from gpmi.policies.improvement import LogEI
 from gpmi.policies.policy import Delegating, Guarantee, PointSearch, Policy, Selected, checked_policy
 from gpmi.policies.reinvest import Reinvest
 
-# Next to a pending point, the point of this GP-UCB comes instead, then the largest variance in its relevant region. The
-# scale is that of Srinivas et al.
+# Instead of a point next to a pending one, Find takes the point of this GP-UCB, or else the largest variance in its
+# relevant region. The scale is that of the experiments of Srinivas et al.
 IN_BATCH = GPUCBPE(scale=0.2)
 
 # In this share of the budget, the last, one pending point is the one with the best mean. Chosen among 0.1, 0.2, 0.35
@@ -70,7 +70,7 @@ class Find(Delegating):
         return search.escape() or _exploit_late(search) or self._choose_by_score(search)
 
     def _choose_by_score(self, search: PointSearch) -> Selected:
-        """Choose by one score after the other, until the point is neither a duplicate nor next to a pending one."""
+        """Choose by one score after the other, until the point is no duplicate and not next to a pending one."""
         point = search.best(self.first)
         if not search.is_duplicate(point):
             return point
@@ -88,11 +88,12 @@ class Find(Delegating):
 def _exploit_late(search: PointSearch) -> Selected | None:
     """Select the best posterior mean near the end of a budget, while other points of the policy are pending.
 
-    One such point at a time is enough: phi is 0 there, and the values of the others cannot be waited for.
+    One such point at a time is enough. It is the one with phi = 0.
     """
-    state, budget, pending = search.state, search.budget, search.pending_phi
+    state, budget = search.state, search.budget
     if state.horizon is None or budget is None or not 0 <= state.horizon - state.t < LATE * budget:
         return None
+    pending = search.pending_phi
     if not pending or any(phi == 0.0 for phi in pending):
         return None
     point = search.best_mean()

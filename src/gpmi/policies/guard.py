@@ -41,7 +41,7 @@ DRAWS = 512  # of max f, where the bound without draws does not decide; the proo
 _SURE = 8.0  # sd: a normal variable exceeds its mean by more with a probability below 1e-15, the rounding
 # The expected number of values above the level may differ from 1 by this much; the bound then is 0.001 sd too large at
 # most, for m points that are alike. Most searches take four or five steps.
-_NEAR, _STEPS = 0.05, 12
+_COUNT_ERROR, _STEPS = 0.05, 12
 
 
 class Account(NamedTuple):
@@ -108,8 +108,8 @@ class Guarded(Delegating):
     def _override(self, search: PointSearch, zeta: float) -> Selected:
         """Choose the point of the random GP-UCB."""
         point = search.best(RandomUCB(zeta))
-        who = type(self.policy).__name__
-        event = Event("guard", f"{who} had used up what its bound allows; the guard chose a query")
+        name = type(self.policy).__name__
+        event = Event("guard", f"{name} had used up what its bound allows; the guard chose a query")
         notes = {"charge": point.score - point.mu, "zeta": zeta}
         return replace(point, events=(*point.events, event), notes=notes)
 
@@ -174,7 +174,7 @@ def _level(mu: Array, sd: Array, low: float, high: float) -> float:
     before: tuple[float, float] | None = None
     for _ in range(_STEPS):
         count = float(ndtr((mu - level) / sd).sum())
-        if abs(count - 1.0) < _NEAR:
+        if abs(count - 1.0) < _COUNT_ERROR:
             break
         low, high = (level, high) if count > 1.0 else (low, level)
         quantile = float(ndtri(count / len(mu)))

@@ -24,15 +24,15 @@ import numpy as np
 from gpmi._support.types import Array, Event, Point
 from gpmi.policies.promises import NONE, Promises
 
-OF_FAILURE = "it is a probability of failure: give a number between 0 and 1"  # what delta is
+OF_FAILURE = "it is a probability of failure: give a number between 0 and 1"  # the remedy for a wrong delta
 SAFE = 0.95  # no caution is needed where a query succeeds with this probability
 LOG_SAFE = float(np.log(SAFE))
-TINY = 1e-300  # keeps a quotient finite where a variance is 0
+TINY = 1e-300  # keeps a quotient finite where its denominator, such as a variance, is 0
 
 
 @dataclass(frozen=True)
 class State:
-    """What a policy may know of the run besides mu and var. Values are oriented so that larger is better."""
+    """The state of a run, which a policy sees besides mu and var. Values are oriented so that larger is better."""
 
     t: int = 1  # the number of this query among those the policy chose, from 1
     gamma_hat: float = 0.0  # sum of sigma_s^2(x_s) over the policy's earlier queries, pending ones included
@@ -41,16 +41,16 @@ class State:
     best_mean: float = 0.0  # the largest posterior mean at a told point; the prior mean before the first
     size: int = 1  # |D|: the number of candidates; on a mixed space that of settings of the discrete parameters
     dim: int = 0  # the number of continuous coordinates, 0 on a finite set
-    horizon: int | None = None  # T, the number of queries the policy may choose in all, if the user said so
-    alike: float = 1.0  # how much of a gain serves queries with other fixed coordinates; 1 without fixed ones
-    promises: Promises = NONE  # what the policy's earlier queries promised, and how much of it was kept
-    caution: float = 0.0  # how much more than by p a gain is weighed where the probability of success p is too low
-    log_enough: float = LOG_SAFE  # the logarithm of the p that is not too low
+    horizon: int | None = None  # T, the number of queries the policy may choose in all, if the user gave a budget
+    alike: float = 1.0  # the share of a gain that serves queries with other fixed coordinates; 1 without fixed ones
+    promises: Promises = NONE  # the gains that the policy's earlier queries promised, and those that came
+    caution: float = 0.0  # the extra power of p by which a gain is weighed where the probability of success p is low
+    log_enough: float = LOG_SAFE  # the logarithm of the smallest p that is not low
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What is proven about a policy's regret, or that nothing is, and why."""
+    """What is proven about a policy's regret and under which assumptions; or that nothing is proven, and why."""
 
     proven: bool
     statement: str
@@ -157,29 +157,29 @@ class Policy:
         return search.best(self)
 
     def phi(self, var: Array, state: State) -> Array:
-        """The exploration bonus at points with posterior variance var, element by element."""
+        """Return the exploration bonus at points with posterior variance var, element by element."""
         raise NotImplementedError(f"{type(self).__name__} must define phi(self, var, state)")
 
     def slope(self, var: Array, state: State) -> Array:
-        """d phi / d var, by central differences; a policy may override it. The step, 1e-5, is near eps^(1/3)."""
+        """Return d phi / d var by central differences; a policy may override it. The step, 1e-5, is near eps^(1/3)."""
         low, high = var * (1.0 - 1e-5), var * (1.0 + 1e-5) + TINY
         return (self.phi(high, state) - self.phi(low, state)) / (high - low)
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
-        """What is maximised."""
+        """Return the score to maximise."""
         return mu + self.phi(var, state)
 
     def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
-        """The score, d score / d mu and d score / d var."""
+        """Return the score, d score / d mu and d score / d var."""
         return self.score(mu, var, state), np.ones_like(mu), self.slope(var, state)
 
     def weighed(self, score: Array, log_p: Array, state: State) -> tuple[Array, Array, Array]:
-        """The score where a query succeeds with probability p only, and its derivatives by score and by log p. (m,)
+        """Return the score weighed by the probability of success p, and its derivatives by score and by log p. (m,)
 
         An expected gain is multiplied by w = p min(1, p / enough)^c, c = state.caution; its logarithm grows by log w.
-        A score that is not a gain is taken as one: what it exceeds a level by, the best posterior mean where it is of
-        the form mu + phi, or is a draw of f, and 0 otherwise. Below that level a score falls to twice its distance as
-        w goes to 0, so that failures are avoided there as well.
+        For other scores the gain is what exceeds a level. The level is the best posterior mean for scores of the form
+        mu + phi and for draws of f, and 0 otherwise. Below the level a score falls to twice its distance as w goes to
+        0, so that failures are avoided there as well.
         """
         short = np.minimum(log_p - state.log_enough, 0.0)
         log_w, slope = log_p + state.caution * short, np.where(short < 0.0, 1.0 + state.caution, 1.0)

@@ -1,4 +1,4 @@
-"""The database of studies: its connection, its transactions, and retries while it does not answer.
+"""The database of studies: its connection, its transactions, and retries while it is unreachable.
 
 SQLite (one file, write-ahead log) or PostgreSQL, through SQLAlchemy. A committed entry survives a kill of the process
 and a power failure: SQLite runs with synchronous=FULL, PostgreSQL with synchronous_commit=on. A writer holds the lock
@@ -32,8 +32,8 @@ Value = TypeVar("Value")
 SILENT = 2.0  # seconds of retries after which the logger says why; our choice
 BUSY = 10.0  # seconds for which one attempt waits for the lock; there are more attempts, so the value matters little
 WAIT = 30.0  # seconds in the queue for the lock, at most: 16 processes that take a second each. Not tuned
-# The states of PostgreSQL that pass by themselves: lost or refused connections, restarts, deadlocks, held locks. These
-# are their first two characters; a full disk is an exception.
+# SQLSTATE classes of transient PostgreSQL errors: lost or refused connections, restarts, deadlocks, held locks. A full
+# disk is excepted.
 PASSING = ("08", "40", "53", "55", "57")
 
 
@@ -43,10 +43,9 @@ def retried(
     roll_back: Callable[[], None] = lambda: None,
     progress: Callable[[], int | None] = lambda: None,
 ) -> Value:
-    """Return act(), retried for `patience` seconds while the database does not answer; `roll_back()` on each failure.
+    """Return act(), retried for `patience` seconds while the database is unreachable; `roll_back()` on each failure.
 
-    While others hold the lock, the seconds count from the last change of `progress()`: on a crowded machine many may be
-    served first, which is no error.
+    Under lock contention the timeout restarts whenever `progress()` changes: a long queue is not an error.
     """
     begin, pause, warned, seen = time.monotonic(), 0.01, False, None
     while True:
@@ -283,5 +282,5 @@ def _translate_server(error: sa.exc.DBAPIError, where: str, message: str) -> Stu
         return Busy(f"another process holds the lock of the study in {where}; wait until it has finished")
     gone = error.connection_invalidated or isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
     if state.startswith(PASSING) or (not state and gone):
-        return Unavailable(f"the server of {where} does not answer: {message}")
+        return Unavailable(f"the server of {where} is unreachable: {message}")
     return StudyError(f"{where} cannot be used: {message}")

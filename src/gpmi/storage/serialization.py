@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpmi import policies
-from gpmi._support.checks import shape, shown
+from gpmi._support.checks import number, shape, shown
 from gpmi._support.types import Point
 from gpmi.gp import kernels
 from gpmi.optimizer import Optimizer
@@ -49,7 +49,12 @@ def point_to_json(space: Space, x: Point) -> Any:
 
 
 def point_from_json(written: Any) -> Point:
-    return dict(written) if isinstance(written, dict) else np.array(written, dtype=float)
+    """Return a point; the space checks what it means."""
+    if isinstance(written, dict):
+        return dict(written)
+    if not isinstance(written, list):
+        raise TypeError(f"x is {shown(written)}; give a list or an object")
+    return np.array([number(f"x[{i}]", value) for i, value in enumerate(written)], dtype=float)
 
 
 # Descriptions
@@ -64,7 +69,9 @@ def described(space: Any, options: Mapping[str, Any]) -> dict[str, Any]:
 def checked_names(options: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in options:
         if name not in DEFAULTS:
-            raise TypeError(f"{name} is no argument of a study; give some of {', '.join(['space', *DEFAULTS])}")
+            raise TypeError(
+                f"{name} is not an argument of a study; valid arguments are {', '.join(['space', *DEFAULTS])}"
+            )
     return options
 
 
@@ -123,7 +130,7 @@ def _dicts(value: Any) -> bool:
 
 
 def plain(name: str, value: Any) -> Any:
-    """Return a number, a text, a bool, None, or lists and dicts of them; refuse anything else."""
+    """Return a number, a string, a bool, None, or lists and dicts of them; refuse anything else."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, str | bool | int | float):
@@ -133,8 +140,8 @@ def plain(name: str, value: Any) -> Any:
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: plain(name, one) for key, one in value.items()}
     raise ValueError(
-        f"{name} has {shown(value)}, which cannot be stored in a study; give numbers, texts, bools or None, "
-        "and turn them into what you need in f"
+        f"{name} has {shown(value)}, which cannot be stored in a study; give numbers, strings, bools or None, "
+        "and convert them inside f"
     )
 
 
@@ -180,15 +187,15 @@ def _names(space: Parameters) -> tuple[str, ...]:
 
 
 def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
-    """Return the fields of a parameter. One that is only for people, compare=False, is left out at its default."""
+    """Return the fields of a parameter. Display-only fields (compare=False) are omitted at their default."""
     everything = {field: getattr(one, field.name) for field in fields(one)}
     values = {field.name: value for field, value in everything.items() if field.compare or value != field.default}
     if isinstance(one, Choice):
         for option in one.options:
             if isinstance(plain(name, option), list | dict):
                 raise ValueError(
-                    f"{name} has the option {shown(option)}, which cannot be stored in a study; give texts or numbers, "
-                    "and look up what they stand for in f"
+                    f"{name} has the option {shown(option)}, which cannot be stored in a study; give strings or "
+                    "numbers, and convert them inside f"
                 )
     return {"kind": type(one).__name__, **{key: plain(name, value) for key, value in values.items()}}
 
@@ -214,7 +221,7 @@ def _label(label: Any) -> Any:
         return own
     raise ValueError(
         f"the candidates have the label {shown(label)}, which cannot be stored in a study; "
-        "call reset_index() on the DataFrame, or label its rows by texts or numbers"
+        "call reset_index() on the DataFrame, or label its rows by strings or numbers"
     )
 
 
@@ -256,8 +263,8 @@ def _constraint_to_json(item: Any) -> Any:
         dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
         return {"linear": [np.asarray(part, dtype=float).tolist() for part in (dense, lower, upper)]}
     raise ValueError(
-        f"constraints has {shown(item)}, which a study cannot store; give texts such as 'a + b <= 1', (A, lb, ub) or "
-        "gpmi.Forbidden(...), or let f say that a point failed"
+        f"constraints has {shown(item)}, which a study cannot store; give strings such as 'a + b <= 1', (A, lb, ub) or "
+        "gpmi.Forbidden(...), or let f report a failure"
     )
 
 

@@ -40,7 +40,7 @@ Fixed: TypeAlias = Mapping[Any, Any] | None
 # Why no trial is handed out: the rest of the budget is being evaluated by others, or the budget is used up.
 NoTrial: TypeAlias = Literal["wait", "used up"]
 # Seconds of processor time. After a slower suggestion, the model for the next one is updated before the lock is taken.
-# All waiting processes then do so at the same time, which helps only if each has a processor of its own. Not tuned.
+# All waiting processes then do so at the same time, which helps only if each has its own processor. Not tuned.
 SLOW = 0.5
 
 
@@ -66,7 +66,7 @@ class StudyLog(ReplayedLog):
         self.in_loops: set[int] = set()  # trials that a loop of this process evaluates: their outcomes will come
         self.is_slow = False  # whether the last suggestion took more than SLOW seconds
         self._database, self._id, self._lease, self._patience = database, stored.number, lease, patience
-        self._unreachable = False  # whether the last attempt to write waited in vain for the whole patience
+        self._unreachable = False  # whether the last write timed out
         self._committed: list[StoredEntry] = []  # in the database and replayed in memory
         self._new: list[StoredEntry] = []  # of the current transaction
         self._saved = 0  # how many of the entries in memory are covered by these two lists
@@ -102,14 +102,14 @@ class StudyLog(ReplayedLog):
         return self._read(look)
 
     def refresh(self, settle: Settle) -> None:
-        """Replay the entries of other processes. The outbox is delivered first, if the database answers."""
+        """Replay the entries of other processes. The outbox is delivered first, if the database is reachable."""
         with self.lock:
             with suppress(StudyError):
                 self.deliver_waiting(settle)
             self._read(self._catch_up)
 
     def _read(self, look: Callable[[Transaction], Value]) -> Value:
-        """Return look(transaction), retried while the database does not answer."""
+        """Return look(transaction), retried while the database is unreachable."""
 
         def once() -> Value:
             with self._database.reading() as transaction:
@@ -121,7 +121,7 @@ class StudyLog(ReplayedLog):
     # One transaction
 
     def _write(self, act: Callable[[Transaction], Value], *, hasty: bool = False) -> Value:
-        """Return act(transaction) after a replay of everything new; retry while the database does not answer.
+        """Return act(transaction) after a replay of everything new; retry while the database is unreachable.
 
         With `hasty`, for deliveries that the outbox can keep: try only once if the database was unreachable before.
         """
@@ -147,7 +147,7 @@ class StudyLog(ReplayedLog):
             return result
 
     def _roll_back(self) -> None:
-        """Bring the memory back to the last state that is known to be in the database, which may be out of reach."""
+        """Reset the in-memory log to the last committed entry, without touching the database."""
         self._transaction = None
         if self._new or self._saved != len(self._entries):
             self._new = []
@@ -161,13 +161,13 @@ class StudyLog(ReplayedLog):
         return time.time() if self._transaction is None else self._transaction.now()
 
     def _length(self) -> int | None:
-        """Return the length of the stored log; None if the database does not answer."""
+        """Return the length of the stored log; None if the database is unreachable."""
         with suppress(StudyError), self._database.reading() as transaction:
             return transaction.length(self._id)
         return None
 
     def _store_last(self, transaction: Transaction, token: str, worker: str = "", **more: Any) -> StoredEntry:
-        """Store what has just happened in memory to one trial as one entry; `more` is added to its content."""
+        """Append the latest in-memory change as one stored entry; `more` extends its content."""
         new = self._entries[self._saved :]
         last = new[-1]
         kind, content = content_of(self.space, last, self._trials.get(last.number), is_new=len(new) == 2)
@@ -184,7 +184,7 @@ class StudyLog(ReplayedLog):
         worker: str = "",
         when: float | None = None,
     ) -> StoredEntry:
-        """Append an entry to the stored log, by this worker and now unless given."""
+        """Append an entry to the stored log; `worker` defaults to this worker, `when` to now."""
         seq, checksum = self._last()
         now = self._now() if when is None else when
         entry = next_entry(checksum, seq + 1, kind, content, time=now, worker=worker or self.worker, token=token)
@@ -232,8 +232,8 @@ class StudyLog(ReplayedLog):
     def _start_over(self, transaction: Transaction) -> Sequence[StoredEntry]:
         """Empty the memory and return all entries: the stored log is not the one that was replayed.
 
-        An older copy was put in its place. The copy counts, and a warning says what is missing. A value may
-        still come for a trial that was handed out here and is missing: it becomes an observation of its own.
+        The database was replaced, e.g. by a backup. The copy is now authoritative; a warning lists what was lost. A
+        late value for a lost trial becomes a new trial.
         """
         entries = transaction.entries(self._id)
         if not entries or entries[0].checksum != self.identity:
@@ -245,7 +245,7 @@ class StudyLog(ReplayedLog):
         missing = [entry for entry in self._committed if entry.checksum not in present]
         values = sum(entry.kind == "told" for entry in missing)
         self._warn(
-            f"{self._database.shown} was replaced by another copy, which counts from now on: {len(missing)} entries "
+            f"{self._database.shown} was replaced by another copy, which is used from now on: {len(missing)} entries "
             f"of the log are gone, {values} of them values{self._save_missing(missing)}"
         )
         for number in [n for n, entry in self._own.items() if entry.checksum not in present]:
@@ -258,11 +258,12 @@ class StudyLog(ReplayedLog):
         return entries
 
     def _save_missing(self, entries: Sequence[StoredEntry]) -> str:
-        """Save entries that are no longer in the log to a file for people; return a clause that names it."""
+        """Save entries that are no longer in the log to a human-readable file; return a clause that names it."""
         if not entries:
             return ""
         rows = [{"seq": one.seq, "kind": one.kind, "time": one.time, **one.content} for one in entries]
-        return f"; they are kept in {self._outbox.save_missing(rows)}"
+        path = self._outbox.save_missing(rows)
+        return "; they could not be saved to a file" if path is None else f"; they are saved in {path}"
 
     # Trials for workers
 
@@ -294,9 +295,8 @@ class StudyLog(ReplayedLog):
     def _left_behind(self, transaction: Transaction, budget: int | None, fixed: Fixed) -> int | NoTrial | None:
         """Return a pending trial that nobody evaluates; None if a new one is due; otherwise why there is none.
 
-        A worker with a lease is waited for: it will have an outcome or die. Two kinds of trials are not waited for,
-        because they may take any time: those with a lease without end, and those that this process asked for outside
-        of its loops.
+        Wait for trials with a live lease: their workers will deliver an outcome or die. Do not wait where the duration
+        is unbounded: leases that never expire, and trials this process asked for outside its loops.
         """
         evaluated = self.evaluated
         if budget is not None and evaluated >= budget:
@@ -332,7 +332,7 @@ class StudyLog(ReplayedLog):
         return entry
 
     def give_back(self, numbers: Collection[int]) -> None:
-        """End the leases of trials of a loop that has ended, so that others get those without an outcome at once."""
+        """Release the trials of a loop that has ended, so that other workers can take the pending ones immediately."""
         self.in_loops.difference_update(numbers)
         for number in numbers:
             self._heartbeat.remove(number)
@@ -340,14 +340,14 @@ class StudyLog(ReplayedLog):
         self._end_leases({number: seq for number, seq in own.items() if self.is_pending(number)})
 
     def close(self) -> None:
-        """End the leases of this worker, so that others get its trials at once, and the connection."""
+        """Release this worker's leases, so that others can take its trials immediately, and close the connection."""
         self._end_leases(self._heartbeat.stop())
         with self.lock:  # another thread may be reading: SQLite crashes if its connection is closed meanwhile
             self._database.close()
         remove_lock_files(self._database.path)
 
     def _end_leases(self, held: Mapping[int, int]) -> None:
-        """End the leases of trials, given with the entries with which they were handed out."""
+        """Release leases; `held` maps each trial to the entry that granted it."""
         if held:
             with suppress(StudyError), self.lock, self._database.writing() as transaction:
                 for number, granted in held.items():
@@ -356,7 +356,10 @@ class StudyLog(ReplayedLog):
     # Values and failures: on the disk when the call returns, and stored once
 
     def deliver(self, target: Target, outcome: Outcome, settle: Settle) -> Trial:
-        """Store an outcome, or keep it in the outbox if the database does not answer. A rejection raises instead."""
+        """Store an outcome, in the outbox if the database is unreachable.
+
+        Rejections never go to the outbox: if the database is down, the call raises.
+        """
         if outcome.status == "rejected":
             place = self._number_of(target) if names_a_trial(target) else target
             return self.change(partial(settle, place, outcome))
@@ -367,14 +370,13 @@ class StudyLog(ReplayedLog):
                 return self._deliver(delivery, settle, hasty=True)
             except StudyError as error:
                 path = self._outbox.keep(delivery.to_json())
-                self._warn(f"{error}; the outcome is kept in {path}, and is delivered with the next call")
+                self._warn(f"{error}; the outcome is saved in {path}, and is delivered with the next call")
                 return self._expected(delivery)
 
     def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: Find) -> list[Trial]:
         """Store observations together or not at all, each as a new trial.
 
-        Their tokens depend on their content and their place in the list, so the same list counts once however often it
-        is given.
+        Tokens derive from the content and the index in the list, so delivering the same list again is a no-op.
         """
         deliveries = []
         for i, (x, outcome) in enumerate(observations):
@@ -398,7 +400,7 @@ class StudyLog(ReplayedLog):
                 self._outbox.remove(path)
 
     def _delivery(self, target: Target, outcome: Outcome) -> Delivery:
-        """Return the delivery of an outcome. Its token is that of its trial, so that the trial gets one value."""
+        """Return the delivery of an outcome. Its token derives from the trial's grant, so retries are deduplicated."""
         if not names_a_trial(target) or self._is_orphan(target):
             point = target.x if isinstance(target, Trial) else target
             self.space.encode(point)  # refuses a point outside of the space before it can get into the outbox
@@ -419,7 +421,7 @@ class StudyLog(ReplayedLog):
 
         A value of a trial that is no longer pending becomes an observation at its point; `of` names the trial. A
         failure of such a trial is stored as late and changes nothing. If the log was replaced by a copy that has no
-        such trial, or another one with its number, the evaluated point becomes a trial of its own.
+        such trial, or another one with its number, the evaluated point becomes a new trial.
         """
         token, number = delivery.token, delivery.number
         entry = transaction.delivered(self._id, token)
@@ -472,7 +474,7 @@ class StudyLog(ReplayedLog):
         return replace(trial, **vars(outcome)) if trial.status == "pending" else trial
 
     def _is_orphan(self, target: Trial | int) -> bool:
-        """Whether a trial was handed out here by a log that has been replaced since by one without it."""
+        """Whether this process got the trial from a log since replaced by a copy that lacks it."""
         if not isinstance(target, Trial) or not self._orphans:
             return False
         row, point = self.space.encode(target.x).tobytes(), self.point_of(target.number)
@@ -482,7 +484,10 @@ class StudyLog(ReplayedLog):
     # Other changes
 
     def change(self, act: Callable[[], Trial]) -> Trial:
-        """Store what act() does to one trial. The commit may succeed and its answer be lost: it is stored once."""
+        """Run act(), which changes one trial, and store the change.
+
+        Idempotent: the token prevents a duplicate if a commit succeeds but its acknowledgement is lost.
+        """
         token = uuid.uuid4().hex
 
         def write(transaction: Transaction) -> StoredEntry:
@@ -502,7 +507,7 @@ class StudyLog(ReplayedLog):
         return self.at(number)
 
     def set_budget(self, budget: int) -> None:
-        """Store how many evaluations there will be in all from now on; earlier suggestions stay as they are."""
+        """Set the total budget; earlier suggestions stay as they are."""
         token = uuid.uuid4().hex
 
         def act(transaction: Transaction) -> None:

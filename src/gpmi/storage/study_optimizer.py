@@ -16,8 +16,8 @@ from gpmi.storage.serialization import arguments
 from gpmi.storage.study_log import Fixed, NoTrial, StudyLog
 from gpmi.trials import Trial
 
-# With more values, a process that has made no suggestion yet does not learn a prior only to compute the surprise of a
-# value: a fit on 256 values takes about a tenth of a second, while others wait for the lock.
+# With more values, a process that has made no suggestion yet skips the surprise of a value rather than fit a prior just
+# for it. A fit on 256 values takes about a tenth of a second, while others wait for the lock.
 MOST_FITTED = 256
 
 
@@ -34,22 +34,22 @@ class StudyOptimizer(Optimizer):
         self.log.refresh(self._settle)
 
     def set_budget(self, budget: int) -> None:
-        """Store how many evaluations there will be in all, unless that is the budget already."""
+        """Set the total budget, unless it is that already."""
         new = checks.whole("budget", budget, 1)
         self.refresh()
         if self.budget != new:
             self.log.set_budget(new)
 
     def next_trial(self, fixed: Fixed, lease: float | None) -> Trial:
-        """Return the next trial for this worker, with a lease of so many seconds; None for that of the study."""
+        """Return the next trial for this worker. `lease` is in seconds; None uses the study's default."""
         with self.log.lock:
             return self._next_trial(self._subspaces.with_fixed(fixed), lease)
 
     def turns(self, budget: int | None) -> Generator[Trial | None, None, None]:
         """Yield the trials that this worker is to evaluate, until the study has `budget` outcomes.
 
-        None while others, or this very loop, evaluate all that is left: one of the workers may die. Trials without an
-        outcome are given back when the loop ends.
+        Yield None while every remaining trial is in progress; if its worker dies, a trial is yielded again. Trials
+        without an outcome are released when the loop ends.
         """
         numbers: list[int] = []
         try:
@@ -78,8 +78,8 @@ class StudyOptimizer(Optimizer):
             if self.log.is_slow:
                 self.refresh()
                 _ = self.model
-            return self.log.hand_out(place.fixed, partial(self._suggest, place), budget=budget, lease=lease)
+            return self.log.hand_out(place.fixed, partial(self._add_suggestion, place), budget=budget, lease=lease)
 
-    def _foreseeing(self) -> Model | None:
-        is_large = self._foresight is None and len(self._log.told) > MOST_FITTED
-        return None if is_large else super()._foreseeing()
+    def _model_before_value(self) -> Model | None:
+        is_large = self._model_at_choice is None and len(self._log.told) > MOST_FITTED
+        return None if is_large else super()._model_before_value()

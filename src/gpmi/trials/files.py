@@ -5,6 +5,7 @@ other fields of `Trial`. A parameter with the name of a field gets the prefix "x
 only the parameters and y: its values count as told without being asked.
 
 In a text file a cell is JSON, or else plain text: relu, 0.1, true, "1" for the text 1. An empty cell has no value.
+In a CSV file a text that a spreadsheet would execute as a formula is JSON, too: "=1+1" with its quotation marks.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import csv
 import io
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -37,6 +39,8 @@ TEXTS = fields_of_type("Status", "Origin", "str")
 NUMBERS = fields_of_type("float")
 FORMER_NOTES = ("charge", "zeta")  # columns of earlier versions, which policy_notes has now
 SUFFIXES = (".csv", ".jsonl", ".parquet")
+# Texts that spreadsheets may take for formulas. In some languages a semicolon begins a new cell.
+_FORMULA = re.compile(r"(?:^|;)\s*[-=+@＝＋－＠]")
 
 
 # Files
@@ -79,7 +83,9 @@ def read_trials(path: str | Path, space: Any) -> tuple[Trial, ...]:
         if path.suffix == ".jsonl":
             return _trials(_json_lines(file, path), space, str(path))
         reader = csv.DictReader(file, strict=True)
-        rows = [(reader.line_num, {name: _of_cell(text) for name, text in row.items()}, row) for row in _rows(reader)]
+        rows = [
+            (reader.line_num, {name: _of_cell(text) for name, text in row.items()}, row) for row in _rows(reader, space)
+        ]
     return _trials([(line, _as_text(row, cells, space)) for line, row, cells in rows], space, str(path))
 
 
@@ -212,10 +218,14 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return (
-            value if value.isprintable() and value == value.strip() and _of_cell(value) == value else json.dumps(value)
-        )
-    return json.dumps(value)
+        plain = value.isprintable() and value == value.strip() and not _FORMULA.search(value)
+        return value if plain and _of_cell(value) == value else _quoted(value)
+    return _quoted(value)
+
+
+def _quoted(value: Any) -> str:
+    """Return JSON that no spreadsheet splits at a semicolon."""
+    return json.dumps(value).replace(";", "\\u003b")
 
 
 def _of_cell(text: str | None) -> Any:
@@ -228,17 +238,29 @@ def _of_cell(text: str | None) -> Any:
         return text
 
 
+def _title(name: str) -> str:
+    """Return the name of a column for a CSV file, in quotation marks where a spreadsheet might execute it."""
+    return _quoted(name) if name.startswith('"') or _FORMULA.search(name) else name
+
+
+def _of_title(text: str, space: Space) -> str:
+    """Return the name of a column from its title in a CSV file."""
+    name = _of_cell(text) if text.startswith('"') and text not in titles_of(space) else text
+    return name if isinstance(name, str) else text
+
+
 def _csv(head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
+    writer.writerow([_title(name) for name in head])
     writer.writerows([_cell(row[name]) for name in head] for row in rows)
     return text.getvalue()
 
 
-def _rows(reader: csv.DictReader[str]) -> Iterable[dict[str, str | None]]:
+def _rows(reader: csv.DictReader[str], space: Space) -> Iterable[dict[str, str | None]]:
     """Yield the rows of a CSV file, each with as many cells as the head."""
     try:
+        reader.fieldnames = [_of_title(name, space) for name in reader.fieldnames or ()]
         for row in reader:
             if None in row or None in row.values():
                 raise ValueError(f"line {reader.line_num} has more or fewer cells than the first; fix the file")

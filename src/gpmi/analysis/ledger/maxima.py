@@ -17,7 +17,7 @@ from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.paths import FEATURES, Paths, PathSampler, has_features
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import chunks, moments_in_chunks
-from gpmi.search.climb import TINY
+from gpmi.policies.policy import TINY
 from gpmi.search.finite import JOINT
 from gpmi.search.multistart import best_levels
 from gpmi.search.screen import spread_over
