@@ -329,8 +329,9 @@ class FeasibleSet:
 
     def _log_density(self, s: Array) -> Array:
         """Return the log density at s (..., q) of points that are uniform in the coordinates."""
-        value: Array = np.maximum(self.low + s * self.width, self.low)[..., self.by_value]
-        return -np.log(value).sum(axis=-1)
+        value = np.maximum(self.low + s * self.width, self.low)[..., self.by_value]
+        density: Array = -np.log(value).sum(axis=-1)
+        return density
 
     def _grow(self, found: Array, count: int, rng: np.random.Generator) -> Array:
         """Add points around those already found, if functions leave too few."""
