@@ -163,7 +163,7 @@ def checked_constraints(constraints: Any) -> tuple[float, ...]:
 def check_count(constraints: Sequence[float], count: int | None) -> int:
     """Raise unless there are `count` constraints, as with earlier values (None: no earlier values)."""
     if count is not None and len(constraints) != count:
-        shown = checks.shown(list(constraints))
+        shown = checks.shown(list(constraints) or None)  # no constraints are usually an argument left out
         raise ValueError(f"constraints is {shown}, but {count} came with the values before; {_REMEDY}")
     return len(constraints)
 
