@@ -604,6 +604,50 @@ def test_addresses_that_are_none(address: Any) -> None:
         gpmi.study(address)
 
 
+@pytest.mark.parametrize("address", ["file:x.db", "file:./x.db", "sqlite:///file:x.db", "sqlite:///file:x.db?uri=true"])
+def test_an_address_of_sqlite_itself_is_the_path_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with gpmi.study(address, space=BOX, seed=0) as study:
+        run(study, 2)
+    assert [file.name for file in tmp_path.iterdir()] == ["x.db"]
+    with gpmi.study("x.db") as study:
+        assert len(study.trials) == 2
+
+
+def test_options_of_an_address_of_sqlite_itself_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with gpmi.study("a b%.db", space=BOX, seed=0) as study:
+        run(study, 2)
+    for address in ("file:a%20b%25.db?mode=ro", f"file://{tmp_path}/a%20b%25.db?mode=ro"):
+        with gpmi.study(address) as study:
+            assert len(study.trials) == 2
+            with pytest.raises(StudyError, match="cannot be written to; allow writing"):
+                study.ask()
+    for address in ("file:", "file:x.db?mode=memory", "file://elsewhere/x.db", "file:x.db#part"):
+        with pytest.raises(ValueError, match="give the path of a file"):
+            gpmi.study(address, space=BOX)
+    assert all(file.name.startswith("a b%.db") for file in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\udcffb"])
+def test_a_string_that_is_not_unicode_is_refused_before_there_is_a_file(path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="not valid Unicode; give another name"):
+        gpmi.study(path, name, space=BOX)
+    for space in ({name: (0.0, 1.0)}, {"x": ["a", name]}):
+        with pytest.raises(ValueError, match="space has a string that is not valid Unicode"):
+            gpmi.study(path, space=space)
+    assert not path.exists()
+    gpmi.study(path, space={"x": ["a", "b"]}, seed=0).close()
+    with gpmi.study(path) as study:
+        description = json.loads(text_of(study.log()[0].content["description"]).replace('"b"', json.dumps(name)))
+    forged(path, 0, description=description)
+    changed(path, "UPDATE gpmi_studies SET description = ?", text_of(description))
+    with pytest.raises(StudyError, match=r"does not describe a study .* not valid Unicode"):
+        gpmi.study(path)
+
+
 def test_import_gpmi_loads_no_database() -> None:
     import subprocess
 
