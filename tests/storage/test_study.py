@@ -345,6 +345,30 @@ def test_a_heartbeat_renews_and_closing_gives_back(path: Path) -> None:
         assert two.ask().number == 0
 
 
+@pytest.mark.parametrize("recorded", [True, False])  # whether the log has the duration; earlier versions wrote none
+def test_a_lease_from_a_clock_that_was_ahead_ends_all_the_same(path: Path, recorded: bool) -> None:
+    with gpmi.study(path, space=BOX, seed=0, lease=100.0) as study:
+        study.ask(lease=2.0)
+        asked = study.log()[-1]
+        assert asked.content["lease"] == 2.0
+    forged(path, 1, time=asked.time + 86400.0, **({} if recorded else {"lease": None}))
+    elsewhere = "another:machine:1:1"  # it is not known whether its process has ended
+    changed(path, "UPDATE gpmi_leases SET until = ?, worker = ?", asked.time + 86402.0, elsewhere)
+    with gpmi.study(path, lease=2.0) as study:
+        assert study.ask().number == 1  # the worker may live, so its lease is not over at once
+        until = study.leases()[0].until
+        assert until <= time.time() + 2.5
+        wait_until(lambda: time.time() > until + 0.1)
+        assert study.ask().number == 0
+
+
+def test_a_long_lease_is_no_mistake_of_the_clock(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study, gpmi.study(path) as other:
+        study.ask(lease=86400.0)
+        until = study.leases()[0].until
+        assert other.ask().number == 1 and other.leases()[0].until == until
+
+
 def test_a_lease_without_end_outlives_the_process(path: Path) -> None:
     with gpmi.study(path, space=BOX, seed=0) as study:
         assert study.ask(lease=math.inf).number == 0
