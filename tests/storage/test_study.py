@@ -47,12 +47,45 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.db"
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A study with entries 0 to 10: created, (asked, told) twice, corrected, asked, failed, budget, asked, leased."""
+    path = tmp_path_factory.mktemp("small") / "run.db"
+    with gpmi.study(path, space=BOX, seed=0, budget=9) as study:
+        run(study, 2)
+        study.correct(0, 2.0)
+        study.fail(study.ask(), why="the pump stopped")
+        study.set_budget(11)
+        trial = study.ask()
+    with gpmi.study(path) as study:
+        assert study.ask().number == trial.number
+        assert study.log()[-1].kind == "leased" and study.seq == 10
+    return path.read_bytes()
+
+
 def changed(path: Path, sql: str, *values: Any) -> None:
     """Change the file by hand."""
     connection = sqlite3.connect(path)
     connection.execute(sql, values)
     connection.commit()
     connection.close()
+
+
+def forged(path: Path, seq: int, kind: str | None = None, time: float | None = None, **fields: Any) -> None:
+    """Change an entry by hand, and the checksums of it and of all entries after it, so that they fit."""
+    from gpmi.storage.entries import checksum
+
+    before = ""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT seq, kind, body, time, worker, token FROM gpmi_events ORDER BY seq")
+        for number, own_kind, body, own_time, worker, token in rows.fetchall():
+            if number == seq:
+                body = text_of({**json.loads(body), **fields}).replace("Infinity", "1e999")
+                own_kind, own_time = kind or own_kind, own_time if time is None else time
+            before = checksum(before, number, own_kind, body, own_time, worker, token)
+            row = (own_kind, body, own_time, before, number)
+            connection.execute("UPDATE gpmi_events SET kind=?, body=?, time=?, checksum=? WHERE seq=?", row)
+        connection.commit()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -618,12 +651,25 @@ def test_verify_names_a_gap_and_a_changed_description(path: Path) -> None:
         run(study, 3)
         study.ask()
     changed(path, "DELETE FROM gpmi_events WHERE seq = 7")
-    changed(path, "UPDATE gpmi_studies SET description = replace(description, ':0,', ':1,')")
     with gpmi.study(path) as study:
+        changed(path, "UPDATE gpmi_studies SET description = replace(description, ':0,', ':1,')")
         changed(path, "UPDATE gpmi_events SET seq = 9 WHERE seq = 6")
         report = study.verify()
     assert any("entry 6 is missing" in problem for problem in report.problems)
     assert any("description" in problem for problem in report.problems)
+
+
+def test_a_changed_description_is_not_believed(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 2)
+    changed(path, "UPDATE gpmi_studies SET description = replace(description, '\"hi\":1.0', '\"hi\":3.0')")
+    with pytest.raises(StudyError, match=r"description of the study 'default' .* is not that of entry 0"):
+        gpmi.study(path)
+    changed(path, "UPDATE gpmi_studies SET description = replace(description, '\"hi\":3.0', '\"hi\": 1.0')")
+    gpmi.study(path).close()  # the same values in other words
+    changed(path, "DELETE FROM gpmi_events WHERE seq = 0")
+    with pytest.raises(StudyError, match="entry 0 of the study 'default' is missing"):
+        gpmi.study(path)
 
 
 def test_an_entry_that_cannot_be_read_is_named(path: Path) -> None:
@@ -634,6 +680,93 @@ def test_an_entry_that_cannot_be_read_is_named(path: Path) -> None:
         gpmi.study(path)
     changed(path, "UPDATE gpmi_events SET body = '{\"number\": 9}' WHERE seq = 2")
     with pytest.raises(StudyError, match=r"entry 2 of the log \(told\) cannot be replayed"):
+        gpmi.study(path)
+
+
+@pytest.mark.parametrize(
+    ("seq", "fields"),
+    [
+        *((2, {"y": y}) for y in (math.inf, -math.inf, math.nan, 1e150, True, None, "x", [1.0])),
+        *((seq, {"noise_var": value}) for seq in (2, 5) for value in (-5, math.inf, True, "x")),
+        *((seq, {"repeats": value}) for seq in (2, 5) for value in (0, -1, 1.5, True, "2")),
+        *((seq, {"constraints": value}) for seq in (2, 5) for value in (["x"], "x", 3, [None], [True], [math.inf])),
+        *((5, {"y": value}) for value in (math.inf, True, None)),
+        *((seq, {"number": value}) for seq in (2, 5) for value in ("0", 0.7, True, None, -1, 99)),
+        *((1, {"number": value}) for value in ("0", 0.5, False, None, -1, 10**30)),
+        *((3, {"number": value}) for value in (0, 10**9)),
+        (4, {"constraints": [1.0]}),
+        *(
+            (1, {"x": x})
+            for x in ([0.5], [0.5, 7.0], "x", None, [True, False], ["0.5", "0.5"], {"a": 1}, [math.inf, 0])
+        ),
+        *((1, {"origin": value}) for value in ("evil", None, 3, ["policy"])),
+        *((seq, {"said": value}) for seq in (1, 2) for value in ({"mu": "x"}, {"sd": True}, {"explored": 1}, [], 3)),
+        *((1, {"fixed": value}) for value in ([[0, 7.0]], [["a", 1]], 3, [[5, 0.5]])),
+        *((7, {"why": value}) for value in (3, ["a"], {"a": 1})),
+        *((8, {"budget": value}) for value in ("x", True, -3, 0, 1.5, None, math.inf)),
+        *((seq, {"time": value}) for seq in (2, 5) for value in (math.inf, -1.0, 1e18)),
+        (10, {"number": 1}),
+        (4, {"kind": "invented"}),
+    ],
+)
+def test_an_entry_that_nobody_could_have_made_is_refused_by_its_number(
+    path: Path, small: bytes, seq: int, fields: dict[str, Any]
+) -> None:
+    """Its checksum fits, so only the checks of its fields can find it."""
+    path.write_bytes(small)
+    forged(path, seq, **fields)
+    with pytest.raises(StudyError, match=rf"entry {seq} of the log \(\w+\) cannot be replayed"):
+        gpmi.study(path)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "words"),
+    [
+        *(("events", "body", value, "row 2 of the table gpmi_events has .* as its body") for value in (b"\x00", b"{}")),
+        *(("events", "body", value, "entry 2 of the log cannot be read") for value in ("", "[]", "null", "[" * 20_000)),
+        ("events", "body", "{}", r"entry 2 of the log \(told\) cannot be replayed, .* it has no 'number'"),
+        *(
+            ("events", column, b"\xff", f"row 2 .* as its {column}")
+            for column in ("kind", "worker", "token", "checksum")
+        ),
+        *(("events", "time", value, "row 2 .* as its time") for value in (b"1", "noon")),
+        ("events", "kind", "invented", r"entry 2 of the log \(invented\) cannot be replayed"),
+        *(("studies", "description", value, "is not that of entry 0") for value in ("", "{", "{}", "[]", "[" * 20_000)),
+        ("studies", "description", b"{}", "row 1 of the table gpmi_studies has b'{}' as its description"),
+        *(
+            ("leases", column, b"x", f"row .* of the table gpmi_leases .* as its {column}")
+            for column in ("number", "until")
+        ),
+        ("leases", "worker", b"x", "row 3 of the table gpmi_leases has b'x' as its worker"),
+        ("leases", "until", "noon", "row 3 of the table gpmi_leases has 'noon' as its until"),
+        ("schema", "version", "new", "row 1 of the table gpmi_schema has 'new' as its version"),
+    ],
+)
+def test_a_damaged_row_is_named(path: Path, small: bytes, table: str, column: str, value: Any, words: str) -> None:
+    path.write_bytes(small)
+    where = "WHERE seq = 2" if table == "events" else ""
+    changed(path, f"UPDATE gpmi_{table} SET {column} = ? {where}", value)
+    with pytest.raises(StudyError, match=words):
+        gpmi.study(path).leases()
+
+
+@pytest.mark.parametrize(
+    "description", [{}, [], None, 3, {"space": {}}, {"space": {"names": None, "parameters": [{"kind": "Evil"}]}}]
+)
+def test_an_entry_0_that_describes_nothing_is_refused(path: Path, small: bytes, description: Any) -> None:
+    path.write_bytes(small)
+    forged(path, 0, description=description)
+    changed(path, "UPDATE gpmi_studies SET description = ?", text_of(description))
+    with pytest.raises(StudyError, match="entry 0 of the study 'default' does not describe a study"):
+        gpmi.study(path)
+    with pytest.raises(StudyError, match="entry 0 of the study 'default' does not describe a study"):
+        gpmi.study(path, space=BOX)
+
+
+def test_a_name_that_is_no_text_is_named(path: Path, small: bytes) -> None:
+    path.write_bytes(small)
+    changed(path, "UPDATE gpmi_studies SET name = ?", b"default")
+    with pytest.raises(StudyError, match="row 1 of the table gpmi_studies has b'default' as its name"):
         gpmi.study(path)
 
 

@@ -223,13 +223,13 @@ def test_who_waits_for_a_lock_waits_as_long_as_others_are_served(path: Path, mon
     import gpmi.storage.database as database
 
     monkeypatch.setattr(database, "BUSY", 0.02)
-    with gpmi.study(path, space=BOX, seed=0, patience=0.6) as study, gpmi.study(path) as other:
+    with gpmi.study(path, space=BOX, seed=0, patience=2.5) as study, gpmi.study(path) as other:
         monkeypatch.setattr(database, "fair_lock", lambda path, seconds: nullcontext())
 
         def served() -> None:  # by turns the lock is held and an entry is written, for longer than anybody is patient
             for _ in range(8):
                 with locked(path):
-                    time.sleep(0.25)
+                    time.sleep(0.4)
                 other.tell([0.5, 0.5], 1.0)
 
         writing, turns = study._log._database.writing, []

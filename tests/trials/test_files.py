@@ -95,13 +95,13 @@ def test_a_table_of_somebody_else_needs_parameters_and_y(tmp_path: Path) -> None
         ("a.csv", "x0,y\n0.5,1\n7,1\n", "a.csv:3: x[0] is 7, outside [0.0, 1.0]"),
         ("a.csv", "x0,y\n0.5\n", "line 2 has more or fewer cells"),
         ("a.csv", "x0,y\n0.5,1,2\n", "line 2 has more or fewer cells"),
-        ("a.csv", 'x0,y\n"0.5,1\n', "is no CSV"),
-        ("a.csv", "x1,y\n0.5,1\n", "a.csv:2: there is a column 'x1', which is no parameter; give x0, y"),
+        ("a.csv", 'x0,y\n"0.5,1\n', "is not CSV"),
+        ("a.csv", "x1,y\n0.5,1\n", "a.csv:2: there is a column 'x1', which is not a parameter; give x0, y"),
         ("a.csv", "y\n1\n", "a.csv:2: there is no column 'x0'"),
         ("a.csv", "x0,y,status\n0.5,1,done\n", "a.csv:2: status is 'done'; give one of"),
         ("a.csv", "x0,y,number\n0.5,1,-1\n", "a.csv:2: number is -1"),
         ("a.csv", "x0,y,constraints\n0.5,1,3\n", "a.csv:2: constraints is 3"),
-        ("a.jsonl", '{"x0": 0.5, "y": 1}\n{"x0": 0.', "a.jsonl:2: it is no JSON; was the file cut off?"),
+        ("a.jsonl", '{"x0": 0.5, "y": 1}\n{"x0": 0.', "a.jsonl:2: it is not JSON; was the file cut off?"),
         ("a.jsonl", "3\n", "a.jsonl:1: it is 3; give a JSON object"),
         ("a.jsonl", '{"x0": {}, "y": 1}\n', "a.jsonl:1: x[0] is {}"),
     ],
@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_meant_is_refused_at_its_line(name: str, text: str
 def test_options_that_no_file_can_hold_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     opt = gpmi.Optimizer({"f": [min, max]}, seed=0)
     opt.tell({"f": min}, 1.0)
-    with pytest.raises(TypeError, match="a file holds texts"):
+    with pytest.raises(TypeError, match="a file holds strings"):
         write_trials(opt, tmp_path / "a.csv")
     assert not list(tmp_path.iterdir())
 

@@ -23,9 +23,9 @@ WIDTH = 120  # characters of a line, at most
 POINT = 100  # characters of a point, at most: leaves room for a name before it
 VALUE = 40  # characters of one coordinate, at most; a number has 12
 MOST_DIGITS = 9  # of a number that is known very precisely
-DIGITS = 6  # of any other number: to look at. To tell a value take the point itself, or the number of its trial
+DIGITS = 6  # digits for display only; to tell a value, pass the exact point or its trial number
 
-Line: TypeAlias = tuple[str, str]  # a name and a text
+Line: TypeAlias = tuple[str, str]  # a name and its text
 
 
 # Pieces of a line

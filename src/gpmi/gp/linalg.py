@@ -333,8 +333,8 @@ class _OneBlasThread:
 
         return inside
 
-    # Ctrl-C may come between any two lines. A change is counted only after it was made, and undone only after it is no
-    # longer counted. At worst the user's setting is not restored; the library never runs without its own.
+    # Ctrl-C may come between any two lines. Increment the counter after setting, and decrement it before restoring. At
+    # worst the user's setting is not restored; the library never runs without its own.
 
     def __enter__(self) -> None:
         state = self._state

@@ -43,7 +43,7 @@ class StoredEntry:
         """The body as an object."""
         try:
             content = json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict):
             raise StudyError(

@@ -14,6 +14,7 @@ from gpmi.optimizer import Optimizer
 from gpmi.space import Space
 from gpmi.storage.database import Database, retried
 from gpmi.storage.entries import next_entry, own_version
+from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import arguments, checked_names, contradiction, described, text_of
 from gpmi.storage.study_log import StudyLog, checked_lease
 from gpmi.storage.study_optimizer import StudyOptimizer
@@ -49,12 +50,11 @@ def open_study(
             raise ValueError(_no_such_study(database, name))
         description = text_of(new or _describe(space, given))
         stored = retried(lambda: _create(database, name, description), wait)
-    own = json.loads(stored.description)
-    wrong = contradiction(own, space, given)
+    optimizer = _optimizer(database, stored, name, lease=seconds, patience=wait)
+    wrong = contradiction(_description(stored, name), space, given)
     if wrong is not None:
         database.close()
         raise ValueError(f"{wrong}; leave it out to continue the study {name!r}, or give another name or file")
-    optimizer = StudyOptimizer(own, partial(StudyLog, database, stored, name, lease=seconds, patience=wait))
     if isinstance(space, Mapping):
         optimizer.add_events(*Space.of(space).events)  # about how it was read; the study stores the result
     optimizer.refresh()
@@ -105,7 +105,40 @@ def _create(database: Database, name: str, description: str) -> StoredStudy:
         now, token = transaction.now(), uuid.uuid4().hex
         first = next_entry("", 0, "created", content, time=now, worker=own_name(), token=token)
         transaction.append(number, first)
-        return StoredStudy(number, description, first.checksum)
+        return StoredStudy(number, description, first)
+
+
+def _optimizer(database: Database, stored: StoredStudy, name: str, *, lease: float, patience: float) -> StudyOptimizer:
+    """Return the optimizer of a stored study, before its log is replayed."""
+    try:
+        description = _description(stored, name)
+        return StudyOptimizer(description, partial(StudyLog, database, stored, name, lease=lease, patience=patience))
+    except (StudyError, ImportError):
+        database.close()
+        raise
+    except Exception as error:
+        database.close()
+        raise StudyError(
+            f"entry 0 of the study {name!r} does not describe a study that this gpmi can open, so it was changed by "
+            f"hand, or written by another version of gpmi: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _description(stored: StoredStudy, name: str) -> dict[str, Any]:
+    """Return the description of a study. The table of studies and entry 0 must have the same one."""
+    if stored.first is None:
+        raise StudyError(f"entry 0 of the study {name!r} is missing, so the file is damaged; use an intact copy")
+    description: dict[str, Any] = stored.first.content["description"]
+    try:
+        same = text_of(json.loads(stored.description)) == text_of(description)
+    except (ValueError, RecursionError):
+        same = False
+    if not same:
+        raise StudyError(
+            f"the description of the study {name!r} in the table gpmi_studies is not that of entry 0 of its log, so "
+            "one of them was changed by hand; use an intact copy"
+        )
+    return description
 
 
 def _no_such_study(database: Database, name: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpmi import policies
-from gpmi._support.checks import shape, shown
+from gpmi._support.checks import number, shape, shown
 from gpmi._support.types import Point
 from gpmi.gp import kernels
 from gpmi.optimizer import Optimizer
@@ -49,7 +49,12 @@ def point_to_json(space: Space, x: Point) -> Any:
 
 
 def point_from_json(written: Any) -> Point:
-    return dict(written) if isinstance(written, dict) else np.array(written, dtype=float)
+    """Return a point; the space checks what it means."""
+    if isinstance(written, dict):
+        return dict(written)
+    if not isinstance(written, list):
+        raise TypeError(f"x is {shown(written)}; give a list or an object")
+    return np.array([number(f"x[{i}]", value) for i, value in enumerate(written)], dtype=float)
 
 
 # Descriptions

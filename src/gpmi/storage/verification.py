@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +59,7 @@ def verify(entries: list[StoredEntry], description: str, damage: list[str]) -> V
 class ReplayedOptimizer(Optimizer):
     """An Optimizer with a replayed log, which computes suggestions again."""
 
-    def __init__(self, description: Mapping[str, Any]) -> None:
+    def __init__(self, description: Any) -> None:
         super().__init__(**arguments(description))
         self._log = self.log = ReplayedLog(self.space, self.budget)
 
@@ -73,17 +72,17 @@ def _optimizer(entries: list[StoredEntry], description: str, problems: list[str]
     """Return the optimizer of the study before the first trial."""
     if not entries or entries[0].kind != "created":
         raise StudyError("entry 0 does not say how the study was created")
-    own: dict[str, Any] = entries[0].content["description"]
+    own = entries[0].content.get("description")
     try:
         stored = text_of(json.loads(description))
-    except ValueError:
+    except (ValueError, RecursionError):
         stored = ""
     if stored != text_of(own):
         problems.append("the description of the study is not that of entry 0: it was changed")
     try:
         return ReplayedOptimizer(own)
-    except (TypeError, ValueError, KeyError) as error:
-        raise StudyError(f"entry 0 describes no study: {error}") from error
+    except Exception as error:
+        raise StudyError(f"entry 0 describes no study: {type(error).__name__}: {error}") from error
 
 
 def _compare(optimizer: ReplayedOptimizer, entry: StoredEntry) -> list[str]:

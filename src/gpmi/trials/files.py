@@ -146,7 +146,7 @@ def row_of(trial: Trial, space: Space) -> dict[str, Any]:
     for title, name in titles_of(space).items():
         row[title] = value = x.get(name)
         if not (value is None or isinstance(value, str | int | float)):
-            remedy = "a file holds texts, numbers, True, False and None; give such options"
+            remedy = "a file holds strings, numbers, True, False and None; give such options"
             raise TypeError(f"{name} is {checks.shown(value)} in trial {trial.number}; {remedy}")
     row |= {name: getattr(trial, name) for name in FIELDS}
     row["constraints"] = list(trial.constraints) or None
@@ -172,7 +172,7 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
     for title in row:
         if title not in titles and title != "number" and title not in (*FIELDS, *FORMER_NOTES):
             known = ", ".join([*titles, "y"])
-            raise ValueError(f"there is a column {checks.shown(title)}, which is no parameter; give {known}")
+            raise ValueError(f"there is a column {checks.shown(title)}, which is not a parameter; give {known}")
     missing = [title for title in titles if title not in row]
     if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
         raise ValueError(f"there is no column {missing[0]!r}; give one for each parameter")
@@ -266,7 +266,7 @@ def _rows(reader: csv.DictReader[str], space: Space) -> Iterable[dict[str, str |
                 raise ValueError(f"line {reader.line_num} has more or fewer cells than the first; fix the file")
             yield dict(row)
     except csv.Error as error:
-        raise ValueError(f"line {reader.line_num} is no CSV ({error}); fix the file") from None
+        raise ValueError(f"line {reader.line_num} is not CSV ({error}); fix the file") from None
 
 
 def _as_text(row: dict[str, Any], cells: Mapping[str, str | None], space: Space) -> dict[str, Any]:
@@ -288,7 +288,7 @@ def _json_lines(file: Iterable[str], path: Path) -> Iterable[tuple[int, Mapping[
         try:
             row = json.loads(text)
         except (ValueError, RecursionError):
-            raise ValueError(f"{path}:{line}: it is no JSON; was the file cut off? Fix or remove the line") from None
+            raise ValueError(f"{path}:{line}: it is not JSON; was the file cut off? Fix or remove the line") from None
         if not isinstance(row, dict):
             raise ValueError(f"{path}:{line}: it is {checks.shown(row)}; give a JSON object for each trial")
         yield line, row

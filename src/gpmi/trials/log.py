@@ -137,7 +137,7 @@ class Log:
 
     @property
     def horizon(self) -> int | None:
-        """How many outcomes there will be in all; None without a budget. O(n)."""
+        """The total number of outcomes; None without a budget. Overridden for studies, which add imported values."""
         return self.budget
 
     @property
@@ -209,9 +209,9 @@ class Log:
         last = sorted((t for t in ended if t.origin == "policy"), key=lambda trial: trial.order or 0)[-count:]
         return sum(trial.status == "failed" for trial in last), len(last)
 
-    def count_of_constraints(self, but: int | None = None) -> int | None:
-        """How many constraints come with each value, ignoring the trial `but`; None before the first value."""
-        told = next((number for number in self._told if number != but), None)
+    def count_of_constraints(self, excluding: int | None = None) -> int | None:
+        """How many constraints come with each value, not counting trial `excluding`; None before the first value."""
+        told = next((number for number in self._told if number != excluding), None)
         return None if told is None else len(self._trials[told].constraints)
 
     def chosen(self, numbers: Iterable[int]) -> Mask:
@@ -350,7 +350,7 @@ class Log:
     def correct(self, number: int, outcome: Outcome, when: float | None = None) -> Trial:
         """Replace the outcome of a trial by another value, at its place in the order of the outcomes. O(n).
 
-        Its prediction stays. How its old value compared with that is dropped.
+        Its prediction stays. `surprise` and `information` are reset.
         """
         self._trials[number] = replace(self._outdated(number), **vars(outcome))
         self._entries.append(Entry("corrected", number, self._now() if when is None else when, outcome))

@@ -28,13 +28,13 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 SAMPLES = 8  # draws of the prior over which a score is averaged; the cost of a score is proportional to it
 _RACE_ROUNDS = 6  # steps after which the starts of a fit are compared: about as many as a whole descent takes
 _RACE_POINTS = 128  # observations in this comparison, at most: an eighth of the cost with FIT_POINTS
-_FAR = 16.0  # nats: a noise_var that is less probable by this much, a factor of 1e7, is skipped
+_FAR = 16.0  # skip noise variances this many nats (a factor of 1e7) less probable than the best
 _RACE_TO_THE_END = 16  # up to this many observations a fit is cheap, and every start is followed to its minimum
 
 
 @dataclass(frozen=True)
 class Prior:
-    """f ~ GP(mean, kernel), observed with noise of variance noise_var; f and the noise are those of warp(y)."""
+    """f ~ GP(mean, kernel), observed with noise of variance noise_var; both in units of warp(y)."""
 
     kernel: Kernel
     noise_var: float
@@ -117,8 +117,8 @@ def _unexplained(setting: FitSetting, criterion: Criterion, q: Array) -> tuple[E
     """Return an event if the fixed parts of the kernel cannot explain y.
 
     There are two signs. Either y lies farther from the predictions than the model allows: under the model n times the
-    misfit is chi^2_n, and 4 standard deviations above its mean is too much. Or the variance of f is fixed and y is
-    taken for noise of more than twice that variance, the limit of `fit_noise`.
+    misfit is chi^2_n, and 4 standard deviations above its mean is too much. Or the fitted
+    noise exceeds twice f's fixed variance, the limit of `fit_noise`.
     """
     n, template = criterion.values, setting.template
     if n == 0 or not np.isfinite(template.theta).any():
@@ -183,7 +183,7 @@ def fit_noise(x: Array, y: Array, kernel: Kernel, noises: RowNoise | None = None
 def _loss_with_error_bars(k: Array, y: Array, noises: RowNoise, s: Array, penalty: Array) -> Array:
     """Return the loss at the noise variances s for rows with error bars: first at every tenth, then where it is small.
 
-    It is infinite between two of these that both exceed the smallest by _FAR.
+    Grid cells whose two ends are both _FAR above the minimum are skipped (inf).
     """
 
     def loss(number: int) -> float:

@@ -26,13 +26,15 @@ from gpmi.space.parameters import Real
 # Our limits of the cost, not tuned.
 _REMEMBERED = 4096  # polytopes, one for each setting of the discrete parameters
 _TRIES = 2**15  # points that are tried where constraints are functions; 0.1 s at 3 microseconds each
-_HOPELESS = 2**11  # after this many tries with less than a tenth of the points found, points come from the polytopes
+# Stop rejection sampling after this many tries if under a tenth of the points were found; sample the polytopes instead.
+_HOPELESS = 2**11
 _SETTINGS = 64  # settings of the discrete parameters that are found by integer programs, for one set of points
 _GROWTH = 8  # rounds that add points around those already found
 _HALVINGS = 12  # of a step that a function refuses; after these the point stays
 _REPAIRED = 32  # infeasible points that are moved inside, of all that are tried together
 
-Targets = Callable[[int], Array]  # log2 -> 2^log2 points (., d) spread over the product; longer lists begin the same
+# log2 -> 2^log2 points (., d) spread over the product; nested: a longer list extends a shorter one
+Targets = Callable[[int], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +106,7 @@ class FeasibleSet:
         return np.array([self.layout.parameters[j].ends[:, 0] for j in self.reals]).reshape(-1, 2)
 
     def slopes(self, z: Array) -> Array:
-        """Return how far each coordinate of the reals moves, on its line or arc, when its s moves by 1, (m, d)."""
+        """Return the derivative of each real coordinate, on its line or arc, with respect to its s, (m, d)."""
         numbers = self.layout.level_numbers(z)
         active = self.layout.active(numbers)
         result = np.zeros(z.shape)
@@ -226,22 +228,22 @@ class FeasibleSet:
         which = which.reshape(-1)
         return [(self.polytope(numbers[i]), np.flatnonzero(which == k)) for k, i in enumerate(first)]
 
-    def repair(self, z: Array, trial: Array) -> tuple[Array, Mask]:
-        """Return the points `trial`, made from points z inside, both (k, d), and which of them are inside.
+    def repair(self, z: Array, proposed: Array) -> tuple[Array, Mask]:
+        """Repair proposals made from feasible points z, both (k, d); return them with a feasibility mask.
 
         Inactive parameters are reset. Some of the points outside are moved inside, if their discrete parameters allow.
         """
-        trial = self.layout.normalise(trial)
-        good = self.contains(trial)
+        proposed = self.layout.normalise(proposed)
+        good = self.contains(proposed)
         outside = np.flatnonzero(~good)
         if not self.constraints.linear or not len(outside):
-            return trial, good
+            return proposed, good
         some = outside[np.unique(np.linspace(0, len(outside) - 1, _REPAIRED).round().astype(int))]
-        moved = self.last_inside(z[some], np.clip(trial[some], *self.layout.ends))
+        moved = self.last_inside(z[some], np.clip(proposed[some], *self.layout.ends))
         discrete = ~self.layout.continuous
-        same = np.all(moved[:, discrete] == trial[some][:, discrete], axis=1)
-        trial[some], good[some] = moved, same & self.contains(moved)
-        return trial, good
+        same = np.all(moved[:, discrete] == proposed[some][:, discrete], axis=1)
+        proposed[some], good[some] = moved, same & self.contains(moved)
+        return proposed, good
 
     # Points spread over it
 
@@ -308,7 +310,7 @@ class FeasibleSet:
         return numbers
 
     def _scale_into_ranges(self, numbers: Array) -> Array:
-        """Move level numbers (m, p) outside of `ranges` inside, in proportion: clipped, all would be at an end."""
+        """Rescale out-of-range level numbers (m, p) into `ranges`; clipping would pile them up at the ends."""
         first, last = self.ranges.T
         counts = np.array([encoding.count or 1 for encoding in self.layout.encodings])
         moved = first + np.floor((numbers + 0.5) / counts * (last - first + 1.0))
@@ -349,7 +351,7 @@ class FeasibleSet:
     # Nothing left
 
     def conflict(self, targets: Targets) -> list[str]:
-        """Return constraints that cannot hold together, in words, none of them superfluous; empty if they can.
+        """Return a minimal conflicting subset of the constraints, as strings; empty if all can hold together.
 
         Functions count as unable to hold if none of _TRIES points satisfies them.
         """

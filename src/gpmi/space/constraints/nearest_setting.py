@@ -1,8 +1,8 @@
 """Find the feasible setting of the discrete parameters that is nearest to a given point.
 
 This is a mixed integer linear program. The reals are variables in [0, 1]. An Int is a whole number or, like a Choice, a
-set of binary variables, one for each value. A constraint on a parameter that may be inactive is switched off by a large
-number where it is.
+set of binary variables, one for each value. A constraint on a parameter that may be inactive is relaxed by a big-M
+term where the parameter is inactive.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class NearestSetting:
         return lines
 
     def _switched(self, line: Array, most: float, j: int, by: float) -> tuple[Array, float]:
-        """Return line x <= most, switched off where parameter j is inactive: there the left side is lower by |by|.
+        """Return line x <= most, relaxed by a big-M term where parameter j is inactive: the left side is lower by |by|.
 
         Let b be the sum of the binary variables of the values that make it active. by (1 - b) is added on the left.
         """
