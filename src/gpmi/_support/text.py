@@ -118,7 +118,7 @@ class WholePoint(str):
     @staticmethod
     def of(x: Point | None, width: int = POINT) -> str:
         """Format a point whole, in lines of `width` characters where its coordinates are not longer."""
-        if not isinstance(x, Mapping) and np.ndim(x) != 1:  # None, or no point at all
+        if x is None or (not isinstance(x, Mapping) and np.ndim(x) != 1):  # or no point at all
             return point(x, width)
         if isinstance(x, Mapping):
             left, right, items = "{", "}", [f"{name!r}: {_whole_coordinate(x[name])}" for name in x]
