@@ -646,6 +646,54 @@ def test_verify_names_a_suggestion_that_nobody_would_make(path: Path) -> None:
         assert len(problems) == 1 and "trial 7: [0.5, 0.25] was suggested" in problems[0]
 
 
+@pytest.mark.parametrize(
+    ("cpu", "moved", "verdict"),
+    [
+        ("here", 0.0, "equal"),
+        ("elsewhere", 0.0, "equal"),
+        ("elsewhere", 1e-8, "equal up to rounding on another platform"),
+        ("nowhere", 1e-8, "equal up to rounding on another platform"),  # an earlier version recorded no platform
+        ("here", 1e-8, "different"),
+        ("elsewhere", 1e-3, "different"),
+    ],
+)
+def test_verify_tells_rounding_on_another_platform_from_a_difference(
+    path: Path, cpu: str, moved: float, verdict: str
+) -> None:
+    from gpmi.storage.platforms import own_platform
+
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 6)
+        study.ask()
+        first, *_, last = study.log()
+    assert set(first.content["platform"]) == {"numpy", "scipy", "blas", "cpu"}
+    x = last.content["x"]
+    forged(path, last.seq, x=[x[0] + (moved if x[0] < 0.5 else -moved), x[1]])
+    if cpu != "here":
+        forged(path, 0, platform={**own_platform(), "cpu": cpu} if cpu == "elsewhere" else None)
+    with gpmi.study(path) as study:
+        found = study.verify()
+        assert found.verdict == verdict and bool(found) == (verdict != "different") == found.agrees
+        assert verdict in repr(found)
+        if moved and cpu == "elsewhere":
+            assert "CPU elsewhere" in (found.problems or found.rounded)[0]
+
+
+def test_a_platform_is_recorded_again_where_it_changes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpmi.storage import study_log
+
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 2)
+    monkeypatch.setattr(study_log, "own_platform", lambda: {"cpu": "another"})
+    with gpmi.study(path) as study:
+        run(study, 2)
+    monkeypatch.undo()
+    with gpmi.study(path) as study:
+        run(study, 1)
+        recorded = [entry.seq for entry in study.log() if "platform" in entry.content]
+        assert recorded == [0, 5, 9] and study.verify().verdict == "equal"
+
+
 def test_verify_names_a_gap_and_a_changed_description(path: Path) -> None:
     with gpmi.study(path, space=BOX, seed=0) as study:
         run(study, 3)

@@ -28,7 +28,7 @@ def serve(
     ] = None,
     token: Annotated[
         str | None,
-        typer.Option(envvar="GPMI_TOKEN", help="The token visitors need; made up if other machines are admitted."),
+        typer.Option(envvar="GPMI_TOKEN", help="The token visitors need; generated if other machines may connect."),
     ] = None,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:

@@ -33,7 +33,7 @@ OptunaName: TypeAlias = Annotated[str | None, typer.Option(help="The name of the
 def ask(
     address: Address,
     name: Name = None,
-    count: Annotated[int, typer.Option(help="How many points to evaluate at the same time.")] = 1,
+    count: Annotated[int, typer.Option(help="Number of points to ask for.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Ask for the next point to evaluate.
@@ -150,14 +150,22 @@ def trials(
 def verify(address: Address, name: Name = None, as_json: AsJson = False) -> None:
     """Check the log of a study and recompute every suggestion.
 
-    The exit code is 3 if anything does not agree.
+    The verdict is "equal", "equal up to rounding on another platform" or "different"; the exit code is 3 if it is the
+    last of them.
     """
     with open_for_command(address, name) as study:
         found = study.verify()
-        counts = {"entries": found.entries, "suggestions": found.suggestions, "problems": found.problems}
-        lines = [f"{found.entries} entries, {found.suggestions} suggestions recomputed"]
-        typer.echo(json.dumps(counts) if as_json else "\n".join(lines + list(found.problems or ["all agree"])))
-        raise typer.Exit(0 if found.agrees else NOTHING)
+        counts = {"entries": found.entries, "suggestions": found.suggestions, "verdict": found.verdict}
+        lines = [f"{found.entries} entries, {found.suggestions} suggestions recomputed: {found.verdict}"]
+        lines += found.problems
+        if found.rounded:
+            lines += [
+                f"{len(found.rounded)} suggestions are equal up to rounding, the first of them:",
+                found.rounded[0],
+            ]
+        details = {"problems": found.problems, "rounded": found.rounded}
+        typer.echo(json.dumps({**counts, **details}) if as_json else "\n".join(lines))
+        raise typer.Exit(0 if found else NOTHING)
 
 
 def report(

@@ -94,9 +94,9 @@ class Optimizer(Printable):
     repeats : whether a point of a finite set may be asked again. With aim="find" a point is repeated only if f is noisy
         or no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
-    constraints : texts such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
-    noise : the law of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that outliers
-        count little; noise_var is then its squared scale, half of its variance. A value costs O(n_obs^3).
+    constraints : strings such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
+    noise : the distribution of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that
+        outliers count little; noise_var is then its squared scale, half of its variance. A value costs O(n_obs^3).
 
     Examples
     --------
@@ -209,8 +209,8 @@ class Optimizer(Printable):
         given or learned. So y is the mean of `repeats` evaluations, and `noise_var` is the square of an error bar that
         comes on top of the common noise. If the error bars are the whole noise, give the optimizer noise_var=0.
 
-        `constraints` are measured with y: the point is feasible if all of them are <= 0. Each is modelled by a Gaussian
-        process of its own with a learned prior, and a policy's expected gain is multiplied by the probability that all
+        `constraints` are measured with y: the point is feasible if all of them are <= 0. Each is modelled by its own
+        Gaussian process with a learned prior, and a policy's expected gain is multiplied by the probability that all
         hold. Every value must come with the same number of constraints.
         """
         outcome = Outcome.value(y, noise_var=noise_var, repeats=repeats, constraints=constraints)

@@ -196,7 +196,8 @@ class Study(Printable):
         """Check the numbers and checksums of the log, and compute each suggestion again; name what does not agree.
 
         It costs as much as all suggestions cost when they were made. On another processor, or with another version of
-        gpmi or NumPy, the last digits of a suggestion may differ.
+        gpmi, NumPy, SciPy or BLAS, the last digits of a suggestion may differ. The study records these, so `verdict`
+        is "equal", "equal up to rounding on another platform" or "different"; only the last one is false.
         """
         entries, damage, description = self._log.inspect()
         return verify(entries, description, damage)

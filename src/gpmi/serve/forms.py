@@ -44,7 +44,7 @@ Handler = Callable[[Request, FormData], Awaitable[Response]]
 def form_handler(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     """Wrap the handler of a form: read it, check that it is one of our own, and handle it once.
 
-    A second click leads to the page that the first one led to.
+    A duplicate submission gets the first one's redirect.
     """
 
     @wraps(handler)
@@ -76,7 +76,7 @@ def form_handler(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _is_from_our_page(request: Request) -> bool:
-    """Whether the browser says that a page of this server sent the request. `security` has refused other origins."""
+    """Whether a page of this server sent the request; other origins were already refused by `security`."""
     return "origin" in request.headers or request.headers.get("sec-fetch-site") == "same-origin"
 
 
@@ -194,7 +194,7 @@ class Submission:
         kinds = [_counted(count, kind) for kind, count in counts.items() if count]
         messages = [f"{' and '.join(kinds)} saved."] if kinds else []
         if any(not self.session.is_stored(trial) for trial in self.saved[:1]):
-            messages.append("The database does not answer. The results are in a file and will be delivered later.")
+            messages.append("The database is unreachable. The results are in a file and will be delivered later.")
         return messages + [f"{note}." for note in self.notes[:MAX_NOTES]]
 
 
@@ -353,7 +353,7 @@ async def _create(request: Request, data: FormData, space: Any) -> Session:
 
 def _created(results: int = 0, failures: int = 0) -> list[str]:
     messages = ["The study was created."] + ([f"{_counted(results, 'known result')} imported."] if results else [])
-    left_out = f"{_counted(failures, 'failed row')} not imported: they may be suggested."
+    left_out = f"{_counted(failures, 'failed row')} not imported: they can still be suggested."
     return messages + ([left_out] if failures else [])
 
 

@@ -15,7 +15,7 @@ from gpmi.trials import Trial
 from gpmi.views.html.markup import Child, Markup, exact, joined, tag
 from gpmi.views.html.trials import note
 
-ORIGINS = {"design": "the initial design", "policy": "the model", "user": "nobody: it was measured on its own"}
+ORIGINS = {"design": "the initial design", "policy": "the model", "user": "Not suggested; entered by a user"}
 ACTIONS = {  # by the status of a trial
     "pending": ("tell", "fail", "reject", "forget"),
     "told": ("correct", "again", "retract"),

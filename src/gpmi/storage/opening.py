@@ -15,6 +15,7 @@ from gpmi.space import Space
 from gpmi.storage.database import Database, retried
 from gpmi.storage.entries import next_entry, own_version
 from gpmi.storage.errors import StudyError
+from gpmi.storage.platforms import own_platform
 from gpmi.storage.serialization import arguments, checked_names, contradiction, described, text_of
 from gpmi.storage.study_log import StudyLog, checked_lease
 from gpmi.storage.study_optimizer import StudyOptimizer
@@ -108,7 +109,7 @@ def _create(database: Database, name: str, description: str) -> StoredStudy:
         if stored is not None:
             return stored
         number = transaction.create(name, description)
-        content = {"description": json.loads(description), "by": own_version()}
+        content = {"description": json.loads(description), "by": own_version(), "platform": dict(own_platform())}
         now, token = transaction.now(), uuid.uuid4().hex
         first = next_entry("", 0, "created", content, time=now, worker=own_name(), token=token)
         transaction.append(number, first)

@@ -33,6 +33,7 @@ class ReplayedLog(Log):
         super()._clear()
         self.budget = self._first_budget
         self.grants: dict[int, StoredEntry] = {}  # the entry with which each trial was last handed out
+        self.platform: Any = None  # of the last suggestion, or of the creation before the first; None if not recorded
         self.forgotten: dict[int, Point] = {}  # the points of forgotten trials, which may still get a value
 
     # Reading
@@ -97,6 +98,7 @@ class ReplayedLog(Log):
     def _replay(self, entry: StoredEntry, content: Mapping[str, Any]) -> None:
         """Repeat an entry with the checks of the call that wrote it: a checksum does not make its content sensible."""
         when = _checked_time(entry.time)
+        self.platform = content.get("platform", self.platform)
         if entry.kind == "created":
             return
         if entry.kind == "budget":

@@ -28,6 +28,7 @@ from gpmi.storage.errors import StudyError, Unavailable
 from gpmi.storage.fair_lock import remove_lock_files
 from gpmi.storage.heartbeat import Heartbeat
 from gpmi.storage.outbox import Outbox
+from gpmi.storage.platforms import own_platform
 from gpmi.storage.replayed import ReplayedLog
 from gpmi.storage.serialization import point_from_json, point_to_json, text_of
 from gpmi.storage.tables import NEVER, Lease, StoredStudy, Transaction
@@ -173,6 +174,8 @@ class StudyLog(ReplayedLog):
         kind, content = content_of(self.space, last, self._trials.get(last.number), is_new=len(new) == 2)
         if kind == "asked":
             content["from"] = self.seq
+            if (platform := dict(own_platform())) != self.platform:
+                content["platform"] = self.platform = platform
         return self._store(transaction, kind, content | more, token, worker, last.time)
 
     def _store(

@@ -19,7 +19,7 @@ from gpmi.space.conditions.arc import OnArc
 from gpmi.space.constraints.constraints import FEASIBILITY_TOLERANCE, Constraints, function_name, minimal_conflict
 from gpmi.space.constraints.level_ranges import level_ranges
 from gpmi.space.constraints.nearest_setting import NearestSetting
-from gpmi.space.constraints.polytope import LogDensity, Polytope
+from gpmi.space.constraints.polytope import Polytope
 from gpmi.space.layout import Layout
 from gpmi.space.parameters import Real
 
@@ -270,10 +270,11 @@ class FeasibleSet:
     def _sample_near(self, targets: Array, rng: np.random.Generator) -> Array:
         """Return a point for each target (m, d), with its setting or one near it, and random reals."""
         numbers = self.feasible_settings(self.layout.level_numbers(targets), _SETTINGS)
+        density = self._log_density if self.by_value.any() else None  # None: uniform in s
         parts = []
         for polytope, members in self._by_polytope(numbers):
             if polytope is not None:
-                s = polytope.sample(len(members), rng, self._log_density)
+                s = polytope.sample(len(members), rng, density)
                 parts.append((members, self.layout.from_levels(self.with_s(numbers[members], s))))
         made = np.full((len(numbers), targets.shape[1]), np.nan)
         for members, z in parts:
@@ -328,13 +329,11 @@ class FeasibleSet:
         """The integer program that finds settings of the discrete parameters."""
         return NearestSetting(self.layout, self.constraints, self.reals, self.low, self.width)
 
-    @cached_property
-    def _log_density(self) -> LogDensity | None:
-        """The density of s that is uniform in the coordinates; None if that is uniform in s."""
-        if not self.by_value.any():
-            return None
-        low, width, logs = self.low, self.width, self.by_value
-        return lambda s: -np.log(np.maximum(low + s * width, low)[..., logs]).sum(axis=-1)
+    def _log_density(self, s: Array) -> Array:
+        """Return the log density at s (..., q) of points that are uniform in the coordinates."""
+        value = np.maximum(self.low + s * self.width, self.low)[..., self.by_value]
+        density: Array = -np.log(value).sum(axis=-1)
+        return density
 
     def _grow(self, found: Array, count: int, rng: np.random.Generator) -> Array:
         """Add points around those already found, if functions leave too few."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpmi._support.library_output import c_output_discarded
 from gpmi._support.types import Array, Numbers
 from gpmi.space.constraints.constraints import Constraints
 from gpmi.space.fixed import FixedParameter
@@ -107,10 +108,11 @@ class NearestSetting:
         if len(matrix):
             constraints.append(LinearConstraint(np.pad(matrix, ((0, 0), (0, total - size))), lower, upper))
         is_whole = np.concatenate([np.zeros(q), np.ones(size - q), np.zeros(total - size)])
-        found = milp(
-            cost, integrality=is_whole, bounds=Bounds(0.0, upper_ends), constraints=constraints,
-            options={"time_limit": _SECONDS},
-        )  # fmt: skip
+        with c_output_discarded():
+            found = milp(
+                cost, integrality=is_whole, bounds=Bounds(0.0, upper_ends), constraints=constraints,
+                options={"time_limit": _SECONDS},
+            )  # fmt: skip
         return None if found.x is None else self._read(numbers, found.x)
 
     def _count(self, j: int) -> float:
