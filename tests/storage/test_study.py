@@ -971,7 +971,7 @@ def test_a_full_disk_keeps_the_value_and_delivers_it_later(path: Path, caplog: p
                 limited(study, 1)
                 study.tell([0.5, 0.5], 0.125 + told)
                 told += 1
-        assert "is full; free some space" in study.warnings[0] and "is kept in" in study.warnings[0]
+        assert "is full; free some space" in study.warnings[0] and "is saved in" in study.warnings[0]
         kept = list(path.with_name("run.db.spool").glob("*.json"))
         assert len(kept) == 1
         study.tell(trials[1], 3.0)  # the connection is a new one: there is space again
@@ -1051,7 +1051,7 @@ def test_what_a_study_does_not_take_is_set_aside(path: Path) -> None:
 def test_an_outbox_without_any_folder_hands_the_value_to_the_caller(tmp_path: Path) -> None:
     outbox = Outbox("a", tmp_path / "x" / "y")
     outbox._folders = (tmp_path / "x" / "y", tmp_path / "x" / "z")
-    with pytest.raises(StudyError, match=r'keep this yourself and tell it later: .*"y":1.5'):
+    with pytest.raises(StudyError, match=r'save this value and call tell\(\) again later: .*"y":1.5'):
         outbox.keep({"token": "t", "y": 1.5})
 
 

@@ -42,7 +42,7 @@ def open_study(
     """
     if name is not None and (not isinstance(name, str) or not name):
         raise TypeError(f"name is {checks.shown(name)}; give a string")
-    if not is_unicode(name):
+    if name is not None and not is_unicode(name):
         raise ValueError(f"name is {checks.shown(name)}, which is not valid Unicode; give another name")
     seconds, wait = checked_lease(lease), checks.positive("patience", patience)
     database, given = Database(address), dict(checked_names(options))
