@@ -1,7 +1,7 @@
 """Random histories of an optimizer: ask, tell, fail, forget, correct, retract, reject, replay and read in any order.
 
 A list kept by the machine says what must be in the log. On finite sets brute force says which row must be asked. The
-number of histories is set by GPMI_HISTORIES (`make fuzz`: 20,000 random ones; `make test`: 200, always the same).
+number of histories is set by GPMI_HISTORIES (`make fuzz`: 20,000 random ones; `make test`: 150, always the same).
 """
 
 from __future__ import annotations
@@ -917,4 +917,4 @@ def test_a_few_histories() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_many_histories() -> None:
-    play(200 if HISTORIES is None else int(HISTORIES), random=HISTORIES is not None)
+    play(150 if HISTORIES is None else int(HISTORIES), random=HISTORIES is not None)

@@ -28,7 +28,7 @@ from gpmi import (
     kernels,
 )
 from gpmi.optimizer import selection, suggestion
-from gpmi.policies import Mean, PointSearch, Selected
+from gpmi.policies import Find, Guarded, Mean, PointSearch, Selected
 from gpmi.policies.improvement import log_h
 from gpmi.policies.promises import Promises
 
@@ -267,6 +267,14 @@ def test_the_default_policys_phi_depends_on_the_mean_too() -> None:
     phi = Reinvest().phi(VAR, STATE, MU)
     np.testing.assert_allclose(Reinvest().score(MU, VAR, STATE), MU + phi, rtol=1e-14)
     assert np.all(np.diff(Reinvest().phi(np.full(5, 0.1), STATE, np.linspace(-3.0, 0.6, 5))) >= 0.0)
+
+
+@pytest.mark.parametrize("scorer", [Reinvest(), EI(), LogEI(), Thompson()])
+@pytest.mark.parametrize("outer", [Find, Guarded])
+def test_a_delegating_policy_weighs_failures_like_its_scorer(outer: type[Find | Guarded], scorer: Policy) -> None:
+    policy, state = outer(scorer), State(best_mean=0.5, caution=2.0)
+    score, log_p = np.array([-1.0, 0.2, 3.0]), np.log([0.1, 0.9, 0.5])
+    np.testing.assert_array_equal(policy.weighed(score, log_p, state), scorer.weighed(score, log_p, state))
 
 
 def test_a_state_can_be_made_from_nothing() -> None:

@@ -30,7 +30,7 @@ from gpmi.space.constraints.level_ranges import level_ranges
 from gpmi.space.constraints.polytope import Polytope
 
 GIVEN: dict[str, Any] = {"kernel": kernels.RBF(0.4), "noise_var": 1e-4}
-POLYTOPES = int(os.environ.get("GPMI_POLYTOPES", "60"))  # `make fuzz`: 1,000
+POLYTOPES = int(os.environ.get("GPMI_POLYTOPES", "40"))  # `make fuzz`: 1,000
 
 
 def refused(*words: str, **arguments: Any) -> None:

@@ -561,7 +561,7 @@ def test_what_contradicts_the_study_is_refused(path: Path) -> None:
         with pytest.raises((ValueError, TypeError), match=words):
             gpmi.study(path, **wrong)  # type: ignore[arg-type]
     gpmi.study(path, space=BOX, goal="min", seed=3, aim="find", fit="map").close()
-    with pytest.raises(ValueError, match=r"there is no study 'other' in .*: it has 'default'; give space= to make it"):
+    with pytest.raises(ValueError, match=r"there is no study 'other' in .*: it has 'default'; give one of these names"):
         gpmi.study(path, "other")
     gpmi.study(path, "other", space=MIXED).close()
 
@@ -1179,3 +1179,16 @@ def test_a_study_is_closed_while_another_thread_reads(path: Path) -> None:
         for thread in reading:
             thread.join()
         study.close()
+
+
+def test_without_a_name_the_only_study_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    gpmi.study(path, "mine", space=BOX, seed=3).close()
+    with gpmi.study(path) as study:
+        assert study.name == "mine" and study.seed == 3
+    gpmi.study(path, "other", space=BOX).close()
+    with pytest.raises(ValueError, match=r"no study 'default' in .*: it has 'mine', 'other'; give one of these names"):
+        gpmi.study(path)
+    gpmi.study(path, space=BOX, seed=4).close()  # with a space, "default" is made
+    with gpmi.study(path) as study:
+        assert study.name == "default" and study.seed == 4

@@ -69,6 +69,16 @@ def _find(address: str, name: str | None, make: bool) -> "Study":
     return study(address, existing_name(address, name))
 
 
+def study_of_file(path: str, name: str | None) -> tuple[str, str]:
+    """Return the address and the name of the study of a study file, which is created if it does not exist."""
+    from gpmi.cli.studyfile import open_study, read_study
+
+    file = read_study(path)
+    file = file if name is None else replace(file, name=name)
+    open_study(file).close()
+    return file.database, file.name
+
+
 def existing_name(address: str, name: str | None) -> str:
     """Return the name of an existing study: this one, or the only one if `name` is None."""
     from gpmi.storage.opening import names_in

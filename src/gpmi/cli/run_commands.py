@@ -38,7 +38,7 @@ def run(
     """Optimise the value that a program computes, as described in a study file.
 
     Everything is stored in the database that the file names, by default study.db in the same folder. The same command
-    continues the study, also after a crash or Ctrl-C. Several at the same time share the work.
+    continues the study, also after a crash or Ctrl-C. Run it several times in parallel to share the work.
 
     The exit code is 0 if there is a value, 1 if the file is wrong, 3 if every evaluation failed, 130 after Ctrl-C and
     143 after SIGTERM. Both of these also end the running programs.

@@ -33,7 +33,7 @@ OptunaName: TypeAlias = Annotated[str | None, typer.Option(help="The name of the
 def ask(
     address: Address,
     name: Name = None,
-    count: Annotated[int, typer.Option(help="How many points to evaluate at the same time.")] = 1,
+    count: Annotated[int, typer.Option(help="Number of points to ask for.")] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Ask for the next point to evaluate.

@@ -26,7 +26,7 @@ REFUSE = 1e-6
 SINGULAR = 1e-10
 NUGGET = 1e-9
 
-Result = TypeVar("Result")
+Returned = TypeVar("Returned")
 Arguments = ParamSpec("Arguments")
 
 _SEGMENT = 256  # rows of a factor allocated together; our choice, not tuned
@@ -326,11 +326,11 @@ class _OneBlasThread:
         self._libraries: list[Any] | None = None  # the BLAS libraries that threadpoolctl finds
         self._before: list[int] = []  # the user's number of threads for each of them
 
-    def __call__(self, function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    def __call__(self, function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
         """Wrap a function so that it runs inside. A call from inside costs nothing more."""
 
         @wraps(function)
-        def inside(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        def inside(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
             if self._state.depth:
                 return function(*args, **kwargs)
             with self:

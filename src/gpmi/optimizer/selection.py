@@ -1,4 +1,4 @@
-"""How a point is selected for a policy: the searches at the moment of one suggestion."""
+"""The searches that a policy may use to choose one suggestion."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gpmi.search.subspaces import Subspace
 from gpmi.space import SpaceExhausted
 from gpmi.trials import Log
 
-REGION = 2  # tells the random numbers of the relevant region from those of the search
+REGION = 2  # stream id of the relevant region
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class Selection:
     log: Log
     subspace: Subspace
     orientation: Orientation
-    objective: Objective  # given the values told and the pending points
+    objective: Objective  # conditioned on the values told and the pending points
     rng: np.random.Generator
     barred: Barriers | None  # where no point of a box may be asked
     repeats: bool
@@ -101,7 +101,7 @@ class Selection:
         rejected = any(np.array_equal(row, log.row(number)) for number in log.rejected)
         if rejected or (self.barred is not None and self.barred.holds(row[None])[0]) or row.tobytes() in log.places:
             return None
-        # The best mean is often at the edge of what works, where half of the queries fail.
+        # The best mean is often at the edge of the feasible region, where half of the queries fail.
         if model.chance is not None and model.chance.log(row[None])[0] < self.state.log_enough:
             return None
         objective = self.objective.with_policy(Mean())
@@ -146,7 +146,7 @@ class Selection:
         return _selected(objective.policy, found)
 
     def _best_told(self) -> float:
-        """Return the best posterior mean at a told point of the subspace that has worked; -inf if none. O(n)."""
+        """Return the best posterior mean at a proven told point of the subspace; -inf if there is none. O(n)."""
         model, space = self.model, self.subspace.space
         if not model.posterior.n:
             return -np.inf

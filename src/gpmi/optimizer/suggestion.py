@@ -26,7 +26,7 @@ from gpmi.search.subspaces import Subspace
 from gpmi.space import Space
 from gpmi.trials import Log, Origin
 
-APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
+APART = 0.02  # trials closer than this, in diagonals of the space, count as one place; our choice, not tuned
 
 
 class Suggestion(NamedTuple):
@@ -55,8 +55,9 @@ def from_start(start: tuple[tuple[Point, Array], ...], space: Space, log: Log) -
 def from_design(subspace: Subspace, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
     """Return the next point of the initial design that is not in the log; None when the design is complete.
 
-    It is complete with trials at n_init places, or once the policy has chosen; but a learned prior needs a value first.
-    Points close to each other are one place: six penalties in one corner are no design.
+    Complete once n_init distinct places have trials, or the policy has chosen a point. With a learned prior it is never
+    complete before the first value. Points close to each other are one place: six points in one corner do not make a
+    design.
     """
     blind = not setting.priors.is_fixed and not log.told
     if not blind and (log.unchosen < len(log) or _count_places(setting.space, log, n_init) >= n_init):
@@ -66,7 +67,7 @@ def from_design(subspace: Subspace, setting: ModelSetting, log: Log, n_init: int
 
 
 def _count_places(space: Space, log: Log, most: int) -> int:
-    """Count the places with a trial, up to `most`: trials within APART of each other are at one place."""
+    """Count the distinct places with a trial, up to `most`: trials within APART of each other are one place."""
     if len(log) < most or most == 0:
         return len(log)
     unit = (np.array(list(log.rows.values())) - space.lo) / space.span
@@ -118,7 +119,7 @@ def _suggestion(point: Selected, search: Selection) -> Suggestion:
 
 
 def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> int:
-    """Return the size of the initial design: 0 with a given prior, else three more than there are parameters.
+    """Return the size of the initial design: 0 with a given prior, else the number of parameters plus 3.
 
     At most ten, and at most a third of the budget: our choice, docs/policy.md.
     """
@@ -148,7 +149,7 @@ def starting_points(x0: Any, space: Space) -> tuple[tuple[Point, Array], ...]:
 
 
 def _has_points(x0: Any) -> bool:
-    """Whether a flat list holds points, and not the numbers of one point."""
+    """Whether a flat list holds points rather than the numbers of one point."""
     return any(isinstance(x, Mapping) or checks.shape(x) for x in x0)
 
 

@@ -5,7 +5,7 @@ is charged to the account. With t queries, this one included, the account allows
 
     sum of charges <= kappa sqrt(H_t C_1 I_t),
 
-I_t being the information of the t points. A query of the policy is charged an upper bound of its expected regret,
+where I_t is the information of the t points. A query of the policy is charged an upper bound of its expected regret,
 E_t[max f] - mu_t(x_t), and adds beta = 2 + 2 log(|D| / 2) to H_t. A query of the guard is charged sqrt(zeta_t)
 sd_t(x_t) and adds zeta_t. Then E[R_T] <= max(1, kappa) sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v): docs/policy.md has the
 proof. A kappa below 1 would make the guard act more often and prove no more.
@@ -71,7 +71,7 @@ class Guarded(Delegating):
     """The point of `policy` while the account of its expected regret allows it, otherwise that of a random GP-UCB.
 
     aim="earn" chooses it where its bound is proven: on a finite set with kernel and noise_var > 0 given, and with
-    repeats. On other problems an Optimizer refuses it. `Trial.policy_notes` keeps what a query was charged ("charge")
+    repeats. On other problems an Optimizer refuses it. `Trial.policy_notes` stores the charge of a query ("charge")
     and, where the guard chose, its weight ("zeta"). docs/benchmarks/guard.md says how often that happens.
     """
 
@@ -188,7 +188,7 @@ def _level(mu: Array, sd: Array, low: float, high: float) -> float:
 
 
 def error_of_draws(sd: float, t: int) -> float:
-    """Return what makes the mean of DRAWS draws of max f an upper bound, up to a small mean error.
+    """Return the margin to add to the mean of DRAWS draws of max f for an upper bound, up to a small mean error.
 
     The mean of N draws is below its expectation by more than e with a probability of at most exp(-N e^2 / (2 sd^2)),
     where sd is the largest standard deviation of f(x) (Borell, Tsirelson, Ibragimov, Sudakov). The result is the e for

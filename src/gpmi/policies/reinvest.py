@@ -22,11 +22,11 @@ class _Priced(NamedTuple):
     weight: float  # k_t c H_t
     optimism: float  # k_t sqrt(alpha_t)
     sd: Array  # (m,)
-    cdf: Array  # (m,), of the normal law at (mu - best mean) / sd
+    cdf: Array  # (m,), the normal cdf at (mu - best mean) / sd
     density: Array  # (m,)
 
 
-TRUST = 0.25  # the account starts with this much made and kept, so that k_1 = 1; our choice, there is no ablation of it
+TRUST = 0.25  # initial value of `made` and `kept`, so that k_1 = 1; our choice, without an ablation
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Reinvest(Policy):
     - sqrt(alpha_t) sd is GP-MI's phi while gamma_hat = 0. It grows slowly with t, so no point is given up for ever.
     - c H_t EI limits the price to what exploring can bring back: the expected improvement, in each of the H_t queries
       that are left. H_t = T - t + 1 with a horizon T. Without one, or beyond it, H_t = t: the run is expected
-      to last as long again as it has lasted. With fixed coordinates, H_t - 1 is multiplied by what is left of a gain
-      under the coordinates of other queries (`gpmi.optimizer.contexts.share_of_gain`).
+      to last as long again as it has lasted. With fixed coordinates, H_t - 1 is multiplied by the share of a gain that
+      carries over to other fixed coordinates (`gpmi.optimizer.contexts.share_of_gain`).
     - k_t = (1/4 + kept) / (1/4 + made), between `floor` and 1, is the share of the model's promises that were kept so
       far (`gpmi.policies.promises`). If exploring did not bring what the model promised, the policy explores less. As
       those queries fade from the account, it explores again.
@@ -83,7 +83,7 @@ class Reinvest(Policy):
         return min(1.0, max(self.floor, (TRUST + promises.kept) / (TRUST + promises.made)))
 
     def queries_left(self, state: State) -> float:
-        """Return H_t, the number of queries that a gain found now could serve."""
+        """Return H_t, the number of queries, this one included, that can use a gain found now."""
         t, horizon = state.t, state.horizon
         left = t if horizon is None or t > horizon else horizon - t + 1
         return 1.0 + state.alike * (left - 1)

@@ -3,8 +3,8 @@
 If the best point lies at the edge of the feasible region, all remaining gain is there. Weighing by the probability of
 success p is not enough then: a point beyond the edge with p = 0.03 promises more than the inside, and half of the
 queries fail. With a small risk a run creeps towards the edge: if the edge may be anywhere on the remaining way, a query
-that fails with probability r goes a share r of that way. So failures are an allowance, which a run spends on the
-queries that are left.
+that fails with probability r goes a share r of that way. So a run has an allowance of failures, and
+spends it on the remaining queries.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from gpmi.policies.policy import LOG_SAFE, SAFE
 
 # The share of its queries that may fail, and how many of the last queries, and of those to come, are counted.
 ALLOWED, LATELY = 0.1, 30
-# The rest of the allowance is meant for two of three queries to come, the others being safe; but no query may take a
-# larger risk than RISK. Where p is lower, a gain is weighed by another DEARER powers of p for each failure among the
-# last queries. Chosen on edges through the maximisers of random hills (benchmarks/failures.py
-# --tuning), other seeds than those of its page. With the limits 0.25, 0.17, 0.08 and 0.05 after 0, 1, 2 and 3 failures
-# of 30, whatever was left of the run, 7 % of the queries failed, and the median gap was four times as large.
+# The remaining allowance is divided among two of three remaining queries; the others are assumed safe. No query may
+# take a larger risk than RISK. Where the risk is larger, the exponent of the penalty on a gain (`State.caution`) is
+# DEARER for each failure among the last queries. Chosen on edges through the maximisers of random hills
+# (benchmarks/failures.py --tuning), other seeds than those of its page. With the limits 0.25, 0.17, 0.08
+# and 0.05 after 0, 1, 2 and 3 failures of 30, whatever was left of the run, 7 % of the queries failed, and the median
+# gap was four times as large.
 SAFE_ONES, RISK, DEARER = 1.5, 0.25, 10.0
 # Once the allowance of ENOUGH queries or more is used up, points that are not SAFE are avoided while others are left.
 ENOUGH = 10
-# An escape succeeds with at least the probability ESCAPE while a query may take the risk PLENTY, and is SAFE otherwise:
-# everything far from the points that worked may fail, and a hill that is seen only from there would not be found.
+# An escape must succeed with probability ESCAPE while a query may take the risk PLENTY, otherwise with SAFE. Everything
+# far from the successful points may fail, so SAFE alone would miss hills that are visible only from there.
 ESCAPE, PLENTY = 0.5, 0.17
 
 
@@ -35,7 +36,7 @@ class Risk(NamedTuple):
     caution: float = 0.0  # see `State`
     log_enough: float = LOG_SAFE
     used_up: bool = False  # whether to avoid points that are not SAFE
-    log_far: float = LOG_SAFE  # the logarithm of the smallest p of an escape
+    log_far: float = LOG_SAFE  # the logarithm of the smallest success probability of an escape
 
 
 def risk_of(failed: int, ended: int, left: int | None) -> Risk:
