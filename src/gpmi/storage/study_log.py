@@ -34,7 +34,7 @@ from gpmi.storage.serialization import point_from_json, point_to_json, text_of
 from gpmi.storage.tables import NEVER, Lease, StoredStudy, Transaction
 from gpmi.storage.workers import has_ended, own_name
 from gpmi.trials import Outcome, Trial, names_a_trial
-from gpmi.trials.log import Find, Settle, Target
+from gpmi.trials.log import FindPending, Settle, TrialOrPoint
 
 Value = TypeVar("Value")
 Fixed: TypeAlias = Mapping[Any, Any] | None
@@ -121,10 +121,10 @@ class StudyLog(ReplayedLog):
 
     # One transaction
 
-    def _write(self, act: Callable[[Transaction], Value], *, hasty: bool = False) -> Value:
+    def _write(self, act: Callable[[Transaction], Value], *, no_retry: bool = False) -> Value:
         """Return act(transaction) after a replay of everything new; retry while the database is unreachable.
 
-        With `hasty`, for deliveries that the outbox can keep: try only once if the database was unreachable before.
+        With `no_retry`, for deliveries that the outbox can keep: try only once if the database was unreachable before.
         """
 
         def once() -> Value:
@@ -138,7 +138,7 @@ class StudyLog(ReplayedLog):
             return result
 
         with self.lock:
-            patience = 0.0 if hasty and self._unreachable else self._patience
+            patience = 0.0 if no_retry and self._unreachable else self._patience
             try:
                 result = retried(once, patience, self._roll_back, self._length)
             except Unavailable:
@@ -277,7 +277,7 @@ class StudyLog(ReplayedLog):
         token, seconds = uuid.uuid4().hex, self._lease if lease is None else lease
 
         def act(transaction: Transaction) -> Trial | NoTrial:
-            entry = transaction.delivered(self._id, token)
+            entry = transaction.entry_by_token(self._id, token)
             if entry is None:
                 found = self._left_behind(transaction, budget, fixed)
                 if isinstance(found, str):
@@ -334,7 +334,7 @@ class StudyLog(ReplayedLog):
         self.grants[number] = entry
         return entry
 
-    def give_back(self, numbers: Collection[int]) -> None:
+    def release_leases(self, numbers: Collection[int]) -> None:
         """Release the trials of a loop that has ended, so that other workers can take the pending ones immediately."""
         self.in_loops.difference_update(numbers)
         for number in numbers:
@@ -358,7 +358,7 @@ class StudyLog(ReplayedLog):
 
     # Values and failures: on the disk when the call returns, and stored once
 
-    def deliver(self, target: Target, outcome: Outcome, settle: Settle) -> Trial:
+    def deliver(self, target: TrialOrPoint, outcome: Outcome, settle: Settle) -> Trial:
         """Store an outcome, in the outbox if the database is unreachable.
 
         Rejections never go to the outbox: if the database is down, the call raises.
@@ -369,14 +369,16 @@ class StudyLog(ReplayedLog):
         delivery = self._delivery(target, outcome)
         with uninterrupted():
             try:
-                self.deliver_waiting(settle, hasty=True)
-                return self._deliver(delivery, settle, hasty=True)
+                self.deliver_waiting(settle, no_retry=True)
+                return self._deliver(delivery, settle, no_retry=True)
             except StudyError as error:
                 path = self._outbox.keep(delivery.to_json())
                 self._warn(f"{error}; the outcome is saved in {path}, and is delivered with the next call")
                 return self._expected(delivery)
 
-    def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: Find) -> list[Trial]:
+    def deliver_all(
+        self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: FindPending
+    ) -> list[Trial]:
         """Store observations together or not at all, each as a new trial.
 
         Tokens derive from the content and the index in the list, so delivering the same list again is a no-op.
@@ -392,17 +394,17 @@ class StudyLog(ReplayedLog):
                 lambda transaction: [self._store_delivery(transaction, one, settle) for one in deliveries]
             )
 
-    def deliver_waiting(self, settle: Settle, *, hasty: bool = False) -> None:
+    def deliver_waiting(self, settle: Settle, *, no_retry: bool = False) -> None:
         """Deliver the outbox. A delivery that the study refuses is set aside."""
         for path, stored in self._outbox:
             try:
-                self._deliver(Delivery.from_json(stored), settle, hasty=hasty)
+                self._deliver(Delivery.from_json(stored), settle, no_retry=no_retry)
             except (ValueError, TypeError, KeyError) as error:
                 self._warn(f"{self._outbox.set_aside(path)} was refused: {error}")
             else:
                 self._outbox.remove(path)
 
-    def _delivery(self, target: Target, outcome: Outcome) -> Delivery:
+    def _delivery(self, target: TrialOrPoint, outcome: Outcome) -> Delivery:
         """Return the delivery of an outcome. Its token derives from the trial's grant, so retries are deduplicated."""
         if not names_a_trial(target) or self._is_orphan(target):
             point = target.x if isinstance(target, Trial) else target
@@ -413,8 +415,8 @@ class StudyLog(ReplayedLog):
         token = uuid.uuid4().hex if granted is None else f"answer:{granted.checksum}"
         return Delivery(outcome, token, self.worker, number, point_to_json(self.space, self.point_of(number)))
 
-    def _deliver(self, delivery: Delivery, settle: Settle, *, hasty: bool) -> Trial:
-        trial = self._write(partial(self._store_delivery, delivery=delivery, settle=settle), hasty=hasty)
+    def _deliver(self, delivery: Delivery, settle: Settle, *, no_retry: bool) -> Trial:
+        trial = self._write(partial(self._store_delivery, delivery=delivery, settle=settle), no_retry=no_retry)
         if delivery.number is not None:
             self._heartbeat.remove(delivery.number)
         return trial
@@ -427,10 +429,10 @@ class StudyLog(ReplayedLog):
         such trial, or another one with its number, the evaluated point becomes a new trial.
         """
         token, number = delivery.token, delivery.number
-        entry = transaction.delivered(self._id, token)
+        entry = transaction.entry_by_token(self._id, token)
         if entry is not None and delivery.competes_with(entry):
             token = f"{token}:{delivery.worker}"
-            entry = transaction.delivered(self._id, token)
+            entry = transaction.entry_by_token(self._id, token)
         if entry is not None:
             return self._repeated(delivery, entry)
         target, more = self._target(delivery)
@@ -444,7 +446,7 @@ class StudyLog(ReplayedLog):
             transaction.release(self._id, number)
         return self.at(entry.content["number"])
 
-    def _target(self, delivery: Delivery) -> tuple[Target, dict[str, Any]]:
+    def _target(self, delivery: Delivery) -> tuple[TrialOrPoint, dict[str, Any]]:
         """Return the pending trial or the point that gets the outcome, None for a late failure, and more content."""
         number = delivery.number
         if number is None:
@@ -494,7 +496,7 @@ class StudyLog(ReplayedLog):
         token = uuid.uuid4().hex
 
         def write(transaction: Transaction) -> StoredEntry:
-            entry = transaction.delivered(self._id, token)
+            entry = transaction.entry_by_token(self._id, token)
             if entry is None:
                 act()
                 entry = self._store_last(transaction, token)
@@ -514,7 +516,7 @@ class StudyLog(ReplayedLog):
         token = uuid.uuid4().hex
 
         def act(transaction: Transaction) -> None:
-            if transaction.delivered(self._id, token) is None and self.budget != budget:
+            if transaction.entry_by_token(self._id, token) is None and self.budget != budget:
                 self._store(transaction, "budget", {"budget": budget}, token)
                 self.budget = budget
 
