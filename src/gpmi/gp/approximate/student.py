@@ -17,6 +17,8 @@ from gpmi.gp.approximate.ep import Likelihood, Tilted
 
 NU = 4.0  # degrees of freedom: the usual choice for unknown heavy tails, in Lange, Little and Taylor 1989 for instance
 
+_FARTHEST = 1e60  # scales: a residual beyond it counts as this far away, because its square might overflow; our choice
+
 
 @cache
 def _mixture() -> tuple[Array, Array]:
@@ -34,10 +36,11 @@ def student(y: Array, scale2: Array) -> Likelihood:
     """Return the likelihood of values y (n,) whose noise has the squared scales scale2 (n,). O(180 n) a call."""
     w, log_p = _mixture()
     noise = scale2[:, None] / w  # (n, N)
+    most = _FARTHEST * np.sqrt(scale2)
 
     def tilted(mean: Array, var: Array) -> Tilted:
         total = var[:, None] + noise
-        off = (y - mean)[:, None]
+        off = np.clip(y - mean, -most, most)[:, None]
         log = log_p - 0.5 * (np.log(2.0 * np.pi * total) + off**2 / total)
         top = log.max(axis=1, keepdims=True)
         share = np.exp(log - top)
@@ -53,6 +56,8 @@ def student(y: Array, scale2: Array) -> Likelihood:
 
 def log_student(off: Array, scale2: Array) -> Array:
     """Return log p(off) for noise of squared scale scale2."""
+    most = _FARTHEST * np.sqrt(scale2)
+    off = np.clip(off, -most, most)
     constant = math.lgamma(0.5 * (NU + 1.0)) - math.lgamma(0.5 * NU) - 0.5 * math.log(math.pi * NU)
     density: Array = constant - 0.5 * np.log(scale2) - 0.5 * (NU + 1.0) * np.log1p(off**2 / (NU * scale2))
     return density
