@@ -1,5 +1,6 @@
 """What all commands share: exit codes, errors in one line, and opening a study."""
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpmi._support import text
+from gpmi._support.logger import logger
 
 if TYPE_CHECKING:
     from gpmi.run.study import Study
@@ -31,12 +33,33 @@ def one_line_errors(*expected: type[Exception], remedy: str = "fix that, or give
         raise typer.Exit(MISTAKE) from None
 
 
+class _RetryMessages(logging.Handler):
+    """Print that a database is unreachable and tried again, so that nobody waits without knowing why."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.funcName == "retried":
+            typer.echo(f"gpmi: {record.getMessage()}", err=True)
+
+
+@contextmanager
+def _retry_messages() -> Iterator[None]:
+    handler = _RetryMessages(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
 @contextmanager
 def study_errors() -> Iterator[None]:
     """Report errors about a study, its file or an argument in one line; exit after Ctrl-C as shells do."""
     from gpmi.storage.errors import StudyError
 
-    with one_line_errors(StudyError, ValueError, TypeError, ImportError, OSError, remedy="give another path"):
+    with (
+        _retry_messages(),
+        one_line_errors(StudyError, ValueError, TypeError, ImportError, OSError, remedy="give another path"),
+    ):
         try:
             yield
         except KeyboardInterrupt:

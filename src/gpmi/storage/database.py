@@ -31,6 +31,7 @@ except ImportError as error:  # pragma: no cover
 Value = TypeVar("Value")
 
 SILENT = 2.0  # seconds of retries after which the logger says why; our choice
+CONNECT_TIMEOUT = 3  # seconds for a server to answer; with SILENT, the user hears of it within five. Our choice
 BUSY = 10.0  # seconds for which one attempt waits for the lock; there are more attempts, so the value matters little
 WAIT = 30.0  # seconds in the queue for the lock, at most: 16 processes that take a second each. Not tuned
 # SQLSTATE classes of transient PostgreSQL errors: lost or refused connections, restarts, deadlocks, held locks. A full
@@ -224,8 +225,14 @@ def _engine(url: sa.URL) -> sa.Engine:
     if url.get_backend_name() == "sqlite":
         options: dict[str, Any] = {"timeout": BUSY, "check_same_thread": False}
     else:
-        # A server that vanished silently is noticed after half a minute.
-        options = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 4}
+        # A server that does not answer is reported within five seconds (`retried` tries again), one that vanished
+        # silently is noticed after half a minute.
+        options = {
+            "connect_timeout": CONNECT_TIMEOUT,
+            "keepalives_idle": 10,
+            "keepalives_interval": 5,
+            "keepalives_count": 4,
+        }
     try:
         engine = sa.create_engine(url, connect_args=options, poolclass=sa.pool.NullPool)
     except ImportError as error:

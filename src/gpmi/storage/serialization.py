@@ -121,7 +121,7 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
 
 
 def option_to_json(name: str, value: Any, space: Any) -> Any:
-    """Return one argument of `Optimizer` as JSON; the space has a function of its own."""
+    """Return one argument of `Optimizer` as JSON; the space has a separate function."""
     if name == "kernel":
         return _fields(name, value, KERNELS)
     if name == "policy":
@@ -164,7 +164,7 @@ def plain(name: str, value: Any) -> Any:
 
 
 def space_to_json(spec: Any) -> dict[str, Any]:
-    """Return a space as JSON, without its constraints, which are an argument of their own."""
+    """Return a space as JSON, without its constraints, which are a separate argument."""
     space = Space.of(spec)
     if isinstance(space, Parameters):
         if space.constraints.texts:
@@ -223,7 +223,7 @@ def _essence(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _essential_fields(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a parameter without defaults, which an earlier version may not have, and without fields for people."""
+    """Return a parameter without defaults, which an earlier version may not have, and without display-only fields."""
     known = {field.name: field for field in fields(PARAMETERS[written["kind"]])}
     values = _without_kind(written).items()
     essential = {name: value for name, value in values if known[name].compare and value != known[name].default}
