@@ -46,12 +46,14 @@ def running_server(address: str, token: str | None = None) -> Iterator[str]:
     """Run a server in a thread and yield its URL."""
     import uvicorn
 
+    from gpmi.serve.server import config_of
+
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     port = sock.getsockname()[1]
     catalogue, servers = Catalogue(address), list[uvicorn.Server]()
     app = application(catalogue, AccessRules("127.0.0.1", token, port), stopping=lambda: servers[0].should_exit)
-    servers.append(uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none")))
+    servers.append(uvicorn.Server(config_of(app)))
     thread = threading.Thread(target=servers[0].run, args=([sock],))
     thread.start()
     try:

@@ -232,6 +232,19 @@ def test_where_much_is_known_the_intervals_hold_the_indices(candidates):
         assert np.all(one.effect < one.effect_interval[:, 1] + 0.05)
 
 
+def ignores_the_last(x):
+    return float(np.exp(2.0 * x[0]) + np.sin(6.0 * x[1]))
+
+
+@pytest.mark.parametrize("n", [3, 8, 15, 30])
+@pytest.mark.parametrize("f", [ishigami, ignores_the_last])
+def test_an_index_belongs_to_its_interval(f, n):
+    """The mean of few values does not vary along a parameter, but the drawn functions do."""
+    for one in importances(told(f, [(-np.pi, np.pi)] * 4, n)):
+        assert one.first_interval.lower <= one.first <= one.first_interval.upper
+        assert one.total_interval.lower <= one.total <= one.total_interval.upper
+
+
 def test_a_kernel_without_random_features_has_intervals_too():
     from dataclasses import dataclass
 

@@ -63,7 +63,8 @@ def test_what_is_asked_and_told_by_commands_is_what_an_optimizer_asks(folder: Pa
     assert opt.best is not None
     assert (best["number"], best["y"], best["x"]) == (opt.best.number, opt.best.y, opt.best.x)
     assert best["recommended"] == opt.recommend() and "largest y" in fine("best", "run.db")
-    assert json.loads(fine("verify", "run.db", "--json")) == {"entries": 13, "suggestions": 6, "problems": []}
+    verified = {"entries": 13, "suggestions": 6, "verdict": "equal", "problems": [], "rounded": []}
+    assert json.loads(fine("verify", "run.db", "--json")) == verified
 
 
 def test_a_point_that_was_asked_stays_with_who_asked_it(folder: Path) -> None:
@@ -181,6 +182,26 @@ def test_a_log_that_was_changed_by_hand_is_3_and_the_entry_is_named(folder: Path
     raw.close()
     result = invoke("verify", "run.db")
     assert result.exit_code == 3 and "entry 2 (told) does not have the checksum" in result.stdout
+    assert "1 suggestions recomputed: different" in result.stdout
+
+
+def test_rounding_on_another_platform_is_0_and_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpmi.storage import verification
+
+    fine("ask", "run.db")
+    assert json.loads(fine("verify", "run.db", "--json"))["verdict"] == "equal"
+    suggested = verification.ReplayedOptimizer.suggested
+    monkeypatch.setattr(
+        verification.ReplayedOptimizer,
+        "suggested",
+        lambda self, fixed: {**suggested(self, fixed), "x": suggested(self, fixed)["x"] * (1.0 - 1e-9)},
+    )
+    assert invoke("verify", "run.db").exit_code == 3
+    monkeypatch.setattr(verification, "own_platform", lambda: {"cpu": "another"})
+    result = invoke("verify", "run.db")
+    assert result.exit_code == 0 and "equal up to rounding on another platform" in result.stdout
+    assert "this is gpmi" in result.stdout and "CPU another" in result.stdout
+    assert len(json.loads(fine("verify", "run.db", "--json"))["rounded"]) == 1
 
 
 @pytest.mark.parametrize(

@@ -164,11 +164,11 @@ HOSTILE: list[tuple[str | bytes, str]] = [
     (other(BUDGET, "budget = 5\nretries = -1"), ":2: retries: retries is -1"),
     (other(BUDGET, 'budget = 5\ngoal = "maximum"'), ":2: goal: goal is 'maximum'; give one of 'max', 'min'"),
     (other(BUDGET, 'budget = 5\naim = 1979-05-27'), ":2: aim: aim is datetime.date(1979, 5, 27)"),
-    (other(BUDGET, "budget = 5\nname = ''"), ":2: name: name is ''; give a text"),
+    (other(BUDGET, "budget = 5\nname = ''"), ":2: name: name is ''; give a string"),
     (other(BUDGET, "budget = 5\nconstraints = 'x <= 1'"), ":2: constraints: constraints is 'x <= 1'; give a list"),
     (other(BUDGET, "budget = 5\nconstraints = [\n  'x <= 0.5',\n  'y <= 1',\n]"), ":4: constraints[1]: "),
     (other(BUDGET, "budget = 5\nconstraints = ['__import__(\"os\")']"), ":2: constraints[0]: "),
-    (other(BUDGET, "budget = 5\nconstraints = [3]"), ":2: constraints[0]: it is 3; give a text"),
+    (other(BUDGET, "budget = 5\nconstraints = [3]"), ":2: constraints[0]: it is 3; give a string"),
     (other(BUDGET, "budget = 5\nconstraints = ['x <= 0.2', 'x >= 0.8']"), ":2: constraints: "),
     (other(BUDGET, "budget = 5\nforbidden = [{ z = 1 }]"), ":2: forbidden[0]: "),
     (other(BUDGET, "budget = 5\nforbidden = [{}]"), ":2: forbidden[0]: Forbidden() forbids nothing"),
@@ -188,21 +188,21 @@ HOSTILE: list[tuple[str | bytes, str]] = [
     (other(X, "x = { choice = [] }"), ":3: parameters.x.choice: options is empty"),
     (other(X, "x = { choice = 'ab' }"), ":3: parameters.x.choice: choice is 'ab'; give a list"),
     (other(X, 'x = { choice = ["a\\u0000b"] }'), ":3: parameters.x.choice: it has the option 'a\\x00b'; no program"),
-    (other(X, "x = { choice = [[1], [2]] }"), ":3: parameters.x.choice: it has the option [1]; give texts"),
+    (other(X, "x = { choice = [[1], [2]] }"), ":3: parameters.x.choice: it has the option [1]; give strings"),
     (other(X, "x = { choice = ['a', 'a'] }"), ":3: parameters.x.choice: options has 'a' twice"),
     (other(X, "x = { real = [0, 1], when = 3 }"), ":3: parameters.x.when: when is 3; give a table"),
     (other(X, "x = { real = [0, 1], when = { z = 1 } }"), ":2: parameters: "),
-    (other(X, X + '\n"X" = { real = [0, 1] }'), ":4: parameters.X: the parameter 'X' has the variable"),
-    (other(X, X + "\npython = { real = [0, 1] }"), ":4: parameters.python: the parameter 'python'"),
+    (other(X, X + '\n"X" = { real = [0, 1] }'), ":4: parameters.X: parameters 'x' and 'X' would share"),
+    (other(X, X + "\npython = { real = [0, 1] }"), ":4: parameters.python: parameter 'python'"),
     (other(RUN, ""), ":4: command: there is no run; give the program"),
     (other(RUN, "run = 'rm -rf {x}'"), ":5: command.run: run is 'rm -rf {x}'; give a list of arguments, or add shell"),
-    (other(RUN, "run = 'echo {x}'\nshell = true"), ':5: command.run: a shell text has {x}; values are never pasted'),
-    (other(RUN, "run = ['a']\nshell = true"), ":5: command.run: run is ['a']; with shell = true give one text"),
+    (other(RUN, "run = 'echo {x}'\nshell = true"), ':5: command.run: a shell command has {x}; values are never pasted'),
+    (other(RUN, "run = ['a']\nshell = true"), ":5: command.run: run is ['a']; with shell = true give one string"),
     (other(RUN, "run = ['a']\nshell = 'yes'"), ":6: command.shell: shell is 'yes'; give True or False"),
-    (other(RUN, "run = []"), ":5: command.run: run is []; give a list of texts"),
+    (other(RUN, "run = []"), ":5: command.run: run is []; give a list of strings"),
     (other(RUN, "run = [\n 'a',\n '{y}']"), ":7: command.run[1]: '{y}' has {y}, which is not a parameter"),
     (other(RUN, "run = ['a', ['b', '{x']]"), ":5: command.run[1][1]: '{x' has a single '{'"),
-    (other(RUN, "run = ['a', 3]"), ":5: command.run[1]: it is 3; give a text"),
+    (other(RUN, "run = ['a', 3]"), ":5: command.run[1]: it is 3; give a string"),
     (other(RUN, RUN + "\nfolder = 'nowhere'"), ":6: command.folder: there is no folder"),
     (other(RUN, RUN + "\nenvironment = { A = 1 }"), ":6: command.environment: environment is {'A': 1}"),
     (other(RUN, RUN + "\nenvironment = { 'A=B' = '1' }"), ":6: command.environment: environment has 'A=B'"),
@@ -211,7 +211,7 @@ HOSTILE: list[tuple[str | bytes, str]] = [
     (RIGHT + "[value]\nfrom = 'stdout'", ":7: value.from: from is 'stdout'; give one of 'last line', 'match', 'json'"),
     (RIGHT + "[value]\nfrom = 'match'", ":6: value: `from = \"match\"` and `pattern` belong together"),
     (RIGHT + "[value]\nfrom = 'match'\npattern = '('", ":8: value.pattern: pattern is '(', not a regular expression"),
-    (RIGHT + "[value]\nconstraints = [1]", ":7: value.constraints: constraints is 1; give a text"),
+    (RIGHT + "[value]\nconstraints = [1]", ":7: value.constraints: constraints is 1; give a string"),
     (RIGHT + "[stop]\nsecond = 3", ":7: stop.second: there is no such key; did you mean seconds?"),
     (RIGHT + "[stop]\nseconds = 'soon'", ":7: stop.seconds: limit is 'soon'"),
     (RIGHT + "[stop]\nregret_below_noise = 1", ":7: stop.regret_below_noise: regret_below_noise is 1; give True"),
@@ -316,3 +316,38 @@ def test_every_key_and_element_has_a_line_and_lines_do_not_decrease(value: dict[
     assert list(lines) == paths(value)[1:]
     assert sorted(lines.values()) == list(lines.values())
     assert all(text.splitlines()[lines[key,] - 1].startswith(f"{key} =") for key in value)
+
+
+# A study that people evaluate
+
+BY_HAND = "[parameters]\nx = { real = [0.0, 1.0] }\n"
+
+
+def test_a_file_without_a_program_describes_a_study_that_people_evaluate(tmp_path: Path) -> None:
+    study = read(tmp_path, BY_HAND)
+    assert study.command is None and study.budget is None
+    for line, name in (("timeout = 3", "timeout"), ("retries = 1", "retries")):
+        with pytest.raises(StudyFileError, match=f":1: {name}: it is about a program, but there is no table"):
+            read(tmp_path, f"{line}\n{BY_HAND}")
+    with pytest.raises(StudyFileError, match=r":3: .*it is about a program"):
+        read(tmp_path, f"{BY_HAND}[value]\ny = 'loss'\n")
+
+
+def test_a_file_with_the_mark_that_windows_editors_write_is_read(tmp_path: Path) -> None:
+    assert read(tmp_path, b"\xef\xbb\xbf" + RIGHT.replace("\n", "\r\n").encode()).budget == 5
+    with pytest.raises(StudyFileError, match=r":1: budget: budget is 0"):
+        read(tmp_path, b"\xef\xbb\xbf" + RIGHT.replace("budget = 5", "budget = 0").encode())
+
+
+def test_asking_by_a_file_without_a_program_works_and_running_it_says_what_is_missing(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from gpmi.cli import app
+
+    (tmp_path / "mix.toml").write_text(BY_HAND)
+    asked = CliRunner().invoke(app(), ["ask", str(tmp_path / "mix.toml"), "--json"])
+    assert asked.exit_code == 0 and '"number": 0' in asked.stdout
+    assert CliRunner().invoke(app(), ["tell", str(tmp_path / "mix.toml"), "0", "1.5"]).exit_code == 0
+    run = CliRunner().invoke(app(), ["run", str(tmp_path / "mix.toml")])
+    assert run.exit_code == 1 and "there is no table [command] with a program to run" in run.stderr
+    assert "gpmi serve" in run.stderr and run.stderr.count("\n") == 1

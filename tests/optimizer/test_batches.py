@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gpmi import GPUCB, GPUCBPE, Int, Optimizer, kernels
+from gpmi.analysis.ledger.ledger import SAME
 from gpmi.gp.posterior import Posterior
-from gpmi.optimizer.duplicates import SAME
 from gpmi.policies import State
 from gpmi.search.subspaces import Subspaces
 

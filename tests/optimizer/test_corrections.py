@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from gpmi import GPMI, Int, LogEI, Optimizer, Real, Result, SpaceExhausted, Thompson, Trial, kernels, maximize, minimize
-from gpmi.optimizer.duplicates import SAME
-from gpmi.optimizer.exclusions import NEAR, SOON
+from gpmi.analysis.ledger.ledger import SAME
+from gpmi.optimizer.exclusions import AROUND, SOON
 from gpmi.trials import Log, Outcome
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
@@ -275,13 +275,13 @@ def test_nothing_near_a_rejected_point_is_asked_until_more_is_known(policy: Any,
     rejected = []
     for _ in range(4):  # without the rule it would be the same point for ever
         x = opt.ask()
-        assert not any(np.all(np.abs(x - other) <= NEAR * span) for other in rejected)
+        assert not any(np.all(np.abs(x - other) <= AROUND * span) for other in rejected)
         assert opt.reject(x).status == "rejected"
         rejected.append(x)
     told = len(opt._log.told)
     for _ in range(SOON + 3):
         x = opt.ask()
-        near = NEAR if len(opt._log.told) - told < SOON else SAME
+        near = AROUND if len(opt._log.told) - told < SOON else SAME
         assert not any(np.all(np.abs(x - other) <= near * span) for other in rejected)
         opt.tell(x, f(x))
     model = opt.model

@@ -241,9 +241,9 @@ def test_outcomes_up_to_a_value() -> None:
     x = np.arange(5.0)[:, None]
     outcomes = Outcomes(x, np.array([True, False, True, False, False]), np.array([[1.0], [-1.0], [0.0]]))
     assert outcomes.feasible.tolist() == [False, True, True]
-    assert outcomes.after(1).x.ravel().tolist() == [0.0, 1.0]
-    assert outcomes.after(2).failed.tolist() == [True, False, True, False]
-    assert outcomes.after(3).constraints.ravel().tolist() == [1.0, -1.0, 0.0]
+    assert outcomes.up_to(1).x.ravel().tolist() == [0.0, 1.0]
+    assert outcomes.up_to(2).failed.tolist() == [True, False, True, False]
+    assert outcomes.up_to(3).constraints.ravel().tolist() == [1.0, -1.0, 0.0]
     assert outcomes.feasible_at(np.array([[3.0], [1.0]])).tolist() == [True, False]
 
 

@@ -1,7 +1,7 @@
 """Random histories of an optimizer: ask, tell, fail, forget, correct, retract, reject, replay and read in any order.
 
 A list kept by the machine says what must be in the log. On finite sets brute force says which row must be asked. The
-number of histories is set by GPMI_HISTORIES (`make fuzz`: 20,000 random ones; `make test`: 200, always the same).
+number of histories is set by GPMI_HISTORIES (`make fuzz`: 20,000 random ones; `make test`: 150, always the same).
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from gpmi import (
     kernels,
 )
 from gpmi._support.types import FrozenPoint
+from gpmi.analysis.ledger.ledger import SAME
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import Tracked
 from gpmi.model.model import Model, objective, risk_now
-from gpmi.optimizer.duplicates import SAME
 from gpmi.policies import Policy
 from gpmi.policies.policy import LOG_SAFE
 from gpmi.search.objective import Objective
@@ -917,4 +917,4 @@ def test_a_few_histories() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_many_histories() -> None:
-    play(200 if HISTORIES is None else int(HISTORIES), random=HISTORIES is not None)
+    play(150 if HISTORIES is None else int(HISTORIES), random=HISTORIES is not None)

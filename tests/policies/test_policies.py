@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +27,8 @@ from gpmi import (
     VarianceBonus,
     kernels,
 )
-from gpmi.policies import Mean
+from gpmi.optimizer import selection, suggestion
+from gpmi.policies import Find, Guarded, Mean, PointSearch, Selected
 from gpmi.policies.improvement import log_h
 from gpmi.policies.promises import Promises
 
@@ -267,6 +269,43 @@ def test_the_default_policys_phi_depends_on_the_mean_too() -> None:
     assert np.all(np.diff(Reinvest().phi(np.full(5, 0.1), STATE, np.linspace(-3.0, 0.6, 5))) >= 0.0)
 
 
+@pytest.mark.parametrize("scorer", [Reinvest(), EI(), LogEI(), Thompson()])
+@pytest.mark.parametrize("outer", [Find, Guarded])
+def test_a_delegating_policy_weighs_failures_like_its_scorer(outer: type[Find | Guarded], scorer: Policy) -> None:
+    policy, state = outer(scorer), State(best_mean=0.5, caution=2.0)
+    score, log_p = np.array([-1.0, 0.2, 3.0]), np.log([0.1, 0.9, 0.5])
+    np.testing.assert_array_equal(policy.weighed(score, log_p, state), scorer.weighed(score, log_p, state))
+
+
 def test_a_state_can_be_made_from_nothing() -> None:
     assert State() == State(1, 0.0, 0.0, 0.0, 0.0, 1, 0, None)
     assert GPMI().phi(np.array([4.0]), State())[0] == pytest.approx(2.0 * np.sqrt(np.log(2e6)))
+
+
+# Rules of their own
+
+
+class ExploreFirst(LogEI):
+    """Explores for three queries."""
+
+    def choose(self, search: PointSearch) -> Selected:
+        return search.best(Explore()) if search.state.t <= 3 else search.best(self)
+
+
+def test_a_policy_may_choose_by_a_rule_of_its_own() -> None:
+    runs = {}
+    for policy in (ExploreFirst(), Explore(), LogEI()):
+        opt = Optimizer([(0.0, 1.0)] * 2, policy, kernel=kernels.RBF(0.3), noise_var=1e-4, seed=0)
+        for _ in range(5):
+            x = opt.ask()
+            opt.tell(x, float(np.sin(5.0 * x[0]) + x[1]))
+        runs[type(policy)] = opt
+    first = [trial.x.tolist() for trial in runs[ExploreFirst].trials]
+    assert first[:3] == [trial.x.tolist() for trial in runs[Explore].trials[:3]]
+    replayed = Optimizer([(0.0, 1.0)] * 2, LogEI(), kernel=kernels.RBF(0.3), noise_var=1e-4, seed=0)
+    assert replayed.replay(runs[ExploreFirst].trials[:3]).ask().tolist() == first[3]
+
+
+def test_the_optimizer_asks_no_policy_what_it_is() -> None:
+    for module in (suggestion, selection):
+        assert "isinstance(policy" not in inspect.getsource(module)

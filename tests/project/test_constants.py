@@ -30,7 +30,7 @@ from gpmi.gp.paths import Draw, PathSampler
 from gpmi.gp.tracking import RoundingError, Tracked, chunks, contenders, first_best
 from gpmi.model.fitting.classifier_prior import fit_classifier
 from gpmi.model.fitting.criterion import FitSetting
-from gpmi.model.fitting.descent import Peak
+from gpmi.model.fitting.descent import DescentPoint
 from gpmi.model.fitting.fit import fit, fit_noise
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.slice_sampling import sample
@@ -397,7 +397,7 @@ def test_a_query_from_which_nothing_was_to_be_expected_is_not_counted() -> None:
     assert promises_of_last(-3.0, 1.0).kept > 0.0
 
 
-@guards("gpmi.policies.promises.SURE", 0.0, 0.5, 50.0)
+@guards("gpmi.policies.promises.CERTAIN", 0.0, 0.5, 50.0)
 def test_a_gain_that_is_certain_does_not_outweigh_all_others() -> None:
     certain, likely = promises_of_last(1000.0, 1000.0), promises_of_last(3.0, 3.0)
     assert 20.0 < certain.made < 30.0
@@ -405,7 +405,7 @@ def test_a_gain_that_is_certain_does_not_outweigh_all_others() -> None:
     assert likely.made > 5.0
 
 
-@guards("gpmi.policies.improvement.FAR", 3.0, 1e160)
+@guards("gpmi.policies.improvement.LARGEST_Z", 3.0, 1e160)
 def test_log_ei_is_finite_and_right_however_far_below_the_incumbent_a_point_is() -> None:
     near, far = gpmi.LogEI().score(np.array([-20.0, -1e200]), np.ones(2), State())
     assert near == pytest.approx(stats.norm.logpdf(20.0) - 2.0 * np.log(20.0), abs=0.02)
@@ -645,7 +645,7 @@ def test_slices_find_the_scale_of_the_density_where_the_guess_is_wrong_by_a_fact
     unknowns = SimpleNamespace(width=np.full(3, 10.0), lo=np.full(3, -50.0), hi=np.full(3, 50.0))
     criterion: Any = SimpleNamespace(unknowns=unknowns, loss=loss)
     for wrong in (0.2, 1.0, 5.0):
-        peak = Peak(np.zeros(3), 0.0, np.diag((wrong / sd) ** 2))
+        peak = DescentPoint(np.zeros(3), 0.0, np.diag((wrong / sd) ** 2))
         draws = np.array(sample(criterion, peak, 300, np.random.default_rng(0))) / sd
         np.testing.assert_allclose(draws.std(axis=0), 1.0, atol=0.3)
         assert len(np.unique(draws[:, 0])) == 300
@@ -824,7 +824,7 @@ def test_a_risk_is_taken_while_few_queries_have_failed_and_none_after_five_failu
     assert weight(1, 20, 0.78, left=3) == pytest.approx(np.log(0.78)) and weight(1, 20, 0.6, left=3) < 3.0 * np.log(0.6)
 
 
-@guards("gpmi.policies.risk.FAR", 0.05, 0.9)
+@guards("gpmi.policies.risk.ESCAPE", 0.05, 0.9)
 @guards("gpmi.policies.risk.PLENTY", 0.01, 1.0)
 def test_a_point_far_from_all_others_may_well_fail_while_few_have() -> None:
     assert 0.3 < np.exp(risk_of(0, 20, None).log_far) < 0.7
@@ -881,7 +881,7 @@ def test_a_point_is_taken_up_to_rounding_and_one_beside_it_is_not() -> None:
     assert farthest(space, 0, screen) is None and farthest(space, 0, np.clip(screen + 1e-4, 0.0, 1.0)) is not None
 
 
-@guards("gpmi.optimizer.escape.FEW", 1, 5)
+@guards("gpmi.optimizer.escape.FEW_PARAMETERS", 1, 5)
 def test_a_point_far_from_all_others_is_asked_up_to_three_dimensions() -> None:
     assert is_small(Space.of([(0.0, 1.0)] * 3)) and not is_small(Space.of([(0.0, 1.0)] * 5))
     assert is_small(Space.of([(0.0, 1.0)] * 5).with_fixed({0: 0.5, 1: 0.5}))

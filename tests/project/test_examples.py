@@ -35,6 +35,7 @@ def test_a_story_is_a_script_in_cells_whose_pictures_the_site_shows(path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize(
     "path",
     [

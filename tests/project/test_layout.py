@@ -15,11 +15,7 @@ EDGES = layout.module_edges(MODULES)
 MOST_LINES = 700, 80  # of a module, of a function; layout.LONG_MODULE and LONG_FUNCTION are advice
 LONGER: dict[str, str] = {}  # "gpmi.package.module" or "gpmi.package.module:function" -> why it is right as it is
 
-RENAMING = "a better name is coming"
-# Class names that several modules use -> why.
-SAME_NAME = {
-    "Account": RENAMING,
-}
+SAME_NAME: dict[str, str] = {}  # a class name that several modules use -> why
 
 
 # Size
@@ -103,7 +99,7 @@ def assert_none(problems: object) -> None:
 
 
 def assert_all_needed(name: str, reasons: Mapping[str, str], found: Mapping[str, object]) -> None:
-    stale = sorted(key for key in set(reasons) - set(found) if reasons[key] != RENAMING)
+    stale = sorted(set(reasons) - set(found))
     assert not stale, f"no longer needed: delete the lines {stale} of {name} in {__file__}"
     assert all(len(reason.split()) >= 3 for reason in reasons.values()), f"a reason in {name} is too short"
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,8 @@ from laboratory import Page, client_for, create_study, follow, send, text_of
 
 import gpmi
 from gpmi.serve import live_updates, model_worker
+from gpmi.storage.entries import checksum
+from gpmi.storage.serialization import text_of as text_of_json
 
 AT = "/study/default"
 
@@ -122,6 +128,51 @@ def test_an_unreachable_database_is_reported_on_a_page(client: Any, monkeypatch:
     for address in (AT, "/", "/api/studies", "/api/trials?study=default"):
         answer = client.get(address)
         assert answer.status_code == 503 and "the disk is gone" in answer.text
+
+
+@pytest.mark.parametrize(
+    "fields", [{"y": 1e999}, {"y": True}, {"y": None}, {"noise_var": -5}, {"repeats": 0}, {"constraints": ["x"]}]
+)
+def test_a_hostile_study_is_named_on_a_readable_page(tmp_path: Path, fields: dict[str, Any]) -> None:
+    """The checksums fit. Every address of the study answers with a sentence, whether it was open before or not."""
+    path = create_study(tmp_path)
+    with gpmi.study(path) as study:
+        study.tell(study.ask(), 1.0)
+    with client_for(path) as client:
+        if "y" in fields:
+            assert client.get(AT).status_code == 200
+        with gpmi.study(path) as study:
+            study.tell(study.ask(), 2.0)
+            before, told = study.log()[-2:]
+        body = text_of_json({**json.loads(told.body), **fields})
+        own = checksum(before.checksum, told.seq, told.kind, body, told.time, told.worker, told.token)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("UPDATE gpmi_events SET body = ?, checksum = ? WHERE seq = 4", (body, own))
+            connection.commit()
+        for address in (AT, f"{AT}/trials", f"{AT}/trials.csv", f"{AT}/trial/0", f"{AT}/report"):
+            answer = client.get(address)
+            assert answer.status_code == 503 and "entry 4 of the log (told) cannot be replayed" in text_of(answer)
+        for address in ("/api/study", "/api/trials", "/api/best"):
+            answer = client.get(address)
+            assert answer.status_code == 503 and "entry 4 of the log (told)" in answer.text
+
+
+def test_infinite_predictions_are_shown(tmp_path: Path) -> None:
+    """A value without noise has infinite information, so predictions need not be finite."""
+    path = create_study(tmp_path)
+    with gpmi.study(path) as study:
+        for y in (1.0, 2.0, 3.0):
+            study.tell(study.ask(), y)
+        before, told = study.log()[-2:]
+    said = dict.fromkeys(("mu", "sd", "surprise", "information"), math.inf)
+    body = text_of_json({**json.loads(told.body), "said": said})
+    own = checksum(before.checksum, told.seq, told.kind, body, told.time, told.worker, told.token)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE gpmi_events SET body = ?, checksum = ? WHERE seq = ?", (body, own, told.seq))
+        connection.commit()
+    with client_for(path) as client:
+        for address in (AT, f"{AT}/trials", f"{AT}/trials.csv", f"{AT}/trial/2", f"{AT}/report", "/api/trials"):
+            assert client.get(address).status_code == 200
 
 
 def test_the_number_of_watchers_is_limited(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 import sqlite3
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from html.parser import HTMLParser
 from typing import Any
 
 import pytest
-from laboratory import BASE, Page, client_for
+from laboratory import BASE, Page, client_for, running_server, send
 
 import gpmi
-from gpmi.serve import AccessRules
+from gpmi.serve import AccessRules, Catalogue, application, server
 from gpmi.serve.security import MAX_BODY
 
 TOKEN = "a-token-of-the-tests"
@@ -237,7 +240,7 @@ BROKEN = {
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_form_is_refused(local: Any, unchanged: None, post: str, kind: str) -> None:
     header, body = BROKEN[kind]
-    assert local.post(post, content=body, headers={"content-type": header}).status_code in (400, 403)
+    assert local.post(post, content=body, headers={"content-type": header}).status_code in (400, 403, 415)
 
 
 @pytest.mark.parametrize(
@@ -337,3 +340,97 @@ def test_every_answer_has_the_security_headers(local: Any, address: str) -> None
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff" and headers["cache-control"] == "no-store"
     assert headers["referrer-policy"] == "same-origin"
+
+
+# Bodies and connections
+
+
+@pytest.mark.parametrize("charset", ["unicode_escape", "utf-7", "utf-16", "idna", "rot13", "no-such-codec", "latin-1"])
+def test_a_form_in_another_encoding_is_refused(local: Any, unchanged: None, charset: str) -> None:
+    part = b'--b\r\ncontent-disposition: form-data; name="csrf"\r\n\r\n\\ud800\r\n--b--\r\n'
+    headers = {"content-type": f"multipart/form-data; boundary=b; charset={charset}", "origin": BASE}
+    answer = local.post("/study/default/results", content=part, headers=headers)
+    assert answer.status_code == 415 and "UTF-8" in answer.text
+
+
+@pytest.mark.parametrize("row", ["٣", "03", "-1", "1e1", "²"])
+def test_a_row_with_a_number_that_our_pages_do_not_write_is_ignored(local: Any, unchanged: None, row: str) -> None:
+    answer = send(local, local.get("/new"), "/new/parameters", **{f"name__{row}": "a", "study": "digits"})
+    assert answer.status_code == 400 and "There is no parameter" in answer.text
+
+
+@pytest.mark.parametrize("path_", ["/study/default/results", "/api/tell", "/enter"])
+def test_a_client_that_leaves_within_a_body_is_no_error(path: str, unchanged: None, path_: str) -> None:
+    catalogue = Catalogue(path)
+    app = application(catalogue, AccessRules())
+    kind = "application/json" if path_.startswith("/api/") else FORM
+    headers = [(b"host", b"127.0.0.1"), (b"content-type", kind.encode()), (b"content-length", b"100")]
+    scope = {"type": "http", "method": "POST", "path": path_, "raw_path": path_.encode(), "query_string": b""}
+    scope |= {"headers": headers, "http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", 1), "root_path": ""}
+    messages = [{"type": "http.request", "body": b"n=", "more_body": True}, {"type": "http.disconnect"}]
+
+    async def receive() -> Any:
+        return messages.pop(0)
+
+    async def ignore(message: Any) -> None:
+        pass
+
+    asyncio.run(app(scope, receive, ignore))  # raises nothing
+    catalogue.close()
+    assert not messages
+
+
+POST = b"POST /api/tell HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{"
+REFUSED = POST.replace(b"127.0.0.1", b"evil.example")  # answered before its body is there
+
+
+@pytest.mark.parametrize("drip", [False, True])
+@pytest.mark.parametrize(
+    "begin", [b"", b"GET / HTTP/1.1\r\nhost:", POST, REFUSED], ids=["none", "head", "body", "refused"]
+)
+def test_a_request_that_never_ends_is_closed(
+    path: str, monkeypatch: pytest.MonkeyPatch, begin: bytes, drip: bool
+) -> None:
+    monkeypatch.setattr(server, "HEAD_TIMEOUT", 0.5)
+    monkeypatch.setattr(server, "BODY_TIMEOUT", 0.5)
+    with running_server(path) as url:
+        port = int(url.rpartition(":")[2])
+        with closing(socket.create_connection(("127.0.0.1", port))) as half:
+            half.sendall(begin)
+            half.settimeout(0.1 if drip else 120.0)
+            limit = time.monotonic() + 120.0
+            while True:
+                assert time.monotonic() < limit, "the connection stays open"
+                try:
+                    if drip:
+                        half.sendall(b"x")
+                    if half.recv(4096) == b"":
+                        break
+                except TimeoutError:
+                    continue
+                except OSError:
+                    break
+
+
+def test_the_number_of_connections_is_limited(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "MAX_CONNECTIONS", 3)
+    get = b"GET /api/study HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n"
+    with running_server(path) as url:
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        open_ = [socket.create_connection(address, timeout=120.0) for _ in range(3)]
+        open_[0].sendall(get)  # accepted in order, so all three are connected when it is answered
+        with closing(socket.create_connection(address, timeout=120.0)) as one:
+            one.sendall(get)
+            assert b" 503 " in one.recv(4096)
+        more = [socket.create_connection(address, timeout=120.0) for _ in range(9)]
+        with suppress(ConnectionError):
+            assert more[-1].recv(1) == b""  # closed without a word
+        for each in [*open_, *more]:
+            each.close()
+        answer = b""
+        limit = time.monotonic() + 120.0
+        while b" 200 " not in answer:
+            assert time.monotonic() < limit
+            with closing(socket.create_connection(address, timeout=120.0)) as one:
+                one.sendall(get)
+                answer = one.recv(4096)

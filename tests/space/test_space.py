@@ -687,7 +687,8 @@ def test_a_list_of_two_numbers_is_a_choice_and_says_so(pair: list[float]) -> Non
     assert event.kind == "two options"
     lo, hi = sorted(pair)
     assert event.message == (
-        f"'a' is {lo} or {hi}, nothing between; ({lo}, {hi}) is the interval, Choice([{lo}, {hi}]) a clear choice"
+        f"'a' = [{lo}, {hi}] means the two options {lo} and {hi}; write ({lo}, {hi}) for an interval, "
+        f"or Choice([{lo}, {hi}]) to make this explicit"
     )
     assert f"two options: {event.message[:40]}" in str(opt)
 

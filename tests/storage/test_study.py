@@ -26,7 +26,7 @@ from gpmi.run.study import Study
 from gpmi.space import Candidates
 from gpmi.storage.errors import StudyError, Unavailable
 from gpmi.storage.outbox import Outbox
-from gpmi.storage.serialization import arguments, described, space_from_json, text_of
+from gpmi.storage.serialization import arguments, contradiction, described, space_from_json, space_to_json, text_of
 from gpmi.storage.workers import has_ended, own_name
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
@@ -47,12 +47,45 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "run.db"
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A study with entries 0 to 10: created, (asked, told) twice, corrected, asked, failed, budget, asked, leased."""
+    path = tmp_path_factory.mktemp("small") / "run.db"
+    with gpmi.study(path, space=BOX, seed=0, budget=9) as study:
+        run(study, 2)
+        study.correct(0, 2.0)
+        study.fail(study.ask(), why="the pump stopped")
+        study.set_budget(11)
+        trial = study.ask()
+    with gpmi.study(path) as study:
+        assert study.ask().number == trial.number
+        assert study.log()[-1].kind == "leased" and study.seq == 10
+    return path.read_bytes()
+
+
 def changed(path: Path, sql: str, *values: Any) -> None:
     """Change the file by hand."""
     connection = sqlite3.connect(path)
     connection.execute(sql, values)
     connection.commit()
     connection.close()
+
+
+def forged(path: Path, seq: int, kind: str | None = None, time: float | None = None, **fields: Any) -> None:
+    """Change an entry by hand, and the checksums of it and of all entries after it, so that they fit."""
+    from gpmi.storage.entries import checksum
+
+    before = ""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT seq, kind, body, time, worker, token FROM gpmi_events ORDER BY seq")
+        for number, own_kind, body, own_time, worker, token in rows.fetchall():
+            if number == seq:
+                body = text_of({**json.loads(body), **fields}).replace("Infinity", "1e999")
+                own_kind, own_time = kind or own_kind, own_time if time is None else time
+            before = checksum(before, number, own_kind, body, own_time, worker, token)
+            row = (own_kind, body, own_time, before, number)
+            connection.execute("UPDATE gpmi_events SET kind=?, body=?, time=?, checksum=? WHERE seq=?", row)
+        connection.commit()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -147,6 +180,17 @@ def test_every_space_and_option_comes_back_and_replays(path: Path, space: Any, o
         assert repr(study.ask().x) == repr(plain.pending[-1].x)
 
 
+def test_a_study_of_a_find_with_a_third_policy_still_opens() -> None:
+    """Earlier versions stored it."""
+    third = {"kind": "GPUCB", "delta": 1e-6, "scale": 0.2}
+    stored = {"kind": "Find", **{name: third for name in ("then", "last")}}
+    description = {"space": space_to_json(BOX), "policy": stored}
+    assert arguments(description)["policy"] == gpmi.Find(then=gpmi.GPUCB(scale=0.2))
+    written = described(BOX, {"policy": gpmi.Find()})
+    written["policy"]["last"] = third
+    assert contradiction(written, None, {"policy": gpmi.Find()}) is None
+
+
 def test_a_dataframe_of_candidates_comes_back_with_its_labels(path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame({"a": [1, 2, 3], "b": ["u", "v", "u"]}, index=["p", "q", "r"])
@@ -207,7 +251,7 @@ def test_the_same_value_twice_counts_once_and_another_one_is_refused(path: Path)
         trial = study.ask()
         study.tell(trial, 1.0)
         assert study.tell(trial.number, 1.0).number == 0
-        with pytest.raises(ValueError, match=r"trial is 0, for which this worker told the value 1\.0 already; correct"):
+        with pytest.raises(ValueError, match=r"trial 0 already has the value 1\.0 from this worker; use correct"):
             study.tell(trial, 1.5)
         assert len(study.trials) == 1
     with gpmi.study(path) as study:
@@ -299,6 +343,30 @@ def test_a_heartbeat_renews_and_closing_gives_back(path: Path) -> None:
         assert two.ask().number == 1
         one.close()
         assert two.ask().number == 0
+
+
+@pytest.mark.parametrize("recorded", [True, False])  # whether the log has the duration; earlier versions wrote none
+def test_a_lease_from_a_clock_that_was_ahead_ends_all_the_same(path: Path, recorded: bool) -> None:
+    with gpmi.study(path, space=BOX, seed=0, lease=100.0) as study:
+        study.ask(lease=2.0)
+        asked = study.log()[-1]
+        assert asked.content["lease"] == 2.0
+    forged(path, 1, time=asked.time + 86400.0, **({} if recorded else {"lease": None}))
+    elsewhere = "another:machine:1:1"  # it is not known whether its process has ended
+    changed(path, "UPDATE gpmi_leases SET until = ?, worker = ?", asked.time + 86402.0, elsewhere)
+    with gpmi.study(path, lease=2.0) as study:
+        assert study.ask().number == 1  # the worker may live, so its lease is not over at once
+        until = study.leases()[0].until
+        assert until <= time.time() + 2.5
+        wait_until(lambda: time.time() > until + 0.1)
+        assert study.ask().number == 0
+
+
+def test_a_long_lease_is_no_mistake_of_the_clock(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study, gpmi.study(path) as other:
+        study.ask(lease=86400.0)
+        until = study.leases()[0].until
+        assert other.ask().number == 1 and other.leases()[0].until == until
 
 
 def test_a_lease_without_end_outlives_the_process(path: Path) -> None:
@@ -512,12 +580,12 @@ def test_what_contradicts_the_study_is_refused(path: Path) -> None:
         ({"aim": "earn"}, "aim is 'earn', but that of the study is 'find'"),
         ({"space": [(0.0, 2.0), (0.0, 1.0)]}, "space is"),
         ({"kernel": gpmi.kernels.RBF(0.1)}, "kernel is"),
-        ({"colour": 1}, "colour is no argument of a study"),
+        ({"colour": 1}, "colour is not an argument of a study"),
     ):
         with pytest.raises((ValueError, TypeError), match=words):
             gpmi.study(path, **wrong)  # type: ignore[arg-type]
     gpmi.study(path, space=BOX, goal="min", seed=3, aim="find", fit="map").close()
-    with pytest.raises(ValueError, match=r"there is no study 'other' in .*: it has 'default'; give space= to make it"):
+    with pytest.raises(ValueError, match=r"there is no study 'other' in .*: it has 'default'; give one of these names"):
         gpmi.study(path, "other")
     gpmi.study(path, "other", space=MIXED).close()
 
@@ -525,10 +593,10 @@ def test_what_contradicts_the_study_is_refused(path: Path) -> None:
 @pytest.mark.parametrize(
     ("space", "options", "words"),
     [
-        (BOX, {"constraints": [lambda x: True]}, "constraints has .*, which a study cannot store; give texts"),
+        (BOX, {"constraints": [lambda x: True]}, "constraints has .*, which a study cannot store; give strings"),
         (BOX, {"mean": f}, "mean is .*, a function, which a study cannot store; subtract it in f"),
         ({"c": [print, abs]}, {}, "c has .*, which cannot be stored in a study"),
-        ({"c": gpmi.Choice([(1, 2), (3, 4)])}, {}, "c has the option .*look up what they stand for in f"),
+        ({"c": gpmi.Choice([(1, 2), (3, 4)])}, {}, "c has the option .*convert them inside f"),
         (BOX, {"lease": 0.0}, "lease is 0"),
         (BOX, {"seed": -1}, "seed is -1"),
     ],
@@ -558,6 +626,50 @@ def test_a_description_is_text_and_comes_back() -> None:
 def test_addresses_that_are_none(address: Any) -> None:
     with pytest.raises((TypeError, ValueError, StudyError)):
         gpmi.study(address)
+
+
+@pytest.mark.parametrize("address", ["file:x.db", "file:./x.db", "sqlite:///file:x.db", "sqlite:///file:x.db?uri=true"])
+def test_an_address_of_sqlite_itself_is_the_path_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with gpmi.study(address, space=BOX, seed=0) as study:
+        run(study, 2)
+    assert [file.name for file in tmp_path.iterdir()] == ["x.db"]
+    with gpmi.study("x.db") as study:
+        assert len(study.trials) == 2
+
+
+def test_options_of_an_address_of_sqlite_itself_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with gpmi.study("a b%.db", space=BOX, seed=0) as study:
+        run(study, 2)
+    for address in ("file:a%20b%25.db?mode=ro", f"file://{tmp_path}/a%20b%25.db?mode=ro"):
+        with gpmi.study(address) as study:
+            assert len(study.trials) == 2
+            with pytest.raises(StudyError, match="cannot be written to; allow writing"):
+                study.ask()
+    for address in ("file:", "file:x.db?mode=memory", "file://elsewhere/x.db", "file:x.db#part"):
+        with pytest.raises(ValueError, match="give the path of a file"):
+            gpmi.study(address, space=BOX)
+    assert all(file.name.startswith("a b%.db") for file in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\udcffb"])
+def test_a_string_that_is_not_unicode_is_refused_before_there_is_a_file(path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="not valid Unicode; give another name"):
+        gpmi.study(path, name, space=BOX)
+    for space in ({name: (0.0, 1.0)}, {"x": ["a", name]}):
+        with pytest.raises(ValueError, match="space has a string that is not valid Unicode"):
+            gpmi.study(path, space=space)
+    assert not path.exists()
+    gpmi.study(path, space={"x": ["a", "b"]}, seed=0).close()
+    with gpmi.study(path) as study:
+        description = json.loads(text_of(study.log()[0].content["description"]).replace('"b"', json.dumps(name)))
+    forged(path, 0, description=description)
+    changed(path, "UPDATE gpmi_studies SET description = ?", text_of(description))
+    with pytest.raises(StudyError, match=r"does not describe a study .* not valid Unicode"):
+        gpmi.study(path)
 
 
 def test_import_gpmi_loads_no_database() -> None:
@@ -602,17 +714,78 @@ def test_verify_names_a_suggestion_that_nobody_would_make(path: Path) -> None:
         assert len(problems) == 1 and "trial 7: [0.5, 0.25] was suggested" in problems[0]
 
 
+@pytest.mark.parametrize(
+    ("cpu", "moved", "verdict"),
+    [
+        ("here", 0.0, "equal"),
+        ("elsewhere", 0.0, "equal"),
+        ("elsewhere", 1e-8, "equal up to rounding on another platform"),
+        ("nowhere", 1e-8, "equal up to rounding on another platform"),  # an earlier version recorded no platform
+        ("here", 1e-8, "different"),
+        ("elsewhere", 1e-3, "different"),
+    ],
+)
+def test_verify_tells_rounding_on_another_platform_from_a_difference(
+    path: Path, cpu: str, moved: float, verdict: str
+) -> None:
+    from gpmi.storage.platforms import own_platform
+
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 6)
+        study.ask()
+        first, *_, last = study.log()
+    assert set(first.content["platform"]) == {"numpy", "scipy", "blas", "cpu"}
+    x = last.content["x"]
+    forged(path, last.seq, x=[x[0] + (moved if x[0] < 0.5 else -moved), x[1]])
+    if cpu != "here":
+        forged(path, 0, platform={**own_platform(), "cpu": cpu} if cpu == "elsewhere" else None)
+    with gpmi.study(path) as study:
+        found = study.verify()
+        assert found.verdict == verdict and bool(found) == (verdict != "different") == found.agrees
+        assert verdict in repr(found)
+        if moved and cpu == "elsewhere":
+            assert "CPU elsewhere" in (found.problems or found.rounded)[0]
+
+
+def test_a_platform_is_recorded_again_where_it_changes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gpmi.storage import study_log
+
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 2)
+    monkeypatch.setattr(study_log, "own_platform", lambda: {"cpu": "another"})
+    with gpmi.study(path) as study:
+        run(study, 2)
+    monkeypatch.undo()
+    with gpmi.study(path) as study:
+        run(study, 1)
+        recorded = [entry.seq for entry in study.log() if "platform" in entry.content]
+        assert recorded == [0, 5, 9] and study.verify().verdict == "equal"
+
+
 def test_verify_names_a_gap_and_a_changed_description(path: Path) -> None:
     with gpmi.study(path, space=BOX, seed=0) as study:
         run(study, 3)
         study.ask()
     changed(path, "DELETE FROM gpmi_events WHERE seq = 7")
-    changed(path, "UPDATE gpmi_studies SET description = replace(description, ':0,', ':1,')")
     with gpmi.study(path) as study:
+        changed(path, "UPDATE gpmi_studies SET description = replace(description, ':0,', ':1,')")
         changed(path, "UPDATE gpmi_events SET seq = 9 WHERE seq = 6")
         report = study.verify()
     assert any("entry 6 is missing" in problem for problem in report.problems)
     assert any("description" in problem for problem in report.problems)
+
+
+def test_a_changed_description_is_not_believed(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 2)
+    changed(path, "UPDATE gpmi_studies SET description = replace(description, '\"hi\":1.0', '\"hi\":3.0')")
+    with pytest.raises(StudyError, match=r"description of the study 'default' .* is not that of entry 0"):
+        gpmi.study(path)
+    changed(path, "UPDATE gpmi_studies SET description = replace(description, '\"hi\":3.0', '\"hi\": 1.0')")
+    gpmi.study(path).close()  # the same values in other words
+    changed(path, "DELETE FROM gpmi_events WHERE seq = 0")
+    with pytest.raises(StudyError, match="entry 0 of the study 'default' is missing"):
+        gpmi.study(path)
 
 
 def test_an_entry_that_cannot_be_read_is_named(path: Path) -> None:
@@ -623,6 +796,93 @@ def test_an_entry_that_cannot_be_read_is_named(path: Path) -> None:
         gpmi.study(path)
     changed(path, "UPDATE gpmi_events SET body = '{\"number\": 9}' WHERE seq = 2")
     with pytest.raises(StudyError, match=r"entry 2 of the log \(told\) cannot be replayed"):
+        gpmi.study(path)
+
+
+@pytest.mark.parametrize(
+    ("seq", "fields"),
+    [
+        *((2, {"y": y}) for y in (math.inf, -math.inf, math.nan, 1e150, True, None, "x", [1.0])),
+        *((seq, {"noise_var": value}) for seq in (2, 5) for value in (-5, math.inf, True, "x")),
+        *((seq, {"repeats": value}) for seq in (2, 5) for value in (0, -1, 1.5, True, "2")),
+        *((seq, {"constraints": value}) for seq in (2, 5) for value in (["x"], "x", 3, [None], [True], [math.inf])),
+        *((5, {"y": value}) for value in (math.inf, True, None)),
+        *((seq, {"number": value}) for seq in (2, 5) for value in ("0", 0.7, True, None, -1, 99)),
+        *((1, {"number": value}) for value in ("0", 0.5, False, None, -1, 10**30)),
+        *((3, {"number": value}) for value in (0, 10**9)),
+        (4, {"constraints": [1.0]}),
+        *(
+            (1, {"x": x})
+            for x in ([0.5], [0.5, 7.0], "x", None, [True, False], ["0.5", "0.5"], {"a": 1}, [math.inf, 0])
+        ),
+        *((1, {"origin": value}) for value in ("evil", None, 3, ["policy"])),
+        *((seq, {"said": value}) for seq in (1, 2) for value in ({"mu": "x"}, {"sd": True}, {"explored": 1}, [], 3)),
+        *((1, {"fixed": value}) for value in ([[0, 7.0]], [["a", 1]], 3, [[5, 0.5]])),
+        *((7, {"why": value}) for value in (3, ["a"], {"a": 1})),
+        *((8, {"budget": value}) for value in ("x", True, -3, 0, 1.5, None, math.inf)),
+        *((seq, {"time": value}) for seq in (2, 5) for value in (math.inf, -1.0, 1e18)),
+        (10, {"number": 1}),
+        (4, {"kind": "invented"}),
+    ],
+)
+def test_an_entry_that_nobody_could_have_made_is_refused_by_its_number(
+    path: Path, small: bytes, seq: int, fields: dict[str, Any]
+) -> None:
+    """Its checksum fits, so only the checks of its fields can find it."""
+    path.write_bytes(small)
+    forged(path, seq, **fields)
+    with pytest.raises(StudyError, match=rf"entry {seq} of the log \(\w+\) cannot be replayed"):
+        gpmi.study(path)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "words"),
+    [
+        *(("events", "body", value, "row 2 of the table gpmi_events has .* as its body") for value in (b"\x00", b"{}")),
+        *(("events", "body", value, "entry 2 of the log cannot be read") for value in ("", "[]", "null", "[" * 20_000)),
+        ("events", "body", "{}", r"entry 2 of the log \(told\) cannot be replayed, .* it has no 'number'"),
+        *(
+            ("events", column, b"\xff", f"row 2 .* as its {column}")
+            for column in ("kind", "worker", "token", "checksum")
+        ),
+        *(("events", "time", value, "row 2 .* as its time") for value in (b"1", "noon")),
+        ("events", "kind", "invented", r"entry 2 of the log \(invented\) cannot be replayed"),
+        *(("studies", "description", value, "is not that of entry 0") for value in ("", "{", "{}", "[]", "[" * 20_000)),
+        ("studies", "description", b"{}", "row 1 of the table gpmi_studies has b'{}' as its description"),
+        *(
+            ("leases", column, b"x", f"row .* of the table gpmi_leases .* as its {column}")
+            for column in ("number", "until")
+        ),
+        ("leases", "worker", b"x", "row 3 of the table gpmi_leases has b'x' as its worker"),
+        ("leases", "until", "noon", "row 3 of the table gpmi_leases has 'noon' as its until"),
+        ("schema", "version", "new", "row 1 of the table gpmi_schema has 'new' as its version"),
+    ],
+)
+def test_a_damaged_row_is_named(path: Path, small: bytes, table: str, column: str, value: Any, words: str) -> None:
+    path.write_bytes(small)
+    where = "WHERE seq = 2" if table == "events" else ""
+    changed(path, f"UPDATE gpmi_{table} SET {column} = ? {where}", value)
+    with pytest.raises(StudyError, match=words):
+        gpmi.study(path).leases()
+
+
+@pytest.mark.parametrize(
+    "description", [{}, [], None, 3, {"space": {}}, {"space": {"names": None, "parameters": [{"kind": "Evil"}]}}]
+)
+def test_an_entry_0_that_describes_nothing_is_refused(path: Path, small: bytes, description: Any) -> None:
+    path.write_bytes(small)
+    forged(path, 0, description=description)
+    changed(path, "UPDATE gpmi_studies SET description = ?", text_of(description))
+    with pytest.raises(StudyError, match="entry 0 of the study 'default' does not describe a study"):
+        gpmi.study(path)
+    with pytest.raises(StudyError, match="entry 0 of the study 'default' does not describe a study"):
+        gpmi.study(path, space=BOX)
+
+
+def test_a_name_that_is_no_text_is_named(path: Path, small: bytes) -> None:
+    path.write_bytes(small)
+    changed(path, "UPDATE gpmi_studies SET name = ?", b"default")
+    with pytest.raises(StudyError, match="row 1 of the table gpmi_studies has b'default' as its name"):
         gpmi.study(path)
 
 
@@ -711,7 +971,7 @@ def test_a_full_disk_keeps_the_value_and_delivers_it_later(path: Path, caplog: p
                 limited(study, 1)
                 study.tell([0.5, 0.5], 0.125 + told)
                 told += 1
-        assert "is full; free some space" in study.warnings[0] and "is kept in" in study.warnings[0]
+        assert "is full; free some space" in study.warnings[0] and "is saved in" in study.warnings[0]
         kept = list(path.with_name("run.db.spool").glob("*.json"))
         assert len(kept) == 1
         study.tell(trials[1], 3.0)  # the connection is a new one: there is space again
@@ -791,7 +1051,7 @@ def test_what_a_study_does_not_take_is_set_aside(path: Path) -> None:
 def test_an_outbox_without_any_folder_hands_the_value_to_the_caller(tmp_path: Path) -> None:
     outbox = Outbox("a", tmp_path / "x" / "y")
     outbox._folders = (tmp_path / "x" / "y", tmp_path / "x" / "z")
-    with pytest.raises(StudyError, match=r'keep this yourself and tell it later: .*"y":1.5'):
+    with pytest.raises(StudyError, match=r'save this value and call tell\(\) again later: .*"y":1.5'):
         outbox.keep({"token": "t", "y": 1.5})
 
 
@@ -987,3 +1247,16 @@ def test_a_study_is_closed_while_another_thread_reads(path: Path) -> None:
         for thread in reading:
             thread.join()
         study.close()
+
+
+def test_without_a_name_the_only_study_is_opened(tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    gpmi.study(path, "mine", space=BOX, seed=3).close()
+    with gpmi.study(path) as study:
+        assert study.name == "mine" and study.seed == 3
+    gpmi.study(path, "other", space=BOX).close()
+    with pytest.raises(ValueError, match=r"no study 'default' in .*: it has 'mine', 'other'; give one of these names"):
+        gpmi.study(path)
+    gpmi.study(path, space=BOX, seed=4).close()  # with a space, "default" is made
+    with gpmi.study(path) as study:
+        assert study.name == "default" and study.seed == 4

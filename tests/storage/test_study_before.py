@@ -50,19 +50,25 @@ def row(trial: gpmi.Trial) -> list[Any]:
     return [*(list(value) if isinstance(value, tuple) else value for value in values), as_json(trial.x)]
 
 
+def is_near(one: Any, other: Any) -> bool:
+    """Whether two points are equal up to rounding: the last digits of a suggestion depend on the processor."""
+    values, others = (list(x.values()) if isinstance(x, dict) else x for x in (one, other))
+    return all(a == b or bool(np.isclose(a, b, rtol=1e-5)) for a, b in zip(values, others, strict=True))
+
+
 @pytest.mark.parametrize("name", BEFORE)
 def test_a_database_of_the_version_before_opens_agrees_and_goes_on(path: Path, name: str) -> None:
     before = BEFORE[name]
     with gpmi.study(path, name) as study:
         assert [row(trial) for trial in study.trials] == before["trials"]
         assert (len(study.log()), study.budget) == (before["entries"], before["budget"])
-        assert study.verify().agrees
+        assert study.verify()
         trial = study.ask()
-        assert [trial.number, as_json(trial.x)] == before["next"]
+        assert trial.number == before["next"][0] and is_near(as_json(trial.x), before["next"][1])
         study.tell(trial, 1.0, constraints=[0.5] if name == "named" else None)
         study.correct(trial, 2.0, noise_var=0.25)
         after = [row(trial) for trial in study.trials]
-        assert study.verify().agrees
+        assert study.verify()
     with gpmi.study(path, name) as study:
         assert [row(trial) for trial in study.trials] == after
 
@@ -76,7 +82,7 @@ def test_what_the_version_before_delivered_counts_once(path: Path) -> None:
         assert len(study.log()) == count
         outbox = Outbox(study.identity, path)
         outbox.keep({"kind": "told", "y": 3.0, "number": 17, "at": as_json(study.trials[-1].x), "token": "t"})
-        assert study.trials[-1].y == 3.0 and study.verify().agrees
+        assert study.trials[-1].y == 3.0 and study.verify()
 
 
 def test_a_value_reaches_the_log_in_few_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,13 +95,13 @@ def test_a_table_of_somebody_else_needs_parameters_and_y(tmp_path: Path) -> None
         ("a.csv", "x0,y\n0.5,1\n7,1\n", "a.csv:3: x[0] is 7, outside [0.0, 1.0]"),
         ("a.csv", "x0,y\n0.5\n", "line 2 has more or fewer cells"),
         ("a.csv", "x0,y\n0.5,1,2\n", "line 2 has more or fewer cells"),
-        ("a.csv", 'x0,y\n"0.5,1\n', "is no CSV"),
-        ("a.csv", "x1,y\n0.5,1\n", "a.csv:2: there is a column 'x1', which is no parameter; give x0, y"),
+        ("a.csv", 'x0,y\n"0.5,1\n', "is not CSV"),
+        ("a.csv", "x1,y\n0.5,1\n", "a.csv:2: there is a column 'x1', which is not a parameter; give x0, y"),
         ("a.csv", "y\n1\n", "a.csv:2: there is no column 'x0'"),
         ("a.csv", "x0,y,status\n0.5,1,done\n", "a.csv:2: status is 'done'; give one of"),
         ("a.csv", "x0,y,number\n0.5,1,-1\n", "a.csv:2: number is -1"),
         ("a.csv", "x0,y,constraints\n0.5,1,3\n", "a.csv:2: constraints is 3"),
-        ("a.jsonl", '{"x0": 0.5, "y": 1}\n{"x0": 0.', "a.jsonl:2: it is no JSON; was the file cut off?"),
+        ("a.jsonl", '{"x0": 0.5, "y": 1}\n{"x0": 0.', "a.jsonl:2: it is not JSON; was the file cut off?"),
         ("a.jsonl", "3\n", "a.jsonl:1: it is 3; give a JSON object"),
         ("a.jsonl", '{"x0": {}, "y": 1}\n', "a.jsonl:1: x[0] is {}"),
     ],
@@ -116,7 +116,7 @@ def test_a_file_that_cannot_be_meant_is_refused_at_its_line(name: str, text: str
 def test_options_that_no_file_can_hold_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
     opt = gpmi.Optimizer({"f": [min, max]}, seed=0)
     opt.tell({"f": min}, 1.0)
-    with pytest.raises(TypeError, match="a file holds texts"):
+    with pytest.raises(TypeError, match="a file holds strings"):
         write_trials(opt, tmp_path / "a.csv")
     assert not list(tmp_path.iterdir())
 
@@ -141,3 +141,25 @@ def test_a_result_is_written_like_an_optimizer(tmp_path: Path) -> None:
     assert same(read, run.trials)
     more = gpmi.maximize(value_of, SPACES["box"], budget=2, seed=0, earlier=[replace(t) for t in read])
     assert len(more.trials) == 7
+
+
+FORMULAS = ["=cmd|'/C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", " =1", "a;=1", "＝1", "-", '"=1"', "-5"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", PARQUET])
+def test_no_text_of_a_csv_file_is_a_formula_and_all_come_back(suffix: str, tmp_path: Path) -> None:
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    space = {"=HYPERLINK(1)": FORMULAS, '"+2"': (0.0, 1.0), "plain": (-9.0, -1.0)}
+    opt, path = gpmi.Optimizer(space, seed=0), tmp_path / f"run{suffix}"
+    for text in FORMULAS:
+        opt.tell({"=HYPERLINK(1)": text, '"+2"': 0.5, "plain": -3.0}, 1.0)
+    opt.fail(opt.ask(), "=cmd|'/C calc'!A0")
+    write_trials(opt, path)
+    assert same(read_trials(path, space), opt.trials)
+    if suffix == ".csv":
+        for separator in ",;":
+            with path.open(newline="", encoding="utf-8") as file:
+                cells = [cell.strip() for row in csv.reader(file, delimiter=separator) for cell in row]
+            formulas = [cell for cell in cells if cell.startswith(tuple("=+-@＝＋－＠"))]
+            assert all(cell.split(",")[0].lstrip("-").replace(".", "").isdecimal() for cell in formulas)

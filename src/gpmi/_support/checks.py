@@ -40,7 +40,7 @@ Returned = TypeVar("Returned")
 
 
 def with_name_hints(function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
-    """Decorate a function: a keyword argument that it does not have is refused with the name that was probably meant.
+    """Decorate a function to reject unknown keyword arguments and suggest the intended name.
 
     Its arguments are those of its signature, which may list more than its code does (`gpmi.run.options`).
     """

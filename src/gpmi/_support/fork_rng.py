@@ -22,8 +22,8 @@ BITS = 128
 def split_generators(f: Callable[..., Any]) -> Callable[[], None]:
     """Draw a seed from each generator that f can reach. Return a function that seeds them in the forked process.
 
-    Found are the generators of `random` and `numpy.random` themselves, and those that f has as a global variable, in
-    its closure, as an argument of a `partial`, or as an attribute of its object. Others are not found.
+    It finds the global generators of `random` and `numpy.random`, and those f reaches through globals, its closure, the
+    arguments of a `partial`, or the attributes of its object. Others are not found.
     """
     seeds = [(generator, _draw_seed(generator)) for generator in {id(one): one for one in _reachable(f)}.values()]
     return partial(_seed_all, seeds)

@@ -24,9 +24,9 @@ Value = TypeVar("Value")
 
 
 class Interrupts:
-    """The state of Ctrl-C during `defer_interrupts`. The handler from before is called in the end.
+    """The state of Ctrl-C during `defer_interrupts`.
 
-    It usually raises a KeyboardInterrupt.
+    A press is finally passed to the previously installed handler, which usually raises KeyboardInterrupt.
     """
 
     def __init__(self, before: Callable[[int, FrameType | None], Any]) -> None:
@@ -52,7 +52,7 @@ class Interrupts:
 
     def on_exit_signal(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal that asks this process to end: end as soon as nothing can be lost."""
-        if os.getpid() != self._process:  # a forked child that has not installed a handler of its own
+        if os.getpid() != self._process:  # a forked child that has not installed its own handler
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         self._exit_signal = number
@@ -70,9 +70,9 @@ class Interrupts:
 
 
 def with_safe_exit(work: Callable[[Interrupts], Value]) -> Callable[[Interrupts], Value]:
-    """Wrap `work` so that SIGTERM and the end of the terminal raise a SystemExit at a moment when nothing is lost.
+    """Wrap `work` so that SIGTERM and SIGHUP raise SystemExit at a safe point, where nothing is lost.
 
-    For work that starts processes: without it they would go on with nobody to read their values. Handlers that the user
+    For work that starts processes: without it they would go on, and their values would be lost. Handlers that the user
     has installed for these signals are left alone.
     """
 

@@ -1,7 +1,7 @@
 """Find and kill the processes that a process has started, including those that left its process group.
 
-On Linux descendants are found in /proc. An orphan becomes a child of the first process of the system, unless one of its
-ancestors has called `adopt_orphans` or its environment carries a mark. Elsewhere only the group is killed.
+On Linux descendants are found in /proc. An orphan is reparented to PID 1, and is then found only by a mark in its
+environment, unless one of its ancestors has called `adopt_orphans`. Elsewhere only the group is killed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def adopt_orphans() -> None:
 
 
 def descendants(process: int) -> list[int]:
-    """The running processes below this one in the table of processes."""
+    """The running descendants of this process."""
     children: dict[int, list[int]] = {}
     for number in _process_ids():
         with suppress(OSError, ValueError, IndexError):

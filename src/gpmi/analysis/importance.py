@@ -10,11 +10,15 @@ f is the posterior mean, in units of y (the median if y is transformed). A kerne
 product over the parameters, so there is no closed form. The integral over x_i is a Gauss rule or a sum over all levels.
 The integral over the other parameters is a mean over m Sobol points. Each of these gives a line along x_i, and the
 values along the m lines give both indices and the curve E[f | x_i]. The intervals are those of functions drawn from the
-posterior.
+posterior. The mean is smoother than these, so with few values its index may lie outside of their interval. Then the
+nearest end of the interval is reported: the index of the mean is not plausible for f. Of 312 indices of four known
+functions at 15 and 30 values, 50 lay outside. Reporting the ends reduced the mean error from 0.060 to 0.058 (first) and
+from 0.088 to 0.083 (total) at 15 values, and changed it by less than 0.001 at 30. Medians of the drawn functions did
+about as well, with more bias.
 
 Constraints: x is uniform on the feasible part of the space. Only the feasible part of a line counts, and the points are
-weighted so that both conditional laws are right. Candidates: the other columns are those of a row of the table, and x_i
-is any value of its column, as often as it occurs. If the rows form a full grid, this is exact.
+weighted so that both conditional distributions are right. Candidates: the other columns are those of a row of the
+table, and x_i is any value of its column, as often as it occurs. If the rows form a full grid, this is exact.
 """
 
 from __future__ import annotations
@@ -63,7 +67,7 @@ class Importance:
     """The importance of one parameter."""
 
     name: str
-    first: float
+    first: float  # of the posterior mean, or the nearest end of its interval
     total: float
     first_interval: Interval
     total_interval: Interval
@@ -104,6 +108,8 @@ class Importances:
 
 def importances(source: HasLedger) -> Importances:
     """Return the Sobol indices of the posterior mean of a Result, an Optimizer or a Study, with intervals.
+
+    An index outside of its interval is replaced by the nearest end.
 
     The numbers are the same on every call: random numbers come from (seed, t). O(n) for each of about 20 p m points,
     with p parameters and m = 128 to 1,024 lines. A thousand values in ten dimensions take a few seconds.
@@ -146,7 +152,7 @@ class ParameterLines(NamedTuple):
     """m lines of q points along one parameter, and the probability of each point of a line."""
 
     rows: Array  # (m, q, d)
-    weights: Array  # (m, q), the law of x_i given the others: each row sums to 1
+    weights: Array  # (m, q), the distribution of x_i given the others: each row sums to 1
     settings: Array  # (q, width)
     uneven: bool = False  # whether only some of the lines meet a point, because of constraints
 
@@ -201,7 +207,7 @@ class TableMeasure:
 
 
 def _measure(space: Space, axes: list[Axis], lines: int, seed: int) -> ProductMeasure | TableMeasure:
-    """Return the law of x, represented by about as many points as there will be lines."""
+    """Return the distribution of x, represented by about as many points as there will be lines."""
     if isinstance(space, Candidates):
         unique = np.unique(space.encoded, axis=0)
         some = np.random.default_rng([seed, 0, 0, 7]).permutation(len(unique))[:lines]
@@ -266,12 +272,13 @@ def _one(axis: Axis, lines: ParameterLines, posterior: Posterior, drawn: Paths, 
     if warp.bends:  # the mean of medians is not a mean, so the curve comes from the drawn functions
         effect = effects.mean(axis=1)
     tails = [0.5 * (1.0 - LEVEL), 0.5 * (1.0 + LEVEL)]
+    of_first, of_total = (Interval(*np.quantile(one, tails).tolist()) for one in (firsts, totals))
     return Importance(
         name=axis.name,
-        first=float(first),
-        total=float(total),
-        first_interval=Interval(*np.quantile(firsts, tails).tolist()),
-        total_interval=Interval(*np.quantile(totals, tails).tolist()),
+        first=float(np.clip(first, *of_first)),
+        total=float(np.clip(total, *of_total)),
+        first_interval=of_first,
+        total_interval=of_total,
         axis=axis,
         settings=lines.settings,
         effect=effect,

@@ -227,8 +227,8 @@ def _elementary(kernel: Kernel, d: int, count: int, rng: np.random.Generator) ->
     omega = ndtri(u[:, :d]) / np.asarray(kernel.lengthscale)
     if isinstance(kernel, Matern):
         omega *= np.sqrt(kernel.nu / gammaincinv(kernel.nu, u[:, d : d + 1]))
-    # Angles are in turns, not in radians. Without whole turns, float32 is enough: its error of 1e-7 is far below _BLUR,
-    # and NumPy's float32 cosine is thirty times as fast.
+    # Angles are in turns, not in radians. After whole turns are removed, float32 is enough: its error of 1e-7 is far
+    # below _BLUR, and NumPy's float32 cosine is thirty times as fast.
     turns, phase, scale = omega.T / (2.0 * np.pi), u[:, d + 1], float(np.sqrt(2.0 * kernel.known_variance))
 
     def features(z: Array) -> tuple[Array, Pullback]:

@@ -18,7 +18,7 @@ from gpmi.gp.posterior import Posterior
 
 TRACKED_BYTES = 2**31  # memory that V may take, 2 GiB: 268 observations on a million points; our choice
 TIE = 4.0  # scores at most this many units in the last place below the best tie with it: a few roundings
-CLOSE = 1e-9  # mu and var are trusted up to this part of their size; `moments_in_blocks` settles what this leaves open
+CLOSE = 1e-9  # relative tolerance on mu and var; `moments_in_blocks` resolves closer ties
 OF_TREND = 1e-14  # a known mean function adds this part of its value to the error of mu: about fifty roundings
 BLOCK, MANY = 16, 20_000  # points of a block in `moments_in_blocks`; above MANY points a block is larger: our choice
 AT_ONCE = 32  # more new rows than this are computed together, by matrices; our choice, not tuned

@@ -32,8 +32,8 @@ from gpmi.space import Space
 from gpmi.trials import Log
 from gpmi.trials.outcomes import Outcomes
 
-# Once values are merged, later rows are merged too as soon as there are this many of them, or a quarter of the merged
-# ones if that is more. Then merging costs O(m^2) a value. Our choice, not tuned.
+# Once values are merged, merge again after max(16, a quarter of the merged rows) new rows. Then merging costs O(m^2) a
+# value. Our choice, not tuned.
 UNMERGED, UNMERGED_SHARE = 16, 0.25
 
 
@@ -78,9 +78,9 @@ class ModelSetting:
 class Model:
     """The prior in use with n values, and the posterior given them.
 
-    The prior is learned from the first values (`PriorSchedule.point`). These enter the posterior together, the others
-    one by one in the order of `tell`. So the same values in the same order give the same model to the last bit, whether
-    they arrived one by one or in a replay.
+    The prior is learned from the first values (`PriorSchedule.fit_size`). These enter the posterior together, the
+    others one by one in the order of `tell`. So the same values in the same order give the same model to the last bit,
+    whether they arrived one by one or in a replay.
 
     In a run with many repeats, values at equal points are merged (`fitting.data.merges`): the first ones together,
     later ones whenever UNMERGED of them have come. This too depends on the values alone, and it changes nothing but
@@ -113,7 +113,7 @@ class Model:
         """Return the model whose prior is learned from all of these values."""
         n, trend, priors = len(observed), setting.trend, setting.priors
         detrended = setting.detrended(observed)
-        prior = priors(priors.point(n), detrended, known_mean=trend is not None, preloaded=setting.preloaded)
+        prior = priors(priors.fit_size(n), detrended, known_mean=trend is not None, preloaded=setting.preloaded)
         if priors.student_noise:
             return _with_student_noise(setting, prior, n, replace(observed, x=detrended.x))
         modelled = warped(replace(observed, x=detrended.x), prior.warp)
@@ -122,9 +122,9 @@ class Model:
         return Model(setting, prior, n, posterior, posterior, members)
 
     def extended(self, observed: Observations) -> Model:
-        """Return the model after these values under the same prior; it has the first n of them already. O(n^2) a value.
+        """Return the model after these values under the same prior; `self` already includes the first n.
 
-        With heavy-tailed noise it is O(n^3).
+        O(n^2) a value, O(n^3) with heavy-tailed noise.
         """
         anchor, posterior, members = self.anchor, self.posterior, self.members
         if self.setting.priors.student_noise and len(observed) > self.n:  # a new value changes the weight of the others
@@ -143,7 +143,7 @@ class Model:
         )
 
     def __repr__(self) -> str:
-        learned = self.setting.priors.point(self.n)
+        learned = self.setting.priors.fit_size(self.n)
         lines = [
             ("values", f"{self.n}, the prior learned from {learned}" if learned else f"{self.n}"),
             ("kernel", repr(self.prior.kernel)),
@@ -223,10 +223,10 @@ class Model:
         return self._recommended_in[space.fixed_coordinates]
 
     def best_in(self, space: Space) -> Array:
-        """Return the point with the best mean in a part of the space with fixed coordinates: the incumbent of a policy.
+        """Return the point with the best mean in a part of the space with fixed coordinates, observed or not.
 
-        If trials have failed or constraints were measured, it is the best point that probably succeeds, observed or
-        not, or else the one most likely to succeed. Computed once for each.
+        Policies use it as their incumbent. If trials have failed or constraints were measured, it is the best point
+        that probably succeeds, or else the one most likely to succeed. Computed once for each part.
         """
         if space.fixed_coordinates not in self._best_in:
             found = best_mean(self.posterior, self.members, space, self.setting.seed, self.chance)
@@ -263,7 +263,7 @@ class Model:
 
 
 def _with_student_noise(setting: ModelSetting, prior: Prior, begin: int, observed: Observations) -> Model:
-    """Return the model with Student's t noise: its posterior is given sites, not the values. O(n^3) a round."""
+    """Return the model with Student's t noise, conditioned on EP sites instead of the values. O(n^3) a round."""
     start = prior.posterior(setting.trend)
     if len(observed) == 0:
         return Model(setting, prior, begin, start, start)
@@ -319,7 +319,7 @@ def objective(
 
 
 def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizon: int | None) -> State:
-    """Return the state for a policy. `told` is given the observed values; `posterior` also the pending trials.
+    """Return the state for a policy. `told` conditions on observed values; `posterior` also on pending trials.
 
     The best values are those of points that succeed. If there are none yet, the worst values take their place: then any
     point that succeeds is an improvement.
@@ -356,7 +356,7 @@ def risk_now(log: Log, horizon: int | None) -> Risk:
 
 
 def promises(posterior: Posterior, counted: Mask) -> Promises:
-    """Return the account of promises for the observations in the mask `counted` (n,), read off the posterior. O(n).
+    """Return how much gain the observations in the mask `counted` (n,) were predicted to bring and did bring. O(n).
 
     With the pivots L_ss in query order and w = L^-1 (y - m), y_s was predicted as N(y_s - L_ss w_s, L_ss^2).
     """

@@ -1,4 +1,4 @@
-"""What the guard of aim="earn" judges a query by, read off the model and the log of a run on a finite set."""
+"""The data by which the guard of aim="earn" judges a query, from the model and log of a run on a finite set."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gpmi.search.objective import Objective
 from gpmi.search.subspaces import Subspace
 from gpmi.trials import Log
 
-GUARD = 1  # tells the random numbers of the guard from those of the search
+GUARD = 1  # stream id of the guard
 
 
 def audit_of(model: Model, log: Log, subspace: Subspace, objective: Objective) -> Audit | None:
-    """Return what a query is judged by; None if the moments of all candidates do not fit in memory.
+    """Return the data by which a query is judged; None if the moments of all candidates do not fit in memory.
 
     O(n + m) beyond the moments. With fixed coordinates the regret is that among the points that have them, and |D|
-    stays that of the whole set: the bound is then one of the regret against the best point of each moment.
+    stays that of the whole set: the bound is then on the regret against the best point available at each query.
     """
     space, rows, posterior = model.setting.space, subspace.space.rows, objective.posterior
     if space.rows is None or rows is None or not model.setting.priors.is_fixed or posterior.noise_var == 0.0:
@@ -27,7 +27,9 @@ def audit_of(model: Model, log: Log, subspace: Subspace, objective: Objective) -
     if moments is None:
         return None
     mu, var = moments
-    if model.chance is not None and (likely := model.allowed(rows)).any():  # the maximum of what works
+    if (
+        model.chance is not None and (likely := model.allowed(rows)).any()
+    ):  # the maximum over points that probably succeed
         rows, mu, var = rows[likely], mu[likely], var[likely]
     notes = [log[number].policy_notes for number in (*log.told, *log.pending)]
     noted = np.array([one is not None for one in notes], dtype=bool)

@@ -1,4 +1,4 @@
-"""How fixed coordinates change what a policy sees: the best value to beat, and what a gain is worth elsewhere."""
+"""How fixed coordinates change what a policy sees: the value to beat, and how much of a gain carries over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AWAY = 2.0  # sd from the best mean to a point worth exploring under fixed coord
 def with_best_here(objective: Objective, model: Model, space: Space) -> Objective:
     """Return the objective with the best posterior mean under the fixed coordinates as the best value so far.
 
-    A value told under other coordinates cannot be had now.
+    A value told under other coordinates is out of reach now.
     """
     if not space.fixed_coordinates:
         return objective
@@ -35,7 +35,7 @@ def with_best_here(objective: Objective, model: Model, space: Space) -> Objectiv
 
 
 def discounted(objective: Objective, model: Model, space: Space, log: Log) -> Objective:
-    """Return the objective with the share of a gain that serves queries with other coordinates (`State.alike`)."""
+    """Return the objective with the share of a gain that carries over to other coordinates (`State.alike`)."""
     if not space.fixed_coordinates:
         return objective
     alike = share_of_gain(model, space, log)
@@ -44,11 +44,11 @@ def discounted(objective: Objective, model: Model, space: Space, log: Log) -> Ob
 
 
 def share_of_gain(model: Model, space: Space, log: Log) -> float:
-    """Return how much of a gain under the fixed coordinates is one under those of the other trials, on average. O(n d).
+    """Return the share of a gain here that carries over to the fixed coordinates of the trials, on average. O(n d).
 
     r is the prior correlation of f at the best point here and at the same point with the coordinates of a trial: what
-    is learned here moves f there by r as much. A point AWAY sd below the best has the expected improvement h(AWAY) sd,
-    h(z) = pdf(z) - z (1 - cdf(z)). There, r h(AWAY / r) / h(AWAY) of it is left.
+    is learned here moves f there r times as much. A point AWAY sd below the best has the expected improvement h(AWAY)
+    sd, h(z) = pdf(z) - z (1 - cdf(z)). The share r h(AWAY / r) / h(AWAY) of it carries over.
     """
     if not log.rows:
         return 1.0

@@ -1,4 +1,4 @@
-"""What an aim decides where the user left it open: the policy, the initial design, the scale of the coordinates."""
+"""Defaults that depend on the aim: the policy, the initial design, the scale of the coordinates."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def has_bound(space: Space, kernel: Kernel | None, noise_var: float | None, repe
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a policy comes with. `Optimizer.defaults` holds it, and an Optimizer prints it.
+    """The settings that come with a policy. `Optimizer.defaults` holds them, and an Optimizer prints them.
 
-    Only `Find` comes with more than its score, whether aim="find" stands for it or the user gave it. A given kernel
-    has units of its own, so then only the initial design differs. docs/policy.md has the experiments.
+    Only `Find` switches any on, whether it comes from aim="find" or from the user. A given kernel has its own units, so
+    then only the initial design differs. docs/policy.md has the experiments.
     """
 
     policy: Policy

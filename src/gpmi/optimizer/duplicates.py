@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpmi._support.types import Array
+from gpmi.analysis.ledger.ledger import SAME
 from gpmi.space import Space
 from gpmi.trials import Log
-
-SAME = 1e-3  # two points this close, in widths of the box, are duplicates: as in the lock-in alarm
 
 
 def is_duplicate(row: Array, space: Space, log: Log) -> bool:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpmi.analysis.ledger.ledger import SAME
 from gpmi.model.model import Model
-from gpmi.optimizer.duplicates import SAME
 from gpmi.search.barriers import Barriers
 from gpmi.space import Space
 from gpmi.trials import Log
 
-# No point is asked within NEAR of the width of a rejected one, in every coordinate, until SOON more values were told:
+# No point is asked within AROUND of the width of a rejected one, in every coordinate, until SOON more values are told:
 # five are about a tenth of a usual run. Within SAME none is ever asked. Our choices, not tuned.
-NEAR, SOON = 0.05, 5
+AROUND, SOON = 0.05, 5
 
 
 def around_rejected(space: Space, log: Log) -> Barriers | None:
-    """Return the barriers around rejected points; None if there are none. On a finite set they are those rows alone."""
+    """Return the barriers around rejected points; None if there are none. On a finite set they are only those rows."""
     if not log.rejected:
         return None
     at = np.array([log.row(number) for number in log.rejected])
@@ -24,11 +24,11 @@ def around_rejected(space: Space, log: Log) -> Barriers | None:
         return Barriers(at, np.zeros_like(at), np.zeros_like(at))
     soon = np.array([log.told_since(number) < SOON for number in log.rejected])
     core = np.maximum(SAME * space.span, space.rounding) + np.zeros_like(at)
-    return Barriers(at, np.where(soon[:, None], NEAR * space.span, core), core)
+    return Barriers(at, np.where(soon[:, None], AROUND * space.span, core), core)
 
 
 def around_pending(space: Space, log: Log, barred: Barriers | None) -> Barriers:
-    """Return these barriers and one around each pending point, as wide as a duplicate may be away from it."""
+    """Add a barrier around each pending point, as wide as the tolerance for duplicates."""
     at = np.array([log.rows[number] for number in log.pending])
     core = space.rounding + np.zeros_like(at)
     within = np.maximum(SAME * space.span, core)
@@ -40,7 +40,7 @@ def around_pending(space: Space, log: Log, barred: Barriers | None) -> Barriers:
 
 
 def and_unsafe(model: Model, barred: Barriers | None, log_least: float | None) -> Barriers | None:
-    """Return these barriers and all points that succeed with a probability below exp(log_least), unless it is None."""
+    """Bar also all points whose success probability is below exp(log_least); None bars nothing more."""
     chance = model.chance
     if chance is None or log_least is None:
         return barred

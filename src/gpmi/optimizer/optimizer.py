@@ -1,8 +1,8 @@
-"""Ask for a point, tell its value: the one object of the library that changes.
+"""`Optimizer`: ask for a point, tell its value. The only public object that changes.
 
-A suggestion is a function of the seed, of what was told and of what is pending, and of nothing else. So the prior in
-use is a function of how many values there are, values enter the posterior in the order in which they were told, and
-random numbers are drawn afresh from (seed, told, pending) for every suggestion.
+A suggestion is a function of the seed, the outcomes and the pending trials, and of nothing else. Hence the prior in use
+depends only on the number of values, values enter the posterior in the order in which they were told, and each
+suggestion seeds its random numbers with (seed, number told, number pending or failed).
 """
 
 from __future__ import annotations
@@ -47,20 +47,22 @@ from gpmi.search.subspaces import Subspace, Subspaces
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
-from gpmi.trials.log import Target
+from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import check_count, details_of
 from gpmi.trials.trial import checked_trials
 
 Self = TypeVar("Self", bound="Optimizer")
-Result = TypeVar("Result")
+Returned = TypeVar("Returned")
 Arguments = ParamSpec("Arguments")
 
 
-def locked(method: Callable[Concatenate[Self, Arguments], Result]) -> Callable[Concatenate[Self, Arguments], Result]:
+def locked(
+    method: Callable[Concatenate[Self, Arguments], Returned],
+) -> Callable[Concatenate[Self, Arguments], Returned]:
     """Run the method under the lock of the log, so that threads which share an optimizer take turns."""
 
     @wraps(method)
-    def alone(self: Self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def alone(self: Self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
         with self._log.lock:
             return method(self, *args, **kwargs)
 
@@ -68,36 +70,35 @@ def locked(method: Callable[Concatenate[Self, Arguments], Result]) -> Callable[C
 
 
 class Optimizer(Printable):
-    """Finds the maximum (goal="max") or minimum (goal="min") of a noisy function, point by point.
+    """Find the maximum (goal="max") or minimum (goal="min") of a noisy function, point by point.
 
-    Threads may share an Optimizer: each call is made alone, so the log is that of some order of the calls. To pickle or
-    copy it, wait until no other thread uses it.
+    Threads may share an Optimizer: its calls are serialised. Pickle or copy it only while no other thread uses it.
 
     Parameters
     ----------
     space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
     policy : how the next point is chosen; None for the policy of `aim`. A given policy overrides the aim.
-    aim : what counts: the best point when the budget ends ("find"), or every evaluation ("earn"). `opt.defaults` says
-        what an aim or a policy decides besides: of the initial design and of the model.
+    aim : what counts: the best point when the budget ends ("find"), or every evaluation ("earn"). `opt.defaults` lists
+        what else the aim or the policy sets in the initial design and the model.
     kernel, noise_var : the prior. With both given the model is exactly the paper's: mean 0, coordinates and y as they
-        are, nothing learned. What is None is learned from what is told: kernel=None, noise_var=None, or a
+        are, nothing learned. Anything that is None is learned from the values: kernel=None, noise_var=None, or a
         hyper-parameter of a kernel, as in `kernels.Matern(nu=1.5, lengthscale=None)`.
-    fit : how what is None is learned: the most probable values given the observations ("map"), those that best predict
-        each observation from the others ("loo"), or by averaging the policy's score over draws of what they might be
-        ("mcmc", several times the cost; `posterior` is then that of the most probable values).
+    fit : how it is learned: as the most probable hyper-parameters ("map"), as those that best predict each observation
+        from the others ("loo"), or by averaging the policy's score over draws from their posterior ("mcmc", several
+        times the cost; `posterior` then uses the most probable ones).
     n_init : the size of the initial design, counting points told before the first `ask`. By default 0 with a given
         prior, and otherwise a few points more than there are parameters.
-    budget : how many evaluations there will be in all; a hint to the policy, not a limit.
-    mean : a function of a point that is known to be near f, its prior mean: the model is that of f minus it. Then y is
-        not transformed. It must be quick, as it is evaluated at every point that is looked at, and also be a number at
-        points of the box that break a constraint.
+    budget : the number of evaluations in all; a hint to the policy, not a limit.
+    mean : a function of a point that approximates f, used as the prior mean: the model describes f - mean, and y is not
+        transformed. It must be quick, because the search evaluates it often, and return a finite number everywhere in
+        the box, even where constraints are broken.
     x0 : points to ask first, one or a list of them. They count as part of the initial design.
-    repeats : whether a point of a finite set may be asked again. Under aim="find" it is only where f is noisy, or where
-        no other point is left.
+    repeats : whether a point of a finite set may be asked again. With aim="find" a point is repeated only if f is noisy
+        or no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
-    constraints : texts such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
-    noise : the law of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that outliers
-        count little; noise_var is then its squared scale, half of its variance. A value costs O(n_obs^3).
+    constraints : strings such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
+    noise : the distribution of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that
+        outliers count little; noise_var is then its squared scale, half of its variance. A value costs O(n_obs^3).
 
     Examples
     --------
@@ -130,9 +131,8 @@ class Optimizer(Printable):
         noise: Literal["normal", "student"] = "normal",
     ) -> None:
         made = Space.of(space).constrained(constraints)
-        bounded = has_bound(made, kernel, noise_var, repeats)
-        self.defaults = Defaults.of(aim if policy is None else checked_policy(policy), kernel, bounded=bounded)
-        defaults = self.defaults
+        chosen, bounded = aim if policy is None else checked_policy(policy), has_bound(made, kernel, noise_var, repeats)
+        self.defaults = defaults = Defaults.of(chosen, kernel, bounded=bounded)
         self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = defaults.policy
         self._log = Log(None if budget is None else checks.whole("budget", budget, 1))
@@ -151,8 +151,8 @@ class Optimizer(Printable):
 
         trend = prior_mean(mean, self.space)
         self._orientation = Orientation(goal)
-        self._events: dict[Event, int] = {}  # in order, with the number of values told when each first occurred
-        self._believe_anew(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
+        self._events: dict[Event, int] = {}  # in order, with the number of values when each first occurred
+        self._reset_model(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
         self._start = starting_points(x0, self.space)
         self._subspaces = Subspaces(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
         self._note(*self.space.events)
@@ -164,11 +164,11 @@ class Optimizer(Printable):
     @overload
     def ask(self, n: int, *, fixed: Mapping[Any, Any] | None = None) -> list[Point]: ...
     def ask(self, n: int | None = None, *, fixed: Mapping[Any, Any] | None = None) -> Point | list[Point]:
-        """The next point to evaluate, or a list of n to evaluate at the same time; pending until told.
+        """Return the next point to evaluate, or a list of n to evaluate at the same time; pending until told.
 
         `fixed` are coordinates that you set, {"temperature": 21.5}, or {index: value} where points are arrays. The
-        policy chooses the others. The list is shorter where fewer points are left (repeats=False). With
-        n_obs observations a point costs O(n_obs^2) on average, plus O(n_obs m) on a finite set of m points.
+        policy chooses the others. The list is shorter if fewer points are left (repeats=False). With n_obs observations
+        a point costs O(n_obs^2) on average, plus O(n_obs m) on a finite set of m points.
         """
         with self._log.lock:
             subspace = self._subspaces.with_fixed(fixed)
@@ -176,18 +176,18 @@ class Optimizer(Printable):
 
     @property
     def budget(self) -> int | None:
-        """How many evaluations there will be in all; None if that was not given."""
+        """The number of evaluations in all, if it was given."""
         return self._log.budget
 
     @property
     def evaluated(self) -> int:
-        """How many outcomes count in the budget: values and failures. O(n)."""
+        """The number of outcomes that count in the budget: values and failures. O(n)."""
         return self._log.evaluated
 
     def turns(self, budget: int | None) -> Generator[Trial | None, None, None]:
-        """The trials that a loop is to evaluate, one after the other: `budget` of them, or without end for None.
+        """Yield the trials for a loop to evaluate: `budget` of them, or without end for None.
 
-        None in their place, which no Optimizer gives by itself: there may be one later.
+        The optimizer of a study may yield None: no trial is free now, try again later.
         """
         for _ in count() if budget is None else range(budget):
             yield self._next_trial(self._subspaces.whole)
@@ -204,28 +204,26 @@ class Optimizer(Printable):
     ) -> Trial:
         """Record the value y observed at x: a pending point, or any other point of the space. Order is free.
 
-        x may also be a pending trial or its number, which tells two pending trials at equal points apart; by a point
-        the one that was asked first is meant.
+        x may also be a pending trial or its number: use it if two pending trials are at the same point. A bare point
+        means the one asked first.
 
-        y = f(x) + noise of variance s / repeats + noise_var, where s is the noise variance of the optimizer, given or
-        learned, which a single evaluation has. So y is the mean of `repeats` evaluations, and `noise_var` is the square
-        of an error bar that comes on top of the common noise. Where the error bars are the whole noise, give the
-        optimizer noise_var=0.
+        y = f(x) + noise of variance s / repeats + noise_var, where s is the noise variance of a single evaluation,
+        given or learned. So y is the mean of `repeats` evaluations, and `noise_var` is the square of an error bar that
+        comes on top of the common noise. If the error bars are the whole noise, give the optimizer noise_var=0.
 
-        `constraints` were measured beside y: the point is feasible where all of them are <= 0. Each is modelled by a
-        Gaussian process of its own, with a learned prior, and what a policy expects is multiplied by the probability
-        that all hold. With every value there must be the same number of them.
+        `constraints` are measured with y: the point is feasible if all of them are <= 0. Each is modelled by its own
+        Gaussian process with a learned prior, and a policy's expected gain is multiplied by the probability that all
+        hold. Every value must come with the same number of constraints.
         """
         outcome = Outcome.value(y, noise_var=noise_var, repeats=repeats, constraints=constraints)
         return self.record(self._pending_at(x), outcome)
 
     @locked
     def fail(self, x: Point | Trial | int, why: str | None = None) -> Trial:
-        """Record that the evaluation of a pending point, given as itself, as its trial or by its number, failed.
+        """Record that the evaluation of a pending point failed. x is the point, its trial or its number.
 
-        The probability of success is then learned from what was told and what failed, and what a policy expects is
-        multiplied by it: the region is avoided, not forbidden. On a finite set the row is not asked again. `why` is
-        kept in the trial.
+        The probability of success is learned from values and failures, and a policy's expected gain is multiplied by
+        it: the region is avoided, not forbidden. On a finite set the row is not asked again. The trial keeps `why`.
         """
         return self.record(self._pending_trial(x), Outcome.failure(why))
 
@@ -234,15 +232,15 @@ class Optimizer(Printable):
         """Record that x will not or cannot be evaluated: a pending point, or any other point of the space.
 
         On a finite set the row is not offered again. Elsewhere no point is offered within a thousandth of the width of
-        the space in every coordinate, and none within 5 % of it before 5 more values have been told. It is no failure:
-        the model learns nothing from it. `retract` takes it back.
+        the space in every coordinate, and none within 5 % of it before 5 more values have been told. A rejection is not
+        a failure: the model learns nothing from it. `retract` takes it back.
         """
         return self.record(self._pending_at(x), Outcome.rejection())
 
-    def record(self, target: Target, outcome: Outcome) -> Trial:
-        """Record the outcome of a pending trial, given as itself or by its number, or of a new trial at a point.
+    def record(self, target: TrialOrPoint, outcome: Outcome) -> Trial:
+        """Record the outcome of a pending trial, or of a new trial at a point.
 
-        Every outcome comes through here. `tell` and `reject` first look up the pending trial that a point means.
+        Every outcome comes through here. `tell` and `reject` first look up the pending trial at a point.
         """
         with self._log.lock:
             trial = self._log.deliver(target, outcome, self._settle)
@@ -250,11 +248,11 @@ class Optimizer(Printable):
         return trial
 
     def tell_all(self, observations: Iterable[Any] | Printable, *, noise_var: float = 0.0) -> list[Trial]:
-        """Tell values that are known already, as those of an earlier run: each as by `tell`, in their order.
+        """Tell known values, such as those of an earlier run, in their order.
 
-        An observation is (x, y), (x, y, noise_var), or a Trial, of which those with a value count, with their own
-        noise_var, repeats and constraints; a Result stands for its trials. The argument noise_var is added to that of
-        each one: how far that run may be off. Nothing is told if one of them is refused.
+        An observation is (x, y), (x, y, noise_var) or a Trial with its own noise_var, repeats and constraints; trials
+        without a value are skipped. A Result stands for its trials. The argument noise_var is added to that of each
+        observation: the variance of the earlier run's possible error. If one is refused, nothing is told.
         """
         with self._log.lock:
             told = self._log.deliver_all(self._observations(observations, noise_var), self._settle, self._pending_at)
@@ -264,7 +262,7 @@ class Optimizer(Printable):
 
     @locked
     def forget(self, x: Point | Trial | int) -> None:
-        """Give back a pending point, given as itself, as its trial or by its number, as if it had never been asked."""
+        """Withdraw a pending point, as if it had never been asked. x is the point, its trial or its number."""
         self._log.change(lambda: self._log.forget(self._pending_number(x)))
 
     @locked
@@ -277,13 +275,12 @@ class Optimizer(Printable):
         repeats: int | None = None,
         constraints: Sequence[float] | None = None,
     ) -> Trial:
-        """Replace the value of a trial by y: everything is then as if y had been told at first.
+        """Replace the value of a trial by y, as if y had been told originally.
 
-        The trial, given as itself or by its number, was told, failed or retracted. noise_var, repeats and constraints
-        stay what they were unless they are given. The model is computed anew, and with it the prior: O(n^3). What was
-        said of trials when they were chosen (`mu`, `sd`, `phi`, `gamma_hat`) stays in the log: it is what was believed
-        then. The `surprise` and `information` of this trial become None; `y_before` keeps the first value that it
-        had. Points that are pending stay so: only the next `ask` knows y.
+        The trial, or its number, must have been told, failed or retracted. noise_var, repeats and constraints keep
+        their values unless given. The model and its prior are computed again: O(n^3). Predictions stored with trials
+        (`mu`, `sd`, `phi`, `gamma_hat`) stay as they were made. The `surprise` and `information` of this trial become
+        None, and `y_before` keeps its first value. Pending points stay pending; only later asks use y.
         """
         given: Any = {"noise_var": noise_var, "repeats": repeats, "constraints": constraints}
 
@@ -300,10 +297,10 @@ class Optimizer(Printable):
 
     @locked
     def retract(self, trial: Trial | int) -> Trial:
-        """Take back the outcome of a trial that was told, failed or rejected: everything is as if it had not been.
+        """Take back the outcome of a trial that was told, failed or rejected, as if it had never been recorded.
 
-        The trial stays in the log with the status "retracted" and its value in `y_before`, but counts for nothing: the
-        point may be asked again. What was said of other trials stays, as with `correct`.
+        The trial stays in the log with the status "retracted" and its value in `y_before`, but no longer counts: the
+        point may be asked again. Predictions stored with other trials stay, as with `correct`.
         """
 
         def retract() -> Trial:
@@ -315,16 +312,15 @@ class Optimizer(Printable):
 
     @locked
     def recommend(self, *, fixed: Mapping[Any, Any] | None = None) -> Point:
-        """The point of the space with the best posterior mean, told or not: what to use when y is noisy.
+        """Return the point with the best posterior mean: the one to use when y is noisy.
 
-        Where that is the same everywhere, after one value or while all are equal, it is a told point. Once a trial has
-        failed or constraints were measured it is one of the points that were told a value, that succeed with a
-        probability of at least 1/2 and at which no constraint was broken. If there is none, it is the told point most
-        likely to succeed, and an event says so.
-
-        With `fixed`, as in `ask`, it is the best of the points with these coordinates, told or not. Once a trial has
-        failed or constraints were measured, it is the best told one that has worked as above; if none has, the best of
-        those that succeed with a probability of at least 0.95, told or not, or else the point most likely to succeed.
+        - Without failures and measured constraints, it is the best point of the space, told or not. If the mean is the
+          same everywhere, after one value or while all are equal, it is a told point.
+        - Otherwise it is the best told point that works: no constraint was broken there, and the probability of success
+          is at least 1/2. If there is none, it is the told point most likely to succeed, and an event says so.
+        - With `fixed`, as in `ask`, only points with these coordinates count. If failures or constraints are involved
+          and no such told point works, it is the best point that succeeds with a probability of at least 0.95, told or
+          not, or else the point most likely to succeed.
         """
         space, model = self._subspaces.with_fixed(fixed).space, self.model
         if model is None:
@@ -337,10 +333,10 @@ class Optimizer(Printable):
 
     @locked
     def replay(self, trials: Iterable[Trial] | Printable) -> Optimizer:
-        """Take over the trials of an earlier run, or its Result, with outcomes, origins and order; returns self.
+        """Take over the trials of an earlier run, or its Result, with outcomes, origins and order; return self.
 
-        With the same seed and arguments the next `ask` is what that run would have asked next. Values told to pending
-        trials afterwards are compared with the model of now.
+        With the same seed and arguments, the next `ask` returns what that run would have asked next. Later values of
+        pending trials are compared with the current model.
         """
         checked = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
         fixed = [self._subspaces.with_fixed(trial.fixed).fixed for trial in checked]
@@ -356,13 +352,13 @@ class Optimizer(Printable):
     @property
     @locked
     def trials(self) -> tuple[Trial, ...]:
-        """Every point asked, told or rejected so far, in the order in which they appeared."""
+        """Every trial so far, in the order in which they appeared."""
         return self._log.trials
 
     @property
     @locked
     def pending(self) -> tuple[Trial, ...]:
-        """The points asked but not yet told."""
+        """The trials without an outcome."""
         return tuple(self._log[number] for number in self._log.pending)
 
     @property
@@ -370,7 +366,7 @@ class Optimizer(Printable):
     def best(self) -> Trial | None:
         """The trial with the best observed value, the first of equals; None before the first.
 
-        One at which a constraint was broken does not count.
+        Trials that broke a constraint do not count.
         """
         told, values = self._log.told, self._values()
         if self._log.count_of_constraints():
@@ -380,29 +376,28 @@ class Optimizer(Printable):
     @property
     @locked
     def model(self) -> Model | None:
-        """What is believed after everything told, oriented so that larger is better; None before the first value.
+        """The model after all values, oriented so that larger is better; None before the first value.
 
-        Learns the prior if values have come in since it was last needed and the schedule says so: O(n^3) then, and
-        O(n^2) for each new value.
+        Reading it updates it: O(n^2) for each new value, and O(n^3) if the schedule asks for a new fit.
         """
         if not self._log.told:
             return None
         with one_blas_thread:
-            return self._believe()
+            return self._current_model()
 
     @property
     @locked
     def posterior(self) -> Posterior | None:
-        """The posterior of `warp(y)` given everything told, in the coordinates of `space.encode`; costs as `model`."""
+        """The posterior of `warp(y)` given all values, in the coordinates of `space.encode`; costs as `model`."""
         model = self.model
         return None if model is None else self._orientation.posterior(model.posterior)
 
     @property
     @locked
     def warp(self) -> Warp:
-        """The transformation of y that the posterior is about, usually none; `warp.inverse` turns back to y.
+        """The transformation of y that the posterior describes, usually none; `warp.inverse` returns to y.
 
-        It is learned with the prior where the evidence is clear, and never used with a given kernel or noise_var.
+        It is learned with the prior if the evidence is clear, and never used with a given kernel or noise_var.
         """
         model = self.model
         return IDENTITY if model is None else self._orientation.warp(model.warp)
@@ -410,15 +405,16 @@ class Optimizer(Printable):
     @property
     @locked
     def events(self) -> tuple[Event, ...]:
-        """Everything the library did that was not asked for: repairs, rejected fits, reduced searches."""
+        """Everything the library did unasked: repairs, rejected fits, reduced searches."""
         return tuple(self._events)
 
     @property
     @locked
     def ledger(self) -> Ledger:
-        """What is known and how sure it is: predictions and outcomes, the regret, calibration, lock-in.
+        """What is known and how certain it is: predictions and outcomes, the regret, calibration, lock-in.
 
-        It is that of the values told so far, and changes no suggestion. O(n) until something is read that needs draws.
+        It covers the values told so far, and reading it changes no suggestion. O(n); parts that need posterior draws
+        cost more when they are read.
         """
         self._drop_outdated()
         return Ledger(
@@ -429,8 +425,8 @@ class Optimizer(Printable):
             events=tuple((told, event) for event, told in self._events.items()),
             orientation=self._orientation,
             setting=self._setting.with_preloaded(self._log.told_before_asking),
-            earlier=(self._foresight, self._model),
-            cache=self._memory,
+            earlier=(self._model_at_choice, self._model),
+            cache=self._ledger_cache,
         )
 
     def all_trials(self) -> tuple[Trial, ...]:
@@ -457,36 +453,37 @@ class Optimizer(Printable):
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.__dict__)
 
-    # What is believed
+    # The model
 
     def _drop_outdated(self) -> None:
-        """Drop everything that was derived from values which were corrected or retracted since."""
+        """Drop everything derived from values that were corrected or retracted since."""
         if self._revision != self._log.revision:
-            self._believe_anew(self._setting.cleared())
+            self._reset_model(self._setting.cleared())
 
-    def _believe_anew(self, setting: ModelSetting) -> None:
-        """Start from a prior with nothing learned."""
-        self._revision = self._log.revision  # of the values that the following were derived from
+    def _reset_model(self, setting: ModelSetting) -> None:
+        """Drop everything learned, and start from this setting."""
+        self._revision = self._log.revision  # of the values behind the following
         self._setting = setting
-        self._extensions = PendingPosteriors()
-        self._memory = LedgerCache({}, {})  # what was read of the ledger, for the next one
-        self._model: Model | None = None  # after the values told when it was last needed
-        self._foresight: Model | None = None  # that of the policy's last choice, extended by the values told since
+        self._pending_posteriors = PendingPosteriors()
+        self._ledger_cache = LedgerCache({}, {})  # draws read from the last ledger, for the next one
+        self._model: Model | None = None  # after the values told when it was last used
+        # Behind the policy's last choice, plus the values told since; `surprise` is measured against it.
+        self._model_at_choice: Model | None = None
 
     def _values(self) -> Array:
-        """The values told, oriented, (n,)."""
+        """Return the values, oriented, (n,)."""
         return self._orientation.values(self._log.observed.y)
 
     def _observed(self) -> Observations:
-        """The values told, oriented, with their coordinates and noise."""
+        """Return the values, oriented, with their coordinates and noise."""
         observed = self._log.observed
         return replace(observed, y=self._orientation.values(observed.y)) if self._orientation.mirrors else observed
 
-    def _believe(self) -> Model:
-        """The model after everything told."""
+    def _current_model(self) -> Model:
+        """Return the model after all values."""
         self._drop_outdated()
         setting = self._setting.with_preloaded(self._log.told_before_asking)
-        model = Model.after(setting, self._observed(), self._foresight, self._model)
+        model = Model.after(setting, self._observed(), self._model_at_choice, self._model)
         self._model = model = model.with_outcomes(self._log.outcomes)
         self._note(*model.prior.events)
         if model.warp.bends:
@@ -494,34 +491,34 @@ class Optimizer(Printable):
         self._note(*model.posterior.events, *model.events)
         return model
 
-    def _foreseeing(self) -> Model | None:
-        """The model to compare the next value with; None with a learned prior before the policy's first choice."""
+    def _model_before_value(self) -> Model | None:
+        """Return the model to compare the next value with; None if a learned prior has not been used yet."""
         self._drop_outdated()
         log = self._log
         if not (self._setting.priors.is_fixed or (log.unchosen < len(log) and log.told)):
             return None
-        with suppress(Exception):  # a value is recorded whatever the model says; the next `ask` raises what is wrong
-            if self._foresight is None:
-                return self._believe()
-            return self._foresight.extended(self._observed())
+        with suppress(Exception):  # the value must be recorded even if the model fails; the next `ask` raises the error
+            if self._model_at_choice is None:
+                return self._current_model()
+            return self._model_at_choice.extended(self._observed())
         return None
 
     def _compare(self, trial: Trial, before: Model) -> Trial:
-        """Note how the value just told compares with what was foreseen. O(n^2), of which the next `ask` is relieved."""
+        """Store how the new value compares with its prediction. O(n^2), work that the next `ask` then need not do."""
         observed = self._observed()
         try:
             model = before.extended(observed)
         except Exception:  # as above
             return trial
-        self._foresight = model
+        self._model_at_choice = model
         mu, var, surprise = model.prediction_of_last(before, observed)
-        said: dict[str, float] = {}
+        fields: dict[str, float] = {}
         if trial.mu is None:
-            median, said["sd"] = model.in_units_of_y(mu, math.sqrt(var))
-            said["mu"] = self._orientation.value(median)
-        said["surprise"] = self._orientation.value(surprise)
-        said["information"] = information_of(var, float(model.posterior.noise[-1]))
-        return self._log.note(trial.number, **said)
+            median, fields["sd"] = model.in_units_of_y(mu, math.sqrt(var))
+            fields["mu"] = self._orientation.value(median)
+        fields["surprise"] = self._orientation.value(surprise)
+        fields["information"] = information_of(var, float(model.posterior.noise[-1]))
+        return self._log.note(trial.number, **fields)
 
     def _note(self, *events: Event) -> None:
         for event in events:
@@ -531,7 +528,7 @@ class Optimizer(Printable):
 
     # How an outcome is recorded
 
-    def _settle(self, target: Target, outcome: Outcome) -> Trial:
+    def _settle(self, target: TrialOrPoint, outcome: Outcome) -> Trial:
         """Record the outcome of a pending trial or of a new trial at a point, and compare a value with the model."""
         number = self._pending_number(target) if names_a_trial(target) else None
         point = self.space.canonical(target) if number is None else None
@@ -539,7 +536,7 @@ class Optimizer(Printable):
             before = None
             if outcome.status == "told":
                 check_count(outcome.constraints, self._log.count_of_constraints())
-                before = self._foreseeing()
+                before = self._model_before_value()
             with uninterrupted():
                 trial = self._log.settle(self._add(point, "user").number if number is None else number, outcome)
             return trial if before is None else self._compare(trial, before)
@@ -548,34 +545,34 @@ class Optimizer(Printable):
         """Add a pending trial at x."""
         return self._log.add(self.space.freeze(x), self.space.encode(x), origin, **fields)
 
-    def _pending_at(self, x: Target) -> Target:
-        """Return the number of the pending trial that a point means, if there is one; otherwise x."""
+    def _pending_at(self, x: TrialOrPoint) -> TrialOrPoint:
+        """Return the number of the pending trial at a point, if there is one; otherwise x."""
         if names_a_trial(x):
             return x
         number = self._log.find_pending(self.space.encode(x), self.space.rounding)
         return x if number is None else number
 
-    def _pending_trial(self, x: Target) -> Trial | int:
-        """Return a trial, or the number of the pending trial that a point means; refuse any other point."""
+    def _pending_trial(self, x: TrialOrPoint) -> Trial | int:
+        """Return a trial, or the number of the pending trial at a point; refuse any other point."""
         found = self._pending_at(x)
         if not names_a_trial(found):
-            raise ValueError(f"x is {x!r}, which is not pending; only points that were asked and not yet told are")
+            raise ValueError(f"x is {x!r}, which is not pending; give a point that was asked and has no outcome yet")
         return found
 
-    def _pending_number(self, x: Target) -> int:
+    def _pending_number(self, x: TrialOrPoint) -> int:
         """Return the number of a pending trial; refuse one of another run."""
         trial = self._pending_trial(x)
         return self._own_number(trial, self._log.pending_number(trial))
 
     def _own_number(self, trial: Trial | int, number: int) -> int:
-        """Refuse a trial of another run that has the number of one of this run; return the number."""
+        """Return the number; refuse a trial of another run with the same number."""
         if isinstance(trial, Trial) and not np.array_equal(self.space.encode(trial.x), self._log.row(number)):
             problem = f"trial {number} of this run is at another point; give one of its trials"
             raise ValueError(f"x is {trial!r}, but {problem}")
         return number
 
     def _observations(self, observations: Iterable[Any] | Printable, noise_var: float) -> list[tuple[Point, Outcome]]:
-        """Validate all observations of `tell_all` before one is told."""
+        """Validate all observations of `tell_all` before telling any."""
         extra, _ = checked_noise(noise_var, 1)
         count, checked = self._log.count_of_constraints(), []
         for one in trials_given("observations", observations):
@@ -612,29 +609,32 @@ class Optimizer(Printable):
 
     @locked
     def _next_trial(self, subspace: Subspace) -> Trial:
-        """Return the next trial, which is pending from now on."""
-        return self._suggest(subspace)
+        """Add the next trial to the log, pending, and return it."""
+        return self._add_suggestion(subspace)
 
-    def _suggest(self, subspace: Subspace) -> Trial:
-        """Add the next suggestion to the log."""
-        suggestion = self._suggestion(subspace)
+    def _add_suggestion(self, subspace: Subspace) -> Trial:
+        """Compute the next suggestion and add it to the log."""
+        suggestion = self._compute_suggestion(subspace)
         fixed = {} if subspace.fixed is None else {"fixed": subspace.fixed}
         with uninterrupted():
             return self._add(suggestion.x, suggestion.origin, **suggestion.fields, **fixed)
 
-    def _suggestion(self, subspace: Subspace) -> Suggestion:
+    def _compute_suggestion(self, subspace: Subspace) -> Suggestion:
         """Compute the next point: a starting point, one of the initial design, or the policy's choice."""
         self._drop_outdated()
         log = self._log
         with one_blas_thread:
-            first = from_start(self._start, subspace.space, log) or from_design(
-                subspace, self._setting, log, self.n_init
+            return (
+                from_start(self._start, subspace.space, log)
+                or from_design(subspace, self._setting, log, self.n_init)
+                or self._policy_suggestion(subspace)
             )
-            return first or self._chosen(subspace)
 
-    def _chosen(self, subspace: Subspace) -> Suggestion:
-        self._foresight = model = self._believe()
+    def _policy_suggestion(self, subspace: Subspace) -> Suggestion:
+        self._model_at_choice = model = self._current_model()
         limits: dict[str, Any] = {"budget": self._log.horizon, "repeats": self.repeats}
-        chosen = from_policy(model, self.policy, self._log, subspace, self._extensions, self._orientation, **limits)
+        chosen = from_policy(
+            model, self.policy, self._log, subspace, self._pending_posteriors, self._orientation, **limits
+        )
         self._note(*chosen.events)
         return chosen

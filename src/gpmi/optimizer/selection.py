@@ -1,4 +1,4 @@
-"""How a point is selected for a policy: the searches at the moment of one suggestion."""
+"""The searches that a policy may use to choose one suggestion."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from gpmi.search.subspaces import Subspace
 from gpmi.space import SpaceExhausted
 from gpmi.trials import Log
 
-REGION = 2  # tells the random numbers of the relevant region from those of the search
+REGION = 2  # stream id of the relevant region
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """What is known at the moment of one suggestion, and the searches for it: the `PointSearch` of a policy.
+    """The model and the log at one suggestion, and the searches for it: what a policy gets as its `PointSearch`.
 
     One stream of random numbers runs through all searches of a suggestion.
     """
@@ -41,7 +41,7 @@ class Selection:
     log: Log
     subspace: Subspace
     orientation: Orientation
-    objective: Objective  # given the values told and the pending points
+    objective: Objective  # conditioned on the values told and the pending points
     rng: np.random.Generator
     barred: Barriers | None  # where no point of a box may be asked
     repeats: bool
@@ -83,8 +83,17 @@ class Selection:
             objective = discounted(objective, self.model, self.subspace.space, self.log)
         return self._best(objective.with_policy(policy), self._failed if self.repeats else self.log.rows)
 
-    def best_new(self, policy: Policy) -> Selected:
-        return self._best_new(policy)
+    def best_new(
+        self, policy: Policy, *, region: RelevantRegion | None = None, barred: Barriers | None = None
+    ) -> Selected:
+        objective = self.objective.with_policy(policy)
+        noisy = self.repeats and is_noisy(self.model.setting.priors.noise_var, self.log)
+        try:
+            return self._best(objective, self._failed if noisy else self.log.rows, region, barred)
+        except SpaceExhausted:
+            if not self.repeats:
+                raise
+            return self._best(objective, self._failed, region, barred)
 
     def best_mean(self) -> Selected | None:
         space, log, model = self.subspace.space, self.log, self.model
@@ -92,7 +101,7 @@ class Selection:
         rejected = any(np.array_equal(row, log.row(number)) for number in log.rejected)
         if rejected or (self.barred is not None and self.barred.holds(row[None])[0]) or row.tobytes() in log.places:
             return None
-        # The best mean is often at the edge of what works, where half of the queries fail.
+        # The best mean is often at the edge of the feasible region, where half of the queries fail.
         if model.chance is not None and model.chance.log(row[None])[0] < self.state.log_enough:
             return None
         objective = self.objective.with_policy(Mean())
@@ -103,12 +112,12 @@ class Selection:
         model = self.model
         rng = np.random.default_rng([model.setting.seed, model.n, REGION])
         region = self.subspace.search.relevant(model.posterior, model.anchor, weight, rng, model.chance)
-        return self._best_new(Explore(), region=region)
+        return self.best_new(Explore(), region=region)
 
     def explore_apart(self) -> Selected | None:
         if self.subspace.space.rows is not None:
             return None
-        return self._best_new(Explore(), barred=around_pending(self.subspace.space, self.log, self.barred))
+        return self.best_new(Explore(), barred=around_pending(self.subspace.space, self.log, self.barred))
 
     def escape(self) -> Selected | None:
         x = escape_point(self.model, self.log, self.subspace, self.orientation, self.risk)
@@ -122,24 +131,12 @@ class Selection:
 
     # How it searches
 
-    def _best_new(
-        self, policy: Policy, *, region: RelevantRegion | None = None, barred: Barriers | None = None
-    ) -> Selected:
-        objective = self.objective.with_policy(policy)
-        noisy = self.repeats and is_noisy(self.model.setting.priors.noise_var, self.log)
-        try:
-            return self._best(objective, self._failed if noisy else self.log.rows, region, barred)
-        except SpaceExhausted:
-            if not self.repeats:
-                raise
-            return self._best(objective, self._failed, region, barred)
-
     def _best(
         self,
         objective: Objective,
         taken: Mapping[int, Array],  # the trials whose points may not be asked again, by number
         region: RelevantRegion | None = None,
-        barred: Barriers | None = None,  # instead of those of the moment
+        barred: Barriers | None = None,  # instead of self.barred
     ) -> Selected:
         log, model, search = self.log, self.model, self.subspace.search
         if log.rejected and self.subspace.space.rows is not None:
@@ -149,7 +146,7 @@ class Selection:
         return _selected(objective.policy, found)
 
     def _best_told(self) -> float:
-        """The best posterior mean at a told point that has worked and has the fixed coordinates; -inf if none. O(n)."""
+        """Return the best posterior mean at a proven told point of the subspace; -inf if there is none. O(n)."""
         model, space = self.model, self.subspace.space
         if not model.posterior.n:
             return -np.inf
@@ -160,7 +157,7 @@ class Selection:
 
     @cached_property
     def _failed(self) -> Mapping[int, Array]:
-        """The trials whose rows are never asked again: on a finite set those that failed."""
+        """The trials whose rows are never asked again: on a finite set, those that failed."""
         if self.subspace.space.rows is None:
             return {}
         return {number: self.log.rows[number] for number in self.log.failed}

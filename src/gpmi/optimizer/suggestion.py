@@ -26,7 +26,7 @@ from gpmi.search.subspaces import Subspace
 from gpmi.space import Space
 from gpmi.trials import Log, Origin
 
-APART = 0.02  # trials closer than this, in diagonals of the space, are at one place: our choice, not tuned
+APART = 0.02  # trials closer than this, in diagonals of the space, count as one place; our choice, not tuned
 
 
 class Suggestion(NamedTuple):
@@ -38,8 +38,88 @@ class Suggestion(NamedTuple):
     events: tuple[Event, ...] = ()
 
 
+def from_start(start: tuple[tuple[Point, Array], ...], space: Space, log: Log) -> Suggestion | None:
+    """Return the first of the user's starting points without a trial that is not rejected; None if there is none.
+
+    With fixed coordinates, `space` is the part of the space that has them, and the point must be in it.
+    """
+    barred = around_rejected(space, log) if start else None
+    for x, row in start:
+        if space.fixed_coordinates and not space.contains(row):
+            continue
+        if row.tobytes() not in log.places and (barred is None or not barred.holds(row[None], core=True)[0]):
+            return Suggestion(x, "design")
+    return None
+
+
+def from_design(subspace: Subspace, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
+    """Return the next point of the initial design that is not in the log; None when the design is complete.
+
+    Complete once n_init distinct places have trials, or the policy has chosen a point. With a learned prior it is never
+    complete before the first value. Points close to each other are one place: six points in one corner do not make a
+    design.
+    """
+    blind = not setting.priors.is_fixed and not log.told
+    if not blind and (log.unchosen < len(log) or _count_places(setting.space, log, n_init) >= n_init):
+        return None
+    x = subspace.design.first_free(log.places, around_rejected(subspace.space, log))
+    return None if x is None else Suggestion(x, "design")
+
+
+def _count_places(space: Space, log: Log, most: int) -> int:
+    """Count the distinct places with a trial, up to `most`: trials within APART of each other are one place."""
+    if len(log) < most or most == 0:
+        return len(log)
+    unit = (np.array(list(log.rows.values())) - space.lo) / space.span
+    return len(far_apart(unit, np.arange(len(unit)), APART, most))
+
+
+def from_policy(
+    model: Model,
+    policy: Policy,
+    log: Log,
+    subspace: Subspace,
+    pending: PendingPosteriors,
+    orientation: Orientation,
+    *,
+    budget: int | None,
+    repeats: bool,
+) -> Suggestion:
+    """Return the policy's choice, given the model after everything told and the pending trials of the log."""
+    setting, space = model.setting, subspace.space
+    horizon = None if budget is None else max(1, budget - log.unchosen)
+    rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
+    risk = risk_now(log, horizon)
+    barred = around_rejected(space, log) if space.rows is None else None
+    barred = and_unsafe(model, barred, LOG_SAFE if risk.used_up else None)
+    scored = with_best_here(objective(model, policy, log, horizon, pending), model, space)
+    search = Selection(model, log, subspace, orientation, scored, rng, barred, repeats, risk)
+    return _suggestion(policy.choose(search), search)
+
+
+def _suggestion(point: Selected, search: Selection) -> Suggestion:
+    """Return the point with what the model predicts there, in units of y."""
+    model, state, posterior = search.model, search.state, search.objective.posterior
+    mu, sd = model.in_units_of_y(point.mu, math.sqrt(point.var))
+    below = state.best_mean - point.mu  # the best mean at a told point
+    fields = {
+        "mu": search.orientation.value(mu),
+        "sd": sd,
+        "phi": point.score - point.mu if point.policy.additive else None,
+        "gamma_hat": state.gamma_hat,
+        "explored": not search.log.told or below > math.sqrt(posterior.noise_var),
+        "policy_notes": FrozenPoint(point.notes) if point.notes else None,
+    }
+    events = (*posterior.events, *point.events, *(() if model.chance is None else model.chance.events))
+    x = search.subspace.space.decode(point.row) if point.x is None else point.x
+    return Suggestion(x, "policy", fields, events)
+
+
+# Arguments of the Optimizer
+
+
 def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> int:
-    """Return the size of the initial design: 0 with a given prior, else three more than there are parameters.
+    """Return the size of the initial design: 0 with a given prior, else the number of parameters plus 3.
 
     At most ten, and at most a third of the budget: our choice, docs/policy.md.
     """
@@ -47,19 +127,6 @@ def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> i
         return 0
     n_init = min(10, len(set(space.groups)) + 3)
     return n_init if budget is None else max(1, min(n_init, budget // 3))
-
-
-def from_design(subspace: Subspace, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
-    """Return the next point of the initial design that is not in the log; None when the design is complete.
-
-    It is complete with trials at n_init places, or once the policy has chosen; but a learned prior needs a value first.
-    Points close to each other are one place: six penalties in one corner are no design.
-    """
-    blind = not setting.priors.is_fixed and not log.told
-    if not blind and (log.unchosen < len(log) or _count_places(setting.space, log, n_init) >= n_init):
-        return None
-    x = subspace.design.first_free(log.places, around_rejected(subspace.space, log))
-    return None if x is None else Suggestion(x, "design")
 
 
 def starting_points(x0: Any, space: Space) -> tuple[tuple[Point, Array], ...]:
@@ -82,22 +149,8 @@ def starting_points(x0: Any, space: Space) -> tuple[tuple[Point, Array], ...]:
 
 
 def _has_points(x0: Any) -> bool:
-    """Whether a flat list holds points, and not the numbers of one point."""
+    """Whether a flat list holds points rather than the numbers of one point."""
     return any(isinstance(x, Mapping) or checks.shape(x) for x in x0)
-
-
-def from_start(start: tuple[tuple[Point, Array], ...], space: Space, log: Log) -> Suggestion | None:
-    """Return the first of the user's starting points without a trial that is not rejected; None if there is none.
-
-    With fixed coordinates, `space` is the part of the space that has them, and the point must be in it.
-    """
-    barred = around_rejected(space, log) if start else None
-    for x, row in start:
-        if space.fixed_coordinates and not space.contains(row):
-            continue
-        if row.tobytes() not in log.places and (barred is None or not barred.holds(row[None], core=True)[0]):
-            return Suggestion(x, "design")
-    return None
 
 
 @dataclass(frozen=True)
@@ -121,52 +174,3 @@ def prior_mean(mean: Any, space: Space) -> Trend | None:
     if not callable(mean):
         raise TypeError(f"mean is {checks.shown(mean)}; give a function of one point that returns a number")
     return Trend(AtCoordinates(mean, space), space.lo, space.hi)
-
-
-def _count_places(space: Space, log: Log, most: int) -> int:
-    """Count the places with a trial, up to `most`: trials within APART of each other are at one place."""
-    if len(log) < most or most == 0:
-        return len(log)
-    unit = (np.array(list(log.rows.values())) - space.lo) / space.span
-    return len(far_apart(unit, np.arange(len(unit)), APART, most))
-
-
-def from_policy(
-    model: Model,
-    policy: Policy,
-    log: Log,
-    subspace: Subspace,
-    extensions: PendingPosteriors,
-    orientation: Orientation,
-    *,
-    budget: int | None,
-    repeats: bool,
-) -> Suggestion:
-    """Return the policy's choice, given the model after everything told and the pending trials of the log."""
-    setting, space = model.setting, subspace.space
-    horizon = None if budget is None else max(1, budget - log.unchosen)
-    rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
-    risk = risk_now(log, horizon)
-    barred = around_rejected(space, log) if space.rows is None else None
-    barred = and_unsafe(model, barred, LOG_SAFE if risk.used_up else None)
-    scored = with_best_here(objective(model, policy, log, horizon, extensions), model, space)
-    search = Selection(model, log, subspace, orientation, scored, rng, barred, repeats, risk)
-    return _suggestion(policy.choose(search), search)
-
-
-def _suggestion(point: Selected, search: Selection) -> Suggestion:
-    """Return the point with what the model predicts there, in units of y."""
-    model, state, posterior = search.model, search.state, search.objective.posterior
-    mu, sd = model.in_units_of_y(point.mu, math.sqrt(point.var))
-    below = state.best_mean - point.mu  # the best mean at a told point
-    fields = {
-        "mu": search.orientation.value(mu),
-        "sd": sd,
-        "phi": point.score - point.mu if point.policy.additive else None,
-        "gamma_hat": state.gamma_hat,
-        "explored": not search.log.told or below > math.sqrt(posterior.noise_var),
-        "policy_notes": FrozenPoint(point.notes) if point.notes else None,
-    }
-    events = (*posterior.events, *point.events, *(() if model.chance is None else model.chance.events))
-    x = search.subspace.space.decode(point.row) if point.x is None else point.x
-    return Suggestion(x, "policy", fields, events)

@@ -41,7 +41,7 @@ class GPUCBPE(GPUCB):
         return search.explore_relevant(self.weight(search.batch_state))
 
     def weight(self, state: State) -> float:
-        """w, how many sd a confidence bound is away from mu."""
+        """Return w, the distance of a confidence bound from mu, in sd."""
         return math.sqrt(self.scale * self.beta(state))
 
 

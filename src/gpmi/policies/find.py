@@ -11,11 +11,11 @@ from gpmi.policies.improvement import LogEI
 from gpmi.policies.policy import Delegating, Guarantee, PointSearch, Policy, Selected, checked_policy
 from gpmi.policies.reinvest import Reinvest
 
-# Next to a pending point, the point of this GP-UCB comes instead, then the largest variance in its relevant region. The
-# scale is that of Srinivas et al.
+# Instead of a point next to a pending one, Find takes the point of this GP-UCB, or else the largest variance in its
+# relevant region. The scale is that of the experiments of Srinivas et al.
 IN_BATCH = GPUCBPE(scale=0.2)
 
-# In this share of the budget, the last, one pending point is the one with the best mean. Chosen among 0.1, 0.2, 0.35
+# In this last share of the budget, one pending point is the one with the best mean. Chosen among 0.1, 0.2, 0.35
 # and 1 by a probe that `benchmarks/batches.py --part late` repeats, on functions that are not on its page; the first
 # three differ little.
 LATE = 0.2
@@ -23,21 +23,25 @@ LATE = 0.2
 
 @dataclass(frozen=True, repr=False)
 class Find(Delegating):
-    """The point of `first`; if it is a duplicate, the point of `then`.
+    """The policy of aim="find": the point of `first`, or of `then` if that is a duplicate, after two other rules.
 
-    This is what aim="find" stands for. Reinvest, the first, weighs what a query may bring against what it costs. When
-    it expects no more gain from the queries that are left, it repeats the best point it knows, which is right where
-    every query pays. Where only the best point at the end counts, such a repeat is wasted: LogEI then looks where the
-    most improvement is expected, whatever it costs. While points are pending, none is asked next to them: GP-UCB, or
-    the largest variance where the maximum may be, takes the place of such a point.
+    The first step that yields a point decides:
+
+    1. After two queries in a row that taught nothing, the run may escape: on spaces with options to the next design
+       point, on boxes of at most 3 numbers to the point farthest from all trials. On boxes, later escapes need more
+       such queries (`gpmi.optimizer.escape`).
+    2. In the last fifth of a budget, one of the pending points is the point with the best posterior mean.
+    3. The point of `first`, unless it is a duplicate. Reinvest weighs what a query may bring against what it costs.
+       When it expects no more gain from the remaining queries, it repeats the best point it knows. That is right where
+       every query pays. Where only the best point at the end counts, the repeat is wasted.
+    4. The point of `then`, unless it is next to a pending point, or that of `first` was. LogEI goes where the most
+       improvement is expected, whatever it costs.
+    5. The point of GP-UCB, or else the largest variance where the maximum may be, or else the largest variance that is
+       not next to a pending point.
 
     A point is a duplicate if a trial is within a thousandth of the box of it in each coordinate, or on a finite set in
-    the same row. Without noise `then` chooses no point with a trial as long as there is another.
-
-    Two more rules come first. After two queries in a row that taught nothing, the run escapes to a point chosen without
-    the model: where parameters are choices, and on a box of a few numbers, there after more such queries later
-    (`gpmi.optimizer.escape`). And in the last fifth of a budget one of the pending points is the one with the best
-    posterior mean. The score, phi and derivatives are those of `first`. docs/policy.md has the experiments.
+    the same row. Without noise `then` chooses no point with a trial while there is another. The score, phi and
+    derivatives are those of `first`. docs/policy.md has the experiments.
     """
 
     first: Policy = field(default_factory=Reinvest)
@@ -70,7 +74,7 @@ class Find(Delegating):
         return search.escape() or _exploit_late(search) or self._choose_by_score(search)
 
     def _choose_by_score(self, search: PointSearch) -> Selected:
-        """Choose by one score after the other, until the point is neither a duplicate nor next to a pending one."""
+        """Try one score after the other, until the point is not a duplicate and not next to a pending one."""
         point = search.best(self.first)
         if not search.is_duplicate(point):
             return point
@@ -80,7 +84,7 @@ class Find(Delegating):
             point = search.best_new(IN_BATCH)
         if search.is_near_pending(point):
             point = search.explore_relevant(IN_BATCH.weight(search.batch_state))
-        if search.is_near_pending(point):  # the relevant region has become no larger than one place
+        if search.is_near_pending(point):  # the relevant region has shrunk to a single place
             point = search.explore_apart() or point
         return point
 
@@ -88,11 +92,12 @@ class Find(Delegating):
 def _exploit_late(search: PointSearch) -> Selected | None:
     """Select the best posterior mean near the end of a budget, while other points of the policy are pending.
 
-    One such point at a time is enough: phi is 0 there, and the values of the others cannot be waited for.
+    One such point at a time is enough. It is the one with phi = 0.
     """
-    state, budget, pending = search.state, search.budget, search.pending_phi
+    state, budget = search.state, search.budget
     if state.horizon is None or budget is None or not 0 <= state.horizon - state.t < LATE * budget:
         return None
+    pending = search.pending_phi
     if not pending or any(phi == 0.0 for phi in pending):
         return None
     point = search.best_mean()

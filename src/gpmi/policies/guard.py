@@ -5,7 +5,7 @@ is charged to the account. With t queries, this one included, the account allows
 
     sum of charges <= kappa sqrt(H_t C_1 I_t),
 
-I_t being the information of the t points. A query of the policy is charged an upper bound of its expected regret,
+where I_t is the information of the t points. A query of the policy is charged an upper bound of its expected regret,
 E_t[max f] - mu_t(x_t), and adds beta = 2 + 2 log(|D| / 2) to H_t. A query of the guard is charged sqrt(zeta_t)
 sd_t(x_t) and adds zeta_t. Then E[R_T] <= max(1, kappa) sqrt(C_1 beta T gamma_T) + 0.02 sqrt(v): docs/policy.md has the
 proof. A kappa below 1 would make the guard act more often and prove no more.
@@ -41,7 +41,7 @@ DRAWS = 512  # of max f, where the bound without draws does not decide; the proo
 _SURE = 8.0  # sd: a normal variable exceeds its mean by more with a probability below 1e-15, the rounding
 # The expected number of values above the level may differ from 1 by this much; the bound then is 0.001 sd too large at
 # most, for m points that are alike. Most searches take four or five steps.
-_NEAR, _STEPS = 0.05, 12
+_COUNT_ERROR, _STEPS = 0.05, 12
 
 
 class Account(NamedTuple):
@@ -71,7 +71,7 @@ class Guarded(Delegating):
     """The point of `policy` while the account of its expected regret allows it, otherwise that of a random GP-UCB.
 
     aim="earn" chooses it where its bound is proven: on a finite set with kernel and noise_var > 0 given, and with
-    repeats. On other problems an Optimizer refuses it. `Trial.policy_notes` keeps what a query was charged ("charge")
+    repeats. On other problems an Optimizer refuses it. `Trial.policy_notes` stores the charge of a query ("charge")
     and, where the guard chose, its weight ("zeta"). docs/benchmarks/guard.md says how often that happens.
     """
 
@@ -108,8 +108,8 @@ class Guarded(Delegating):
     def _override(self, search: PointSearch, zeta: float) -> Selected:
         """Choose the point of the random GP-UCB."""
         point = search.best(RandomUCB(zeta))
-        who = type(self.policy).__name__
-        event = Event("guard", f"{who} had used up what its bound allows; the guard chose a query")
+        name = type(self.policy).__name__
+        event = Event("guard", f"{name} had used up what its bound allows; the guard chose a query")
         notes = {"charge": point.score - point.mu, "zeta": zeta}
         return replace(point, events=(*point.events, event), notes=notes)
 
@@ -174,7 +174,7 @@ def _level(mu: Array, sd: Array, low: float, high: float) -> float:
     before: tuple[float, float] | None = None
     for _ in range(_STEPS):
         count = float(ndtr((mu - level) / sd).sum())
-        if abs(count - 1.0) < _NEAR:
+        if abs(count - 1.0) < _COUNT_ERROR:
             break
         low, high = (level, high) if count > 1.0 else (low, level)
         quantile = float(ndtri(count / len(mu)))
@@ -188,7 +188,7 @@ def _level(mu: Array, sd: Array, low: float, high: float) -> float:
 
 
 def error_of_draws(sd: float, t: int) -> float:
-    """Return what makes the mean of DRAWS draws of max f an upper bound, up to a small mean error.
+    """Return the margin to add to the mean of DRAWS draws of max f for an upper bound, up to a small mean error.
 
     The mean of N draws is below its expectation by more than e with a probability of at most exp(-N e^2 / (2 sd^2)),
     where sd is the largest standard deviation of f(x) (Borell, Tsirelson, Ibragimov, Sudakov). The result is the e for

@@ -11,7 +11,7 @@ from gpmi._support import checks
 from gpmi._support.types import Array
 from gpmi.policies.policy import TINY, Guarantee, Policy, State
 
-FAR = 1e150  # |z| is limited to this: the square of a z above 1e154 would overflow
+LARGEST_Z = 1e150  # |z| is limited to this: the square of a z above 1e154 would overflow
 _LOG_ROOT_2PI = 0.5 * float(np.log(2.0 * np.pi))
 
 
@@ -41,10 +41,10 @@ class EI(Policy):
         checks.one_of("incumbent", self.incumbent, ("observed", "mean"))
 
     def _standardised(self, mu: Array, var: Array, state: State) -> tuple[Array, Array]:
-        """z and sd."""
+        """Return z and sd."""
         best = state.best_observed if self.incumbent == "observed" else state.best_mean
         sd = np.sqrt(np.maximum(var, TINY))
-        return ((mu - best) / sd).clip(-FAR, FAR), sd
+        return ((mu - best) / sd).clip(-LARGEST_Z, LARGEST_Z), sd
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
         z, sd = self._standardised(mu, var, state)
@@ -79,18 +79,18 @@ class LogEI(EI):
 
 
 def log_pdf(z: Array) -> Array:
-    """log of the standard normal density."""
+    """Return the logarithm of the standard normal density."""
     result: Array = -0.5 * z * z - _LOG_ROOT_2PI
     return result
 
 
 def pdf(z: Array) -> Array:
-    """The standard normal density."""
+    """Return the standard normal density."""
     return np.exp(log_pdf(z))
 
 
 def log_h(z: Array) -> Array:
-    """log(pdf(z) + z cdf(z)), accurate to 1e-11 for every z; -inf where z^2 overflows.
+    """Return log(pdf(z) + z cdf(z)), accurate to 1e-11 for every z; -inf where z^2 overflows.
 
     For z < -1 it is log pdf(z) + log(1 - a r(a)) with a = -z and Mills' ratio r = sqrt(pi/2) erfcx(a / sqrt 2); for
     a > 50, where the difference cancels, 1 - a r(a) = a^-2 (1 - 3 a^-2 + 15 a^-4 - 105 a^-6 + ...).

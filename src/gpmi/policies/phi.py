@@ -17,8 +17,8 @@ from gpmi.policies.policy import OF_FAILURE, TINY, Guarantee, Policy, State
 class GPMI(Policy):
     """phi_t = sqrt(alpha) (sqrt(var + gamma_hat) - sqrt(gamma_hat)), alpha = log(2 / delta): the paper's Algorithm 1.
 
-    alpha, if given, takes the place of log(2 / delta). gamma_hat is the sum of sigma_s^2(x_s) over the policy's earlier
-    queries, each variance taken before its point was observed: the more was learned, the smaller is phi.
+    alpha, if given, replaces log(2 / delta). gamma_hat is the sum of sigma_s^2(x_s) over the policy's earlier queries,
+    each variance taken before its point was observed. The more was learned, the smaller is phi.
 
     GP-MI has no regret guarantee. The erratum withdraws Lemma 1 and with it every bound of the paper: phi at an
     unqueried point never grows, so GP-MI can settle on a wrong point for ever.
@@ -82,7 +82,7 @@ class GPUCB(Policy):
         checks.positive("scale", self.scale)
 
     def beta(self, state: State) -> float:
-        """beta_t, before `scale`."""
+        """Return beta_t, before `scale`."""
         t, d = state.t, state.dim
         if d == 0:
             return 2.0 * (math.log(state.size) + math.log(t**2 * math.pi**2 / (6.0 * self.delta)))
@@ -127,7 +127,7 @@ class VarianceBonus(Policy):
 
 @dataclass(frozen=True)
 class Mean(Policy):
-    """score = mu: pure exploitation, what `recommend` maximises."""
+    """score = mu: pure exploitation, the score of `recommend`."""
 
     guarantee: ClassVar[Guarantee] = Guarantee(False, "it never explores.", "none", "none")
     grows_with_var: ClassVar[bool] = True

@@ -6,7 +6,7 @@ var; `gpmi.search` turns these into gradients by the chain rule. Policies always
 Most policies only score, and choose the point with the best score. A policy with more rules overrides `choose`, and
 reaches the model and the log through the few operations of a `PointSearch`.
 
-A phi of your own::
+A custom phi::
 
     class Optimism(gpmi.Policy):
         def phi(self, var, state):
@@ -24,15 +24,15 @@ import numpy as np
 from gpmi._support.types import Array, Event, Point
 from gpmi.policies.promises import NONE, Promises
 
-OF_FAILURE = "it is a probability of failure: give a number between 0 and 1"  # what delta is
+OF_FAILURE = "it is a probability of failure: give a number between 0 and 1"  # the remedy for a wrong delta
 SAFE = 0.95  # no caution is needed where a query succeeds with this probability
 LOG_SAFE = float(np.log(SAFE))
-TINY = 1e-300  # keeps a quotient finite where a variance is 0
+TINY = 1e-300  # keeps a quotient finite where its denominator, such as a variance, is 0
 
 
 @dataclass(frozen=True)
 class State:
-    """What a policy may know of the run besides mu and var. Values are oriented so that larger is better."""
+    """The state of a run, which a policy sees besides mu and var. Values are oriented so that larger is better."""
 
     t: int = 1  # the number of this query among those the policy chose, from 1
     gamma_hat: float = 0.0  # sum of sigma_s^2(x_s) over the policy's earlier queries, pending ones included
@@ -41,16 +41,17 @@ class State:
     best_mean: float = 0.0  # the largest posterior mean at a told point; the prior mean before the first
     size: int = 1  # |D|: the number of candidates; on a mixed space that of settings of the discrete parameters
     dim: int = 0  # the number of continuous coordinates, 0 on a finite set
-    horizon: int | None = None  # T, the number of queries the policy may choose in all, if the user said so
-    alike: float = 1.0  # how much of a gain serves queries with other fixed coordinates; 1 without fixed ones
-    promises: Promises = NONE  # what the policy's earlier queries promised, and how much of it was kept
-    caution: float = 0.0  # how much more than by p a gain is weighed where the probability of success p is too low
-    log_enough: float = LOG_SAFE  # the logarithm of the p that is not too low
+    horizon: int | None = None  # T, the number of queries the policy may choose in all, if the user gave a budget
+    alike: float = 1.0  # share of a gain that carries over to queries with other fixed coordinates; 1 if none are fixed
+    promises: Promises = NONE  # the gains that the policy's earlier queries promised, and those that came
+    # Exponent of the extra penalty on gains where the success probability is below exp(log_enough).
+    caution: float = 0.0
+    log_enough: float = LOG_SAFE
 
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What is proven about a policy's regret, or that nothing is, and why."""
+    """What is proven about a policy's regret and under which assumptions; or that nothing is proven, and why."""
 
     proven: bool
     statement: str
@@ -72,13 +73,13 @@ class Selected:
     var: float
     score: float
     events: tuple[Event, ...] = ()
-    notes: Mapping[str, float] = field(default_factory=dict)  # what the policy keeps in the trial, for later queries
+    notes: Mapping[str, float] = field(default_factory=dict)  # what the policy stores in the trial for later queries
     x: Point | None = None  # the point itself, where decoding `row` could change its last digit
 
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What `gpmi.policies.guard` judges a query by, on a finite set with a given prior."""
+    """The data by which `gpmi.policies.guard` judges a query, on a finite set with a given prior."""
 
     mu: Array  # (m,), given the values told, at the candidates that probably succeed
     var: Array  # (m,)
@@ -86,8 +87,8 @@ class Audit:
     notes: Sequence[Mapping[str, float]]  # of the earlier queries with notes: told, then pending, then failed
     query_var: Array  # (k,), the variances of f at those told or pending, each before its own value
     query_noise: Array  # (k,), the variances of their noise
-    rng: np.random.Generator  # a stream of its own
-    drawn_maximum: Callable[[int], float | None]  # the mean of as many draws of max f; None for too many candidates
+    rng: np.random.Generator  # a separate stream
+    drawn_maximum: Callable[[int], float | None]  # mean of this many draws of max f; None for too many candidates
 
 
 class PointSearch(Protocol):
@@ -99,11 +100,11 @@ class PointSearch(Protocol):
 
     @property
     def batch_state(self) -> State:
-        """The t, size and dim that the first pending point was chosen with."""
+        """The t, size and dim with which the first pending point was chosen."""
 
     @property
     def budget(self) -> int | None:
-        """How many trials there will be in all, those that the policy does not choose included."""
+        """The total number of trials, including those that the policy does not choose."""
 
     @property
     def pending_phi(self) -> Sequence[float | None]:
@@ -116,7 +117,7 @@ class PointSearch(Protocol):
         """Select the point with the best score. With `discount`, `State.alike` is computed for fixed coordinates."""
 
     def best_new(self, policy: Policy) -> Selected:
-        """Select the point with the best score; if f has no noise, among the points without a trial if any is left."""
+        """Select the point with the best score. Without noise, skip points with a trial while others are left."""
 
     def best_mean(self) -> Selected | None:
         """Select the point with the best posterior mean; None if it may not be asked, or if a told point is as good."""
@@ -131,7 +132,7 @@ class PointSearch(Protocol):
         """Select a point far from the others, chosen without the model, if the last queries taught nothing."""
 
     def audit(self) -> Audit | None:
-        """Return what a query is judged by; None if there are too many candidates. A ValueError on a box."""
+        """Return the data by which a query is judged; None for too many candidates. Raise a ValueError on a box."""
 
     def is_duplicate(self, point: Selected) -> bool:
         """Whether a trial, pending or not, is at this point: in the same row, or within a thousandth of the box."""
@@ -157,29 +158,29 @@ class Policy:
         return search.best(self)
 
     def phi(self, var: Array, state: State) -> Array:
-        """The exploration bonus at points with posterior variance var, element by element."""
+        """Return the exploration bonus at points with posterior variance var, element by element."""
         raise NotImplementedError(f"{type(self).__name__} must define phi(self, var, state)")
 
     def slope(self, var: Array, state: State) -> Array:
-        """d phi / d var, by central differences; a policy may override it. The step, 1e-5, is near eps^(1/3)."""
+        """Return d phi / d var by central differences; a policy may override it. The step, 1e-5, is near eps^(1/3)."""
         low, high = var * (1.0 - 1e-5), var * (1.0 + 1e-5) + TINY
         return (self.phi(high, state) - self.phi(low, state)) / (high - low)
 
     def score(self, mu: Array, var: Array, state: State) -> Array:
-        """What is maximised."""
+        """Return the score to maximise."""
         return mu + self.phi(var, state)
 
     def with_derivatives(self, mu: Array, var: Array, state: State) -> tuple[Array, Array, Array]:
-        """The score, d score / d mu and d score / d var."""
+        """Return the score, d score / d mu and d score / d var."""
         return self.score(mu, var, state), np.ones_like(mu), self.slope(var, state)
 
     def weighed(self, score: Array, log_p: Array, state: State) -> tuple[Array, Array, Array]:
-        """The score where a query succeeds with probability p only, and its derivatives by score and by log p. (m,)
+        """Return the score weighed by the probability of success p, and its derivatives by score and by log p. (m,)
 
         An expected gain is multiplied by w = p min(1, p / enough)^c, c = state.caution; its logarithm grows by log w.
-        A score that is not a gain is taken as one: what it exceeds a level by, the best posterior mean where it is of
-        the form mu + phi, or is a draw of f, and 0 otherwise. Below that level a score falls to twice its distance as
-        w goes to 0, so that failures are avoided there as well.
+        Other scores are turned into a gain by subtracting a level: the best posterior mean if the score is mu + phi or
+        a draw of f, otherwise 0. A score below the level is pushed further down, to twice its distance from the level
+        as w -> 0, so that failures are avoided there as well.
         """
         short = np.minimum(log_p - state.log_enough, 0.0)
         log_w, slope = log_p + state.caution * short, np.where(short < 0.0, 1.0 + state.caution, 1.0)
@@ -192,7 +193,7 @@ class Policy:
 
 
 class Delegating(Policy):
-    """A policy with a `choose` of its own, whose score, phi and derivatives are those of another policy."""
+    """A policy with its own `choose`, whose score, phi and derivatives are those of another policy."""
 
     @property
     def scorer(self) -> Policy:
@@ -210,6 +211,10 @@ class Delegating(Policy):
     @property
     def joint(self) -> bool:  # type: ignore[override]
         return self.scorer.joint
+
+    @property
+    def logarithmic(self) -> bool:  # type: ignore[override]
+        return self.scorer.logarithmic
 
     def phi(self, var: Array, state: State) -> Array:
         return self.scorer.phi(var, state)

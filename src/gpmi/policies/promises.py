@@ -2,7 +2,7 @@
 
 Before y_s was told, the model predicted f(x_s) ~ N(mu_s, sigma_s^2). All these predictions can be read off the
 posterior (`model.promises`), as gamma_hat can. So nothing is stored that could become out of date: after a refit
-the account is what it would have been under the new prior.
+the account is the same as if the new prior had been used from the start.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import numpy as np
 from gpmi._support.types import Array, Mask
 
 # Limits that keep E_s / V_s away from 0 / 0, in sd of m_s; our choices, not tuned.
-HOPELESS = -5.0  # a query whose mu_s is 5 sd below b_s promises 5e-8 sd; neither its promise nor its gain is counted
-SURE = 5.0  # b_s counts as at least mu_s - 5 sd: V_s of a gain that is certain is 0, and its weight would be infinite
+HOPELESS = -5.0  # a query whose mu_s is 5 sd below b_s promises 5e-8 sd; its promise and its gain are not counted
+CERTAIN = 5.0  # b_s counts as at least mu_s - 5 sd: V_s of a certain gain is 0, and its weight would be infinite
 
 _ROOT_2PI = math.sqrt(2.0 * math.pi)
 
@@ -33,8 +33,8 @@ class Promises:
         a_s = (s / t) sigma_s^2 / (sigma_s^2 + noise_var)
 
     kept / made is the weighted least-squares estimate of c in E[G_s] = c E_s, the share of its promises that the model
-    keeps. The weight a_s of the s-th of t queries lets old queries fade, and makes repeats of a point that is known up
-    to noise hardly count. If the prior is right, kept - made has mean 0 and a variance of at most E[made].
+    keeps. The weight a_s of the s-th of t queries lets old queries fade, and gives little weight to repeats of a point
+    that is known up to noise. If the prior is right, kept - made has mean 0 and a variance of at most E[made].
     """
 
     made: float = 0.0
@@ -45,7 +45,7 @@ NONE = Promises()
 
 
 def account(mu: Array, var: Array, pivot: Array, surprise: Array, counted: Mask) -> Promises:
-    """The promises of the queries in the mask `counted`, from the one-step-ahead predictions of all; arrays (n,). O(n).
+    """Return the promises of the queries in the mask `counted`, given the predictions of all; arrays (n,). O(n).
 
     f(x_s) was predicted as N(mu_s, var_s) and y_s as N(mu_s, pivot_s^2); `surprise` is (y_s - mu_s) / pivot_s.
     """
@@ -59,7 +59,7 @@ def account(mu: Array, var: Array, pivot: Array, surprise: Array, counted: Mask)
     best = np.maximum.accumulate(after)[:-1]  # b_s for s = 2..n
     best, s = best[later], later + 1
     mu, sd, after = mu[s], sd[s], after[s]
-    best = np.maximum(best, mu - SURE * sd)
+    best = np.maximum(best, mu - CERTAIN * sd)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         z = (mu - best) / sd
         use = (z > HOPELESS) & np.isfinite(z)

@@ -10,23 +10,23 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Mask
-from gpmi.policies.improvement import FAR, pdf
+from gpmi.policies.improvement import LARGEST_Z, pdf
 from gpmi.policies.policy import OF_FAILURE, TINY, Guarantee, PointSearch, Policy, Selected, State
 
 
 class _Priced(NamedTuple):
-    """phi at m points, and what it is made of."""
+    """phi at m points, and its parts."""
 
     phi: Array  # (m,)
-    limited: Mask  # (m,), whether the price is limited by what comes back
+    limited: Mask  # (m,), whether c H_t EI, not sqrt(alpha_t) sd, limits phi
     weight: float  # k_t c H_t
     optimism: float  # k_t sqrt(alpha_t)
     sd: Array  # (m,)
-    cdf: Array  # (m,), of the normal law at (mu - best mean) / sd
+    cdf: Array  # (m,), the normal cdf at (mu - best mean) / sd
     density: Array  # (m,)
 
 
-TRUST = 0.25  # the account starts with this much made and kept, so that k_1 = 1; our choice, there is no ablation of it
+TRUST = 0.25  # initial value of `made` and `kept`, so that k_1 = 1; our choice, without an ablation
 
 
 @dataclass(frozen=True)
@@ -36,10 +36,10 @@ class Reinvest(Policy):
     Exploration is treated as an investment.
 
     - sqrt(alpha_t) sd is GP-MI's phi while gamma_hat = 0. It grows slowly with t, so no point is given up for ever.
-    - c H_t EI limits the price to what exploring can bring back: the expected improvement, enjoyed in each of the H_t
-      queries that are left. H_t = T - t + 1 with a horizon T. Without one, or beyond it, H_t = t: the run is expected
-      to last as long again as it has lasted. With fixed coordinates, H_t - 1 is multiplied by what is left of a gain
-      under the coordinates of other queries (`gpmi.optimizer.contexts.share_of_gain`).
+    - c H_t EI limits the price to what exploring can bring back: the expected improvement, in each of the H_t queries
+      that are left. H_t = T - t + 1 with a horizon T. Without one, or beyond it, H_t = t: the run is expected
+      to last as long again as it has lasted. With fixed coordinates, H_t - 1 is multiplied by the share of a gain that
+      carries over to other fixed coordinates (`gpmi.optimizer.contexts.share_of_gain`).
     - k_t = (1/4 + kept) / (1/4 + made), between `floor` and 1, is the share of the model's promises that were kept so
       far (`gpmi.policies.promises`). If exploring did not bring what the model promised, the policy explores less. As
       those queries fade from the account, it explores again.
@@ -78,18 +78,18 @@ class Reinvest(Policy):
         return search.best(self, discount=True)
 
     def share(self, state: State) -> float:
-        """k_t, the share of the model's promises that were kept so far."""
+        """Return k_t, the share of the model's promises that were kept so far."""
         promises = state.promises
         return min(1.0, max(self.floor, (TRUST + promises.kept) / (TRUST + promises.made)))
 
     def queries_left(self, state: State) -> float:
-        """H_t, the number of queries that a gain found now could serve."""
+        """Return H_t, the number of queries, this one included, that can use a gain found now."""
         t, horizon = state.t, state.horizon
         left = t if horizon is None or t > horizon else horizon - t + 1
         return 1.0 + state.alike * (left - 1)
 
     def phi(self, var: Array, state: State, mu: Array | None = None) -> Array:
-        """phi_t where the posterior has variance var and mean mu. Without mu, at the best posterior mean so far."""
+        """Return phi_t where the posterior has variance var and mean mu, by default the best posterior mean so far."""
         at = np.full_like(var, state.best_mean) if mu is None else mu
         return self._priced(at, var, state).phi
 
@@ -103,15 +103,14 @@ class Reinvest(Policy):
         return mu + phi, 1.0 + by_mu, by_var
 
     def _priced(self, mu: Array, var: Array, state: State) -> _Priced:
-        """phi, and what its derivatives are made of."""
+        """Return phi and the parts of its derivatives."""
         from scipy.special import ndtr
 
         k, sd = self.share(state), np.sqrt(np.maximum(var, TINY))
         weight = k * self.c * self.queries_left(state)
-        z = np.minimum(np.maximum((mu - state.best_mean) / sd, -FAR), FAR)
+        z = np.minimum(np.maximum((mu - state.best_mean) / sd, -LARGEST_Z), LARGEST_Z)
         cdf, density = ndtr(z), pdf(z)
-        # EI directly, not by its logarithm: where its digits cancel it is far below the rounding of mu, to which it is
-        # added.
+        # EI directly, not by its logarithm: where its digits cancel, it is far below the rounding of mu.
         returned = weight * sd * (density + z * cdf)
         optimism = k * math.sqrt(math.log(2.0 * state.t**2 / self.delta))
         paid = optimism * sd

@@ -46,26 +46,26 @@ def _start(
 def maximize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack[MaximizeOptions]) -> Result:
     """Find the maximum of f over the space by evaluating it at points that are chosen one after the other.
 
-    If f raises, or returns something that is not a finite number, the exception is raised on. It carries everything
+    If f raises, or returns something that is not a finite number, the exception propagates. It carries everything
     evaluated so far in its attribute `result`. Ctrl-C ends the run and returns the result so far. While a point is
-    being chosen it must be pressed twice to act at once. The logger "gpmi" of the standard module `logging` gets a line
-    for each trial at INFO and for each event at WARNING.
+    being chosen, the first Ctrl-C waits; press twice to stop immediately. The logger "gpmi" of the standard module
+    `logging` gets a line for each trial at INFO and for each event at WARNING.
 
     Parameters
     ----------
     f : a function of one point, in the form of the space. It returns a number, or `gpmi.Measured`: a value with its
         error bar and constraints.
     space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
-    budget : how many evaluations there will be. It may be None if there is a rule to stop by.
+    budget : how many evaluations there will be. It may be None if there is a stopping rule.
     stop : a rule of `gpmi.stopping` that may end the run; `Result.reason` then names it. Evaluations that have started
         are awaited.
-    on_failure : what an exception, nan, an infinity or a timeout is. "raise" ends the run; "learn" makes a failed trial
-        with its reason in `Trial.why`, which counts in the budget; the run continues and avoids the region
+    on_failure : how to treat an exception, nan, an infinity or a timeout. "raise" ends the run. "learn" records a
+        failed trial with its reason in `Trial.why`. It counts in the budget; the run continues and avoids the region
         (`Optimizer.fail`).
-    timeout : seconds after which an evaluation is killed. Each one then runs in a process of its own; where the system
-        cannot fork, f must be picklable.
-    workers : how many points to evaluate at the same time, each in a process of its own. Values are told in the order
-        in which they arrive, and the run is a function of that order (docs/parallel.md).
+    timeout : seconds after which an evaluation is killed. Each one then runs in a subprocess; where the system cannot
+        fork, f must be picklable.
+    workers : how many points to evaluate at the same time, each in a subprocess. Values are told in the order in which
+        they arrive, and the run is a function of that order (docs/parallel.md).
     executor, in_flight : instead of workers, an object with `submit` as in `concurrent.futures`, or a function that
         makes one; and how many points it evaluates at the same time.
     retries : how often a point whose worker died is evaluated again.
@@ -120,7 +120,10 @@ def _build_and_run(
 
 
 def _total_budget(budget: Any, earlier: list[Any]) -> Any:
-    """Add the earlier values to the budget, because the optimizer counts all values. A wrong budget is left to it."""
+    """Add the earlier values to the budget, because the optimizer counts all values.
+
+    An invalid budget is passed on for the optimizer to reject.
+    """
     told = sum(not isinstance(one, Trial) or one.status == "told" for one in earlier)
     return budget + told if told and isinstance(budget, int) and not isinstance(budget, bool) and budget > 0 else budget
 
@@ -128,7 +131,7 @@ def _total_budget(budget: Any, earlier: list[Any]) -> Any:
 def _run(settings: RunSettings, optimizer: Optimizer, earlier: list[Any], interrupts: Interrupts) -> Result:
     """Run the optimizer and return what was found. An exception that leaves here carries the result so far.
 
-    Ctrl-C acts in f, elsewhere if it is pressed twice, and never between f and the log.
+    Ctrl-C interrupts f at once, other code after two presses, and is always deferred between f's return and the log.
     """
     check_objective(settings.f, optimizer.space.names, optimizer.space.dim)
     if earlier:
@@ -152,7 +155,10 @@ def _run(settings: RunSettings, optimizer: Optimizer, earlier: list[Any], interr
 
 
 def _loop_with_display(settings: RunSettings, optimizer: Optimizer, interrupts: Interrupts) -> Stop:
-    """Run the loop, with a display if it is wanted. No exception passes through the display, which might change it."""
+    """Run the loop, with a display if requested.
+
+    The display's `__exit__` never sees exceptions, since it might alter them.
+    """
     if not settings.progress:
         return _loop(settings, optimizer, _ignore, _ignore, interrupts)
     display = _display(optimizer)
@@ -210,7 +216,7 @@ def _evaluate(settings: RunSettings, trial: Trial, optimizer: Optimizer, interru
             interrupts.act()
             answer[0]
         finally:
-            interrupts.presses_needed = None  # stored before any key can act again; see `gpmi._support.interrupts`
+            interrupts.presses_needed = None  # the answer is recorded before another Ctrl-C can interrupt
     finally:
         if answer:
             recorded = record(optimizer, trial, answer[0], learns=settings.learns)

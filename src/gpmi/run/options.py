@@ -1,7 +1,7 @@
 """The arguments of a run, each in one place: those of `maximize`, `minimize` and `Study.optimize`.
 
-A new argument is a key of a TypedDict here, for type checkers, and an argument with a default where it is used: of
-`RunSettings` if it is about the run, of `Optimizer` if it is about choosing points. Signatures and help follow.
+To add an argument: add a key here (for type checkers) and a defaulted parameter to `RunSettings` or `Optimizer`.
+Signatures and help update themselves.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class RunSettings:
         if stop is not None:
             checked_rule(stop)
         elif budget is None:
-            raise TypeError("budget is None; give the number of times f may be evaluated, or a rule to stop by")
+            raise TypeError("budget is None and there is no stopping rule; pass a budget, or a stopping rule as stop=")
         if on_trial is not None and not callable(on_trial):
             raise TypeError(f"on_trial is {shown(on_trial)}; give a function of a trial and the optimizer")
         self.f, self.budget, self.stop = f, budget, stop
@@ -95,7 +95,7 @@ class RunSettings:
 
     @property
     def starts_processes(self) -> bool:
-        """Whether evaluations must be ended when this process is asked to end."""
+        """Whether SIGTERM must also kill child processes."""
         return self.pool is not None or self.timeout is not None
 
 

@@ -2,8 +2,8 @@
 
     stop = RegretBelow(0.01) | Seconds(600) | (PhiBelow(0.01) & Stagnation(20))
 
-Rules are checked after every evaluation. A rule about the model never stops a run before the value of a point that the
-policy chose is told. A new rule is a class here and a name in `__all__`; study files find it by its name.
+Rules are checked after every evaluation. A model-based rule applies only once a policy-chosen point has a value.
+A new rule is a class here and a name in `__all__`; study files find it by its name.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class RegretBelow(Rule):
 class RegretBelowNoise(Rule):
     """Stop when the simple regret is at most the sd of the noise with probability `level`, like `RegretBelow`.
 
-    Draws of the regret do not resolve less than 1e-4 prior sd, which replaces a smaller noise.
+    A noise sd below 1e-4 prior sd, the resolution of the draws, is replaced by that resolution.
     """
 
     level: float = 0.95
@@ -251,7 +251,7 @@ def checked_stop(rule: Rule, answer: object) -> Stop | None:
             f"stop() of {rule!r} returned {answer!r}; it must return a gpmi.stopping.Stop, or None to continue"
         )
     if not isinstance(answer.reason, str):
-        raise TypeError(f"stop() of {rule!r} gave the reason {answer.reason!r}; give a text")
+        raise TypeError(f"stop() of {rule!r} gave the reason {answer.reason!r}; give a string")
     if not (isinstance(answer.events, list | tuple) and all(isinstance(event, Event) for event in answer.events)):
         raise TypeError(f"stop() of {rule!r} gave the events {answer.events!r}; give a tuple of gpmi.Event")
     return Stop(answer.reason, tuple(answer.events))

@@ -32,7 +32,7 @@ from gpmi.trials.dataframe import Printable
 class Study(Printable):
     """A run in a database: everything that was asked and told is an entry of its log. Made by `gpmi.study`.
 
-    Any number of processes may work on it, each with a Study of its own; threads may share one. What was told survives
+    Any number of processes may work on it, each with its own Study; threads may share one. What was told survives
     a kill of any process and of the database. Everything that is read is up to date.
     """
 
@@ -52,10 +52,9 @@ class Study(Printable):
         """Return the next trial to evaluate, or n of them; fewer if the space has no more. `trial.x` is the point.
 
         `fixed` are coordinates that the user sets, as for `Optimizer.ask`. A trial with the same fixed
-        coordinates whose worker has died, or whose lease has ended, comes first. The lease lasts `lease` seconds by the
-        clock of the database, that of the study by default. It is renewed while this process lives and the study is
-        open. With lease=math.inf it lasts until the trial is told, failed or forgotten: for points that people
-        evaluate.
+        coordinates whose worker has died, or whose lease has ended, comes first. `lease` is in seconds (database
+        clock); the default is the study's. The lease is renewed while this process lives and the study is open. With
+        lease=math.inf it lasts until the trial is told, failed or forgotten: for points that people evaluate.
         """
         count = 1 if n is None else checks.whole("n", n, 1)
         seconds = None if lease is None else checked_lease(lease)
@@ -69,14 +68,14 @@ class Study(Printable):
         return asked[0] if n is None else asked
 
     def tell(self, x: Trial | int | Point, y: float, **details: Unpack[Details]) -> Trial:
-        """Record the value y of a trial, given as itself or by its number, whoever evaluated it, however late.
+        """Record the value y of x: a Trial or its number, even if another worker evaluated it or its lease has expired.
 
-        It is on the disk when the call returns: in the database, or, if the database does not answer, in a file on this
-        machine, from which it is delivered with the next call or when the study is opened next. The same value of the
-        same trial counts once. If the trial has another value already, from another process, y is one more observation
-        at its point: a trial with a number of its own. A second, different value from the same process is refused.
+        It is durable when the call returns: in the database or, if that is unreachable, in the outbox, which is
+        delivered on the next call or open. The outbox is a folder of files on this machine. The same value of the same
+        trial counts once. If the trial already has another value from another process, y becomes a new trial at the
+        same point. A second, different value from the same process is refused.
 
-        A point instead of a trial is an observation that nobody asked for. `noise_var`, `repeats` and `constraints` as
+        If x is a point, y becomes a new trial that was not suggested. `noise_var`, `repeats` and `constraints` are as
         for `Optimizer.tell`.
         """
         return self.optimizer.record(x, Outcome.value(y, **details))
@@ -100,11 +99,11 @@ class Study(Printable):
         return self.optimizer.retract(trial)
 
     def forget(self, trial: Trial | int) -> None:
-        """Give back a pending trial, as if it had never been asked. A value that still comes for it is kept."""
+        """Withdraw a pending trial, as if it had never been asked. A late value is stored as an observation."""
         self.optimizer.forget(trial)
 
     def set_budget(self, budget: int) -> None:
-        """Set how many evaluations there will be in all; earlier suggestions stay as they are."""
+        """Set the total budget; earlier suggestions stay as they are."""
         self.optimizer.set_budget(budget)
 
     # Reading
@@ -136,7 +135,7 @@ class Study(Printable):
 
     @property
     def budget(self) -> int | None:
-        """How many evaluations there will be in all; None if that was not given."""
+        """The total budget, in evaluations; None if there is none."""
         return self.refresh().budget
 
     @property
@@ -197,7 +196,8 @@ class Study(Printable):
         """Check the numbers and checksums of the log, and compute each suggestion again; name what does not agree.
 
         It costs as much as all suggestions cost when they were made. On another processor, or with another version of
-        gpmi or NumPy, the last digits of a suggestion may differ.
+        gpmi, NumPy, SciPy or BLAS, the last digits of a suggestion may differ. The study records these, so `verdict`
+        is "equal", "equal up to rounding on another platform" or "different"; only the last one is false.
         """
         entries, damage, description = self._log.inspect()
         return verify(entries, description, damage)
@@ -223,7 +223,7 @@ class Study(Printable):
         return run_optimizer(self.optimizer, f, **options)
 
     def close(self) -> None:
-        """Give back the trials that were asked here and have no outcome, so that others get them at once; then end."""
+        """Release this process's pending trials to other workers, then close."""
         self._log.close()
 
     def __enter__(self) -> Study:
@@ -245,7 +245,7 @@ class Study(Printable):
 
 def study(
     address: str | os.PathLike[str],
-    name: str = "default",
+    name: str | None = None,
     *,
     space: Any = None,
     goal: Literal["max", "min"] | None = None,
@@ -261,13 +261,14 @@ def study(
     Parameters
     ----------
     address : the path of an SQLite file, or postgresql://user:password@host/database for many machines.
-    name : which of the studies in the database.
+    name : which of the studies in the database; "default" if it is left out, or the only one if the database has just
+        one study and `space` is left out, too.
     space, goal, aim, seed, options : as for `Optimizer`. The study stores them: a later opening may leave them out, and
         must not contradict them. Functions and classes of your own cannot be stored and are refused.
-    budget : how many evaluations there will be in all; a later one replaces it.
-    lease : seconds without a sign of life from its worker after which a trial is offered to another one.
-    patience : seconds for which a database that does not answer is retried. Then `ask` raises a `StudyError`, and
-        `tell` stores the value in a file on this machine, from which it is delivered later.
+    budget : the total number of evaluations; a later opening may replace it.
+    lease : lease duration: after this many seconds without a heartbeat the trial is reassigned.
+    patience : retry timeout for an unreachable database, in seconds. Then `ask` raises a `StudyError`, and `tell`
+        stores the value in a file on this machine, from which it is delivered later.
 
     Examples
     --------

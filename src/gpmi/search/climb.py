@@ -20,6 +20,7 @@ import numpy as np
 
 from gpmi._support.types import Array, Numbers
 from gpmi.gp.linalg import eigen
+from gpmi.policies.policy import TINY
 
 # Points (s k, d), k for each of the starts with numbers (s,) -> values (s k,) and gradients (s k, d)
 Differentiable: TypeAlias = Callable[[Array, Numbers], tuple[Array, Array]]
@@ -31,7 +32,6 @@ GIVE_UP = 1e-6  # a step shorter than this, in widths of the box, ends a climb
 RADIUS = 0.125  # of the first trust region, in units of reach. Measured: with 0.5 it takes 25 to 35 % more points
 DIFFERENCE = 1e-5  # step of the finite differences of gradients, in widths of the box: far above rounding
 SAME_PEAK = 0.02  # starts closer than this, in widths of the box, climb the same peak
-TINY = 1e-300  # keeps a quotient finite where numerator and denominator are 0
 
 
 def climb(

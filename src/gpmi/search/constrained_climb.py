@@ -15,7 +15,8 @@ import numpy as np
 
 from gpmi._support.types import Array, Numbers
 from gpmi.gp.linalg import eigen
-from gpmi.search.climb import DIFFERENCE, GIVE_UP, RADIUS, ROUNDS, SAME_PEAK, TINY
+from gpmi.policies.policy import TINY
+from gpmi.search.climb import DIFFERENCE, GIVE_UP, RADIUS, ROUNDS, SAME_PEAK
 from gpmi.search.objective import Objective
 from gpmi.space import Parameters, Polytope
 

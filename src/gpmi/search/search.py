@@ -22,7 +22,7 @@ from gpmi.search.screen import best_observed_in, screen_of
 from gpmi.space import Parameters, Space, SpaceExhausted
 
 KERNEL_COST = 20  # of one kernel value, in products: a square root, an exponential and a few sums; measured roughly
-TRACKED_AT_ONCE = 256  # observations up to which tracking begins at once: 256^2 products a row are cheap
+TRACKED_AT_ONCE = 256  # up to this n start tracking immediately (n^2 per row is cheap)
 
 
 class Search:
@@ -40,7 +40,7 @@ class Search:
         self._bound: Array | None = None
         self._lazy_searches = 0  # since the prior changed, while tracking was possible
         self._nugget = 0.0  # of the posterior that the bounds belong to
-        self._numbers: dict[int, Numbers] = {}  # of the rows at the point of a trial
+        self._numbers: dict[int, Numbers] = {}  # trial number -> candidate rows at its point
         self._relevant: RelevantRegion | None = None  # the region that was needed last
 
     def best(
@@ -51,7 +51,7 @@ class Search:
         taken: Mapping[int, Array],  # the trials whose points may not be asked again: number -> coordinates
         rng: np.random.Generator,
         normals: np.random.Generator,  # for draws of f
-        barred: Barriers | None = None,  # where nothing may be asked; on a finite set only its unsafe points count
+        barred: Barriers | None = None,  # where nothing may be asked; on finite sets only `barred.unsafe` is used
         region: RelevantRegion | None = None,  # to which the search is confined, unless nothing is left in it
     ) -> SearchResult:
         """Return the best point under the objective. Exact on a finite set, where a tie goes to the lowest row.
@@ -71,10 +71,10 @@ class Search:
         rng: np.random.Generator,
         chance: SuccessProbability | None,
     ) -> RelevantRegion:
-        """Return where mu + 2 weight sd is at least the largest mu - weight sd, given the values told. Costs as `best`.
+        """Return the region {mu + 2 w sd >= max(mu - w sd)} with w = `weight`, given the values told.
 
-        The largest lower bound is taken over the points that probably succeed, if there are any. On a box it is the
-        largest one found.
+        Same cost as `best`. The largest lower bound is taken over the points that probably succeed, if there are any.
+        On a box it is the largest one found.
         """
         cached = self._relevant
         if cached is not None and cached.told is told and cached.width == 2.0 * weight and cached.chance is chance:
@@ -134,8 +134,7 @@ class Search:
             objective, best = confine(objective, region.holds), np.concatenate([region.at[None], best])
         if objective.policy.joint:
             return drawn_point(objective, space, self._screen, best, rng, normals, visited, barred)
-        # With a nugget, because C was singular, the last digits of tracked moments depend on when it was added, and a
-        # replay would differ.
+        # If a nugget was added (C singular), tracked moments differ in the last digits and a replay would diverge.
         plain = objective.posterior.nugget == 0.0
         tracked = self._follow(self._screen, told, objective.posterior) if plain else None
         scores = objective(self._screen) if tracked is None else objective.at_tracked(tracked)

@@ -14,7 +14,7 @@ A result is entered by POST /study/{slug}/results: `forms.save_results` -> `cell
 What people see: `page_layout` is the frame of every page, `study_page` the notebook of a study (with `summary` and
 `trial_table`), `trial_page` one trial, `conflict_page` the page after two people entered the same trial, `new_study`
 the pages that create one. `live_updates` tells open pages what has changed. `model_worker` computes whatever needs a
-model, in processes of their own for large studies. `app_state` holds the objects that all requests share.
+model, in subprocesses for large studies. `app_state` holds the objects that all requests share.
 """
 
 from gpmi.serve.app import application

@@ -49,14 +49,14 @@ class AppState:
     def __init__(self, catalogue: Catalogue, access: AccessRules, stopping: Callable[[], bool] = lambda: False) -> None:
         self.catalogue, self.access, self.stopping = catalogue, access, stopping
         self.messages = RecentValues()  # shown once on the next page
-        self.redirects = RecentValues()  # where each form led, so that a second click changes nothing
+        self.redirects = RecentValues()  # by idempotency key: a duplicate submission gets the first one's redirect
         self.uploads = RecentValues(UPLOAD_CACHE_SIZE)  # tables of candidates
         self._form_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._live: dict[str, LiveUpdates] = {}
 
     @asynccontextmanager
     async def form_lock(self, once: str) -> AsyncIterator[None]:
-        """Handle forms with the same id one after the other, so that the second finds where the first one led."""
+        """Handle forms with the same idempotency key one after the other, so that the second finds the redirect."""
         own = asyncio.Lock()
         lock = self._form_locks.setdefault(once, own) if once else own
         async with lock:

@@ -117,7 +117,7 @@ def _by_trial_number(rows: list[list[str]], numbers: Sequence[int]) -> dict[int,
     found: dict[int, str] = {}
     for i, row in enumerate(rows):
         number = row[0].strip().lstrip("#")
-        if not number.isdecimal():
+        if not re.fullmatch(r"[0-9]{1,9}", number):
             if i == 0 and _is_title(row[0]):
                 continue
             raise ValueError(

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import wraps
 from typing import Any
 
+from python_multipart.multipart import parse_options_header
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
@@ -25,8 +26,8 @@ from gpmi.serve.page_layout import full_page, message_page, notices, resend_page
 from gpmi.serve.pages import show_study, show_trial, study_links, token_page
 from gpmi.serve.security import MAX_UPLOAD, secrets_equal
 from gpmi.serve.session import Conflict, NoSuchTrial, Session
-from gpmi.serve.study_page import RejectedInput
-from gpmi.serve.trial_page import RejectedForm
+from gpmi.serve.study_page import InvalidInput
+from gpmi.serve.trial_page import InvalidForm
 from gpmi.space import SpaceExhausted
 from gpmi.storage.errors import StudyError
 from gpmi.trials import Trial
@@ -43,7 +44,7 @@ Handler = Callable[[Request, FormData], Awaitable[Response]]
 def form_handler(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
     """Wrap the handler of a form: read it, check that it is one of our own, and handle it once.
 
-    A second click leads to the page that the first one led to.
+    A duplicate submission gets the first one's redirect.
     """
 
     @wraps(handler)
@@ -75,7 +76,7 @@ def form_handler(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
 
 def _is_from_our_page(request: Request) -> bool:
-    """Whether the browser says that a page of this server sent the request. `security` has refused other origins."""
+    """Whether a page of this server sent the request; other origins were already refused by `security`."""
     return "origin" in request.headers or request.headers.get("sec-fetch-site") == "same-origin"
 
 
@@ -83,6 +84,9 @@ async def _read(request: Request) -> tuple[dict[str, str], list[tuple[str, str]]
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind not in ("application/x-www-form-urlencoded", "multipart/form-data"):
         raise HTTPException(415, "send a form")
+    charset = parse_options_header(request.headers["content-type"])[1].get(b"charset", b"utf-8")
+    if charset.lower() not in (b"utf-8", b"utf8", b"us-ascii"):  # Python has codecs that return lone surrogates
+        raise HTTPException(415, "send the form in UTF-8")
     try:
         form = await request.form(max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_UPLOAD)
     except (UnicodeDecodeError, KeyError, ValueError) as error:
@@ -122,7 +126,7 @@ async def save_results(request: Request, data: FormData) -> Response:
             if text.strip() and cells.get(number, "").strip() not in ("", text.strip()):
                 raise ValueError(f"Trial {number} has one result typed and another one pasted; clear one of them")
     except ValueError as error:
-        rejected = RejectedInput(cells=cells, pasted=data["pasted"], paste_problem=f"{error}.")
+        rejected = InvalidInput(cells=cells, pasted=data["pasted"], paste_problem=f"{error}.")
         return await show_study(request, session, rejected, 400)
     cells |= {number: text for number, text in pasted.items() if text.strip()}
     pressed = {name: int(data[name]) for name in BUTTONS if re.fullmatch(r"[0-9]{1,9}", data.get(name, ""))}
@@ -140,7 +144,7 @@ async def save_results(request: Request, data: FormData) -> Response:
 async def _answer(request: Request, session: Session, submission: Submission) -> Response:
     """Return the next page: the study, or the page that shows again what could not be saved."""
     messages = await run_in_threadpool(submission.messages)
-    rejected = RejectedInput(cells=submission.rejected, problems=submission.problems)
+    rejected = InvalidInput(cells=submission.rejected, problems=submission.problems)
     if submission.conflicts:
         body = conflict_body(request, session, submission.conflicts, rejected)
         return full_page(request, TITLE, notices(messages), body, links=study_links(session), status=409)
@@ -190,7 +194,7 @@ class Submission:
         kinds = [_counted(count, kind) for kind, count in counts.items() if count]
         messages = [f"{' and '.join(kinds)} saved."] if kinds else []
         if any(not self.session.is_stored(trial) for trial in self.saved[:1]):
-            messages.append("The database does not answer. The results are in a file and will be delivered later.")
+            messages.append("The database is unreachable. The results are in a file and will be delivered later.")
         return messages + [f"{note}." for note in self.notes[:MAX_NOTES]]
 
 
@@ -225,7 +229,7 @@ async def add_measurement(request: Request, data: FormData) -> Response:
         x: Any = point if named else [point.get(j) for j in range(len(session.fields))]
         trial = await run_in_threadpool(lambda: session.observe(x, y, noise_var=cell.noise_var))
     except (ValueError, TypeError) as error:
-        return await show_study(request, session, RejectedInput(own=data, own_problem=f"{error}."), 400)
+        return await show_study(request, session, InvalidInput(own=data, own_problem=f"{error}."), 400)
     return _redirect(request, session, [f"Added as trial {trial.number}.", *([f"{cell.note}."] if cell.note else [])])
 
 
@@ -243,10 +247,10 @@ async def update_trial(request: Request, data: FormData) -> Response:
             if is_action
             else ConflictingInput.of(conflict, typed)
         )
-        body = conflict_body(request, session, [entry], RejectedInput())
+        body = conflict_body(request, session, [entry], InvalidInput())
         return full_page(request, TITLE, body, links=study_links(session), status=409)
     except (ValueError, TypeError) as error:
-        return await show_trial(request, session, number, RejectedForm(action, typed, f"{error}."), 400)
+        return await show_trial(request, session, number, InvalidForm(action, typed, f"{error}."), 400)
     return _redirect(request, session, messages, path="" if action == "forget" else f"/trial/{number}")
 
 
@@ -292,9 +296,9 @@ async def ask_for_suggestions(request: Request, data: FormData) -> Response:
         trials = await run_in_threadpool(session.ask, int(typed), fixed or None)
     except SpaceExhausted:
         problem = "Every candidate has been suggested already."
-        return await show_study(request, session, RejectedInput(asked=data, ask_problem=problem), 400)
+        return await show_study(request, session, InvalidInput(asked=data, ask_problem=problem), 400)
     except (ValueError, TypeError) as error:
-        return await show_study(request, session, RejectedInput(asked=data, ask_problem=f"{error}."), 400)
+        return await show_study(request, session, InvalidInput(asked=data, ask_problem=f"{error}."), 400)
     few = f"Only {len(trials)} were left." if len(trials) < int(typed) else ""
     return _redirect(request, session, [few] if few else [])
 
@@ -349,7 +353,7 @@ async def _create(request: Request, data: FormData, space: Any) -> Session:
 
 def _created(results: int = 0, failures: int = 0) -> list[str]:
     messages = ["The study was created."] + ([f"{_counted(results, 'known result')} imported."] if results else [])
-    left_out = f"{_counted(failures, 'failed row')} not imported: they may be suggested."
+    left_out = f"{_counted(failures, 'failed row')} not imported: they can still be suggested."
     return messages + ([left_out] if failures else [])
 
 

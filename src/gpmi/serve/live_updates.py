@@ -20,8 +20,8 @@ from gpmi.serve.session import Session
 from gpmi.storage.errors import StudyError
 from gpmi.views.html import Section
 
-POLL_INTERVAL = 0.5  # seconds between two looks at the log; our choice
-HEARTBEAT = 15.0  # seconds of silence after which a comment is sent, so that no proxy closes the connection
+POLL_INTERVAL = 0.5  # polling interval of the log, in seconds; our choice
+KEEPALIVE = 15.0  # seconds of silence after which a comment is sent, so that no proxy closes the connection
 MAX_WATCHERS = 100  # of one study: each is an open connection; our choice
 logger = logging.getLogger("gpmi")
 
@@ -143,7 +143,7 @@ class LiveUpdates:
                     sent = self.state
                     yield sent
                 try:
-                    await asyncio.wait_for(changed.wait(), HEARTBEAT)
+                    await asyncio.wait_for(changed.wait(), KEEPALIVE)
                 except TimeoutError:
                     yield None
                 changed.clear()

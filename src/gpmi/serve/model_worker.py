@@ -98,7 +98,7 @@ TASKS: dict[str, Callable[..., Any]] = {
 
 
 class ModelWorker:
-    """Runs the tasks of one study: in this process if it is small, in processes of its own if it is large.
+    """Runs the tasks of one study: in this process if it is small, in subprocesses if it is large.
 
     Suggestions and summaries have separate processes, so that a suggestion does not wait for a summary.
     """

@@ -217,7 +217,7 @@ def options_of(typed: Mapping[str, str]) -> dict[str, Any]:
 def space_of(typed: Mapping[str, str]) -> dict[str, Any]:
     """Return the parameters that were filled in. A ValueError names the one that cannot be used."""
     space: dict[str, Any] = {}
-    rows = sorted(int(key[5:]) for key in typed if re.fullmatch(r"name-\d{1,3}", key))
+    rows = sorted(int(key[5:]) for key in typed if re.fullmatch(r"name-(?:0|[1-9][0-9]{0,2})", key))
     for i in rows[:MAX_PARAMETERS]:
         name = typed[f"name-{i}"].strip()
         if not name:
@@ -310,7 +310,7 @@ def _read_column(name: str, cells: list[str], *, decimal_comma: bool, notes: lis
         example = next(note for _, note in read.values() if note)
         notes.append(f"This is how the numbers in {shortened(name, VALUE)} were read: {example}.")
     whole = all(
-        value == round(value) and abs(value) < 2**53 and re.fullmatch(r"[+-]?\d+", cell)
+        value == round(value) and abs(value) < 2**53 and re.fullmatch(r"[+-]?[0-9]+", cell)
         for cell, (value, _) in read.items()
     )
     return [None if not cell else int(read[cell][0]) if whole else read[cell][0] for cell in cells]

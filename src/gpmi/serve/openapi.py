@@ -32,7 +32,7 @@ TRIAL: dict[str, Any] = {
 MEASURED: dict[str, Any] = {
     "y": {"type": "number", "description": "the value"},
     "noise_var": {"type": "number", "minimum": 0, "description": "the known variance of the error of y"},
-    "repeats": {"type": "integer", "minimum": 1, "description": "the number of evaluations whose mean y is"},
+    "repeats": {"type": "integer", "minimum": 1, "description": "evaluations that y averages"},
     "constraints": {
         **{"type": "array", "items": {"type": "number"}},
         "description": "constraints measured together with y; one is satisfied if it is <= 0",
@@ -51,7 +51,7 @@ ERRORS = {
     "401": "the token is missing or wrong",
     "403": "the request comes from another site",
     "404": "there is no such study or trial",
-    "503": "the database does not answer",
+    "503": "the database is unreachable",
 }
 
 
@@ -89,7 +89,7 @@ def _post_paths(batch: int) -> dict[str, Any]:
     n = {"type": "integer", "minimum": 1, "maximum": batch, "default": 1}
     trials = _object({"trials": TRIALS}, "trials")
     conflict = {"409": "the trial already has a different outcome; nothing was changed"}
-    later = {"202": "saved in a file, because the database does not answer; it is delivered later"}
+    later = {"202": "saved in a file, because the database is unreachable; it is delivered later"}
     return {
         "/api/ask": _post(
             "Suggest the next points. They are pending until they are told, failed, rejected or forgotten.",

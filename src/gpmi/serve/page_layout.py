@@ -69,7 +69,7 @@ def resend_page(request: Request, fields: Iterable[tuple[str, str]], reason: str
 
 
 def form(request: Request, action: str, *children: Child, **attributes: Any) -> Markup:
-    """Return a form with the server's secret, and with an id of its own so that it is handled once."""
+    """Return a form with the server's secret and an idempotency key, so that it is handled once."""
     own = [hidden("csrf", state_of(request).access.form_secret), hidden("once", secrets.token_urlsafe(12))]
     return tag("form", *own, *children, method="post", action=action, **attributes)
 

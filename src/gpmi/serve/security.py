@@ -16,8 +16,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import ipaddress
+import re
 import secrets
 import socket
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -25,6 +27,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -142,7 +145,8 @@ class AccessMiddleware:
         if refusal is not None:
             await refusal(scope, receive, with_headers)
         else:
-            await self.app(scope, _limited(receive, limit), with_headers)
+            with suppress(ClientDisconnect):  # nobody reads the answer, and this is not an error of ours to log
+                await self.app(scope, _limited(receive, limit), with_headers)
 
     def _refusal(self, scope: Scope, headers: Headers, limit: int) -> Response | None:
         """Return the answer to a request that is refused; None if it is let in."""
@@ -154,7 +158,7 @@ class AccessMiddleware:
         if not safe and _is_foreign(headers):
             return _refuse(403, "the request comes from a page of another site", api)
         size = headers.get("content-length", "0")
-        if not size.isdecimal() or int(size) > limit:
+        if not re.fullmatch(r"[0-9]{1,18}", size) or int(size) > limit:
             return _refuse(413, f"the request is larger than {limit // 2**20} MB", api)
         if safe and self.rules.token is not None and not api:
             redirect = self._token_in_address(scope)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import webbrowser
@@ -9,7 +10,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import h11
 import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from gpmi.serve.app import application
 from gpmi.serve.catalogue import Catalogue
@@ -17,6 +21,9 @@ from gpmi.serve.security import ANY_HOST, LOCAL_HOSTS, AccessRules
 
 DEFAULT_PORT = 8470  # tried first if no port is given; then any free one
 SHUTDOWN_TIMEOUT = 2  # seconds for requests in progress when the server shuts down; our choice
+HEAD_TIMEOUT = 30.0  # seconds for the head of a request, from the connection or its first byte; our choice
+BODY_TIMEOUT = 120.0  # seconds for the body: a table of 20 MB at 1.4 Mbit/s; our choice
+MAX_CONNECTIONS = 300  # more are told to come back (503); twice as many are closed. A browser has six; our choice
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -49,6 +56,47 @@ def url_of(host: str, port: int, token: str | None) -> str:
     return f"http://{name}:{port}/" + (f"?token={token}" if token else "")
 
 
+class TimedProtocol(H11Protocol):
+    """uvicorn's protocol, with a deadline for each request and a limit of open connections.
+
+    uvicorn closes idle connections, but would wait for ever for the rest of a request that has begun.
+    """
+
+    _receiving: Any = None  # the state of h11 that the running deadline is about
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > 2 * MAX_CONNECTIONS:
+            transport.abort()
+        else:
+            self._set_deadline()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._set_deadline()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._set_deadline()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._deadline is not None:
+            self._deadline.cancel()
+
+    def _set_deadline(self) -> None:
+        """Start a deadline when the head or the body of a request begins. Data that follows does not move it."""
+        state = self.conn.their_state
+        if state is self._receiving and self._deadline is not None:
+            return
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._receiving = state
+        seconds = {h11.IDLE: HEAD_TIMEOUT, h11.SEND_BODY: BODY_TIMEOUT}.get(state)
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
+
+
 class Server(uvicorn.Server):
     """A uvicorn server that calls `on_ready` once it accepts connections."""
 
@@ -60,6 +108,15 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             self._on_ready()
+
+
+def config_of(app: ASGIApp) -> uvicorn.Config:
+    """Return uvicorn's settings for the application."""
+    return uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
+        lifespan="off", h11_max_incomplete_event_size=64 * 1024, ws="none", http=TimedProtocol,
+        limit_concurrency=MAX_CONNECTIONS,
+    )  # fmt: skip
 
 
 def run(
@@ -92,11 +149,7 @@ def run(
 
     servers: list[Server] = []
     app = application(catalogue, access, stopping=lambda: bool(servers and servers[0].should_exit))
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
-        lifespan="off", h11_max_incomplete_event_size=64 * 1024, ws="none",
-    )  # fmt: skip
-    servers.append(Server(config, on_ready))
+    servers.append(Server(config_of(app), on_ready))
     try:
         with contextlib.suppress(KeyboardInterrupt):
             servers[0].run([sock])

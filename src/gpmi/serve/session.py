@@ -23,7 +23,7 @@ from gpmi.storage.errors import StudyError
 from gpmi.storage.tables import NEVER, Lease
 from gpmi.trials import Trial
 
-DATABASE_TIMEOUT = 10.0  # seconds that a person waits for a database that does not answer; our choice
+DATABASE_TIMEOUT = 10.0  # retry timeout for an unreachable database, in seconds, while a person waits; our choice
 MAX_BATCH = 100  # points in one request; our choice
 
 

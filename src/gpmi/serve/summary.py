@@ -63,7 +63,7 @@ def _model_summary(session: Session, live: LiveUpdates, best: Trial | None) -> C
     seq, now = live.summary
     parts: list[Child] = []
     if seq < live.state["seq"]:  # comes first: what follows may rest on a result that was corrected since
-        text = "Working out what the latest results mean … Until then, this is from before them."
+        text = "Working out what the latest results mean … Until then, the summary below is out of date."
         parts.append(tag("p", text, class_="muted working"))
     if now.recommended is not None and now.believed is not None:
         low, middle, high = now.believed

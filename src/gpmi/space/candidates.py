@@ -29,8 +29,8 @@ from gpmi.space.fixed import fixed_by_number
 from gpmi.space.parameters import Choice
 from gpmi.space.space import Space
 
-# A column of a DataFrame with at most this many different numbers is a grid. Those of docs/benchmarks/tables.md have up
-# to 10 numbers; in the columns of its observed tables with more than 40, ranks do harm.
+# A column of a DataFrame with at most this many different numbers is a grid. Grids of docs/benchmarks/tables.md
+# have up to 10 numbers; in its observed tables, ranks hurt for columns with more than 40 distinct numbers.
 GRID = 20
 
 

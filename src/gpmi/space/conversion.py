@@ -46,8 +46,9 @@ def two_option_events(spec: Mapping[Any, Any]) -> tuple[Event, ...]:
     for name, value in spec.items():
         if isinstance(value, list) and len(value) == 2 and all(map(_is_number, value)):
             lo, hi = sorted(value)
-            text = f"{name!r} is {lo} or {hi}, nothing between; ({lo}, {hi}) is the interval"
-            found.append(Event("two options", f"{text}, Choice([{lo}, {hi}]) a clear choice"))
+            meaning = f"{name!r} = [{lo}, {hi}] means the two options {lo} and {hi}"
+            remedy = f"write ({lo}, {hi}) for an interval, or Choice([{lo}, {hi}]) to make this explicit"
+            found.append(Event("two options", f"{meaning}; {remedy}"))
     return tuple(found)
 
 

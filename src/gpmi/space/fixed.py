@@ -127,7 +127,7 @@ def fixed_by_number(fixed: Any, names: Sequence[str] | None, count: int) -> dict
     for key, value in fixed.items():
         if names is not None:
             if not isinstance(key, str) or key not in names:
-                raise ValueError(f"fixed names {checks.shown(key)}, which is no parameter; there are {list(names)}")
+                raise ValueError(f"fixed names {checks.shown(key)}, which is not a parameter; there are {list(names)}")
             found[names.index(key)] = value
         else:
             whole = isinstance(key, int | np.integer) and not isinstance(key, bool)

@@ -96,7 +96,7 @@ class Layout:
         return z
 
     def normalise(self, z: Array) -> Array:
-        """Return points (m, d) with inactive parameters at 0, and those that became active in the middle."""
+        """Return points (m, d) with inactive parameters at 0, and newly active ones set to mid-range."""
         z = z.copy()
         if not self.conditional:
             return z

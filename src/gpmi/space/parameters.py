@@ -228,9 +228,9 @@ class Choice(_FieldsOnly):
     With ordered=True neighbours in the list are alike and all steps are equal, as in Choice([16, 32, 64, 128],
     ordered=True). Otherwise any two options differ equally. `when` is as for `Real`.
 
-    Options are identified by their position, and points hold the objects themselves. A user's value means the option
-    that is the same object, or else the one that equals it. Each option may be given once. Hashable values, lists,
-    dicts, sets and arrays are repeated if they are equal. Other objects may be equal: they are compared by identity.
+    Options are identified by their position, and points hold the objects themselves. A value is matched to an
+    option by identity, then by equality. Duplicates are refused. Hashable values, lists, dicts, sets and arrays are
+    duplicates if equal, other objects only if identical.
     """
 
     options: tuple[Any, ...]
@@ -379,7 +379,7 @@ def _check_when(p: Parameter) -> None:
 def _check_unit(p: Real | Int) -> None:
     if not isinstance(p.unit, str):
         raise TypeError(
-            f"unit of {type(p).__name__} is {checks.shown(p.unit)}; give a text such as '°C', or leave it out"
+            f"unit of {type(p).__name__} is {checks.shown(p.unit)}; give a string such as '°C', or leave it out"
         )
     object.__setattr__(p, "unit", shortened(p.unit, UNIT))
 

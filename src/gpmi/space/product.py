@@ -113,9 +113,9 @@ class Parameters(Space):
 
     @property
     def units(self) -> Array:
-        """The units of the lengthscales as in every space, but the span for a number under a condition.
+        """The units of the lengthscales, (d,).
 
-        Its values are as far apart as those of any number.
+        As in `Space.units`, except that a conditional number uses its span, since its arc keeps distances comparable.
         """
         on_arc = np.concatenate([np.full(encoding.width, isinstance(encoding, OnArc)) for encoding in self.encodings])
         result: Array = np.where(on_arc, self.span, super().units)

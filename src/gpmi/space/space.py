@@ -16,9 +16,9 @@ from gpmi._support import checks
 from gpmi._support.types import Array, Event, FrozenPoint, LabelledPoint, Numbers, Point
 from gpmi.space.row_index import RowIndex
 
-# How much farther apart options of a choice count than numbers, in `Space.units`. Chosen from 1, 2.5 and 4 on the
-# development tables of docs/benchmarks/tables.md with choices, naval_propulsion and cifar10, ten seeds. Better rows
-# left after 100 evaluations, as a share of those that random search leaves: 0.24, 0.07 and 0.06.
+# Scale of a Choice relative to a number, in `Space.units`. Chosen from 1, 2.5 and 4 on the development tables of
+# docs/benchmarks/tables.md with choices, naval_propulsion and cifar10, ten seeds. Scored by the better rows still
+# unfound after 100 evaluations, relative to random search: 0.24, 0.07 and 0.06.
 OPTION_UNIT = 4.0
 
 

@@ -1,1 +1,1 @@
-"""Runs that outlive their processes: a log of events in a database, from which everything else is replayed."""
+"""Runs that outlive their processes: a log of entries in a database, from which everything else is replayed."""

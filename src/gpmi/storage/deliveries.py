@@ -48,6 +48,6 @@ class Delivery:
             number = entry.content.get("of", entry.content["number"])
             was = f"the value {entry.content['y']!r}" if entry.kind == "told" else "a failure"
             raise ValueError(
-                f"trial is {number}, for which this worker told {was} already; correct({number}, y) replaces a value, "
-                "and tell(x, y) with its point adds another observation"
+                f"trial {number} already has {was} from this worker; use correct({number}, y) to replace it, "
+                "or tell(x, y) to add an observation"
             )

@@ -43,7 +43,7 @@ class StoredEntry:
         """The body as an object."""
         try:
             content = json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             content = None
         if not isinstance(content, dict):
             raise StudyError(
@@ -75,12 +75,17 @@ def checksum(before: str, seq: int, kind: str, body: str, time: float, worker: s
 
 
 def content_of(space: Space, entry: Entry, trial: Trial | None, *, is_new: bool) -> tuple[Kind, dict[str, Any]]:
-    """Return how an entry in memory is stored; `is_new` if its trial appeared with it, so that it needs the point."""
+    """Return the kind and content that store an entry.
+
+    `is_new`: the entry also creates its trial, so it must include the point.
+    """
     content: dict[str, Any] = {"number": entry.number}
     if entry.kind == "added":
         assert trial is not None
         return "asked", content | _asked(space, trial)
-    if entry.outcome is not None:  # a correction stores all fields: one with its default may have had another value
+    if (
+        entry.outcome is not None
+    ):  # a correction stores all fields: a field now at its default may have had another value before
         content |= entry.outcome.to_json(complete=entry.kind == "corrected")
     if is_new and trial is not None:
         content["x"] = point_to_json(space, trial.x)

@@ -1,7 +1,7 @@
 """A fair order for the writers of an SQLite file.
 
-SQLite waiters poll every 100 ms, so under contention some starve. Two file locks make the order fair. They are no
-safeguard: a process that has waited long enough, or cannot lock files, goes to SQLite's own lock.
+SQLite waiters poll every 100 ms, so under contention some starve. Two file locks make the order fair. They
+only add fairness. After the timeout, or without file locks, SQLite's own lock still guarantees correctness.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Turn:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._came.set()
-        except OSError:  # only a thread can wait for it and be abandoned
+        except OSError:  # flock has no timeout, so a daemon thread waits and may be abandoned
             self._waits = True
             threading.Thread(target=self._wait, name="gpmi queue", daemon=True).start()
             self._came.wait(self._seconds)

@@ -21,7 +21,7 @@ class HeldLease(NamedTuple):
 
 
 class Heartbeat:
-    """The leases of this worker. All are renewed three times during the shortest of them."""
+    """The leases of this worker. All leases are renewed every third of the shortest one."""
 
     def __init__(self, url: Any, study: int) -> None:
         self._url, self._study = url, study

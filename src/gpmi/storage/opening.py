@@ -14,34 +14,45 @@ from gpmi.optimizer import Optimizer
 from gpmi.space import Space
 from gpmi.storage.database import Database, retried
 from gpmi.storage.entries import next_entry, own_version
-from gpmi.storage.serialization import arguments, checked_names, contradiction, described, text_of
+from gpmi.storage.errors import StudyError
+from gpmi.storage.platforms import own_platform
+from gpmi.storage.serialization import arguments, checked_names, contradiction, described, is_unicode, text_of
 from gpmi.storage.study_log import StudyLog, checked_lease
 from gpmi.storage.study_optimizer import StudyOptimizer
 from gpmi.storage.tables import StoredStudy
 from gpmi.storage.workers import own_name
 
-LEASE = 60.0  # seconds without a sign of life from its worker after which a trial is offered again; our choice
-PATIENCE = 60.0  # seconds for which a database that does not answer is asked again; a restart takes less
+DEFAULT_NAME = "default"  # of a study that was created without a name
+LEASE = 60.0  # lease duration: after this many seconds without a heartbeat the trial is reassigned; our choice
+PATIENCE = 60.0  # retry timeout for an unreachable database, in seconds; a restart takes less
 
 
 def open_study(
     address: Any,
-    name: str,
+    name: str | None,
     space: Any,
     options: Mapping[str, Any],
     *,
     lease: float = LEASE,
     patience: float = PATIENCE,
 ) -> StudyOptimizer:
-    """Open the study with this name, or create it with `space` and the options of `Optimizer`."""
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"name is {checks.shown(name)}; give a text")
+    """Open the study with this name, or create it with `space` and the options of `Optimizer`.
+
+    Without a name it is the study "default". If there is none, and no `space` to create it, it is the only study.
+    """
+    if name is not None and (not isinstance(name, str) or not name):
+        raise TypeError(f"name is {checks.shown(name)}; give a string")
+    if name is not None and not is_unicode(name):
+        raise ValueError(f"name is {checks.shown(name)}, which is not valid Unicode; give another name")
     seconds, wait = checked_lease(lease), checks.positive("patience", patience)
     database, given = Database(address), dict(checked_names(options))
     new = None
     if space is not None and database.path is not None and not database.path.exists():
         new = _describe(space, given)  # wrong arguments are refused before there is a file
     retried(lambda: database.prepare(create=space is not None), wait)
+    if name is None:
+        names = [] if space is not None else retried(database.names, wait)
+        name = names[0] if len(names) == 1 else DEFAULT_NAME
     stored = retried(lambda: _find(database, name), wait)
     if stored is None:
         if space is None:
@@ -49,12 +60,11 @@ def open_study(
             raise ValueError(_no_such_study(database, name))
         description = text_of(new or _describe(space, given))
         stored = retried(lambda: _create(database, name, description), wait)
-    own = json.loads(stored.description)
-    wrong = contradiction(own, space, given)
+    optimizer = _optimizer(database, stored, name, lease=seconds, patience=wait)
+    wrong = contradiction(_description(stored, name), space, given)
     if wrong is not None:
         database.close()
         raise ValueError(f"{wrong}; leave it out to continue the study {name!r}, or give another name or file")
-    optimizer = StudyOptimizer(own, partial(StudyLog, database, stored, name, lease=seconds, patience=wait))
     if isinstance(space, Mapping):
         optimizer.add_events(*Space.of(space).events)  # about how it was read; the study stores the result
     optimizer.refresh()
@@ -75,7 +85,7 @@ def names_in(address: Any) -> list[str]:
 @contextmanager
 def opened_for_run(address: Any, space: Any, policy: Any, **options: Any) -> Iterator[StudyOptimizer]:
     """Open the default study of a database for the time of one run."""
-    optimizer = open_study(address, "default", space, {"policy": policy, **options})
+    optimizer = open_study(address, DEFAULT_NAME, space, {"policy": policy, **options})
     try:
         yield optimizer
     finally:
@@ -101,16 +111,53 @@ def _create(database: Database, name: str, description: str) -> StoredStudy:
         if stored is not None:
             return stored
         number = transaction.create(name, description)
-        content = {"description": json.loads(description), "by": own_version()}
+        content = {"description": json.loads(description), "by": own_version(), "platform": dict(own_platform())}
         now, token = transaction.now(), uuid.uuid4().hex
         first = next_entry("", 0, "created", content, time=now, worker=own_name(), token=token)
         transaction.append(number, first)
-        return StoredStudy(number, description, first.checksum)
+        return StoredStudy(number, description, first)
+
+
+def _optimizer(database: Database, stored: StoredStudy, name: str, *, lease: float, patience: float) -> StudyOptimizer:
+    """Return the optimizer of a stored study, before its log is replayed."""
+    try:
+        description = _description(stored, name)
+        if not is_unicode(json.dumps(description, ensure_ascii=False)):
+            raise ValueError("it has a string that is not valid Unicode")
+        return StudyOptimizer(description, partial(StudyLog, database, stored, name, lease=lease, patience=patience))
+    except (StudyError, ImportError):
+        database.close()
+        raise
+    except Exception as error:
+        database.close()
+        raise StudyError(
+            f"entry 0 of the study {name!r} does not describe a study that this gpmi can open, so it was changed by "
+            f"hand, or written by another version of gpmi: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _description(stored: StoredStudy, name: str) -> dict[str, Any]:
+    """Return the description of a study. The table of studies and entry 0 must have the same one."""
+    if stored.first is None:
+        raise StudyError(f"entry 0 of the study {name!r} is missing, so the file is damaged; use an intact copy")
+    description: dict[str, Any] = stored.first.content["description"]
+    try:
+        same = text_of(json.loads(stored.description)) == text_of(description)
+    except (ValueError, RecursionError):
+        same = False
+    if not same:
+        raise StudyError(
+            f"the description of the study {name!r} in the table gpmi_studies is not that of entry 0 of its log, so "
+            "one of them was changed by hand; use an intact copy"
+        )
+    return description
 
 
 def _no_such_study(database: Database, name: str) -> str:
     with database.reading() as transaction:
         names = transaction.names()
     database.close()
-    others = f"it has {', '.join(map(repr, names))}" if names else "it has none"
-    return f"there is no study {name!r} in {database.shown}: {others}; give space= to make it"
+    if not names:
+        return f"there is no study {name!r} in {database.shown}: it has none; give space= to make it"
+    remedy = f"it has {', '.join(map(repr, names))}; give one of these names, or space= to make it"
+    return f"there is no study {name!r} in {database.shown}: {remedy}"

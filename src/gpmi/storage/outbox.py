@@ -18,11 +18,11 @@ from gpmi.storage.serialization import text_of
 
 
 class Outbox:
-    """The deliveries to one study that wait for its database, from all processes on this machine that share a folder.
+    """Queued deliveries to one study, shared by all processes on this machine that use the same folder.
 
-    Their names contain the identity of the study, so they are found even after its folder was moved. The folder is next
-    to the study's file, or in the working directory for a server. If that cannot be written to, it is among the
-    temporary files. A folder of another user, or one that others may write to, is not used.
+    File names contain the identity of the study, so they are found even after its folder was moved. The folder is next
+    to the study's file, or the working directory for PostgreSQL, with the system temp directory as fallback. A folder
+    of another user, or one that others may write to, is not used.
     """
 
     def __init__(self, identity: str, file: Path | None) -> None:
@@ -44,19 +44,19 @@ class Outbox:
             except OSError as error:
                 reasons.append(str(error))
         raise StudyError(
-            f"the database cannot be reached, and no file can be written either ({'; '.join(reasons)}): "
-            f"keep this yourself and tell it later: {text_of(delivery)}"
+            f"the database is unreachable, and no file can be written either ({'; '.join(reasons)}): "
+            f"save this value and call tell() again later: {text_of(delivery)}"
         )
 
-    def save_missing(self, entries: list[dict[str, Any]]) -> Path | str:
-        """Save entries that are no longer in the log, for people: one line of JSON each."""
+    def save_missing(self, entries: list[dict[str, Any]]) -> Path | None:
+        """Save entries that are no longer in the log as lines of JSON; return the file, None if none can be written."""
         name, text = f"{self._key}-{uuid.uuid4().hex[:8]}.gone", "".join(f"{text_of(one)}\n" for one in entries)
         for folder in self._folders:
             with suppress(OSError):
                 folder.mkdir(mode=0o700, exist_ok=True)
                 if self._trusts(folder):
                     return _written(folder / name, text)
-        return "no file, because none can be written"
+        return None
 
     def __iter__(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Yield the waiting deliveries, the oldest first; unreadable files are left alone."""

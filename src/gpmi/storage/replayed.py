@@ -6,16 +6,20 @@ It costs O(1) for most entries.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast, get_args
 
+from gpmi._support import checks
 from gpmi._support.types import Array, FrozenPoint, Point
 from gpmi.space import Space
 from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_from_json, point_to_json
 from gpmi.trials import Log, Origin, Outcome, Trial
-from gpmi.trials.outcomes import details_of, stored_fields
-from gpmi.trials.trial import PREDICTIONS
+from gpmi.trials.outcomes import check_count, details_of, stored_fields
+from gpmi.trials.trial import PREDICTIONS, fields_of_type
+
+LATEST = 253402300800.0  # the end of the year 9999, in seconds since 1970: later times have no date
+FLAGS = fields_of_type("bool")
 
 
 class ReplayedLog(Log):
@@ -29,6 +33,7 @@ class ReplayedLog(Log):
         super()._clear()
         self.budget = self._first_budget
         self.grants: dict[int, StoredEntry] = {}  # the entry with which each trial was last handed out
+        self.platform: Any = None  # of the last suggestion, or of the creation before the first; None if not recorded
         self.forgotten: dict[int, Point] = {}  # the points of forgotten trials, which may still get a value
 
     # Reading
@@ -63,7 +68,7 @@ class ReplayedLog(Log):
     # Writing
 
     def add(self, x: Point, row: Array, origin: Origin, **fields: Any) -> Trial:
-        """Add a trial at the point as it is stored: other processes compute its coordinates from that."""
+        """Add a trial. Round-trip the point through JSON first, so that all processes compute the same coordinates."""
         return self._add_stored(point_to_json(self.space, x), origin, **fields)
 
     def _add_stored(self, x: Any, origin: Origin, **fields: Any) -> Trial:
@@ -84,39 +89,59 @@ class ReplayedLog(Log):
         except StudyError:
             raise
         except Exception as error:
+            reason = f"it has no {error}" if isinstance(error, KeyError) else error
             raise StudyError(
                 f"entry {entry.seq} of the log ({entry.kind}) cannot be replayed, so it was changed by hand, or "
-                f"written by another version of gpmi: {error}"
+                f"written by another version of gpmi: {reason}"
             ) from error
 
     def _replay(self, entry: StoredEntry, content: Mapping[str, Any]) -> None:
-        number = int(content.get("number", -1))
+        """Repeat an entry with the checks of the call that wrote it: a checksum does not make its content sensible."""
+        when = _checked_time(entry.time)
+        self.platform = content.get("platform", self.platform)
+        if entry.kind == "created":
+            return
+        if entry.kind == "budget":
+            self.budget = checks.whole("budget", content["budget"], 1)
+            return
+        number = checks.whole("number", content["number"], 0)
         match entry.kind:
-            case "budget":
-                self.budget = int(content["budget"])
             case "asked":
-                fields = {"asked": entry.time, "fixed": self._fixed(content), **_predictions(content)}
-                self._add_stored(content["x"], content["origin"], number=number, when=entry.time, **fields)
+                origin = checks.one_of("origin", content["origin"], get_args(Origin))
+                fields = {"asked": when, "fixed": self._fixed(content), **_predictions(content)}
+                self._add_numbered(entry, number, content["x"], cast(Origin, origin), **fields)
                 self.grants[number] = entry
             case "leased":
-                self.grants[number] = entry
+                self.grants[self.pending_number(number)] = entry
             case "told" | "failed" | "rejected":
+                outcome = Outcome.from_json(entry.kind, content)
                 if not content.get("late"):  # a failure that came after another outcome changes nothing
-                    self._replay_outcome(number, Outcome.from_json(entry.kind, content), entry.time, content)
+                    self._replay_outcome(entry, number, outcome, content)
             case "forgotten":
-                self.forget(self.pending_number(number), entry.time)
+                self.forget(self.pending_number(number), when)
             case "corrected":
                 outcome = Outcome("told", **details_of(self.correctable(number))).corrected(**stored_fields(content))
-                self.correct(number, outcome, entry.time)
+                check_count(outcome.constraints, self.count_of_constraints(number))
+                self.correct(number, outcome, when)
             case "retracted":
-                self.retract(self.retractable(number).number, entry.time)
+                self.retract(self.retractable(number).number, when)
+            case _:
+                raise ValueError(f"this gpmi does not know the kind {checks.shown(entry.kind)}")
 
-    def _replay_outcome(self, number: int, outcome: Outcome, when: float, content: Mapping[str, Any]) -> None:
+    def _replay_outcome(self, entry: StoredEntry, number: int, outcome: Outcome, content: Mapping[str, Any]) -> None:
         if "x" in content:  # nobody had asked for it
-            self._add_stored(content["x"], "user", number=number, when=when)
-        self.settle(self.pending_number(number), outcome, when)
+            self._add_numbered(entry, number, content["x"], "user")
+        if outcome.status == "told":
+            check_count(outcome.constraints, self.count_of_constraints())
+        self.settle(self.pending_number(number), outcome, entry.time)
         if outcome.status == "told":
             self.note(number, **_predictions(content))
+
+    def _add_numbered(self, entry: StoredEntry, number: int, x: Any, origin: Origin, **fields: Any) -> None:
+        """Add a trial with the number of its entry, which is unused. Each trial has an entry, so numbers are small."""
+        if self.point_of(number) is not None or number >= max(entry.seq, 1):
+            raise ValueError(f"number is {number}; the next trial has the number {self.next_number}")
+        self._add_stored(x, origin, number=number, when=entry.time, **fields)
 
     def _fixed(self, content: Mapping[str, Any]) -> FrozenPoint | None:
         """Return the fixed coordinates of an ask as a trial has them."""
@@ -133,6 +158,22 @@ def fixed_in(content: Mapping[str, Any]) -> dict[Any, Any] | None:
 def _predictions(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stored predictions. A number under any other name is a note of the policy."""
     stored = content["said"]
-    known = {name: value for name, value in stored.items() if name in PREDICTIONS}
+    known = {name: _prediction(name, value) for name, value in stored.items() if name in PREDICTIONS}
     notes = {name: value for name, value in stored.items() if name not in known and isinstance(value, int | float)}
     return {**known, "policy_notes": FrozenPoint(notes)} if notes else known
+
+
+def _prediction(name: str, value: Any) -> float | bool:
+    """Return a prediction. It may be infinite: a value without noise has infinite information."""
+    if name in FLAGS:
+        return checks.flag(name, value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} is {checks.shown(value)}; give a number")
+    return float(value)
+
+
+def _checked_time(time: float) -> float:
+    """Refuse a time that has no date."""
+    if not 0.0 <= time < LATEST:
+        raise ValueError(f"time is {time!r}; give seconds since 1970")
+    return time

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gpmi import policies
-from gpmi._support.checks import shape, shown
+from gpmi._support.checks import number, shape, shown
 from gpmi._support.types import Point
 from gpmi.gp import kernels
 from gpmi.optimizer import Optimizer
@@ -39,6 +39,15 @@ def text_of(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a string can be encoded, so that it can be stored and shown: it has no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 # Points
 
 
@@ -49,7 +58,12 @@ def point_to_json(space: Space, x: Point) -> Any:
 
 
 def point_from_json(written: Any) -> Point:
-    return dict(written) if isinstance(written, dict) else np.array(written, dtype=float)
+    """Return a point; the space checks what it means."""
+    if isinstance(written, dict):
+        return dict(written)
+    if not isinstance(written, list):
+        raise TypeError(f"x is {shown(written)}; give a list or an object")
+    return np.array([number(f"x[{i}]", value) for i, value in enumerate(written)], dtype=float)
 
 
 # Descriptions
@@ -58,13 +72,21 @@ def point_from_json(written: Any) -> Point:
 def described(space: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the description of a study: `space` and the given arguments of `Optimizer`, as JSON."""
     given = {name: value for name, value in checked_names(options).items() if value is not None}
-    return {"space": space_to_json(space), **{name: option_to_json(name, given[name], space) for name in given}}
+    written = {"space": space_to_json(space), **{name: option_to_json(name, given[name], space) for name in given}}
+    for name, value in written.items():
+        if not is_unicode(json.dumps(value, ensure_ascii=False)):
+            raise ValueError(
+                f"{name} has a string that is not valid Unicode, which a study cannot store; give another one"
+            )
+    return written
 
 
 def checked_names(options: Mapping[str, Any]) -> Mapping[str, Any]:
     for name in options:
         if name not in DEFAULTS:
-            raise TypeError(f"{name} is no argument of a study; give some of {', '.join(['space', *DEFAULTS])}")
+            raise TypeError(
+                f"{name} is not an argument of a study; valid arguments are {', '.join(['space', *DEFAULTS])}"
+            )
     return options
 
 
@@ -99,7 +121,7 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
 
 
 def option_to_json(name: str, value: Any, space: Any) -> Any:
-    """Return one argument of `Optimizer` as JSON; the space has a function of its own."""
+    """Return one argument of `Optimizer` as JSON; the space has a separate function."""
     if name == "kernel":
         return _fields(name, value, KERNELS)
     if name == "policy":
@@ -123,7 +145,7 @@ def _dicts(value: Any) -> bool:
 
 
 def plain(name: str, value: Any) -> Any:
-    """Return a number, a text, a bool, None, or lists and dicts of them; refuse anything else."""
+    """Return a number, a string, a bool, None, or lists and dicts of them; refuse anything else."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, str | bool | int | float):
@@ -133,8 +155,8 @@ def plain(name: str, value: Any) -> Any:
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {key: plain(name, one) for key, one in value.items()}
     raise ValueError(
-        f"{name} has {shown(value)}, which cannot be stored in a study; give numbers, texts, bools or None, "
-        "and turn them into what you need in f"
+        f"{name} has {shown(value)}, which cannot be stored in a study; give numbers, strings, bools or None, "
+        "and convert them inside f"
     )
 
 
@@ -142,7 +164,7 @@ def plain(name: str, value: Any) -> Any:
 
 
 def space_to_json(spec: Any) -> dict[str, Any]:
-    """Return a space as JSON, without its constraints, which are an argument of their own."""
+    """Return a space as JSON, without its constraints, which are a separate argument."""
     space = Space.of(spec)
     if isinstance(space, Parameters):
         if space.constraints.texts:
@@ -180,15 +202,15 @@ def _names(space: Parameters) -> tuple[str, ...]:
 
 
 def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
-    """Return the fields of a parameter. One that is only for people, compare=False, is left out at its default."""
+    """Return the fields of a parameter. Display-only fields (compare=False) are omitted at their default."""
     everything = {field: getattr(one, field.name) for field in fields(one)}
     values = {field.name: value for field, value in everything.items() if field.compare or value != field.default}
     if isinstance(one, Choice):
         for option in one.options:
             if isinstance(plain(name, option), list | dict):
                 raise ValueError(
-                    f"{name} has the option {shown(option)}, which cannot be stored in a study; give texts or numbers, "
-                    "and look up what they stand for in f"
+                    f"{name} has the option {shown(option)}, which cannot be stored in a study; give strings or "
+                    "numbers, and convert them inside f"
                 )
     return {"kind": type(one).__name__, **{key: plain(name, value) for key, value in values.items()}}
 
@@ -201,7 +223,7 @@ def _essence(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _essential_fields(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a parameter without defaults, which an earlier version may not have, and without fields for people."""
+    """Return a parameter without defaults, which an earlier version may not have, and without display-only fields."""
     known = {field.name: field for field in fields(PARAMETERS[written["kind"]])}
     values = _without_kind(written).items()
     essential = {name: value for name, value in values if known[name].compare and value != known[name].default}
@@ -214,7 +236,7 @@ def _label(label: Any) -> Any:
         return own
     raise ValueError(
         f"the candidates have the label {shown(label)}, which cannot be stored in a study; "
-        "call reset_index() on the DataFrame, or label its rows by texts or numbers"
+        "call reset_index() on the DataFrame, or label its rows by strings or numbers"
     )
 
 
@@ -256,8 +278,8 @@ def _constraint_to_json(item: Any) -> Any:
         dense = matrix.toarray() if hasattr(matrix, "toarray") else matrix
         return {"linear": [np.asarray(part, dtype=float).tolist() for part in (dense, lower, upper)]}
     raise ValueError(
-        f"constraints has {shown(item)}, which a study cannot store; give texts such as 'a + b <= 1', (A, lb, ub) or "
-        "gpmi.Forbidden(...), or let f say that a point failed"
+        f"constraints has {shown(item)}, which a study cannot store; give strings such as 'a + b <= 1', (A, lb, ub) or "
+        "gpmi.Forbidden(...), or let f report a failure"
     )
 
 

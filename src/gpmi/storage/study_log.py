@@ -28,20 +28,22 @@ from gpmi.storage.errors import StudyError, Unavailable
 from gpmi.storage.fair_lock import remove_lock_files
 from gpmi.storage.heartbeat import Heartbeat
 from gpmi.storage.outbox import Outbox
+from gpmi.storage.platforms import own_platform
 from gpmi.storage.replayed import ReplayedLog
 from gpmi.storage.serialization import point_from_json, point_to_json, text_of
 from gpmi.storage.tables import NEVER, Lease, StoredStudy, Transaction
 from gpmi.storage.workers import has_ended, own_name
 from gpmi.trials import Outcome, Trial, names_a_trial
-from gpmi.trials.log import Find, Settle, Target
+from gpmi.trials.log import FindPending, Settle, TrialOrPoint
 
 Value = TypeVar("Value")
 Fixed: TypeAlias = Mapping[Any, Any] | None
 # Why no trial is handed out: the rest of the budget is being evaluated by others, or the budget is used up.
 NoTrial: TypeAlias = Literal["wait", "used up"]
 # Seconds of processor time. After a slower suggestion, the model for the next one is updated before the lock is taken.
-# All waiting processes then do so at the same time, which helps only if each has a processor of its own. Not tuned.
+# All waiting processes then do so at the same time, which helps only if each has its own processor. Not tuned.
 SLOW = 0.5
+JITTER = 1.0  # seconds by which a clock may be corrected at any time; our choice
 
 
 class StudyLog(ReplayedLog):
@@ -66,7 +68,7 @@ class StudyLog(ReplayedLog):
         self.in_loops: set[int] = set()  # trials that a loop of this process evaluates: their outcomes will come
         self.is_slow = False  # whether the last suggestion took more than SLOW seconds
         self._database, self._id, self._lease, self._patience = database, stored.number, lease, patience
-        self._unreachable = False  # whether the last attempt to write waited in vain for the whole patience
+        self._unreachable = False  # whether the last write timed out
         self._committed: list[StoredEntry] = []  # in the database and replayed in memory
         self._new: list[StoredEntry] = []  # of the current transaction
         self._saved = 0  # how many of the entries in memory are covered by these two lists
@@ -102,14 +104,14 @@ class StudyLog(ReplayedLog):
         return self._read(look)
 
     def refresh(self, settle: Settle) -> None:
-        """Replay the entries of other processes. The outbox is delivered first, if the database answers."""
+        """Replay the entries of other processes. The outbox is delivered first, if the database is reachable."""
         with self.lock:
             with suppress(StudyError):
                 self.deliver_waiting(settle)
             self._read(self._catch_up)
 
     def _read(self, look: Callable[[Transaction], Value]) -> Value:
-        """Return look(transaction), retried while the database does not answer."""
+        """Return look(transaction), retried while the database is unreachable."""
 
         def once() -> Value:
             with self._database.reading() as transaction:
@@ -120,10 +122,10 @@ class StudyLog(ReplayedLog):
 
     # One transaction
 
-    def _write(self, act: Callable[[Transaction], Value], *, hasty: bool = False) -> Value:
-        """Return act(transaction) after a replay of everything new; retry while the database does not answer.
+    def _write(self, act: Callable[[Transaction], Value], *, no_retry: bool = False) -> Value:
+        """Return act(transaction) after a replay of everything new; retry while the database is unreachable.
 
-        With `hasty`, for deliveries that the outbox can keep: try only once if the database was unreachable before.
+        With `no_retry`, for deliveries that the outbox can keep: try only once if the database was unreachable before.
         """
 
         def once() -> Value:
@@ -137,7 +139,7 @@ class StudyLog(ReplayedLog):
             return result
 
         with self.lock:
-            patience = 0.0 if hasty and self._unreachable else self._patience
+            patience = 0.0 if no_retry and self._unreachable else self._patience
             try:
                 result = retried(once, patience, self._roll_back, self._length)
             except Unavailable:
@@ -147,7 +149,7 @@ class StudyLog(ReplayedLog):
             return result
 
     def _roll_back(self) -> None:
-        """Bring the memory back to the last state that is known to be in the database, which may be out of reach."""
+        """Reset the in-memory log to the last committed entry, without touching the database."""
         self._transaction = None
         if self._new or self._saved != len(self._entries):
             self._new = []
@@ -161,18 +163,20 @@ class StudyLog(ReplayedLog):
         return time.time() if self._transaction is None else self._transaction.now()
 
     def _length(self) -> int | None:
-        """Return the length of the stored log; None if the database does not answer."""
+        """Return the length of the stored log; None if the database is unreachable."""
         with suppress(StudyError), self._database.reading() as transaction:
             return transaction.length(self._id)
         return None
 
     def _store_last(self, transaction: Transaction, token: str, worker: str = "", **more: Any) -> StoredEntry:
-        """Store what has just happened in memory to one trial as one entry; `more` is added to its content."""
+        """Append the latest in-memory change as one stored entry; `more` extends its content."""
         new = self._entries[self._saved :]
         last = new[-1]
         kind, content = content_of(self.space, last, self._trials.get(last.number), is_new=len(new) == 2)
         if kind == "asked":
             content["from"] = self.seq
+            if (platform := dict(own_platform())) != self.platform:
+                content["platform"] = self.platform = platform
         return self._store(transaction, kind, content | more, token, worker, last.time)
 
     def _store(
@@ -184,7 +188,7 @@ class StudyLog(ReplayedLog):
         worker: str = "",
         when: float | None = None,
     ) -> StoredEntry:
-        """Append an entry to the stored log, by this worker and now unless given."""
+        """Append an entry to the stored log; `worker` defaults to this worker, `when` to now."""
         seq, checksum = self._last()
         now = self._now() if when is None else when
         entry = next_entry(checksum, seq + 1, kind, content, time=now, worker=worker or self.worker, token=token)
@@ -232,8 +236,8 @@ class StudyLog(ReplayedLog):
     def _start_over(self, transaction: Transaction) -> Sequence[StoredEntry]:
         """Empty the memory and return all entries: the stored log is not the one that was replayed.
 
-        An older copy was put in its place. The copy counts, and a warning says what is missing. A value may
-        still come for a trial that was handed out here and is missing: it becomes an observation of its own.
+        The database was replaced, e.g. by a backup. The copy is now authoritative; a warning lists what was lost. A
+        late value for a lost trial becomes a new trial.
         """
         entries = transaction.entries(self._id)
         if not entries or entries[0].checksum != self.identity:
@@ -245,7 +249,7 @@ class StudyLog(ReplayedLog):
         missing = [entry for entry in self._committed if entry.checksum not in present]
         values = sum(entry.kind == "told" for entry in missing)
         self._warn(
-            f"{self._database.shown} was replaced by another copy, which counts from now on: {len(missing)} entries "
+            f"{self._database.shown} was replaced by another copy, which is used from now on: {len(missing)} entries "
             f"of the log are gone, {values} of them values{self._save_missing(missing)}"
         )
         for number in [n for n, entry in self._own.items() if entry.checksum not in present]:
@@ -258,11 +262,12 @@ class StudyLog(ReplayedLog):
         return entries
 
     def _save_missing(self, entries: Sequence[StoredEntry]) -> str:
-        """Save entries that are no longer in the log to a file for people; return a clause that names it."""
+        """Save entries that are no longer in the log to a human-readable file; return a clause that names it."""
         if not entries:
             return ""
         rows = [{"seq": one.seq, "kind": one.kind, "time": one.time, **one.content} for one in entries]
-        return f"; they are kept in {self._outbox.save_missing(rows)}"
+        path = self._outbox.save_missing(rows)
+        return "; they could not be saved to a file" if path is None else f"; they are saved in {path}"
 
     # Trials for workers
 
@@ -273,12 +278,12 @@ class StudyLog(ReplayedLog):
         token, seconds = uuid.uuid4().hex, self._lease if lease is None else lease
 
         def act(transaction: Transaction) -> Trial | NoTrial:
-            entry = transaction.delivered(self._id, token)
+            entry = transaction.entry_by_token(self._id, token)
             if entry is None:
                 found = self._left_behind(transaction, budget, fixed)
                 if isinstance(found, str):
                     return found
-                entry = self._grant(transaction, found, suggest, token)
+                entry = self._grant(transaction, found, suggest, token, seconds)
             number = entry.content["number"]
             until = NEVER if math.isinf(seconds) else entry.time + seconds
             transaction.lease(self._id, Lease(number, entry.seq, self.worker, until))
@@ -294,9 +299,8 @@ class StudyLog(ReplayedLog):
     def _left_behind(self, transaction: Transaction, budget: int | None, fixed: Fixed) -> int | NoTrial | None:
         """Return a pending trial that nobody evaluates; None if a new one is due; otherwise why there is none.
 
-        A worker with a lease is waited for: it will have an outcome or die. Two kinds of trials are not waited for,
-        because they may take any time: those with a lease without end, and those that this process asked for outside
-        of its loops.
+        Wait for trials with a live lease: their workers will deliver an outcome or die. Do not wait where the duration
+        is unbounded: leases that never expire, and trials this process asked for outside its loops.
         """
         evaluated = self.evaluated
         if budget is not None and evaluated >= budget:
@@ -304,7 +308,7 @@ class StudyLog(ReplayedLog):
         awaited, others = 0, 0
         leases, now = {lease.number: lease for lease in transaction.leases(self._id)}, transaction.now()
         for number in self._pending:
-            lease = leases.get(number)
+            lease = self._by_this_clock(transaction, leases.get(number), now)
             if lease is not None and lease.until >= NEVER:
                 others += 1
             elif lease is not None and lease.until >= now and not has_ended(lease.worker):
@@ -317,22 +321,42 @@ class StudyLog(ReplayedLog):
             return "wait" if awaited else "used up"
         return None
 
+    def _by_this_clock(self, transaction: Transaction, lease: Lease | None, now: float) -> Lease | None:
+        """Return a lease; end one from a clock that was ahead, in the same transaction, at most its duration from now.
+
+        Otherwise the trial of a dead worker would be blocked until the clock is there again. A worker that lives renews
+        its lease in time. The log has the duration; an earlier version did not write it.
+        """
+        if lease is None or lease.until >= NEVER or lease.until <= now + self._lease + JITTER:
+            return lease
+        grant = self.grants.get(lease.number)
+        length = None if grant is None else grant.content.get("lease")
+        if not isinstance(length, int | float) or not 0.0 < length < math.inf:
+            if grant is None or grant.time <= now + JITTER:
+                return lease  # of unknown duration, and the clock has not been set back
+            length = self._lease
+        if lease.until <= now + length + JITTER:
+            return lease
+        transaction.renew(self._id, lease.number, lease.granted, now + length)
+        return lease._replace(until=now + length)
+
     def _grant(
-        self, transaction: Transaction, number: int | None, suggest: Callable[[], Trial], token: str
+        self, transaction: Transaction, number: int | None, suggest: Callable[[], Trial], token: str, lease: float
     ) -> StoredEntry:
         """Store that a trial is handed out: the one with this number, or a new one for None."""
+        length: dict[str, Any] = {} if math.isinf(lease) else {"lease": lease}
         if number is None:
             begin = time.thread_time()
             number = suggest().number
             self.is_slow = time.thread_time() - begin > SLOW
-            entry = self._store_last(transaction, token)
+            entry = self._store_last(transaction, token, **length)
         else:
-            entry = self._store(transaction, "leased", {"number": number}, token)
+            entry = self._store(transaction, "leased", {"number": number, **length}, token)
         self.grants[number] = entry
         return entry
 
-    def give_back(self, numbers: Collection[int]) -> None:
-        """End the leases of trials of a loop that has ended, so that others get those without an outcome at once."""
+    def release_leases(self, numbers: Collection[int]) -> None:
+        """Release the trials of a loop that has ended, so that other workers can take the pending ones immediately."""
         self.in_loops.difference_update(numbers)
         for number in numbers:
             self._heartbeat.remove(number)
@@ -340,14 +364,14 @@ class StudyLog(ReplayedLog):
         self._end_leases({number: seq for number, seq in own.items() if self.is_pending(number)})
 
     def close(self) -> None:
-        """End the leases of this worker, so that others get its trials at once, and the connection."""
+        """Release this worker's leases, so that others can take its trials immediately, and close the connection."""
         self._end_leases(self._heartbeat.stop())
         with self.lock:  # another thread may be reading: SQLite crashes if its connection is closed meanwhile
             self._database.close()
         remove_lock_files(self._database.path)
 
     def _end_leases(self, held: Mapping[int, int]) -> None:
-        """End the leases of trials, given with the entries with which they were handed out."""
+        """Release leases; `held` maps each trial to the entry that granted it."""
         if held:
             with suppress(StudyError), self.lock, self._database.writing() as transaction:
                 for number, granted in held.items():
@@ -355,26 +379,30 @@ class StudyLog(ReplayedLog):
 
     # Values and failures: on the disk when the call returns, and stored once
 
-    def deliver(self, target: Target, outcome: Outcome, settle: Settle) -> Trial:
-        """Store an outcome, or keep it in the outbox if the database does not answer. A rejection raises instead."""
+    def deliver(self, target: TrialOrPoint, outcome: Outcome, settle: Settle) -> Trial:
+        """Store an outcome, in the outbox if the database is unreachable.
+
+        Rejections never go to the outbox: if the database is down, the call raises.
+        """
         if outcome.status == "rejected":
             place = self._number_of(target) if names_a_trial(target) else target
             return self.change(partial(settle, place, outcome))
         delivery = self._delivery(target, outcome)
         with uninterrupted():
             try:
-                self.deliver_waiting(settle, hasty=True)
-                return self._deliver(delivery, settle, hasty=True)
+                self.deliver_waiting(settle, no_retry=True)
+                return self._deliver(delivery, settle, no_retry=True)
             except StudyError as error:
                 path = self._outbox.keep(delivery.to_json())
-                self._warn(f"{error}; the outcome is kept in {path}, and is delivered with the next call")
+                self._warn(f"{error}; the outcome is saved in {path}, and is delivered with the next call")
                 return self._expected(delivery)
 
-    def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: Find) -> list[Trial]:
+    def deliver_all(
+        self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: FindPending
+    ) -> list[Trial]:
         """Store observations together or not at all, each as a new trial.
 
-        Their tokens depend on their content and their place in the list, so the same list counts once however often it
-        is given.
+        Tokens derive from the content and the index in the list, so delivering the same list again is a no-op.
         """
         deliveries = []
         for i, (x, outcome) in enumerate(observations):
@@ -387,18 +415,18 @@ class StudyLog(ReplayedLog):
                 lambda transaction: [self._store_delivery(transaction, one, settle) for one in deliveries]
             )
 
-    def deliver_waiting(self, settle: Settle, *, hasty: bool = False) -> None:
+    def deliver_waiting(self, settle: Settle, *, no_retry: bool = False) -> None:
         """Deliver the outbox. A delivery that the study refuses is set aside."""
         for path, stored in self._outbox:
             try:
-                self._deliver(Delivery.from_json(stored), settle, hasty=hasty)
+                self._deliver(Delivery.from_json(stored), settle, no_retry=no_retry)
             except (ValueError, TypeError, KeyError) as error:
                 self._warn(f"{self._outbox.set_aside(path)} was refused: {error}")
             else:
                 self._outbox.remove(path)
 
-    def _delivery(self, target: Target, outcome: Outcome) -> Delivery:
-        """Return the delivery of an outcome. Its token is that of its trial, so that the trial gets one value."""
+    def _delivery(self, target: TrialOrPoint, outcome: Outcome) -> Delivery:
+        """Return the delivery of an outcome. Its token derives from the trial's grant, so retries are deduplicated."""
         if not names_a_trial(target) or self._is_orphan(target):
             point = target.x if isinstance(target, Trial) else target
             self.space.encode(point)  # refuses a point outside of the space before it can get into the outbox
@@ -408,8 +436,8 @@ class StudyLog(ReplayedLog):
         token = uuid.uuid4().hex if granted is None else f"answer:{granted.checksum}"
         return Delivery(outcome, token, self.worker, number, point_to_json(self.space, self.point_of(number)))
 
-    def _deliver(self, delivery: Delivery, settle: Settle, *, hasty: bool) -> Trial:
-        trial = self._write(partial(self._store_delivery, delivery=delivery, settle=settle), hasty=hasty)
+    def _deliver(self, delivery: Delivery, settle: Settle, *, no_retry: bool) -> Trial:
+        trial = self._write(partial(self._store_delivery, delivery=delivery, settle=settle), no_retry=no_retry)
         if delivery.number is not None:
             self._heartbeat.remove(delivery.number)
         return trial
@@ -419,13 +447,13 @@ class StudyLog(ReplayedLog):
 
         A value of a trial that is no longer pending becomes an observation at its point; `of` names the trial. A
         failure of such a trial is stored as late and changes nothing. If the log was replaced by a copy that has no
-        such trial, or another one with its number, the evaluated point becomes a trial of its own.
+        such trial, or another one with its number, the evaluated point becomes a new trial.
         """
         token, number = delivery.token, delivery.number
-        entry = transaction.delivered(self._id, token)
+        entry = transaction.entry_by_token(self._id, token)
         if entry is not None and delivery.competes_with(entry):
             token = f"{token}:{delivery.worker}"
-            entry = transaction.delivered(self._id, token)
+            entry = transaction.entry_by_token(self._id, token)
         if entry is not None:
             return self._repeated(delivery, entry)
         target, more = self._target(delivery)
@@ -439,7 +467,7 @@ class StudyLog(ReplayedLog):
             transaction.release(self._id, number)
         return self.at(entry.content["number"])
 
-    def _target(self, delivery: Delivery) -> tuple[Target, dict[str, Any]]:
+    def _target(self, delivery: Delivery) -> tuple[TrialOrPoint, dict[str, Any]]:
         """Return the pending trial or the point that gets the outcome, None for a late failure, and more content."""
         number = delivery.number
         if number is None:
@@ -472,7 +500,7 @@ class StudyLog(ReplayedLog):
         return replace(trial, **vars(outcome)) if trial.status == "pending" else trial
 
     def _is_orphan(self, target: Trial | int) -> bool:
-        """Whether a trial was handed out here by a log that has been replaced since by one without it."""
+        """Whether this process got the trial from a log since replaced by a copy that lacks it."""
         if not isinstance(target, Trial) or not self._orphans:
             return False
         row, point = self.space.encode(target.x).tobytes(), self.point_of(target.number)
@@ -482,11 +510,14 @@ class StudyLog(ReplayedLog):
     # Other changes
 
     def change(self, act: Callable[[], Trial]) -> Trial:
-        """Store what act() does to one trial. The commit may succeed and its answer be lost: it is stored once."""
+        """Run act(), which changes one trial, and store the change.
+
+        Idempotent: the token prevents a duplicate if a commit succeeds but its acknowledgement is lost.
+        """
         token = uuid.uuid4().hex
 
         def write(transaction: Transaction) -> StoredEntry:
-            entry = transaction.delivered(self._id, token)
+            entry = transaction.entry_by_token(self._id, token)
             if entry is None:
                 act()
                 entry = self._store_last(transaction, token)
@@ -502,11 +533,11 @@ class StudyLog(ReplayedLog):
         return self.at(number)
 
     def set_budget(self, budget: int) -> None:
-        """Store how many evaluations there will be in all from now on; earlier suggestions stay as they are."""
+        """Set the total budget; earlier suggestions stay as they are."""
         token = uuid.uuid4().hex
 
         def act(transaction: Transaction) -> None:
-            if transaction.delivered(self._id, token) is None and self.budget != budget:
+            if transaction.entry_by_token(self._id, token) is None and self.budget != budget:
                 self._store(transaction, "budget", {"budget": budget}, token)
                 self.budget = budget
 

@@ -16,8 +16,8 @@ from gpmi.storage.serialization import arguments
 from gpmi.storage.study_log import Fixed, NoTrial, StudyLog
 from gpmi.trials import Trial
 
-# With more values, a process that has made no suggestion yet does not learn a prior only to compute the surprise of a
-# value: a fit on 256 values takes about a tenth of a second, while others wait for the lock.
+# With more values, a process that has made no suggestion yet skips the surprise of a value rather than fit a prior just
+# for it. A fit on 256 values takes about a tenth of a second, while others wait for the lock.
 MOST_FITTED = 256
 
 
@@ -34,22 +34,22 @@ class StudyOptimizer(Optimizer):
         self.log.refresh(self._settle)
 
     def set_budget(self, budget: int) -> None:
-        """Store how many evaluations there will be in all, unless that is the budget already."""
+        """Set the total budget, unless it is that already."""
         new = checks.whole("budget", budget, 1)
         self.refresh()
         if self.budget != new:
             self.log.set_budget(new)
 
     def next_trial(self, fixed: Fixed, lease: float | None) -> Trial:
-        """Return the next trial for this worker, with a lease of so many seconds; None for that of the study."""
+        """Return the next trial for this worker. `lease` is in seconds; None uses the study's default."""
         with self.log.lock:
             return self._next_trial(self._subspaces.with_fixed(fixed), lease)
 
     def turns(self, budget: int | None) -> Generator[Trial | None, None, None]:
         """Yield the trials that this worker is to evaluate, until the study has `budget` outcomes.
 
-        None while others, or this very loop, evaluate all that is left: one of the workers may die. Trials without an
-        outcome are given back when the loop ends.
+        Yield None while every remaining trial is in progress; if its worker dies, a trial is yielded again. Trials
+        without an outcome are released when the loop ends.
         """
         numbers: list[int] = []
         try:
@@ -60,26 +60,30 @@ class StudyOptimizer(Optimizer):
                 yield trial if isinstance(trial, Trial) else None
         finally:
             with uninterrupted():
-                self.log.give_back(numbers)
+                self.log.release_leases(numbers)
 
     def add_events(self, *events: Event) -> None:
         """Add events from the opening of the study."""
         self._note(*events)
 
-    def _next_trial(self, place: Subspace, lease: float | None = None) -> Trial:
-        trial = self._hand_out(place, lease=lease)
+    def _next_trial(self, subspace: Subspace, lease: float | None = None) -> Trial:
+        trial = self._hand_out(subspace, lease=lease)
         assert isinstance(trial, Trial)  # there is no budget
         return trial
 
-    def _hand_out(self, place: Subspace, *, budget: int | None = None, lease: float | None = None) -> Trial | NoTrial:
+    def _hand_out(
+        self, subspace: Subspace, *, budget: int | None = None, lease: float | None = None
+    ) -> Trial | NoTrial:
         """Deliver the outbox, update a slow model before the lock is taken, and get the next trial."""
         with self.log.lock:
             self.log.deliver_waiting(self._settle)
             if self.log.is_slow:
                 self.refresh()
                 _ = self.model
-            return self.log.hand_out(place.fixed, partial(self._suggest, place), budget=budget, lease=lease)
+            return self.log.hand_out(
+                subspace.fixed, partial(self._add_suggestion, subspace), budget=budget, lease=lease
+            )
 
-    def _foreseeing(self) -> Model | None:
-        is_large = self._foresight is None and len(self._log.told) > MOST_FITTED
-        return None if is_large else super()._foreseeing()
+    def _model_before_value(self) -> Model | None:
+        is_large = self._model_at_choice is None and len(self._log.told) > MOST_FITTED
+        return None if is_large else super()._model_before_value()

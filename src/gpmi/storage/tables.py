@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gpmi._support.checks import shown
 from gpmi._support.text import install_command
 from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
@@ -63,7 +64,12 @@ class StoredStudy(NamedTuple):
 
     number: int
     description: str  # JSON
-    identity: str  # the checksum of its first entry, unique to the study
+    first: StoredEntry | None  # which has the description, too; None if it is missing
+
+    @property
+    def identity(self) -> str:
+        """The checksum of the first entry, unique to the study."""
+        return "" if self.first is None else self.first.checksum
 
 
 class Lease(NamedTuple):
@@ -90,15 +96,19 @@ class Transaction:
     # Studies
 
     def names(self) -> list[str]:
-        return list(self._connection.scalars(sa.select(_studies.c.name).order_by(_studies.c.name)))
+        rows = self._connection.execute(sa.select(_studies.c.id, _studies.c.name).order_by(_studies.c.name))
+        return [str(_checked("gpmi_studies", i, "name", name, str)) for i, name in rows]
 
     def find(self, name: str) -> StoredStudy | None:
         """Return the study with this name; None if there is none."""
         first = sa.and_(_events.c.study == _studies.c.id, _events.c.seq == 0)
-        columns = (_studies.c.id, _studies.c.description, _events.c.checksum)
+        columns = (_studies.c.id, _studies.c.description, *_COLUMNS)
         found = sa.select(*columns).select_from(_studies.outerjoin(_events, first)).where(_studies.c.name == name)
         row = self._connection.execute(found).one_or_none()
-        return None if row is None else StoredStudy(row[0], row[1], row[2] or "")
+        if row is None:
+            return None
+        description = _checked("gpmi_studies", row[0], "description", row[1], str)
+        return StoredStudy(row[0], description, None if row[2] is None else _entry(row[2:]))
 
     def lock_all(self) -> None:
         """Keep other processes from creating a study until the transaction ends."""
@@ -125,7 +135,7 @@ class Transaction:
         last = self._connection.scalar(sa.select(sa.func.max(_events.c.seq)).where(_events.c.study == study))
         return 0 if last is None else int(last) + 1
 
-    def delivered(self, study: int, token: str) -> StoredEntry | None:
+    def entry_by_token(self, study: int, token: str) -> StoredEntry | None:
         """Return the entry with this token; None if there is none."""
         row = self._connection.execute(_BY_TOKEN, {"s": study, "token": token}).one_or_none()
         return None if row is None else _entry(row)
@@ -144,7 +154,7 @@ class Transaction:
     def leases(self, study: int) -> list[Lease]:
         columns = [_leases.c[name] for name in Lease._fields]
         rows = self._connection.execute(sa.select(*columns).where(_leases.c.study == study).order_by(_leases.c.number))
-        return [Lease(*row) for row in rows]
+        return [Lease(*_row("gpmi_leases", _LEASE, row)) for row in rows]
 
     def lease(self, study: int, lease: Lease) -> None:
         """Set the lease of a trial, in place of an earlier one."""
@@ -171,8 +181,30 @@ class Transaction:
         return [text for text in found if text != "ok"]
 
 
-def _entry(row: Any) -> StoredEntry:
-    return StoredEntry(row[0], row[1], row[2], float(row[3]), row[4], row[5] or "", row[6])
+def _entry(row: Sequence[Any]) -> StoredEntry:
+    seq, kind, body, time, worker, token, own = _row("gpmi_events", _ENTRY, row)
+    return StoredEntry(seq, kind, body, float(time), worker, token or "", own)
+
+
+# The columns of a row with the types of their values. SQLite keeps any value in any column.
+_ENTRY: Mapping[str, Any] = {
+    **{"seq": int, "kind": str, "body": str, "time": int | float, "worker": str, "token": str | None, "checksum": str}
+}
+_LEASE: Mapping[str, Any] = {"number": int, "granted": int, "worker": str, "until": int | float}
+
+
+def _row(table: str, types: Mapping[str, Any], row: Sequence[Any]) -> Sequence[Any]:
+    """Return a row, whose first column is its key; refuse it if a value has another type than its column."""
+    return [_checked(table, row[0], name, value, types[name]) for name, value in zip(types, row, strict=True)]
+
+
+def _checked(table: str, key: Any, column: str, value: Any, kind: Any) -> Any:
+    if not isinstance(value, kind):
+        raise StudyError(
+            f"row {shown(key)} of the table {table} has {shown(value)} as its {column}, so the database was damaged or "
+            "changed by hand; use an intact copy, or rescue the readable rows with a database tool"
+        )
+    return value
 
 
 def prepare_tables(connection: sa.Connection, *, create: bool) -> bool:
@@ -200,7 +232,7 @@ def _version(connection: sa.Connection) -> int | None:
     if not sa.inspect(connection).has_table("gpmi_schema"):
         return None
     version = connection.scalar(sa.select(sa.func.max(_schema.c.version)))
-    return None if version is None else int(version)
+    return None if version is None else int(_checked("gpmi_schema", 1, "version", version, int))
 
 
 def _migrate_1_to_2(connection: sa.Connection) -> None:

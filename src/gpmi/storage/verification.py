@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from gpmi._support.types import Point
 from gpmi.optimizer import Optimizer
-from gpmi.space import SpaceExhausted
 from gpmi.storage.entries import StoredEntry, own_version
 from gpmi.storage.errors import StudyError
+from gpmi.storage.platforms import described_platform, own_platform
 from gpmi.storage.replayed import ReplayedLog, fixed_in
 from gpmi.storage.serialization import arguments, point_from_json, point_to_json, text_of
+
+# Under another BLAS kernel suggestions moved by up to 7e-8 of the width of the space. The limit is our choice.
+ROUNDING = 1e-5
+Verdict: TypeAlias = Literal["equal", "equal up to rounding on another platform", "different"]
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was checked, and the problems that were found."""
+    """What was checked, and the problems that were found. It is true unless something is different."""
 
     entries: int  # of the log
     suggestions: int  # that were computed again
-    problems: tuple[str, ...]  # each names an entry; empty if all agrees
+    problems: tuple[str, ...]  # each names an entry; empty if nothing is different
+    rounded: tuple[str, ...] = ()  # suggestions of another platform that are equal up to rounding; each names an entry
 
     @property
     def agrees(self) -> bool:
+        """Whether everything is equal, at least up to rounding on another platform."""
         return not self.problems
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.problems:
+            return "different"
+        return "equal up to rounding on another platform" if self.rounded else "equal"
+
+    def __bool__(self) -> bool:
+        return self.agrees
 
     def __repr__(self) -> str:
         checked = f"{self.entries} entries, {self.suggestions} suggestions computed again"
-        return f"<{checked}: {'all agrees' if self.agrees else '; '.join(self.problems)}>"
+        return f"<{checked}: {'; '.join([self.verdict, *(self.problems or self.rounded[:1])])}>"
 
 
 def verify(entries: list[StoredEntry], description: str, damage: list[str]) -> Verification:
@@ -44,64 +58,76 @@ def verify(entries: list[StoredEntry], description: str, damage: list[str]) -> V
         if not entry.follows(before):
             problems.append(f"entry {place} ({entry.kind}) does not have the checksum of its content: it was changed")
         before = entry.checksum
-    suggestions = 0
+    suggestions, rounded = 0, list[str]()
     try:
         optimizer = _optimizer(entries, description, problems)
         for entry in entries:
             if entry.kind == "asked":
                 suggestions += 1
-                problems += _compare(optimizer, entry)
+                difference = _compare(optimizer, entry)
+                if difference is not None:
+                    (rounded if difference.is_rounding else problems).append(difference.text)
             optimizer.log.replay(entry)
     except StudyError as error:
         problems.append(str(error))
-    return Verification(len(entries), suggestions, tuple(problems))
+    return Verification(len(entries), suggestions, tuple(problems), tuple(rounded))
 
 
 class ReplayedOptimizer(Optimizer):
     """An Optimizer with a replayed log, which computes suggestions again."""
 
-    def __init__(self, description: Mapping[str, Any]) -> None:
+    def __init__(self, description: Any) -> None:
         super().__init__(**arguments(description))
         self._log = self.log = ReplayedLog(self.space, self.budget)
 
     def suggested(self, fixed: Any) -> Point:
         """Return the next suggestion without adding it to the log."""
-        return self._suggestion(self._subspaces.with_fixed(fixed)).x
+        return self._compute_suggestion(self._subspaces.with_fixed(fixed)).x
 
 
 def _optimizer(entries: list[StoredEntry], description: str, problems: list[str]) -> ReplayedOptimizer:
     """Return the optimizer of the study before the first trial."""
     if not entries or entries[0].kind != "created":
         raise StudyError("entry 0 does not say how the study was created")
-    own: dict[str, Any] = entries[0].content["description"]
+    own = entries[0].content.get("description")
     try:
         stored = text_of(json.loads(description))
-    except ValueError:
+    except (ValueError, RecursionError):
         stored = ""
     if stored != text_of(own):
         problems.append("the description of the study is not that of entry 0: it was changed")
     try:
         return ReplayedOptimizer(own)
-    except (TypeError, ValueError, KeyError) as error:
-        raise StudyError(f"entry 0 describes no study: {error}") from error
+    except Exception as error:
+        raise StudyError(f"entry 0 describes no study: {type(error).__name__}: {error}") from error
 
 
-def _compare(optimizer: ReplayedOptimizer, entry: StoredEntry) -> list[str]:
-    """Return the problems of a stored suggestion."""
+class Difference(NamedTuple):
+    """How a stored suggestion differs from the one that is computed now."""
+
+    text: str
+    is_rounding: bool = False
+
+
+def _compare(optimizer: ReplayedOptimizer, entry: StoredEntry) -> Difference | None:
+    """Compute a stored suggestion again; return None if it is equal to the last bit."""
     content, space, number = entry.content, optimizer.space, optimizer.log.next_number
+    where = f"entry {entry.seq}, trial {content.get('number')}"
     if content.get("from") != entry.seq - 1:
-        return [f"entry {entry.seq} was made from entry {content.get('from')}, and not from the entry before it"]
+        text = f"entry {entry.seq} was made from entry {content.get('from')}, and not from the entry before it"
+        return Difference(text)
     try:
         again = point_to_json(space, optimizer.suggested(fixed_in(content)))
         a, b = (space.encode(point_from_json(point)) for point in (again, content["x"]))
-    except (SpaceExhausted, ValueError, TypeError) as error:
-        return [f"entry {entry.seq}, trial {content['number']}: cannot be computed again ({error})"]
+    except Exception as error:
+        return Difference(f"{where}: cannot be computed again ({error})")
     if a.tobytes() == b.tobytes() and number == content["number"]:
-        return []
-    by = content.get("by", "gpmi")
-    other = "" if by == own_version() else f"; it was made by {by}, and this is {own_version()}"
+        return None
     far = float(abs((a - b) / space.span).max())
-    return [
-        f"entry {entry.seq}, trial {content['number']}: {content['x']} was suggested, {again} is computed now, "
-        f"{far:.2g} of the width of the space away{other}"
-    ]
+    moved = f"{where}: {content['x']} was suggested, {again} is computed now, {far:.2g} of the width of the space away"
+    maker = (content.get("by", "gpmi"), content.get("platform", optimizer.log.platform))
+    if maker == (own_version(), dict(own_platform())):
+        return Difference(moved)
+    made, now = (f"{by} with {described_platform(on)}" for by, on in (maker, (own_version(), own_platform())))
+    other = f"; it was made by {made}, and this is {now}"
+    return Difference(f"{moved}{other}", is_rounding=far <= ROUNDING and number == content["number"])

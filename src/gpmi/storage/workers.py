@@ -25,7 +25,7 @@ def has_ended(worker: str) -> bool:
 
 @lru_cache
 def _machine() -> str:
-    """Return a name for this running system and its process table; a container has its own. Random if unknown."""
+    """Return an id of this boot and PID namespace, random if unavailable. A container has its own."""
     parts = []
     with suppress(OSError):
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -34,7 +34,7 @@ def _machine() -> str:
 
 
 def _started(process: int) -> str:
-    """Return when a process started, in ticks since the system did; empty if it does not exist or is a zombie."""
+    """Return when a process started, in clock ticks since boot; empty if it does not exist or is a zombie."""
     try:
         after_name = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -5,6 +5,7 @@ other fields of `Trial`. A parameter with the name of a field gets the prefix "x
 only the parameters and y: its values count as told without being asked.
 
 In a text file a cell is JSON, or else plain text: relu, 0.1, true, "1" for the text 1. An empty cell has no value.
+In a CSV file a text that a spreadsheet would execute as a formula is JSON, too: "=1+1" with its quotation marks.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import csv
 import io
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -37,6 +39,8 @@ TEXTS = fields_of_type("Status", "Origin", "str")
 NUMBERS = fields_of_type("float")
 FORMER_NOTES = ("charge", "zeta")  # columns of earlier versions, which policy_notes has now
 SUFFIXES = (".csv", ".jsonl", ".parquet")
+# Texts that spreadsheets may take for formulas. In some languages a semicolon begins a new cell.
+_FORMULA = re.compile(r"(?:^|;)\s*[-=+@＝＋－＠]")
 
 
 # Files
@@ -79,7 +83,9 @@ def read_trials(path: str | Path, space: Any) -> tuple[Trial, ...]:
         if path.suffix == ".jsonl":
             return _trials(_json_lines(file, path), space, str(path))
         reader = csv.DictReader(file, strict=True)
-        rows = [(reader.line_num, {name: _of_cell(text) for name, text in row.items()}, row) for row in _rows(reader)]
+        rows = [
+            (reader.line_num, {name: _of_cell(text) for name, text in row.items()}, row) for row in _rows(reader, space)
+        ]
     return _trials([(line, _as_text(row, cells, space)) for line, row, cells in rows], space, str(path))
 
 
@@ -140,7 +146,7 @@ def row_of(trial: Trial, space: Space) -> dict[str, Any]:
     for title, name in titles_of(space).items():
         row[title] = value = x.get(name)
         if not (value is None or isinstance(value, str | int | float)):
-            remedy = "a file holds texts, numbers, True, False and None; give such options"
+            remedy = "a file holds strings, numbers, True, False and None; give such options"
             raise TypeError(f"{name} is {checks.shown(value)} in trial {trial.number}; {remedy}")
     row |= {name: getattr(trial, name) for name in FIELDS}
     row["constraints"] = list(trial.constraints) or None
@@ -166,7 +172,7 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
     for title in row:
         if title not in titles and title != "number" and title not in (*FIELDS, *FORMER_NOTES):
             known = ", ".join([*titles, "y"])
-            raise ValueError(f"there is a column {checks.shown(title)}, which is no parameter; give {known}")
+            raise ValueError(f"there is a column {checks.shown(title)}, which is not a parameter; give {known}")
     missing = [title for title in titles if title not in row]
     if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
         raise ValueError(f"there is no column {missing[0]!r}; give one for each parameter")
@@ -194,7 +200,7 @@ def _point(values: Mapping[str, Any], space: Space) -> Point:
         none = [choice is not None and choice.find(None) is not None for choice in options]
         there = zip(values.items(), none, strict=True)
         point = {name: value for (name, value), is_option in there if value is not None or is_option}
-    space.encode(point)  # refuses what is no point of the space
+    space.encode(point)  # refuses anything that is not a point of the space
     return space.freeze(space.canonical(point))
 
 
@@ -212,10 +218,14 @@ def _cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return (
-            value if value.isprintable() and value == value.strip() and _of_cell(value) == value else json.dumps(value)
-        )
-    return json.dumps(value)
+        plain = value.isprintable() and value == value.strip() and not _FORMULA.search(value)
+        return value if plain and _of_cell(value) == value else _quoted(value)
+    return _quoted(value)
+
+
+def _quoted(value: Any) -> str:
+    """Return JSON that no spreadsheet splits at a semicolon."""
+    return json.dumps(value).replace(";", "\\u003b")
 
 
 def _of_cell(text: str | None) -> Any:
@@ -228,23 +238,35 @@ def _of_cell(text: str | None) -> Any:
         return text
 
 
+def _title(name: str) -> str:
+    """Return the name of a column for a CSV file, in quotation marks where a spreadsheet might execute it."""
+    return _quoted(name) if name.startswith('"') or _FORMULA.search(name) else name
+
+
+def _of_title(text: str, space: Space) -> str:
+    """Return the name of a column from its title in a CSV file."""
+    name = _of_cell(text) if text.startswith('"') and text not in titles_of(space) else text
+    return name if isinstance(name, str) else text
+
+
 def _csv(head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
+    writer.writerow([_title(name) for name in head])
     writer.writerows([_cell(row[name]) for name in head] for row in rows)
     return text.getvalue()
 
 
-def _rows(reader: csv.DictReader[str]) -> Iterable[dict[str, str | None]]:
+def _rows(reader: csv.DictReader[str], space: Space) -> Iterable[dict[str, str | None]]:
     """Yield the rows of a CSV file, each with as many cells as the head."""
     try:
+        reader.fieldnames = [_of_title(name, space) for name in reader.fieldnames or ()]
         for row in reader:
             if None in row or None in row.values():
                 raise ValueError(f"line {reader.line_num} has more or fewer cells than the first; fix the file")
             yield dict(row)
     except csv.Error as error:
-        raise ValueError(f"line {reader.line_num} is no CSV ({error}); fix the file") from None
+        raise ValueError(f"line {reader.line_num} is not CSV ({error}); fix the file") from None
 
 
 def _as_text(row: dict[str, Any], cells: Mapping[str, str | None], space: Space) -> dict[str, Any]:
@@ -266,7 +288,7 @@ def _json_lines(file: Iterable[str], path: Path) -> Iterable[tuple[int, Mapping[
         try:
             row = json.loads(text)
         except (ValueError, RecursionError):
-            raise ValueError(f"{path}:{line}: it is no JSON; was the file cut off? Fix or remove the line") from None
+            raise ValueError(f"{path}:{line}: it is not JSON; was the file cut off? Fix or remove the line") from None
         if not isinstance(row, dict):
             raise ValueError(f"{path}:{line}: it is {checks.shown(row)}; give a JSON object for each trial")
         yield line, row

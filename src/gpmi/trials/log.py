@@ -25,9 +25,9 @@ from gpmi._support.types import Array, GrowingObservations, Mask, Observations, 
 from gpmi.trials.outcomes import Ending, Outcome, Outcomes, details_of
 from gpmi.trials.trial import PREDICTIONS, Origin, Status, Trial, names_a_trial
 
-Target: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
-Settle: TypeAlias = Callable[[Target, Outcome], Trial]  # how an Optimizer records an outcome
-Find: TypeAlias = Callable[[Target], Target]  # the number of the pending trial that a point means, or the point
+TrialOrPoint: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
+Settle: TypeAlias = Callable[[TrialOrPoint, Outcome], Trial]  # how an Optimizer records an outcome
+FindPending: TypeAlias = Callable[[TrialOrPoint], TrialOrPoint]  # the pending trial at a point, or else the point
 
 
 class Entry(NamedTuple):
@@ -137,7 +137,7 @@ class Log:
 
     @property
     def horizon(self) -> int | None:
-        """How many outcomes there will be in all; None without a budget. O(n)."""
+        """The total number of outcomes; None without a budget. Overridden for studies, which add imported values."""
         return self.budget
 
     @property
@@ -209,9 +209,9 @@ class Log:
         last = sorted((t for t in ended if t.origin == "policy"), key=lambda trial: trial.order or 0)[-count:]
         return sum(trial.status == "failed" for trial in last), len(last)
 
-    def count_of_constraints(self, but: int | None = None) -> int | None:
-        """How many constraints come with each value, ignoring the trial `but`; None before the first value."""
-        told = next((number for number in self._told if number != but), None)
+    def count_of_constraints(self, excluding: int | None = None) -> int | None:
+        """How many constraints come with each value, not counting trial `excluding`; None before the first value."""
+        told = next((number for number in self._told if number != excluding), None)
         return None if told is None else len(self._trials[told].constraints)
 
     def chosen(self, numbers: Iterable[int]) -> Mask:
@@ -273,11 +273,13 @@ class Log:
 
     # Writing, as an Optimizer does it. In memory a change needs no transaction and no delivery.
 
-    def deliver(self, target: Target, outcome: Outcome, settle: Settle) -> Trial:
+    def deliver(self, target: TrialOrPoint, outcome: Outcome, settle: Settle) -> Trial:
         """Record the outcome of a trial, or of a new trial at a point, by settle(target, outcome)."""
         return settle(target, outcome)
 
-    def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: Find) -> list[Trial]:
+    def deliver_all(
+        self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: FindPending
+    ) -> list[Trial]:
         """Record outcomes at points, each of the pending trial that find(point) returns or of a new one."""
         return [settle(find(x), outcome) for x, outcome in observations]
 
@@ -350,7 +352,7 @@ class Log:
     def correct(self, number: int, outcome: Outcome, when: float | None = None) -> Trial:
         """Replace the outcome of a trial by another value, at its place in the order of the outcomes. O(n).
 
-        Its prediction stays. How its old value compared with that is dropped.
+        Its prediction stays. `surprise` and `information` are reset.
         """
         self._trials[number] = replace(self._outdated(number), **vars(outcome))
         self._entries.append(Entry("corrected", number, self._now() if when is None else when, outcome))

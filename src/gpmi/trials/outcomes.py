@@ -131,7 +131,7 @@ class Outcomes:
         feasible: Mask = np.all(self.constraints <= 0.0, axis=1)
         return feasible
 
-    def after(self, t: int) -> Outcomes:
+    def up_to(self, t: int) -> Outcomes:
         """The outcomes up to the t-th value."""
         (told,) = np.nonzero(~self.failed)
         end = len(self.x) if t == len(told) else int(told[t - 1]) + 1
@@ -161,9 +161,9 @@ def checked_constraints(constraints: Any) -> tuple[float, ...]:
 
 
 def check_count(constraints: Sequence[float], count: int | None) -> int:
-    """Refuse a number of constraints that differs from that of the values before, `count`; None if there are none."""
+    """Raise unless there are `count` constraints, as with earlier values (None: no earlier values)."""
     if count is not None and len(constraints) != count:
-        shown = checks.shown(list(constraints))
+        shown = checks.shown(list(constraints) or None)  # no constraints are usually an argument left out
         raise ValueError(f"constraints is {shown}, but {count} came with the values before; {_REMEDY}")
     return len(constraints)
 
@@ -176,5 +176,5 @@ def checked_why(why: Any) -> str | None:
     if why is None:
         return None
     if not isinstance(why, str):
-        raise TypeError(f"why is {checks.shown(why)}; give the reason as a text, or leave it out")
+        raise TypeError(f"why is {checks.shown(why)}; give the reason as a string, or leave it out")
     return shortened(why, REASON)

@@ -42,7 +42,7 @@ def advise(ledger: Ledger) -> Advice:
         return Advice("go on", regret.how)
     below, floor = regret.probability_below(ledger.floor), ledger.floor
     if verdict == "too early to say":
-        return Advice("go on", f"it is too early to judge the model: {reason}, {ENOUGH} are enough")
+        return Advice("go on", f"it is too early to judge the model: {reason}; at least {ENOUGH} are needed")
     if below >= SURE:
         return Advice(
             "stop",

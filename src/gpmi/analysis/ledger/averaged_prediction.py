@@ -1,7 +1,7 @@
 """Predictions averaged over the prior: where the prior is learned, the interval of the regret is made of them.
 
-A single prior, the most probable one, treats as certain what is only likely. Averaged over draws of the prior the
-prediction is honest if the model is right. If the model is wrong, the residuals of earlier predictions show it, and the
+A single prior, the most probable one, ignores the uncertainty of the prior. Averaging over draws gives calibrated
+predictions if the model is right. If the model is wrong, the residuals of earlier predictions show it, and the
 variances are raised to match them.
 """
 
@@ -25,14 +25,14 @@ from gpmi.model.model import ModelSetting, conditioned
 
 FIRST = 4  # values before the first predicted one, at least: with fewer, draws are almost those of the hyper-prior
 _LEAST_SHARE = 0.3  # effective share of the draws below which they are moved; our choice: 0.5 is usual but costs more
-_AHEAD = 8  # values predicted together: draws seldom serve for more before they are moved
-# From this many values on draws serve longer: at least for an eighth as many values, and those that have served long
-# will probably serve as long again. 1,000 values in ten dimensions then take 4 s instead of 22.
+_AHEAD = 8  # values predicted together: draws are seldom reused for more before they are moved
+# Beyond this many values, draws are reused longer: at least for an eighth as many values, and draws that have lasted
+# long will probably last as long again. 1,000 values in ten dimensions then take 4 s instead of 22.
 _MANY = 256
 # Residuals of a long run, at least: ten times as many as a verdict needs. A residual sometimes costs O(n^3). For 1,000
 # values in ten dimensions the whole second half would take 14 s; these take 5 s.
 RECENT = 128
-_BELIEF = 5  # the variances count as confirmed by this many residuals of mean square 1: chosen on other draws
+_BELIEF = 5  # prior weight of factor 1, in pseudo-residuals; chosen on separate draws
 _MOST = 1e12  # the largest factor of a variance: a residual of 1e90 sd says no more than one of 1e6, and overflows
 _MIXING = 7  # not a divisor of the number of draws: successive draws in this order differ much
 
@@ -62,7 +62,7 @@ class RunValues:
         return self.setting.priors.draw(n, self._detrended, self.warp, **self._kind)
 
     def move(self, n: int, before: tuple[Prior, ...]) -> tuple[Prior, ...]:
-        """Return draws of the prior given the first n values, moved from draws of the same law."""
+        """Return draws of the prior given the first n values, moved from draws of the same distribution."""
         return self.setting.priors.move(n, self._detrended, before, **self._kind)
 
     def one_step_residuals(self, drawn: tuple[Prior, ...], n: int) -> list[tuple[Array, Array]]:

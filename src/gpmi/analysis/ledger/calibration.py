@@ -20,7 +20,7 @@ from gpmi.gp.posterior import Posterior
 Verdict: TypeAlias = Literal["over-confident", "fine", "under-confident", "too early to say"]
 
 LEVELS = (0.5, 0.9, 0.95)  # of the central intervals whose coverage is counted: our choice, not tuned
-ERROR = 0.05  # the probability that one look blames a right model; a convention. Five tests share it equally
+ERROR = 0.05  # false-alarm rate of one check; a convention. Five tests share it equally
 # The smallest n for which `judge` detects an sd that is half or twice the true one in at least 4 of 5 cases, at ERROR.
 # By simulation it is 0.79 with 13 residuals and 0.82 with 14 for an sd that is too large, and more for one that is too
 # small.

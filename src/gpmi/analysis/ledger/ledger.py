@@ -147,7 +147,7 @@ class Ledger:
 
     def _outcomes_after(self, t: int) -> Outcomes | None:
         """Return the failures and constraints after the first t values; after all of them, the present ones."""
-        return None if self.outcomes is None else self.outcomes.after(t)
+        return None if self.outcomes is None else self.outcomes.up_to(t)
 
     # How far from the best
 
@@ -323,7 +323,7 @@ class Ledger:
     @cached_property
     @one_blas_thread
     def improvement(self) -> float:
-        """max over x of E[(f(x) - f(recommended))^+] in units of y, from their joint law.
+        """max over x of E[(f(x) - f(recommended))^+] in units of y, from their joint distribution.
 
         This is the largest expected gain from moving to another point; it is 0 at the recommended point itself. On a
         finite set of m points it costs O(n^2 m). On a box x is found as the policy LogEI finds it. If y is transformed,

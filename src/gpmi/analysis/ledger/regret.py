@@ -99,9 +99,9 @@ def draw_regret(
 ) -> Regret:
     """Draw max f, f at the recommended point and f at the policy's `queries` (k, d), jointly, under a mixture.
 
-    With `parts` there are fewer draws, in proportion: the mixture is then one of `parts` parts of the whole belief.
-    With `within`, a part of the space with fixed coordinates, the regret is that of this part. With `contexts` the
-    queries are those, each compared within its own part of the space.
+    With `parts` there are fewer draws, in proportion: the mixture is then 1/`parts` of the full one. With `within`, a
+    part of the space with fixed coordinates, the regret is that of this part. `contexts` replaces `queries`; each of
+    its queries is compared within its own part of the space.
     """
     space, seed = within or model.setting.space, model.setting.seed
     recommended = model.recommended_in(space)

@@ -9,9 +9,9 @@ from gpmi.analysis.ledger.ledger import Ledger
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.model.fitting.undetected_noise import UndetectedNoise
 
-# Chosen on the runs of docs/benchmarks/noise.md: the number of values from which on undetected noise is searched, and
-# the evidence for exact values, in nats, below which there is doubt. On a finite set there is no search: its values lie
-# far apart and say almost nothing either way, so most runs would have doubt, with noise and without.
+# Chosen on the runs of docs/benchmarks/noise.md: the minimum number of values before we look for undetected noise, and
+# the evidence for exact values, in nats, below which we warn. On a finite set we do not look: its values lie far apart
+# and say almost nothing either way, so most runs would get the warning, with noise and without.
 DOUBTED, NATS = 20, 0.5
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from gpmi._support import checks
 from gpmi._support.text import shortened
 from gpmi.cli.command import program
-from gpmi.cli.command.reading import NoValue, Reading
+from gpmi.cli.command.reading import NoValue, PatternTimedOut, Reading
 from gpmi.cli.command.templates import (
     OWN,
     Template,
@@ -83,7 +83,7 @@ class Command:
         for attempt in range(self.retries + 1):
             try:
                 return self._once(point, cancelled)
-            except _ProgramTimedOut as error:
+            except (_ProgramTimedOut, PatternTimedOut) as error:
                 return Failure(str(error))
             except NoValue as error:
                 why = str(error) if not attempt else f"{error} (attempt {attempt + 1})"
@@ -107,7 +107,7 @@ class Command:
                 raise _ProgramTimedOut(f"timeout: it took longer than {self.timeout:g} s")
             if ended.code:
                 raise NoValue(_describe_end(ended))
-            return self.reading.value(ended.output, result, cut=ended.cut)
+            return self.reading.value(ended.output, result, cut=ended.cut, cancelled=cancelled)
 
     def _environment(self, values: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of this process, with the variables of this evaluation instead of an outer one's."""

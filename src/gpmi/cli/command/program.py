@@ -1,7 +1,7 @@
 """Run one program under limits: of its time and of its output. All that it started ends with it.
 
 All output is read, so that a program never waits for a reader, and only its last part is kept. A program is started in
-a process group of its own, which Ctrl-C at the terminal does not reach and which is ended as a whole. A process that
+its own process group, which Ctrl-C at the terminal does not reach and which is ended as a whole. A process that
 leaves the group is found by a mark in its environment, where the system shows environments (Linux).
 """
 
@@ -22,7 +22,7 @@ from gpmi._support.processes import kill_tree, signal_group
 # Our choices, not tuned.
 TAIL = 64 * 1024  # bytes of each output that are kept: some hundred lines
 CHUNK = 64 * 1024  # bytes read at a time: the capacity of a pipe on Linux
-TICK = 0.05  # seconds between two looks at whether the process has ended, while it writes nothing
+TICK = 0.05  # polling interval in seconds for the end of the process, while it writes nothing
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL, for the process to clean up
 DRAIN = 1.0  # seconds for which other processes may hold the output open after the program itself has ended
 MARK = "GPMI_EVALUATION"  # the environment variable that marks the processes of one evaluation

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from gpmi._support import checks
 from gpmi._support.text import shortened
+from gpmi.cli.command import matching
 from gpmi.run.evaluation import Measured
 
 Source: TypeAlias = Literal["last line", "match", "json"]
@@ -30,6 +31,14 @@ _NUMBER = re.compile(
 
 class NoValue(Exception):
     """There is no value; the message is the reason."""
+
+
+class PatternTimedOut(NoValue):
+    """The pattern took too long on the output, as it would again."""
+
+
+def _never() -> bool:
+    return False
 
 
 @dataclass(frozen=True)
@@ -61,27 +70,38 @@ class Reading:
             if missing:
                 raise ValueError(f"pattern has no group (?P<{missing[0]}>...) for the constraint {missing[0]!r}")
 
-    def value(self, output: bytes, file: Path, *, cut: bool = False) -> Measured:
-        """Return the value in a program's output; `cut` if the beginning of the output was dropped."""
+    def value(
+        self, output: bytes, file: Path, *, cut: bool = False, cancelled: Callable[[], bool] = _never
+    ) -> Measured:
+        """Return the value in a program's output; `cut` if the beginning of the output was dropped.
+
+        `cancelled` is polled while a pattern is searched. Once it is true, `program.Cancelled` is raised.
+        """
         if self.source == "json":
             return self._of_object(_object_in(file))
-        lines = output.decode("utf-8", errors="replace").splitlines()
         if self.source == "match":
-            return self._of_match(lines, cut)
+            return self._of_match(output, cut, cancelled)
+        lines = output.decode("utf-8", errors="replace").splitlines()
         last = next((line.strip() for line in reversed(lines) if line.strip()), None)
         if last is None:
             raise NoValue("it wrote no output, whose last line should be the value")
         return self._of_object(_parsed(last)) if last.startswith("{") else Measured(_number("y", last))
 
-    def _of_match(self, lines: Sequence[str], cut: bool) -> Measured:
-        pattern = re.compile(self.pattern or "")
-        found = next((match for line in reversed(lines) if (match := pattern.search(line))), None)
+    def _of_match(self, output: bytes, cut: bool, cancelled: Callable[[], bool]) -> Measured:
+        pattern = shortened(repr(self.pattern), QUOTED)
+        try:
+            found = matching.search(self.pattern or "", output, cancelled)
+        except matching.SearchTimedOut:
+            raise PatternTimedOut(
+                f"the pattern {pattern} took more than {matching.TIMEOUT:g} s on its output; write one without nested "
+                "repetition such as (a+)+"
+            ) from None
+        except (OSError, ValueError) as error:
+            raise NoValue(f"the pattern {pattern} cannot be applied to its output ({error})") from None
         if found is None:
             where = "the last part of its output" if cut else "its output"
-            raise NoValue(f"no line of {where} matches {shortened(repr(self.pattern), QUOTED)}")
-        groups = dict(found.groupdict())
-        if self.y not in groups:
-            groups[self.y] = found[1] if pattern.groups else found[0]
+            raise NoValue(f"no line of {where} matches {pattern}")
+        groups = {self.y: found.first} | found.groups
         return self._of_object({name: text for name, text in groups.items() if text is not None})
 
     def _of_object(self, fields: Mapping[str, Any]) -> Measured:

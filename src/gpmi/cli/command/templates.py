@@ -21,7 +21,7 @@ _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 
 
 def text_of(value: Any) -> str:
-    """Format a value for a program: a float with all its digits, true and false as in JSON, texts unchanged."""
+    """Format a value for a program: a float with all its digits, true and false as in JSON, strings unchanged."""
     if isinstance(value, str):
         return value
     return repr(value) if isinstance(value, float) else json.dumps(value)
@@ -64,12 +64,16 @@ def variable(name: str) -> str:
 
 def check_names(names: Iterable[str]) -> None:
     """Refuse parameters whose variables would be equal, or are reserved."""
-    taken = {variable(own): f"of gpmi itself, {variable(own)}" for own in (*OWN, "evaluation")}
+    reserved, owners = {variable(own) for own in (*OWN, "evaluation")}, dict[str, str]()
     for name in names:
-        if name in OWN or variable(name) in taken:
-            owner = taken.get(variable(name), "of gpmi itself")
-            raise ValueError(f"the parameter {checks.shown(name)} has the variable {owner}; give it another name")
-        taken[variable(name)] = f"of the parameter {name!r}, {variable(name)}"
+        shown, used = checks.shown(name), variable(name)
+        if used in reserved:
+            raise ValueError(f"parameter {shown} would use the reserved environment variable {used}; rename it")
+        if used in owners:
+            raise ValueError(
+                f"parameters {owners[used]} and {shown} would share the environment variable {used}; rename one"
+            )
+        owners[used] = shown
 
 
 def check_template(template: str, names: Sequence[str]) -> None:
@@ -82,8 +86,8 @@ def check_template(template: str, names: Sequence[str]) -> None:
 
 
 def check_shell(text: str, names: Sequence[str]) -> None:
-    """Refuse a shell text with the placeholder of a parameter: a shell gets values in its environment only."""
+    """Refuse a shell command with the placeholder of a parameter: a shell gets values in its environment only."""
     for name in (*names, *OWN):
         if re.search(r"(?<!\$)\{" + re.escape(name) + r"\}", text):
             quoted = f'"${variable(name)}"'
-            raise ValueError(f"a shell text has {{{name}}}; values are never pasted into it: write {quoted}")
+            raise ValueError(f"a shell command has {{{name}}}; values are never pasted into it: write {quoted}")

@@ -4,8 +4,8 @@ EXAMPLE = r"""# A study: what to optimise, with which program, and when to stop.
 #
 #     gpmi run study.toml
 #
-# Everything is stored in study.db. The same command continues after a crash, and several at the same time share the
-# work.
+# Everything is stored in study.db. The same command continues after a crash. Run it several times in parallel to
+# share the work.
 #
 # To switch on a setting in a line that begins with "# ", remove the "# ".
 
@@ -30,7 +30,7 @@ method = { choice = ["fast", "exact"] }           # one of several, without an o
 size = { ordered = [16, 32, 64] }                 # one of several, with similar neighbours
 depth = { int = [1, 4], when = { method = "exact" } }  # only with method = "exact"
 
-# The program. Each text in `run` becomes one argument. {x} is replaced by the value of x, {python} by the Python that
+# The program. Each string in `run` becomes one argument. {x} is replaced by the value of x, {python} by the Python that
 # runs gpmi. A list inside is left out as a whole if one of its parameters is inactive. The program also finds the
 # parameters in its environment (GPMI_X, GPMI_RATE, ...) and as JSON in the file named by GPMI_PARAMS_FILE.
 [command]
@@ -50,7 +50,7 @@ print(loss)
 ]
 # folder = ".."             # where it runs, relative to the folder of this file
 # environment = { OMP_NUM_THREADS = "1" }
-# shell = true              # then `run` is one text for /bin/sh, which gets values as "$GPMI_X" only
+# shell = true              # then `run` is one string for /bin/sh, which gets values as "$GPMI_X" only
 
 # Where to find its value.
 [value]

@@ -57,8 +57,8 @@ class StudyFile:
     seed: int | None
     workers: int
     parameters: Mapping[str, Parameter]
-    constraints: tuple[Any, ...]  # of the space: texts and `Forbidden`
-    command: Command
+    constraints: tuple[Any, ...]  # of the space: strings and `Forbidden`
+    command: Command | None  # None if people evaluate: for `gpmi ask` and `gpmi serve`
     stop: stopping.Rule | None
 
 
@@ -74,7 +74,7 @@ def read_study(path: str | Path) -> StudyFile:
     if len(data) > LARGEST_FILE:
         raise StudyFileError(f"{path}: it has more than {LARGEST_FILE // 1024} kB; give a study file")
     try:
-        text = data.decode("utf-8").replace("\r\n", "\n")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")  # editors of Windows write a mark in front
         content = tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -99,13 +99,16 @@ def _syntax(path: Path, message: str, text: str) -> str:
 
 def _study(top: Table) -> StudyFile:
     top.allow_only(TOP)
-    for needed in ("parameters", "command"):
-        if needed not in top.content:
-            top.refuse(f"there is no table [{needed}]; `gpmi init` writes an example")
+    if "parameters" not in top.content:
+        top.refuse("there is no table [parameters]; `gpmi init` writes an example")
     parameters = _parameters(top.table("parameters"))
-    command = _command(top, tuple(parameters))
+    command = _command(top, tuple(parameters)) if "command" in top.content else None
+    for name in ("value", "timeout", "retries"):
+        if command is None and name in top.content:
+            with top.at(name):
+                raise ValueError("it is about a program, but there is no table [command]; give one, or leave it out")
     budget, stop = top.get("budget", _count), _stop(top.table("stop"))
-    if budget is None and stop is None:
+    if budget is None and stop is None and command is not None:
         top.refuse("there is neither a budget nor a rule in [stop]; give one of them, as in budget = 50")
     return StudyFile(
         path=top.file,
@@ -178,9 +181,9 @@ def _parameter(table: Table) -> Parameter:
 
 
 def _option(option: Any) -> Any:
-    """Return an option that can be passed to a program: a text, a number, true or false."""
+    """Return an option that can be passed to a program: a string, a number, true or false."""
     if not isinstance(option, str | int | float) or (isinstance(option, float) and not math.isfinite(option)):
-        raise TypeError(f"it has the option {checks.shown(option)}; give texts, finite numbers, true or false")
+        raise TypeError(f"it has the option {checks.shown(option)}; give strings, finite numbers, true or false")
     if isinstance(option, str) and "\0" in option:
         raise ValueError(f"it has the option {checks.shown(option)}; no program accepts a zero byte")
     return option
@@ -201,7 +204,7 @@ def _constraints(top: Table, parameters: Mapping[str, Parameter]) -> tuple[Any, 
                         raise TypeError(f"it is {checks.shown(one)}; give a table of values, {{ method = 'fast' }}")
                     one = Forbidden(**one)
                 elif not isinstance(one, str):
-                    raise TypeError(f"it is {checks.shown(one)}; give a text such as 'x + y <= 1'")
+                    raise TypeError(f"it is {checks.shown(one)}; give a string such as 'x + y <= 1'")
                 space.constrained([one])
                 found.append(one)
     with top.at("constraints" if "constraints" in top.content else "forbidden"):
@@ -236,7 +239,7 @@ def _shell_text(table: Table, names: tuple[str, ...]) -> str:
     with table.at("run"):
         run = table.content["run"]
         if not isinstance(run, str) or "\0" in run or not run.strip():
-            raise TypeError(f"run is {checks.shown(run)}; with shell = true give one text for /bin/sh")
+            raise TypeError(f"run is {checks.shown(run)}; with shell = true give one string for /bin/sh")
         check_shell(run, names)
         return run
 
@@ -247,14 +250,14 @@ def _templates(table: Table, names: tuple[str, ...]) -> tuple[Template, ...]:
         if isinstance(run, str):
             raise TypeError(f"run is {checks.shown(run)}; give a list of arguments, or add shell = true")
         if not isinstance(run, list) or not run or not isinstance(run[0], str) or not run[0]:
-            raise TypeError(f"run is {checks.shown(run)}; give a list of texts, the program first")
+            raise TypeError(f"run is {checks.shown(run)}; give a list of strings, the program first")
     made: list[Template] = []
     for i, one in enumerate(run):
         group = one if isinstance(one, list) else [one]
         for j, text in enumerate(group):
             with table.at("run", i, *([j] if isinstance(one, list) else [])):
                 if not isinstance(text, str) or "\0" in text:
-                    raise TypeError(f"it is {checks.shown(text)}; give a text")
+                    raise TypeError(f"it is {checks.shown(text)}; give a string")
                 check_template(text, names)
         made.append(tuple(group) if isinstance(one, list) else one)
     return tuple(made)
@@ -299,7 +302,7 @@ def _count(name: str, value: Any) -> int:
 
 def _text(name: str, value: Any) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
-        raise TypeError(f"{name} is {checks.shown(value)}; give a text")
+        raise TypeError(f"{name} is {checks.shown(value)}; give a string")
     return value
 
 
@@ -315,7 +318,7 @@ def _texts(name: str, value: Any) -> list[str]:
 
 def _environment(name: str, value: Any) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(text, str) and "\0" not in text for text in value.values()):
-        raise TypeError(f"{name} is {checks.shown(value)}; give a table of texts, {{ OMP_NUM_THREADS = '1' }}")
+        raise TypeError(f"{name} is {checks.shown(value)}; give a table of strings, {{ OMP_NUM_THREADS = '1' }}")
     for variable in value:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
             raise ValueError(f"{name} has {checks.shown(variable)}, not a variable's name; use letters, digits and _")

@@ -2,7 +2,7 @@
 
 p(f | data) ~ N(f; m, K) prod_i p_i(data_i | f_i) is approximated by N(f; m, K) prod_i N(value_i; f_i, noise_i). A pair
 (value_i, noise_i) is a site. It is chosen so that the i-th marginal keeps its mean and variance if p_i replaces the
-site (Minka 2001; Opper and Winther 2000). Sites are observations with noise of their own, so the result is an ordinary
+site (Minka 2001; Opper and Winther 2000). Sites are observations with their own noise, so the result is an ordinary
 `Posterior`, with its moments, gradients and draws.
 
 Notation, with n observations: tau = 1 / noise, nu = value / noise; S = diag(tau); K = R R^T; B = I + R^T S R. A cavity
@@ -69,7 +69,7 @@ class Sites:
 
 
 class _Joint(NamedTuple):
-    """The joint law of f given the sites; K = R R^T."""
+    """The joint distribution of f given the sites; K = R R^T."""
 
     mean: Array  # (n,)
     var: Array  # (n,)
@@ -77,8 +77,11 @@ class _Joint(NamedTuple):
     logdet: float  # of B
 
 
-def _joint_law(root: Array, m: Array, tau: Array, nu: Array) -> _Joint | None:
-    """Condition f ~ N(m, K) on sites, whose precision may be negative; None if the result is not a law. O(n r^2)."""
+def _joint_given_sites(root: Array, m: Array, tau: Array, nu: Array) -> _Joint | None:
+    """Condition f ~ N(m, K) on sites, whose precision may be negative; None if the result is not a distribution.
+
+    O(n r^2).
+    """
     b = root.T @ (tau[:, None] * root)
     b[np.diag_indices(len(b))] += 1.0
     solved = invert(b, (root.T @ (nu - tau * m))[:, None])
@@ -111,7 +114,7 @@ def expectation_propagation(
     k = k + np.diag(np.where(known, NO_VARIANCE * usual, 0.0)) if known.any() else k
     root, prior = semidefinite_root(k), k.diagonal()
     tau, nu = (least.copy(), least * m) if sites is None else (1.0 / sites[1], sites[0] / sites[1])
-    joint = _joint_law(root, m, tau, nu)
+    joint = _joint_given_sites(root, m, tau, nu)
     assert joint is not None  # no precision is negative
     step, before, rounds, converged = _STEP, np.inf, 0, False
     while rounds < ROUNDS and not converged:
@@ -120,7 +123,7 @@ def expectation_propagation(
         tilted = likelihood(centre, free)
         to_tau = np.where(whole, 1.0 / tilted.var - 1.0 / free - tau, 0.0)
         to_nu = np.where(whole, tilted.mean / tilted.var - centre / free - nu, 0.0)
-        after = _joint_law(root, m, tau + step * to_tau, nu + step * to_nu)
+        after = _joint_given_sites(root, m, tau + step * to_tau, nu + step * to_nu)
         if after is None:
             step = 0.5 * step
             continue
@@ -134,7 +137,7 @@ def expectation_propagation(
 
 
 def _cavities(joint: _Joint, tau: Array, nu: Array, prior: Array) -> tuple[Array, Array, Mask]:
-    """Return the means and variances of the marginals without their sites, and which of them are laws."""
+    """Return the means and variances of the marginals without their sites, and which are valid distributions."""
     precision = 1.0 / joint.var - tau
     whole: Mask = precision > 1e-9 / prior
     free = 1.0 / np.where(whole, precision, 1.0 / prior)

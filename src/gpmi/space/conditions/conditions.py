@@ -49,7 +49,7 @@ def _condition(
 ) -> ParentCondition:
     label = f"when of parameter {names[i]!r}"
     if parent not in names:
-        raise ValueError(f"{label} names {parent!r}, which is no parameter of the space; it has {list(names)}")
+        raise ValueError(f"{label} names {parent!r}, which is not a parameter of the space; it has {list(names)}")
     j = names.index(parent)
     return ParentCondition(j, read_levels(label, parent, parameters[j], value))
 

@@ -1,6 +1,6 @@
-"""Points that may not be queried although the parameters allow them, as a user writes it.
+"""User constraints: points that the parameters allow but that must not be queried.
 
-There are four kinds of constraints, and a space may have any number of each: a text ("a + b <= 1"), (A, lb, ub) or
+There are four kinds of constraints, and a space may have any number of each: a string ("a + b <= 1"), (A, lb, ub) or
 scipy.optimize.LinearConstraint, `Forbidden` for combinations of values, and a function feasible(point) -> bool. A
 linear constraint is about the values of parameters in the user's units, also where log=True. It applies where all its
 parameters are active.
@@ -237,7 +237,7 @@ def read_constraints(spec: Any, operands: Sequence[Operand]) -> Constraints:
             functions.append(item)
         else:
             raise TypeError(
-                f"constraints has {checks.shown(item)}; give texts such as 'a + b <= 1', (A, lb, ub), "
+                f"constraints has {checks.shown(item)}; give strings such as 'a + b <= 1', (A, lb, ub), "
                 "gpmi.Forbidden(...) or functions feasible(point) -> bool"
             )
     for one in linear:
@@ -261,7 +261,7 @@ def _listed(spec: Any) -> list[Any]:
     if isinstance(spec, list | tuple):
         return list(spec)
     raise TypeError(
-        f"constraints is {checks.shown(spec)}; give a list of texts such as 'a + b <= 1', (A, lb, ub), "
+        f"constraints is {checks.shown(spec)}; give a list of strings such as 'a + b <= 1', (A, lb, ub), "
         "gpmi.Forbidden(...) and functions feasible(point) -> bool"
     )
 
@@ -311,7 +311,7 @@ def _matrix_rows(item: Any, operands: Sequence[Operand]) -> list[Inequality]:
 
 
 def _row_text(coefficients: Array, lo: float, hi: float, operands: Sequence[Operand]) -> str:
-    """Return a row of A as a text."""
+    """Return a row of A as a string."""
     terms = [f"{coefficients[j]:g}*{operands[j].name}" for j in np.flatnonzero(coefficients).tolist()]
     total = " + ".join(terms).replace("+ -", "- ") or "0"
     if lo == hi:
@@ -325,7 +325,7 @@ def _combination(item: Forbidden, operands: Sequence[Operand]) -> Combination:
     codes = []
     for name, value in item.values.items():
         if name not in numbers:
-            raise ValueError(f"{item!r} names {name!r}, which is no parameter of the space; it has {list(numbers)}")
+            raise ValueError(f"{item!r} names {name!r}, which is not a parameter of the space; it has {list(numbers)}")
         codes.append((numbers[name], operands[numbers[name]].codes(repr(item), value)))
     return Combination(repr(item), tuple(codes))
 
@@ -345,7 +345,7 @@ def _finite_size(bound: float) -> float:
 
 
 def minimal_conflict(count: int, is_empty: Callable[[list[int]], bool]) -> list[int]:
-    """Return the numbers of constraints that cannot hold together, none of which can be left out.
+    """Return a minimal conflicting subset of the constraints, by their numbers.
 
     `is_empty` says whether some of the constraints leave no point. It is called `count` times.
     """

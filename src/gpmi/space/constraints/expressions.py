@@ -17,7 +17,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.types import Array
 
-_LONGEST_TEXT = 10_000  # characters; the parser refuses deeper nesting than such a text may have
+_LONGEST_TEXT = 10_000  # characters; the parser refuses deeper nesting than such a string may have
 
 
 class Inequality(NamedTuple):
@@ -37,7 +37,7 @@ class _LinearForm(NamedTuple):
 
 
 def parse(text: str, names: Sequence[str]) -> list[Inequality]:
-    """Return one inequality for each comparison in a text."""
+    """Return one inequality for each comparison in a string."""
     label = f"constraint {checks.shown(text)}"
     if len(text) > _LONGEST_TEXT:
         raise ValueError(f"{label} is longer than {_LONGEST_TEXT} characters; give (A, lb, ub) instead")
@@ -46,7 +46,7 @@ def parse(text: str, names: Sequence[str]) -> list[Inequality]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(f"{label} cannot be read; write it like 'a + 2*b <= 1' or 'a + b == 1'") from None
     if isinstance(tree, ast.BoolOp):
-        remedy = "give two texts, ['a <= 1', 'b <= 1']" if isinstance(tree.op, ast.And) else "give a callable instead"
+        remedy = "give two strings, ['a <= 1', 'b <= 1']" if isinstance(tree.op, ast.And) else "give a callable instead"
         raise ValueError(f"{label} joins comparisons by {'and' if isinstance(tree.op, ast.And) else 'or'}; {remedy}")
     if not isinstance(tree, ast.Compare):
         raise ValueError(f"{label} compares nothing; write it like 'a + 2*b <= 1' or 'a + b == 1'")

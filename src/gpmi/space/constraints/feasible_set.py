@@ -19,20 +19,22 @@ from gpmi.space.conditions.arc import OnArc
 from gpmi.space.constraints.constraints import FEASIBILITY_TOLERANCE, Constraints, function_name, minimal_conflict
 from gpmi.space.constraints.level_ranges import level_ranges
 from gpmi.space.constraints.nearest_setting import NearestSetting
-from gpmi.space.constraints.polytope import LogDensity, Polytope
+from gpmi.space.constraints.polytope import Polytope
 from gpmi.space.layout import Layout
 from gpmi.space.parameters import Real
 
 # Our limits of the cost, not tuned.
 _REMEMBERED = 4096  # polytopes, one for each setting of the discrete parameters
 _TRIES = 2**15  # points that are tried where constraints are functions; 0.1 s at 3 microseconds each
-_HOPELESS = 2**11  # after this many tries with less than a tenth of the points found, points come from the polytopes
+# Stop rejection sampling after this many tries if under a tenth of the points were found; sample the polytopes instead.
+_HOPELESS = 2**11
 _SETTINGS = 64  # settings of the discrete parameters that are found by integer programs, for one set of points
 _GROWTH = 8  # rounds that add points around those already found
 _HALVINGS = 12  # of a step that a function refuses; after these the point stays
 _REPAIRED = 32  # infeasible points that are moved inside, of all that are tried together
 
-Targets = Callable[[int], Array]  # log2 -> 2^log2 points (., d) spread over the product; longer lists begin the same
+# log2 -> 2^log2 points (., d) spread over the product; nested: a longer list extends a shorter one
+Targets = Callable[[int], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +106,7 @@ class FeasibleSet:
         return np.array([self.layout.parameters[j].ends[:, 0] for j in self.reals]).reshape(-1, 2)
 
     def slopes(self, z: Array) -> Array:
-        """Return how far each coordinate of the reals moves, on its line or arc, when its s moves by 1, (m, d)."""
+        """Return the derivative of each real coordinate, on its line or arc, with respect to its s, (m, d)."""
         numbers = self.layout.level_numbers(z)
         active = self.layout.active(numbers)
         result = np.zeros(z.shape)
@@ -226,22 +228,22 @@ class FeasibleSet:
         which = which.reshape(-1)
         return [(self.polytope(numbers[i]), np.flatnonzero(which == k)) for k, i in enumerate(first)]
 
-    def repair(self, z: Array, trial: Array) -> tuple[Array, Mask]:
-        """Return the points `trial`, made from points z inside, both (k, d), and which of them are inside.
+    def repair(self, z: Array, proposed: Array) -> tuple[Array, Mask]:
+        """Repair proposals made from feasible points z, both (k, d); return them with a feasibility mask.
 
         Inactive parameters are reset. Some of the points outside are moved inside, if their discrete parameters allow.
         """
-        trial = self.layout.normalise(trial)
-        good = self.contains(trial)
+        proposed = self.layout.normalise(proposed)
+        good = self.contains(proposed)
         outside = np.flatnonzero(~good)
         if not self.constraints.linear or not len(outside):
-            return trial, good
+            return proposed, good
         some = outside[np.unique(np.linspace(0, len(outside) - 1, _REPAIRED).round().astype(int))]
-        moved = self.last_inside(z[some], np.clip(trial[some], *self.layout.ends))
+        moved = self.last_inside(z[some], np.clip(proposed[some], *self.layout.ends))
         discrete = ~self.layout.continuous
-        same = np.all(moved[:, discrete] == trial[some][:, discrete], axis=1)
-        trial[some], good[some] = moved, same & self.contains(moved)
-        return trial, good
+        same = np.all(moved[:, discrete] == proposed[some][:, discrete], axis=1)
+        proposed[some], good[some] = moved, same & self.contains(moved)
+        return proposed, good
 
     # Points spread over it
 
@@ -268,10 +270,11 @@ class FeasibleSet:
     def _sample_near(self, targets: Array, rng: np.random.Generator) -> Array:
         """Return a point for each target (m, d), with its setting or one near it, and random reals."""
         numbers = self.feasible_settings(self.layout.level_numbers(targets), _SETTINGS)
+        density = self._log_density if self.by_value.any() else None  # None: uniform in s
         parts = []
         for polytope, members in self._by_polytope(numbers):
             if polytope is not None:
-                s = polytope.sample(len(members), rng, self._log_density)
+                s = polytope.sample(len(members), rng, density)
                 parts.append((members, self.layout.from_levels(self.with_s(numbers[members], s))))
         made = np.full((len(numbers), targets.shape[1]), np.nan)
         for members, z in parts:
@@ -308,7 +311,7 @@ class FeasibleSet:
         return numbers
 
     def _scale_into_ranges(self, numbers: Array) -> Array:
-        """Move level numbers (m, p) outside of `ranges` inside, in proportion: clipped, all would be at an end."""
+        """Rescale out-of-range level numbers (m, p) into `ranges`; clipping would pile them up at the ends."""
         first, last = self.ranges.T
         counts = np.array([encoding.count or 1 for encoding in self.layout.encodings])
         moved = first + np.floor((numbers + 0.5) / counts * (last - first + 1.0))
@@ -326,13 +329,11 @@ class FeasibleSet:
         """The integer program that finds settings of the discrete parameters."""
         return NearestSetting(self.layout, self.constraints, self.reals, self.low, self.width)
 
-    @cached_property
-    def _log_density(self) -> LogDensity | None:
-        """The density of s that is uniform in the coordinates; None if that is uniform in s."""
-        if not self.by_value.any():
-            return None
-        low, width, logs = self.low, self.width, self.by_value
-        return lambda s: -np.log(np.maximum(low + s * width, low)[..., logs]).sum(axis=-1)
+    def _log_density(self, s: Array) -> Array:
+        """Return the log density at s (..., q) of points that are uniform in the coordinates."""
+        value = np.maximum(self.low + s * self.width, self.low)[..., self.by_value]
+        density: Array = -np.log(value).sum(axis=-1)
+        return density
 
     def _grow(self, found: Array, count: int, rng: np.random.Generator) -> Array:
         """Add points around those already found, if functions leave too few."""
@@ -349,7 +350,7 @@ class FeasibleSet:
     # Nothing left
 
     def conflict(self, targets: Targets) -> list[str]:
-        """Return constraints that cannot hold together, in words, none of them superfluous; empty if they can.
+        """Return a minimal conflicting subset of the constraints, as strings; empty if all can hold together.
 
         Functions count as unable to hold if none of _TRIES points satisfies them.
         """

@@ -1,8 +1,8 @@
 """Find the feasible setting of the discrete parameters that is nearest to a given point.
 
 This is a mixed integer linear program. The reals are variables in [0, 1]. An Int is a whole number or, like a Choice, a
-set of binary variables, one for each value. A constraint on a parameter that may be inactive is switched off by a large
-number where it is.
+set of binary variables, one for each value. A constraint on a parameter that may be inactive is relaxed by a big-M
+term where the parameter is inactive.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gpmi._support.library_output import c_output_discarded
 from gpmi._support.types import Array, Numbers
 from gpmi.space.constraints.constraints import Constraints
 from gpmi.space.fixed import FixedParameter
@@ -107,10 +108,11 @@ class NearestSetting:
         if len(matrix):
             constraints.append(LinearConstraint(np.pad(matrix, ((0, 0), (0, total - size))), lower, upper))
         is_whole = np.concatenate([np.zeros(q), np.ones(size - q), np.zeros(total - size)])
-        found = milp(
-            cost, integrality=is_whole, bounds=Bounds(0.0, upper_ends), constraints=constraints,
-            options={"time_limit": _SECONDS},
-        )  # fmt: skip
+        with c_output_discarded():
+            found = milp(
+                cost, integrality=is_whole, bounds=Bounds(0.0, upper_ends), constraints=constraints,
+                options={"time_limit": _SECONDS},
+            )  # fmt: skip
         return None if found.x is None else self._read(numbers, found.x)
 
     def _count(self, j: int) -> float:
@@ -176,7 +178,7 @@ class NearestSetting:
         return lines
 
     def _switched(self, line: Array, most: float, j: int, by: float) -> tuple[Array, float]:
-        """Return line x <= most, switched off where parameter j is inactive: there the left side is lower by |by|.
+        """Return line x <= most, relaxed by a big-M term where parameter j is inactive: the left side is lower by |by|.
 
         Let b be the sum of the binary variables of the values that make it active. by (1 - b) is added on the left.
         """

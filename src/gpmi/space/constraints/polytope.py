@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gpmi._support.library_output import c_output_discarded
 from gpmi._support.types import Array
 
 # If no point of the polytope is further than this from a face, in widths of the cube, that face is an equality. It is
@@ -177,7 +178,8 @@ def _solve(cost: Array, rows: Array, bounds: Array, equal: Array | None, at: Arr
     options = {"primal_feasibility_tolerance": _LP_TOLERANCE, "dual_feasibility_tolerance": _LP_TOLERANCE}
     # Solutions lie within the cube, so these wider limits change nothing. Without faces they keep the program bounded.
     limits = (-2.0 * len(cost), 2.0 * len(cost))
-    return linprog(cost, rows, bounds, equal, at, bounds=limits, method="highs", options=options)
+    with c_output_discarded():
+        return linprog(cost, rows, bounds, equal, at, bounds=limits, method="highs", options=options)
 
 
 def _around(rows: Array, bounds: Array, equal: Array, at: Array, point: Array) -> Polytope | None:
