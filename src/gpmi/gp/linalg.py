@@ -158,7 +158,7 @@ class Factor:
                 segment = _Segment.empty(0)
                 segment.corner[:k, :k], segment.used = corner.T, k
                 return Factor((segment,), k), jitter
-            for i in range(k):  # no segment of their own for few rows: many small segments slow `solve` down
+            for i in range(k):  # no separate segment for few rows: many small segments slow `solve` down
                 row = np.concatenate([left[:, i], corner[: i + 1, i]])
                 factor = Factor(factor._with_row(row), factor.n + 1)
             return factor, jitter

@@ -1,6 +1,6 @@
-"""Student's t as the law of the noise: the farther a value is from all others, the less it pulls the posterior.
+"""Student's t as the distribution of the noise: the farther a value is from all others, the less it counts.
 
-y_i = f(x_i) + e_i, e_i / scale_i ~ t with NU degrees of freedom. It is a mixture of normal laws: given w_i ~ Gamma(NU /
+y_i = f(x_i) + e_i, e_i / scale_i ~ t with NU degrees of freedom. It is a mixture of normals: given w_i ~ Gamma(NU /
 2, NU / 2), e_i ~ N(0, scale_i^2 / w_i). So the integrals of expectation propagation are Gaussian ones averaged over w.
 They are right however many peaks the integrand has.
 """

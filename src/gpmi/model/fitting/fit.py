@@ -62,7 +62,7 @@ def fit(
 ) -> Prior:
     """Return the most probable prior of warp(y) given y at x, or with setting.loo the one that predicts y best.
 
-    With `noises` the rows have noise of their own or are means (`gpmi.model.fitting.data`), in units of warp(y).
+    With `noises` the rows have their own noise or are means (`gpmi.model.fitting.data`), in units of warp(y).
 
     An evaluation of the loss, with analytic gradients, costs O(n^3); a descent takes about five. Short lengthscales
     without noise and long lengthscales with noise can both explain rough data. So a `wide` search compares three
@@ -147,7 +147,7 @@ class NoiseDensity(NamedTuple):
 def noise_density(x: Array, y: Array, kernel: Kernel, noises: RowNoise | None = None) -> NoiseDensity:
     """Return the density of noise_var given y, under a fixed kernel with mean 0. O(n^3): one eigendecomposition.
 
-    If rows have error bars of their own, it takes one factorisation for each noise_var tried.
+    If rows have their own error bars, it takes one factorisation for each noise_var tried.
     """
     data = FitData(x, y, noises).at_most(FIT_POINTS)
     x, y, noises = data.x, data.y, data.noises

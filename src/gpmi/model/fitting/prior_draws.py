@@ -92,8 +92,8 @@ def move_priors(
 ) -> tuple[Prior, ...]:
     """Move each draw of the prior by one slice for every fourth unknown, given the observations.
 
-    If `before` already has the right law, as draws resampled by their weights have, the moves preserve it and make
-    equal draws differ. `hessian`, from a fit nearby, gives the slices their directions and scales.
+    If `before` already has the right distribution, as draws resampled by their weights have, the moves preserve it and
+    make equal draws differ. `hessian`, from a fit nearby, gives the slices their directions and scales.
     """
     problem = DrawingProblem.of(setting, observed, before[0].warp)
     unknowns, surprisal = problem.criterion.unknowns, problem.criterion.surprisal
