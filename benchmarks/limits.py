@@ -26,7 +26,7 @@ from scipy.linalg import lapack
 import gpmi
 from gpmi.gp.tracking import moments_in_chunks
 from gpmi.model.fitting.data import FIT_POINTS
-from gpmi.model.fitting.schedule import fit_point
+from gpmi.model.fitting.schedule import fit_size
 
 GB = 1e9
 Result = dict[str, Any]
@@ -119,7 +119,7 @@ def hartmann_run(n: int, seed: int) -> gpmi.Optimizer:
 
 def rounds_per_fit(p: int) -> int:
     """Return how many observations the fit at p serves."""
-    return next(k for k in range(1, p + 1) if fit_point(p + k) != p)
+    return next(k for k in range(1, p + 1) if fit_size(p + k) != p)
 
 
 CHILDREN: dict[str, Callable[[], Result]] = {

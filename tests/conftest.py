@@ -18,6 +18,9 @@ from hypothesis import settings
 from numpy.typing import NDArray
 
 from gpmi import kernels
+from gpmi.gp.linalg import one_blas_thread
+
+type(one_blas_thread).warns = True  # users see no warning of NumPy, but the tests do, as errors
 
 # `make test` draws the same examples every time, so a failure is about the change. `make check` draws a few new ones,
 # `make examples` many. There is no deadline, because examples are slow on a shared machine.

@@ -65,6 +65,14 @@ def test_a_run_is_the_same_under_any_error_state(run: str) -> None:
         assert story(*RUNS[run]) == ordinary
 
 
+def test_users_see_no_warning_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(one_blas_thread, "warns", False)
+    with one_blas_thread:
+        assert np.geterr() == dict.fromkeys(DEFAULT, "ignore")
+        assert np.isinf(np.square(1e200))
+    assert np.geterr() == DEFAULT
+
+
 def test_the_error_state_is_the_default_inside_and_given_back_outside() -> None:
     assert np.geterr() == DEFAULT
     with np.errstate(all="raise", divide="print"):

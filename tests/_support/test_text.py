@@ -50,8 +50,8 @@ def mixed_result():
 
 def lines_of(shown):
     """The lines of an aligned text as a dict; all texts begin in the same column."""
-    lines = shown.splitlines()
-    assert len(lines) < 15 and all(len(line) <= 120 for line in lines)
+    lines = re.sub(r"\n +", " ", shown).splitlines()  # a point may take several lines
+    assert len(lines) < 15 and all(len(line) <= 120 for line in shown.splitlines())
     column = max(len(line.split("  ")[0]) for line in lines) + 2
     assert all(line[column - 1] == " " and line[column] != " " for line in lines)
     return {line[:column].rstrip(): line[column:] for line in lines}
@@ -164,10 +164,30 @@ def test_the_result_of_named_parameters_tells_of_failures(mixed_result):
     assert shown["evaluations"] == "9, of which 2 failed"
 
 
+@pytest.mark.parametrize("parameters", [1, 4, 8, 200])
+def test_the_best_point_is_printed_whole_and_can_be_copied(parameters):
+    names = [f"learning rate of group {i}" for i in range(parameters)]
+    for x in ({**dict.fromkeys(names, 0.00123456), "kind": "o" * 300, "it's": "a\nb"}, np.arange(parameters) / 3.0):
+        for lines in (text.best_lines("max", x, 1.0), text.regret_lines(1, x, "", "", "", learned=False)[1:2]):
+            shown = text.aligned(lines)
+            literal = shown[min(place for place in (shown.find("{"), shown.find("[")) if place >= 0) :]
+            read = ast.literal_eval(literal)
+            assert read == (x if isinstance(x, dict) else pytest.approx(x, rel=1e-5))
+            assert "more" not in text.html_lines(lines) and max(map(len, shown.splitlines())) < 330
+    assert text.aligned([("at x", text.WholePoint.of({}))]) == "at x  {}"
+
+
+def test_a_negative_zero_is_printed_as_zero():
+    assert text.rounded(-0.0) == text.rough(-0.0) == text.coordinate(np.float64(-0.0)) == "0"
+    assert text.point(np.array([-0.0, 1.0])) == text.WholePoint.of(np.array([-0.0, 1.0])) == "[0, 1]"
+    assert "y=0," in text.trial_line(1, np.array([-0.0]), -0.0, "told", "policy")
+
+
 def test_any_result_is_short(box_result):
     many = {f"a parameter with a long name {i}": (0.0, 1.0) for i in range(50)}
     wide = gpmi.minimize(lambda p: sum(p.values()), many, budget=3, seed=0)
-    assert lines_of(repr(wide))["at x"].endswith("more}")
+    for name, x in (("at x", wide.x), ("recommended", wide.recommended)):
+        assert ast.literal_eval(lines_of(repr(wide))[name]) == pytest.approx(x, rel=1e-5)
     events = tuple(gpmi.Event(f"kind {i}", "message") for i in range(100)) * 2
     odd = gpmi.Result(**{**vars(box_result), "reason": "error: \x1b[31m\n" + "x" * 1000, "events": events})
     assert lines_of(repr(odd))["stopped"].startswith("error: \\x1b[31m x")
@@ -378,7 +398,7 @@ def test_an_optimizer_a_trial_a_ledger_and_a_regret_are_a_few_short_lines():
     ledger = opt.ledger
     for shown in (opt, opt.trials[3], ledger, ledger.regret(), ledger.calibration):
         lines = repr(shown).splitlines()
-        assert 1 <= len(lines) <= 8 and max(map(len, lines)) <= 120, shown
+        assert 1 <= sum(line[0] != " " for line in lines) <= 8 and max(map(len, lines)) <= 120, shown
     assert "5 told, 0 pending, 1 failed; budget 60" in repr(opt) and "largest y  5" in repr(opt)
     assert "simple regret" in repr(ledger.regret()) and "values" in repr(ledger)
     assert repr(opt.trials[2]).endswith("failed, design)")
@@ -404,7 +424,7 @@ def test_a_model_and_a_posterior_are_short_too():
     assert "draws" in repr(opt.model)
     for shown in (opt.model, opt.posterior):
         lines = repr(shown).splitlines()
-        assert 1 <= len(lines) <= 8 and max(map(len, lines)) <= 120, shown
+        assert 1 <= sum(line[0] != " " for line in lines) <= 8 and max(map(len, lines)) <= 120, shown
 
 
 def test_a_space_is_one_line():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -216,3 +217,31 @@ def test_a_database_that_can_be_none_is_refused_at_its_line(folder: Path, wrong:
     (folder / "study.toml").write_text(f'goal = "max"\ndatabase = "{wrong}"\n' + FILE.replace('goal = "max"', ""))
     result = invoke("run", "study.toml")
     assert result.exit_code == 1 and "gpmi: study.toml:2: database: " in result.stderr
+
+
+def test_the_last_line_of_a_run_is_a_command_that_can_be_copied(tmp_path: Path, folder: Path) -> None:
+    where = tmp_path / "a folder; of 'mine'"
+    where.mkdir()
+    (where / "study.toml").write_text(
+        'budget = 2\n[parameters]\nx = { real = [0.0, 1.0] }\n[command]\nrun = ["echo", "{x}"]\n'
+    )
+    done = invoke("run", where / "study.toml")
+    assert done.exit_code == 0, done.stderr
+    last = done.stdout.splitlines()[-1].partition("gpmi report ")[2]
+    assert invoke("best", *shlex.split(last), "--json").exit_code == 0  # it takes the same arguments
+    worked = invoke("work", where / "study.db", "--file", where / "study.toml")
+    assert worked.exit_code == 0, worked.stderr
+    assert invoke("best", *shlex.split(worked.stdout.splitlines()[-1].partition("gpmi report ")[2])).exit_code == 0
+
+
+def test_a_server_that_is_down_is_reported_while_it_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("psycopg")
+    from gpmi.storage import database, opening
+
+    assert database.CONNECT_TIMEOUT + database.SILENT <= 5
+    monkeypatch.setattr(database, "SILENT", 0.0)
+    monkeypatch.setattr(opening, "PATIENCE", 0.5)
+    done = invoke("best", "postgresql://me:secret@127.0.0.1:1/studies")
+    assert done.exit_code == 1 and "secret" not in done.stderr
+    retrying, failed = done.stderr.splitlines()
+    assert "is unreachable" in retrying and "retrying for" in retrying and "is unreachable" in failed

@@ -316,3 +316,38 @@ def test_every_key_and_element_has_a_line_and_lines_do_not_decrease(value: dict[
     assert list(lines) == paths(value)[1:]
     assert sorted(lines.values()) == list(lines.values())
     assert all(text.splitlines()[lines[key,] - 1].startswith(f"{key} =") for key in value)
+
+
+# A study that people evaluate
+
+BY_HAND = "[parameters]\nx = { real = [0.0, 1.0] }\n"
+
+
+def test_a_file_without_a_program_describes_a_study_that_people_evaluate(tmp_path: Path) -> None:
+    study = read(tmp_path, BY_HAND)
+    assert study.command is None and study.budget is None
+    for line, name in (("timeout = 3", "timeout"), ("retries = 1", "retries")):
+        with pytest.raises(StudyFileError, match=f":1: {name}: it is about a program, but there is no table"):
+            read(tmp_path, f"{line}\n{BY_HAND}")
+    with pytest.raises(StudyFileError, match=r":3: .*it is about a program"):
+        read(tmp_path, f"{BY_HAND}[value]\ny = 'loss'\n")
+
+
+def test_a_file_with_the_mark_that_windows_editors_write_is_read(tmp_path: Path) -> None:
+    assert read(tmp_path, b"\xef\xbb\xbf" + RIGHT.replace("\n", "\r\n").encode()).budget == 5
+    with pytest.raises(StudyFileError, match=r":1: budget: budget is 0"):
+        read(tmp_path, b"\xef\xbb\xbf" + RIGHT.replace("budget = 5", "budget = 0").encode())
+
+
+def test_asking_by_a_file_without_a_program_works_and_running_it_says_what_is_missing(tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from gpmi.cli import app
+
+    (tmp_path / "mix.toml").write_text(BY_HAND)
+    asked = CliRunner().invoke(app(), ["ask", str(tmp_path / "mix.toml"), "--json"])
+    assert asked.exit_code == 0 and '"number": 0' in asked.stdout
+    assert CliRunner().invoke(app(), ["tell", str(tmp_path / "mix.toml"), "0", "1.5"]).exit_code == 0
+    run = CliRunner().invoke(app(), ["run", str(tmp_path / "mix.toml")])
+    assert run.exit_code == 1 and "there is no table [command] with a program to run" in run.stderr
+    assert "gpmi serve" in run.stderr and run.stderr.count("\n") == 1

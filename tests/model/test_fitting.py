@@ -141,7 +141,7 @@ def test_a_minimum_on_the_bounds_is_found() -> None:
         return float(0.5 * q @ a @ q - 100.0 * q[0]), a @ q - np.array([100.0, 0.0])
 
     lo, hi = np.array([-1.0, -3.0]), np.array([1.0, 3.0])
-    peak = descent.minimum_in_box(f, descent.Peak(np.zeros(2), 0.0, np.eye(2)), lo, hi, 50)
+    peak = descent.minimum_in_box(f, descent.DescentPoint(np.zeros(2), 0.0, np.eye(2)), lo, hi, 50)
     np.testing.assert_allclose(peak.q, [1.0, -0.95], atol=0.1)
 
 
@@ -219,16 +219,16 @@ def test_a_few_points_of_any_kind_give_a_usable_prior_without_warnings(n: int, k
 
 
 def test_refits_are_a_function_of_n_and_rare_enough() -> None:
-    points = [schedule.fit_point(n) for n in range(5000)]
+    points = [schedule.fit_size(n) for n in range(5000)]
     fits = sorted(set(points))
     assert points[:17] == list(range(17))
     assert all(p <= n < p + max(1, p / 4) for n, p in enumerate(points) if n)
     assert all(b - a >= a // 16 for a, b in pairwise(fits))
     for p in fits:
-        chain, q = 0, schedule.warm_point(p)
+        chain, q = 0, schedule.warm_size(p)
         while q is not None:
             assert q in fits and q < p
-            chain, q = chain + 1, schedule.warm_point(q)
+            chain, q = chain + 1, schedule.warm_size(q)
         assert chain <= 4 + np.log2(p + 1)
 
 
@@ -251,7 +251,7 @@ def test_slice_sampling_leaves_a_normal_density_invariant(monkeypatch: pytest.Mo
     monkeypatch.setattr(e, "loss", loss)
     guess = np.diag([4.0, 30.0, 4.0, 1.0])  # rough scales will do
     draws = np.array(
-        slice_sampling.sample(e, descent.Peak(e.unknowns.centre, 0.0, guess), 1500, np.random.default_rng(0))
+        slice_sampling.sample(e, descent.DescentPoint(e.unknowns.centre, 0.0, guess), 1500, np.random.default_rng(0))
     )
     np.testing.assert_allclose(draws.mean(axis=0), e.unknowns.centre, atol=0.08)
     np.testing.assert_allclose(np.cov(draws.T), chol @ chol.T, atol=0.06)

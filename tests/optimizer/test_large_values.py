@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from gpmi import Int, LogEI, Optimizer, Real, Thompson, kernels
+from gpmi.gp.linalg import one_blas_thread
 
 ROWS = np.linspace(0.0, 1.0, 9)[:, None]
 BOX = [(0.0, 1.0)] * 2
@@ -69,3 +70,51 @@ def test_variances_that_are_mostly_rounding_do_not_decide_between_equal_rows() -
     for _ in range(8):
         again = make().replay(opt.trials)
         np.testing.assert_array_equal(opt.ask(), again.ask())
+
+
+FAINT = [-4.7e-91, 9.5e-92, 5.4e-91, -9.2e-91, 7.6e-92, 3.1e-91]
+TINY = [-7.5e-151, -3.3e-152, 7.9e-151, -1.7e-151, 5.2e-151, 1.0e-151]
+
+
+@pytest.mark.parametrize(
+    ("values", "error_bars", "arguments"),
+    [
+        (FAINT, {1: 1e200}, {"noise": "student"}),
+        (FAINT, dict.fromkeys(range(6), 1e200), {"noise": "student"}),
+        ([*FAINT, 1e99], {6: 1e200}, {"noise": "student"}),
+        ([-1e-30, *TINY], {0: 1.3e195, 6: 2.6e-96}, {"noise": "student"}),
+        ([*TINY, 1e-90], {3: 9.1e173, 4: 3.1e-103, 6: 1.5e21}, {"noise": "student"}),
+        (FAINT, {1: 1e200}, {}),
+        (FAINT, {1: 7e168}, {"fit": "loo"}),
+        (FAINT, {1: 1e200}, {"fit": "mcmc"}),
+        (FAINT, dict.fromkeys(range(6), 1e200), {}),
+        ([*FAINT, 1e99], {6: 1e200}, {}),
+        ([*FAINT, 1e99], {6: 1e-150}, {}),
+    ],
+)
+def test_error_bars_far_above_the_values_tell_nothing(
+    values: list[float], error_bars: dict[int, float], arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(one_blas_thread, "warns", False)  # as for users
+    opt = Optimizer([(0.0, 1.0)], seed=1, n_init=3, **arguments)
+    for i, y in enumerate(values):
+        opt.tell(opt.ask(), y, noise_var=error_bars.get(i, 0.0))
+    again = Optimizer([(0.0, 1.0)], seed=1, n_init=3, **arguments).replay(opt.trials)
+    np.testing.assert_equal(again.ask(), opt.ask())
+    assert opt.posterior is not None and opt.ledger is not None
+    assert np.isfinite(opt.posterior(ROWS)).all() and np.isfinite(opt.recommend()).all()
+    assert np.isfinite(opt.ledger.regret().simple).all()
+
+
+@pytest.mark.parametrize("noise", ["normal", "student"])
+def test_an_error_bar_beyond_the_limit_teaches_what_one_below_it_does(noise: Any) -> None:
+    """A fit in which one value tells nothing is the fit without that value."""
+
+    def prior(own: float) -> Any:
+        opt = Optimizer([(0.0, 1.0)], seed=1, noise=noise)
+        for i, x in enumerate(np.linspace(0.0, 1.0, 8)):
+            opt.tell([x], 1e-90 * np.sin(5.0 * x), noise_var=own if i == 3 else 0.0)
+        assert opt.posterior is not None
+        return opt.posterior.kernel.theta
+
+    np.testing.assert_allclose(prior(1e-60), prior(1e190), rtol=0.05)

@@ -30,7 +30,7 @@ from gpmi.gp.paths import Draw, PathSampler
 from gpmi.gp.tracking import RoundingError, Tracked, chunks, contenders, first_best
 from gpmi.model.fitting.classifier_prior import fit_classifier
 from gpmi.model.fitting.criterion import FitSetting
-from gpmi.model.fitting.descent import Peak
+from gpmi.model.fitting.descent import DescentPoint
 from gpmi.model.fitting.fit import fit, fit_noise
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.slice_sampling import sample
@@ -645,7 +645,7 @@ def test_slices_find_the_scale_of_the_density_where_the_guess_is_wrong_by_a_fact
     unknowns = SimpleNamespace(width=np.full(3, 10.0), lo=np.full(3, -50.0), hi=np.full(3, 50.0))
     criterion: Any = SimpleNamespace(unknowns=unknowns, loss=loss)
     for wrong in (0.2, 1.0, 5.0):
-        peak = Peak(np.zeros(3), 0.0, np.diag((wrong / sd) ** 2))
+        peak = DescentPoint(np.zeros(3), 0.0, np.diag((wrong / sd) ** 2))
         draws = np.array(sample(criterion, peak, 300, np.random.default_rng(0))) / sd
         np.testing.assert_allclose(draws.std(axis=0), 1.0, atol=0.3)
         assert len(np.unique(draws[:, 0])) == 300

@@ -222,3 +222,23 @@ def test_the_number_of_tests_behind_a_verdict_is_the_one_in_the_code() -> None:
     z = ndtri((np.arange(n) + 0.5) / n)  # as normal as can be: no other test finds anything wrong
     for error, verdict in ((0.99 * share, "over-confident"), (1.01 * share, "fine")):
         assert calibration.judge(z * np.sqrt(chdtri(n, error) / (z @ z)))[0] == verdict
+
+
+def requirements(extras: str) -> set[str]:
+    """The packages that these extras bring, with those of the extras that they name."""
+    import tomllib
+
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    found = set[str]()
+    for line in (line for extra in extras.split(",") for line in known[extra]):
+        own = re.fullmatch(r"gpmi\[(.*)\]", line)
+        found |= requirements(own[1]) if own else {re.split(r"[\[<>=; ]", line)[0]}
+    return found
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/start.md"])
+def test_the_line_that_installs_brings_all_that_the_page_shows(page: str) -> None:
+    installed = re.findall(r'^pip install "\.\[(.*)\]"$', (ROOT / page).read_text(), re.MULTILINE)
+    assert len(installed) == 1
+    assert requirements(installed[0]) >= requirements("plots,cli,study,postgres,serve") | {"pandas"}
+    assert not requirements(installed[0]) & requirements("ax,botorch,hydra,mlflow,ray,tsunami")

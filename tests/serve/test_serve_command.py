@@ -50,6 +50,17 @@ def test_it_prints_its_url_and_ends_at_ctrl_c(tmp_path: Path) -> None:
         assert process.stderr is not None and process.stderr.read() == ""
 
 
+def test_a_study_file_is_served_even_if_it_has_no_program(tmp_path: Path) -> None:
+    file = tmp_path / "mix.toml"
+    file.write_text("[parameters]\nflour = { real = [0.0, 1.0], unit = 'kg' }\n")
+    with command(str(file), "--port", "0") as (_, url):
+        assert url.startswith("http://127.0.0.1:"), url
+        assert "flour" in httpx2.get(url, follow_redirects=True, timeout=60.0).text
+    file.write_text("[parameters]\n")
+    answer = CliRunner().invoke(app(), ["serve", str(file)])
+    assert answer.exit_code == 1 and "[parameters] is empty" in answer.stderr and "damaged" not in answer.stderr
+
+
 def test_other_machines_need_the_printed_token(tmp_path: Path) -> None:
     with command(create_study(tmp_path), "--host", "0.0.0.0", "--port", "0") as (_, url):
         token = url.partition("?token=")[2]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from gpmi import kernels, report
 from gpmi.analysis.ledger.advice import advise
 from gpmi.analysis.ledger.history import regret_history
 from gpmi.views.html.contours import contour_paths
+from gpmi.views.html.report import IDENTITY, study_in
 from gpmi.views.html.svg import Scale
 
 pytestmark = pytest.mark.usefixtures("few_draws")
@@ -105,6 +107,33 @@ def test_the_command_writes_the_report_of_a_study(tmp_path):
     assert "Report of first" in Strict(out.read_text(encoding="utf-8")).text
     assert CliRunner().invoke(app(), ["report", str(tmp_path / "s.db"), "--name", "other"]).exit_code == 1
     assert "Example: gpmi report study.db" in CliRunner().invoke(app(), ["report", "--help"]).stdout
+
+
+def test_a_report_has_the_name_of_its_study_and_replaces_no_other_file(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from gpmi.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    for file, name in (("s.db", "a study/of <mine>"), ("lab.db", "default"), ("two.db", "default")):
+        with gpmi.study(tmp_path / file, name, space=[(0.0, 1.0)], seed=0) as study:
+            study.tell([0.5], 1.0)
+
+    def report(*arguments):
+        return CliRunner().invoke(app(), ["report", *arguments])
+
+    assert report("s.db").stdout.strip() == "a-study-of-mine.html"
+    assert report("lab.db").stdout.strip() == "lab.html"
+    before = Path("lab.html").read_text(encoding="utf-8")
+    for again in (report("lab.db"), report("lab.db", "--out", "lab.html")):  # its own
+        assert again.exit_code == 0
+    refused = report("two.db", "--out", "lab.html")
+    assert refused.exit_code == 1 and "is the report of another study" in refused.stderr
+    assert study_in(Path("lab.html")) and before.count(IDENTITY) == 1
+    Path("two.html").write_text("my own page")
+    refused = report("two.db")
+    assert refused.exit_code == 1 and "exists and is no report" in refused.stderr
+    assert Path("two.html").read_text() == "my own page"
 
 
 # Any kind of run

@@ -1,1 +1,1 @@
-"""What every package may use: types, checks of arguments, text for people, interrupts, processes, random points."""
+"""Utilities for every package: types, checks of arguments, text for display, interrupts, processes, random points."""

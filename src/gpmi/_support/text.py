@@ -1,7 +1,8 @@
 """Text for a prompt: numbers, points and a few aligned lines, plain or as HTML.
 
 Pure functions of plain values. This module knows no class of the library, so every other module may use it. A text made
-here is safe to print and to parse: one line of limited length, without control characters.
+here is safe to print and to parse: one line of limited length, without control characters. Only a `WholePoint` may
+take several lines.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ Line: TypeAlias = tuple[str, str]  # a name and its text
 
 def rounded(value: float | None) -> str:
     """Format a number with DIGITS significant digits; "none" for None."""
-    return "none" if value is None else f"{value:.{DIGITS}g}" if isinstance(value, int | float) else repr(value)
+    if value is None or not isinstance(value, int | float):
+        return "none" if value is None else repr(value)
+    return f"{value or 0:.{DIGITS}g}"  # `or 0`: no minus before a zero
 
 
 def rough(value: float, digits: int = 3) -> str:
@@ -109,6 +112,36 @@ def coordinate(value: Any) -> str:
     return rounded(value) if isinstance(value, float) else shortened(repr(value), VALUE)
 
 
+class WholePoint(str):
+    """A point with all its coordinates, to copy into Python. It has line breaks between coordinates if it is long."""
+
+    @staticmethod
+    def of(x: Point | None, width: int = POINT) -> str:
+        """Format a point whole, in lines of `width` characters where its coordinates are not longer."""
+        if x is None or (not isinstance(x, Mapping) and np.ndim(x) != 1):  # or no point at all
+            return point(x, width)
+        if isinstance(x, Mapping):
+            left, right, items = "{", "}", [f"{name!r}: {_whole_coordinate(x[name])}" for name in x]
+        else:
+            left, right, items = "[", "]", [_whole_coordinate(value) for value in x]
+        lines = [left]
+        for i, item in enumerate(items):
+            piece = item + ("," if i < len(items) - 1 else right)
+            fits = len(lines[-1]) + 1 + len(piece) <= width
+            if i == 0:
+                lines[-1] += piece
+            elif fits:
+                lines[-1] += " " + piece
+            else:
+                lines.append(" " + piece)
+        return WholePoint("\n".join(lines) if items else left + right)
+
+
+def _whole_coordinate(value: Any) -> str:
+    """Format one coordinate as `coordinate` does, but a text of any length whole."""
+    return repr(value) if isinstance(value, str) else coordinate(value)
+
+
 def point(x: Point | None, width: int = POINT) -> str:
     """Format a point as Python would read it, `[0.5, 0.25]` or `{'rate': 0.001, 'kind': 'relu'}`; "none" for None.
 
@@ -172,15 +205,22 @@ def not_covered(*, failures: bool = False) -> Line:
 
 
 def aligned(lines: Sequence[Line]) -> str:
-    """Format one line of at most WIDTH characters for each pair, with the names in a column of their own."""
+    """Format one line of at most WIDTH characters for each pair, with the names in a column of their own.
+
+    A `WholePoint` may take several lines.
+    """
     column = max((len(name) for name, _ in lines), default=0) + 2
-    return "\n".join(f"{name:<{column}}{shortened(text, WIDTH - column)}" for name, text in lines)
+    texts = [
+        text.replace("\n", "\n" + " " * column) if isinstance(text, WholePoint) else shortened(text, WIDTH - column)
+        for _, text in lines
+    ]
+    return "\n".join(f"{name:<{column}}{text}" for (name, _), text in zip(lines, texts, strict=True))
 
 
 def best_lines(goal: Literal["max", "min"], x: Point | None, y: float | None, *, measured: bool = False) -> list[Line]:
     """Return lines with the best value and its point; with `measured` constraints, the best feasible value."""
     name = f"{'largest' if goal == 'max' else 'smallest'} {'feasible ' if measured else ''}y"
-    return [(name, rounded(y))] + ([] if x is None else [("at x", point(x))])
+    return [(name, rounded(y))] + ([] if x is None else [("at x", WholePoint.of(x))])
 
 
 def trial_line(number: int, x: Point, y: float | None, status: str, origin: str, notes: Sequence[str] = ()) -> str:
@@ -200,7 +240,7 @@ def regret_lines(t: int, recommended: Point, simple: str, cumulative: str, how: 
     """
     return [
         ("after", f"{t} values"),
-        ("recommended", point(recommended)),
+        ("recommended", WholePoint.of(recommended)),
         ("simple regret", simple),
         *([not_covered()] if learned else []),
         ("cumulative", cumulative),
@@ -237,4 +277,5 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def html_lines(lines: Sequence[Line]) -> str:
     """Return the lines of `aligned` as a table of two columns."""
-    return html_table((), [(name, shortened(text)) for name, text in lines])
+    whole = [(name, text if isinstance(text, WholePoint) else shortened(text)) for name, text in lines]
+    return html_table((), whole)

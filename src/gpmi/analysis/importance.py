@@ -17,8 +17,8 @@ from 0.088 to 0.083 (total) at 15 values, and changed it by less than 0.001 at 3
 about as well, with more bias.
 
 Constraints: x is uniform on the feasible part of the space. Only the feasible part of a line counts, and the points are
-weighted so that both conditional laws are right. Candidates: the other columns are those of a row of the table, and x_i
-is any value of its column, as often as it occurs. If the rows form a full grid, this is exact.
+weighted so that both conditional distributions are right. Candidates: the other columns are those of a row of the
+table, and x_i is any value of its column, as often as it occurs. If the rows form a full grid, this is exact.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class ParameterLines(NamedTuple):
     """m lines of q points along one parameter, and the probability of each point of a line."""
 
     rows: Array  # (m, q, d)
-    weights: Array  # (m, q), the law of x_i given the others: each row sums to 1
+    weights: Array  # (m, q), the distribution of x_i given the others: each row sums to 1
     settings: Array  # (q, width)
     uneven: bool = False  # whether only some of the lines meet a point, because of constraints
 
@@ -207,7 +207,7 @@ class TableMeasure:
 
 
 def _measure(space: Space, axes: list[Axis], lines: int, seed: int) -> ProductMeasure | TableMeasure:
-    """Return the law of x, represented by about as many points as there will be lines."""
+    """Return the distribution of x, represented by about as many points as there will be lines."""
     if isinstance(space, Candidates):
         unique = np.unique(space.encoded, axis=0)
         some = np.random.default_rng([seed, 0, 0, 7]).permutation(len(unique))[:lines]

@@ -1,5 +1,6 @@
 """What all commands share: exit codes, errors in one line, and opening a study."""
 
+import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from gpmi._support import text
+from gpmi._support.logger import logger
 
 if TYPE_CHECKING:
     from gpmi.run.study import Study
@@ -31,12 +33,33 @@ def one_line_errors(*expected: type[Exception], remedy: str = "fix that, or give
         raise typer.Exit(MISTAKE) from None
 
 
+class _RetryMessages(logging.Handler):
+    """Print that a database is unreachable and tried again, so that nobody waits without knowing why."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.funcName == "retried":
+            typer.echo(f"gpmi: {record.getMessage()}", err=True)
+
+
+@contextmanager
+def _retry_messages() -> Iterator[None]:
+    handler = _RetryMessages(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
 @contextmanager
 def study_errors() -> Iterator[None]:
     """Report errors about a study, its file or an argument in one line; exit after Ctrl-C as shells do."""
     from gpmi.storage.errors import StudyError
 
-    with one_line_errors(StudyError, ValueError, TypeError, ImportError, OSError, remedy="give another path"):
+    with (
+        _retry_messages(),
+        one_line_errors(StudyError, ValueError, TypeError, ImportError, OSError, remedy="give another path"),
+    ):
         try:
             yield
         except KeyboardInterrupt:
@@ -67,6 +90,16 @@ def _find(address: str, name: str | None, make: bool) -> "Study":
             return open_study(file)
         address, name = file.database, file.name
     return study(address, existing_name(address, name))
+
+
+def study_of_file(path: str, name: str | None) -> tuple[str, str]:
+    """Return the address and the name of the study of a study file, which is created if it does not exist."""
+    from gpmi.cli.studyfile import open_study, read_study
+
+    file = read_study(path)
+    file = file if name is None else replace(file, name=name)
+    open_study(file).close()
+    return file.database, file.name
 
 
 def existing_name(address: str, name: str | None) -> str:

@@ -9,13 +9,15 @@ from typing import Annotated
 import typer
 
 from gpmi._support.text import install_command
-from gpmi.cli.common import INTERRUPTED, one_line_errors, study_errors
+from gpmi.cli.common import INTERRUPTED, one_line_errors, study_errors, study_of_file
 
 
 def serve(
     address: Annotated[
         str,
-        typer.Argument(metavar="ADDRESS", help="A study's database file, a folder of them, or a server's address."),
+        typer.Argument(
+            metavar="ADDRESS", help="A database file, a folder of them, a server's address, or a study file."
+        ),
     ],
     name: Annotated[str | None, typer.Option(help="Show only this study.")] = None,
     host: Annotated[
@@ -32,7 +34,8 @@ def serve(
 ) -> None:
     """Run studies from a browser: ask for experiments, enter their results, see what is known.
 
-    If the database does not exist yet, the first page creates a study. Everything is stored in the database, so Ctrl-C
+    If the database does not exist yet, the first page creates a study. A study file (.toml) creates the study that it
+    describes, and only that one is shown. Everything is stored in the database, so Ctrl-C
     may end the server at any time. Without --host only this machine can connect.
     """
     with study_errors():
@@ -41,6 +44,8 @@ def serve(
                 from gpmi.serve import run
             except ImportError as error:
                 raise ImportError(f"gpmi serve needs {error.name}: {install_command('serve')}") from error
+        if address.endswith(".toml"):
+            address, name = study_of_file(address, name)
         run(address, name=name, host=host, port=port, token=token, browser=browser, say=typer.echo)
 
 

@@ -1,6 +1,7 @@
 """Commands that write a study file and run its program: init, run and work."""
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -48,7 +49,7 @@ def run(
     from gpmi.cli.studyfile import read_study
 
     with study_errors():
-        _run(read_study(path), as_json, out)
+        _run(read_study(path), as_json, out, report=shlex.quote(str(path)))
 
 
 def work(
@@ -68,10 +69,14 @@ def work(
     from gpmi.cli.studyfile import read_study, worker_of
 
     with study_errors():
-        _run(worker_of(read_study(path), address, existing_name(address, name), workers), as_json, None)
+        file = worker_of(read_study(path), address, existing_name(address, name), workers)
+        # A password is not printed, and without it the command would not work.
+        has_password = without_password(address) != address
+        _run(file, as_json, None, report=None if has_password else shlex.join([address, "--name", file.name]))
 
 
-def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
+def _run(file: "StudyFile", as_json: bool, out: Path | None, report: str | None) -> None:
+    """Run a study and print what was found. `report` are the arguments of `gpmi report` for it."""
     from gpmi.cli.studyfile import check_program, open_study, run_study
     from gpmi.trials import files
 
@@ -85,7 +90,9 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None) -> None:
             continues = ", and continues" if study.budget is None or study.optimizer.evaluated < study.budget else ""
             note(f"the study {file.name!r} in {database} has {before} outcomes already{continues}")
         result = run_study(file, study, progress=True)
-    lines = f"{summary_text(result)}\nstored in {database}; gpmi report {database} writes a report"
+    lines = f"{summary_text(result)}\nstored in {database}" + (
+        f"\nfor a report: gpmi report {report}" if report else ""
+    )
     typer.echo(json.dumps({**summary_json(result), "before": before}) if as_json else lines)
     if out is not None:
         files.write_trials(result, out)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -170,17 +171,34 @@ def verify(address: Address, name: Name = None, as_json: AsJson = False) -> None
 
 def report(
     address: Address,
-    out: Annotated[Path, typer.Option(help="The file to write.")] = Path("report.html"),
+    out: Annotated[Path | None, typer.Option(help="The file to write; by default the study's name with .html.")] = None,
     name: Name = None,
 ) -> None:
     """Write a report about a study: one HTML file to look at, print or send.
 
-    It may take some seconds for a study of a thousand trials.
+    An earlier report of the same study is replaced, a report of another study never. It may take some seconds for a
+    study of a thousand trials.
     """
     from gpmi.run.progress import lasting_console
 
     with open_for_command(address, name) as study, lasting_console(stderr=True).status("writing the report"):
-        typer.echo(study.report(out))
+        typer.echo(study.report(_report_path(study, address, out)))
+
+
+def _report_path(study: "Study", address: str, out: Path | None) -> Path:
+    """Return the file to write. Refuse one that is the report of another study or, without --out, any other file."""
+    from gpmi.storage.opening import DEFAULT_NAME
+    from gpmi.views.html.report import study_in
+
+    own = study.name if study.name != DEFAULT_NAME or "://" in address else Path(address).stem
+    stem = re.sub(r"[^\w.-]+", "-", own).strip("-.")[:80] or "report"
+    path = Path(f"{stem}.html") if out is None else out
+    if path.is_file():
+        identity = study_in(path)
+        if identity != study.identity and (identity is not None or out is None):
+            what = "is no report" if identity is None else "is the report of another study"
+            raise ValueError(f"the file {str(path)!r} exists and {what}; give another one by --out, or remove it")
+    return path
 
 
 # In and out
@@ -300,7 +318,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     best: "study.db --json",
     trials: "study.db --csv > trials.csv",
     verify: "study.db",
-    report: "study.db --out report.html",
+    report: "study.db --out run.html",
     export: "study.db trials.parquet",
     import_: "study.toml earlier.csv",
 }

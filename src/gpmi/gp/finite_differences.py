@@ -15,7 +15,7 @@ def with_pullback_on_stencils(posterior: Posterior, z: Array, size: int) -> tupl
     """Do what `posterior.with_pullback(z)` does, for z (s * size, d) in stencils: a centre, then size - 1 moved copies
     of it.
 
-    Each copy is moved by a small step h_i along a coordinate of its own. mu, var and the gradients at the centres are
+    Each copy is moved by a small step h_i along its own coordinate. mu, var and the gradients at the centres are
     the same as there. The gradient at a moved copy has an error of O(h^2), so second derivatives from differences are
     as good as before. The map takes s backward solves, not s * size.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import wraps
 from threading import Lock, local
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Literal, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from scipy.linalg import lapack
@@ -26,7 +26,7 @@ REFUSE = 1e-6
 SINGULAR = 1e-10
 NUGGET = 1e-9
 
-Result = TypeVar("Result")
+Returned = TypeVar("Returned")
 Arguments = ParamSpec("Arguments")
 
 _SEGMENT = 256  # rows of a factor allocated together; our choice, not tuned
@@ -158,7 +158,7 @@ class Factor:
                 segment = _Segment.empty(0)
                 segment.corner[:k, :k], segment.used = corner.T, k
                 return Factor((segment,), k), jitter
-            for i in range(k):  # no segment of their own for few rows: many small segments slow `solve` down
+            for i in range(k):  # no separate segment for few rows: many small segments slow `solve` down
                 row = np.concatenate([left[:, i], corner[: i + 1, i]])
                 factor = Factor(factor._with_row(row), factor.n + 1)
             return factor, jitter
@@ -308,24 +308,29 @@ class _ThreadState(local):
 
 
 class _OneBlasThread:
-    """Run the library's arithmetic with one BLAS thread and NumPy's default error state, whatever the user has set.
+    """Run the library's arithmetic with one BLAS thread and its own NumPy error state, whatever the user has set.
 
     At our sizes more BLAS threads make it slower. That setting belongs to the process: the first thread to enter
     changes it and the last to leave restores it. The error state (`numpy.seterr`) belongs to each thread. With the
     user's under="raise", a kernel could not be evaluated at two points far apart, where it vanishes. A thread that is
     already inside changes nothing, so an `errstate` inside the library also holds in the functions called from there.
+
+    Values of very different sizes may overflow on the way, for instance in a loss that is then infinite. Users can do
+    nothing about it, so NumPy does not warn. The tests set `warns`, where each warning is an error.
     """
+
+    warns = False
 
     def __init__(self) -> None:
         self._lock, self._threads, self._state = Lock(), 0, _ThreadState()
         self._libraries: list[Any] | None = None  # the BLAS libraries that threadpoolctl finds
         self._before: list[int] = []  # the user's number of threads for each of them
 
-    def __call__(self, function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    def __call__(self, function: Callable[Arguments, Returned]) -> Callable[Arguments, Returned]:
         """Wrap a function so that it runs inside. A call from inside costs nothing more."""
 
         @wraps(function)
-        def inside(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        def inside(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
             if self._state.depth:
                 return function(*args, **kwargs)
             with self:
@@ -340,7 +345,8 @@ class _OneBlasThread:
         state = self._state
         if state.depth == 0:
             self._limit_blas()
-            state.errors = np.errstate(divide="warn", over="warn", under="ignore", invalid="warn")
+            how: Literal["warn", "ignore"] = "warn" if self.warns else "ignore"
+            state.errors = np.errstate(divide=how, over=how, under="ignore", invalid=how)
             state.errors.__enter__()
         state.depth += 1
 

@@ -98,9 +98,9 @@ class ObservationSequence:
     def ahead(self, y: Array) -> OneStepAhead:
         """Predict each of the values y (n,) from those before it. O(m^2) for each value.
 
-        The joint law of f at the m points is conditioned on one value after the other. Let c be the covariances with
-        f(x_i) and s = c_i its variance. A value with noise variance v then subtracts c c^T / (s + v) from the
-        covariance.
+        The joint distribution of f at the m points is conditioned on one value after the other. Let c be the
+        covariances with f(x_i) and s = c_i its variance. A value with noise variance v then subtracts c c^T / (s + v)
+        from the covariance.
         """
         n = len(y)
         mu, var, pivot, surprise = np.empty((4, n))

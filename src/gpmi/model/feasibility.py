@@ -9,7 +9,7 @@ import numpy as np
 from gpmi._support.types import Array, Event, Mask, Numbers, Observations
 from gpmi.gp.approximate.success import Requirement, SuccessProbability
 from gpmi.model.fitting.classifier_prior import ClassifierPrior, fit_classifier
-from gpmi.model.fitting.schedule import PriorSchedule, fit_point
+from gpmi.model.fitting.schedule import PriorSchedule, fit_size
 from gpmi.trials.outcomes import Outcomes
 
 # The largest number of outcomes that the classifier of failures uses: the latest ones, half of them failures if there
@@ -26,7 +26,7 @@ class Feasibility:
       that the constraint is <= 0.
 
     All are assumed independent, so the probability is their product. The kernels are learned from the first outcomes,
-    as many as `fit_point` says, so they are a function of the log alone.
+    as many as `fit_size` says, so they are a function of the log alone.
     """
 
     def __init__(self, span: Array, groups: tuple[int, ...], seed: int) -> None:
@@ -57,7 +57,7 @@ class Feasibility:
         x, success = outcomes.x, outcomes.success
         if success.all():
             return [], ()
-        p, events = fit_point(len(x)), tuple[Event, ...]()
+        p, events = fit_size(len(x)), tuple[Event, ...]()
         if success[:p].all():  # no failure among the first p: learn the kernel from all outcomes
             p = len(x)
         if p not in self._classes:
@@ -82,7 +82,7 @@ class Feasibility:
             fresh = PriorSchedule(None, None, "map", span=self._span, groups=self._groups, seed=seed)
             priors = self._priors.setdefault(i, fresh)
             observed = Observations.of(x, np.ascontiguousarray(values))
-            prior = priors(priors.point(len(values)), observed, preloaded=preloaded)
+            prior = priors(priors.fit_size(len(values)), observed, preloaded=preloaded)
             posterior = prior.posterior().condition_merged(x, prior.warp(observed.y))
             limit = float(prior.warp(np.zeros(1))[0])
             requirements.append(Requirement(posterior, limit, -1.0, 0.0))

@@ -78,9 +78,9 @@ class ModelSetting:
 class Model:
     """The prior in use with n values, and the posterior given them.
 
-    The prior is learned from the first values (`PriorSchedule.point`). These enter the posterior together, the others
-    one by one in the order of `tell`. So the same values in the same order give the same model to the last bit, whether
-    they arrived one by one or in a replay.
+    The prior is learned from the first values (`PriorSchedule.fit_size`). These enter the posterior together, the
+    others one by one in the order of `tell`. So the same values in the same order give the same model to the last bit,
+    whether they arrived one by one or in a replay.
 
     In a run with many repeats, values at equal points are merged (`fitting.data.merges`): the first ones together,
     later ones whenever UNMERGED of them have come. This too depends on the values alone, and it changes nothing but
@@ -113,7 +113,7 @@ class Model:
         """Return the model whose prior is learned from all of these values."""
         n, trend, priors = len(observed), setting.trend, setting.priors
         detrended = setting.detrended(observed)
-        prior = priors(priors.point(n), detrended, known_mean=trend is not None, preloaded=setting.preloaded)
+        prior = priors(priors.fit_size(n), detrended, known_mean=trend is not None, preloaded=setting.preloaded)
         if priors.student_noise:
             return _with_student_noise(setting, prior, n, replace(observed, x=detrended.x))
         modelled = warped(replace(observed, x=detrended.x), prior.warp)
@@ -143,7 +143,7 @@ class Model:
         )
 
     def __repr__(self) -> str:
-        learned = self.setting.priors.point(self.n)
+        learned = self.setting.priors.fit_size(self.n)
         lines = [
             ("values", f"{self.n}, the prior learned from {learned}" if learned else f"{self.n}"),
             ("kernel", repr(self.prior.kernel)),

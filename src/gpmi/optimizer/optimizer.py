@@ -47,20 +47,22 @@ from gpmi.search.subspaces import Subspace, Subspaces
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
-from gpmi.trials.log import Target
+from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import check_count, details_of
 from gpmi.trials.trial import checked_trials
 
 Self = TypeVar("Self", bound="Optimizer")
-Result = TypeVar("Result")
+Returned = TypeVar("Returned")
 Arguments = ParamSpec("Arguments")
 
 
-def locked(method: Callable[Concatenate[Self, Arguments], Result]) -> Callable[Concatenate[Self, Arguments], Result]:
+def locked(
+    method: Callable[Concatenate[Self, Arguments], Returned],
+) -> Callable[Concatenate[Self, Arguments], Returned]:
     """Run the method under the lock of the log, so that threads which share an optimizer take turns."""
 
     @wraps(method)
-    def alone(self: Self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+    def alone(self: Self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
         with self._log.lock:
             return method(self, *args, **kwargs)
 
@@ -235,7 +237,7 @@ class Optimizer(Printable):
         """
         return self.record(self._pending_at(x), Outcome.rejection())
 
-    def record(self, target: Target, outcome: Outcome) -> Trial:
+    def record(self, target: TrialOrPoint, outcome: Outcome) -> Trial:
         """Record the outcome of a pending trial, or of a new trial at a point.
 
         Every outcome comes through here. `tell` and `reject` first look up the pending trial at a point.
@@ -526,7 +528,7 @@ class Optimizer(Printable):
 
     # How an outcome is recorded
 
-    def _settle(self, target: Target, outcome: Outcome) -> Trial:
+    def _settle(self, target: TrialOrPoint, outcome: Outcome) -> Trial:
         """Record the outcome of a pending trial or of a new trial at a point, and compare a value with the model."""
         number = self._pending_number(target) if names_a_trial(target) else None
         point = self.space.canonical(target) if number is None else None
@@ -543,21 +545,21 @@ class Optimizer(Printable):
         """Add a pending trial at x."""
         return self._log.add(self.space.freeze(x), self.space.encode(x), origin, **fields)
 
-    def _pending_at(self, x: Target) -> Target:
+    def _pending_at(self, x: TrialOrPoint) -> TrialOrPoint:
         """Return the number of the pending trial at a point, if there is one; otherwise x."""
         if names_a_trial(x):
             return x
         number = self._log.find_pending(self.space.encode(x), self.space.rounding)
         return x if number is None else number
 
-    def _pending_trial(self, x: Target) -> Trial | int:
+    def _pending_trial(self, x: TrialOrPoint) -> Trial | int:
         """Return a trial, or the number of the pending trial at a point; refuse any other point."""
         found = self._pending_at(x)
         if not names_a_trial(found):
             raise ValueError(f"x is {x!r}, which is not pending; give a point that was asked and has no outcome yet")
         return found
 
-    def _pending_number(self, x: Target) -> int:
+    def _pending_number(self, x: TrialOrPoint) -> int:
         """Return the number of a pending trial; refuse one of another run."""
         trial = self._pending_trial(x)
         return self._own_number(trial, self._log.pending_number(trial))

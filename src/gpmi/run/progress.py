@@ -101,7 +101,7 @@ class ProgressState:
         self._cost = self._drawn - begin
 
     def _warn(self) -> None:
-        """Update the warnings: an over-confident model, or a run that repeats itself in vain."""
+        """Update the warnings: an over-confident model, or a run that repeats itself without gain."""
         ledger = self._optimizer.ledger
         doubt = ledger.calibration
         trusted = doubt.verdict != "over-confident"

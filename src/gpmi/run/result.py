@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal
 
-from gpmi._support.text import Line, best_lines, error_message, event_summary, point
+from gpmi._support.text import Line, WholePoint, best_lines, error_message, event_summary
 from gpmi._support.types import Event, Point
 from gpmi.analysis.ledger import Ledger, warning_events
 from gpmi.gp.posterior import Posterior
@@ -83,7 +83,7 @@ class Result(Printable):
         evaluations = f"{len(self.trials) - count['rejected']}"
         return [
             *best_lines(self.goal, self.x, self.y, measured=any(trial.constraints for trial in self.trials)),
-            ("recommended", point(self.recommended)),
+            ("recommended", WholePoint.of(self.recommended)),
             ("evaluations", evaluations + (f", of which {', '.join(others)}" if others else "")),
             ("stopped", self.reason),
             ("seed", str(self.seed)),

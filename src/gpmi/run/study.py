@@ -245,7 +245,7 @@ class Study(Printable):
 
 def study(
     address: str | os.PathLike[str],
-    name: str = "default",
+    name: str | None = None,
     *,
     space: Any = None,
     goal: Literal["max", "min"] | None = None,
@@ -261,7 +261,8 @@ def study(
     Parameters
     ----------
     address : the path of an SQLite file, or postgresql://user:password@host/database for many machines.
-    name : which of the studies in the database.
+    name : which of the studies in the database; "default" if it is left out, or the only one if the database has just
+        one study and `space` is left out, too.
     space, goal, aim, seed, options : as for `Optimizer`. The study stores them: a later opening may leave them out, and
         must not contradict them. Functions and classes of your own cannot be stored and are refused.
     budget : the total number of evaluations; a later opening may replace it.

@@ -29,7 +29,7 @@ class StudyLocation:
 
     @property
     def title(self) -> str:
-        """The name that people see: the file's name if the study has none of its own."""
+        """The name that people see: the file's name if the study has no name."""
         if self.name == "default" and "://" not in self.address:
             return Path(self.address).stem
         return self.name

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from gpmi.serve.cell_parsing import parse_cell
 from gpmi.serve.page_layout import form, hidden, labelled
 from gpmi.serve.session import Conflict, Session
-from gpmi.serve.study_page import RejectedInput
+from gpmi.serve.study_page import InvalidInput
 from gpmi.views.html.markup import Markup, joined, tag
 
 TITLE = "Someone else was faster"
@@ -35,7 +35,7 @@ class ConflictingInput:
 
 
 def conflict_body(
-    request: Request, session: Session, conflicts: Sequence[ConflictingInput], rejected: RejectedInput
+    request: Request, session: Session, conflicts: Sequence[ConflictingInput], rejected: InvalidInput
 ) -> Markup:
     """Return one form with all conflicts, and with the cells that could not be read.
 

@@ -26,8 +26,8 @@ from gpmi.serve.page_layout import full_page, message_page, notices, resend_page
 from gpmi.serve.pages import show_study, show_trial, study_links, token_page
 from gpmi.serve.security import MAX_UPLOAD, secrets_equal
 from gpmi.serve.session import Conflict, NoSuchTrial, Session
-from gpmi.serve.study_page import RejectedInput
-from gpmi.serve.trial_page import RejectedForm
+from gpmi.serve.study_page import InvalidInput
+from gpmi.serve.trial_page import InvalidForm
 from gpmi.space import SpaceExhausted
 from gpmi.storage.errors import StudyError
 from gpmi.trials import Trial
@@ -126,7 +126,7 @@ async def save_results(request: Request, data: FormData) -> Response:
             if text.strip() and cells.get(number, "").strip() not in ("", text.strip()):
                 raise ValueError(f"Trial {number} has one result typed and another one pasted; clear one of them")
     except ValueError as error:
-        rejected = RejectedInput(cells=cells, pasted=data["pasted"], paste_problem=f"{error}.")
+        rejected = InvalidInput(cells=cells, pasted=data["pasted"], paste_problem=f"{error}.")
         return await show_study(request, session, rejected, 400)
     cells |= {number: text for number, text in pasted.items() if text.strip()}
     pressed = {name: int(data[name]) for name in BUTTONS if re.fullmatch(r"[0-9]{1,9}", data.get(name, ""))}
@@ -144,7 +144,7 @@ async def save_results(request: Request, data: FormData) -> Response:
 async def _answer(request: Request, session: Session, submission: Submission) -> Response:
     """Return the next page: the study, or the page that shows again what could not be saved."""
     messages = await run_in_threadpool(submission.messages)
-    rejected = RejectedInput(cells=submission.rejected, problems=submission.problems)
+    rejected = InvalidInput(cells=submission.rejected, problems=submission.problems)
     if submission.conflicts:
         body = conflict_body(request, session, submission.conflicts, rejected)
         return full_page(request, TITLE, notices(messages), body, links=study_links(session), status=409)
@@ -229,7 +229,7 @@ async def add_measurement(request: Request, data: FormData) -> Response:
         x: Any = point if named else [point.get(j) for j in range(len(session.fields))]
         trial = await run_in_threadpool(lambda: session.observe(x, y, noise_var=cell.noise_var))
     except (ValueError, TypeError) as error:
-        return await show_study(request, session, RejectedInput(own=data, own_problem=f"{error}."), 400)
+        return await show_study(request, session, InvalidInput(own=data, own_problem=f"{error}."), 400)
     return _redirect(request, session, [f"Added as trial {trial.number}.", *([f"{cell.note}."] if cell.note else [])])
 
 
@@ -247,10 +247,10 @@ async def update_trial(request: Request, data: FormData) -> Response:
             if is_action
             else ConflictingInput.of(conflict, typed)
         )
-        body = conflict_body(request, session, [entry], RejectedInput())
+        body = conflict_body(request, session, [entry], InvalidInput())
         return full_page(request, TITLE, body, links=study_links(session), status=409)
     except (ValueError, TypeError) as error:
-        return await show_trial(request, session, number, RejectedForm(action, typed, f"{error}."), 400)
+        return await show_trial(request, session, number, InvalidForm(action, typed, f"{error}."), 400)
     return _redirect(request, session, messages, path="" if action == "forget" else f"/trial/{number}")
 
 
@@ -296,9 +296,9 @@ async def ask_for_suggestions(request: Request, data: FormData) -> Response:
         trials = await run_in_threadpool(session.ask, int(typed), fixed or None)
     except SpaceExhausted:
         problem = "Every candidate has been suggested already."
-        return await show_study(request, session, RejectedInput(asked=data, ask_problem=problem), 400)
+        return await show_study(request, session, InvalidInput(asked=data, ask_problem=problem), 400)
     except (ValueError, TypeError) as error:
-        return await show_study(request, session, RejectedInput(asked=data, ask_problem=f"{error}."), 400)
+        return await show_study(request, session, InvalidInput(asked=data, ask_problem=f"{error}."), 400)
     few = f"Only {len(trials)} were left." if len(trials) < int(typed) else ""
     return _redirect(request, session, [few] if few else [])
 

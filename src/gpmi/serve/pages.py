@@ -16,8 +16,8 @@ from gpmi.serve.app_state import state_of
 from gpmi.serve.live_updates import TooManyWatchers
 from gpmi.serve.page_layout import full_page, labelled, message_page, notices
 from gpmi.serve.session import NoSuchTrial, Session
-from gpmi.serve.study_page import RejectedInput, study_body
-from gpmi.serve.trial_page import RejectedForm, trial_body
+from gpmi.serve.study_page import InvalidInput, study_body
+from gpmi.serve.trial_page import InvalidForm, trial_body
 from gpmi.serve.trial_table import trials_table
 from gpmi.storage.errors import StudyError
 from gpmi.trials.files import text_of
@@ -60,7 +60,7 @@ def study_links(session: Session) -> list[tuple[str, str]]:
 async def show_study(
     request: Request,
     session: Session,
-    rejected: RejectedInput | None = None,
+    rejected: InvalidInput | None = None,
     status: int = 200,
     messages: Sequence[str] = (),
 ) -> HTMLResponse:
@@ -76,7 +76,7 @@ async def show_study(
         session.title,
         tag("p", goal, " ", tag("span", id="live", class_="live", role="status"), class_="muted under"),
         notices([*_messages(request), *messages]),
-        study_body(request, session, snapshot, live, rejected or RejectedInput()),
+        study_body(request, session, snapshot, live, rejected or InvalidInput()),
         links=study_links(session),
         status=status,
         data_events=f"/study/{session.slug}/events",
@@ -149,7 +149,7 @@ async def trial(request: Request, session: Session) -> Response:
 
 
 async def show_trial(
-    request: Request, session: Session, number: int, rejected: RejectedForm | None = None, status: int = 200
+    request: Request, session: Session, number: int, rejected: InvalidForm | None = None, status: int = 200
 ) -> Response:
     """Return the page of a trial, with input that could not be saved."""
     one = await run_in_threadpool(session.trial, number)

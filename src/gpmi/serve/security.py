@@ -145,7 +145,7 @@ class AccessMiddleware:
         if refusal is not None:
             await refusal(scope, receive, with_headers)
         else:
-            with suppress(ClientDisconnect):  # nobody is left to read an answer, and no mistake of ours is to be logged
+            with suppress(ClientDisconnect):  # nobody reads the answer, and this is not an error of ours to log
                 await self.app(scope, _limited(receive, limit), with_headers)
 
     def _refusal(self, scope: Scope, headers: Headers, limit: int) -> Response | None:

@@ -21,7 +21,7 @@ MAX_NAMED = 20  # running trials that are listed by number; our choice
 
 
 @dataclass(frozen=True)
-class RejectedInput:
+class InvalidInput:
     """Input that could not be saved. It is shown again where it was typed, with what is wrong."""
 
     cells: Mapping[int, str] = field(default_factory=dict)  # by the number of the trial
@@ -35,7 +35,7 @@ class RejectedInput:
 
 
 def study_body(
-    request: Request, session: Session, snapshot: StudySnapshot, live: LiveUpdates, rejected: RejectedInput
+    request: Request, session: Session, snapshot: StudySnapshot, live: LiveUpdates, rejected: InvalidInput
 ) -> Markup:
     """Return everything below the heading."""
     at = f"/study/{session.slug}"
@@ -54,9 +54,7 @@ def study_body(
 # Results
 
 
-def next_to_try(
-    request: Request, session: Session, snapshot: StudySnapshot, rejected: RejectedInput, at: str
-) -> Markup:
+def next_to_try(request: Request, session: Session, snapshot: StudySnapshot, rejected: InvalidInput, at: str) -> Markup:
     """Return the table of waiting trials with a cell for each result, and the forms below it."""
     waiting = snapshot.waiting[:MAX_ROWS]
     table = form(
@@ -90,7 +88,7 @@ def next_to_try(
     )
 
 
-def _table(session: Session, waiting: Sequence[Trial], rejected: RejectedInput) -> Markup:
+def _table(session: Session, waiting: Sequence[Trial], rejected: InvalidInput) -> Markup:
     shown = [one for one in session.fields if one.kind != "constant"]
     labels = any(trial.label is not None for trial in waiting)
     head = ["Trial", *(["Row"] if labels else []), *(one.title for one in shown), "Result"]
@@ -100,7 +98,7 @@ def _table(session: Session, waiting: Sequence[Trial], rejected: RejectedInput) 
     return tag("table", caption, tag("thead", top), tag("tbody", body), class_="sheet")
 
 
-def _row(session: Session, trial: Trial, labels: bool, rejected: RejectedInput) -> Markup:
+def _row(session: Session, trial: Trial, labels: bool, rejected: InvalidInput) -> Markup:
     number = trial.number
     problem = rejected.problems.get(number)
     control = tag(
@@ -151,7 +149,7 @@ def _no_result(number: int) -> Markup:
     )
 
 
-def _paste_box(rejected: RejectedInput, count: int) -> Markup:
+def _paste_box(rejected: InvalidInput, count: int) -> Markup:
     area = tag(
         "textarea", rejected.pasted, name="pasted", id="pasted", rows="5", placeholder="4.1\n3,8\nfailed: pump stopped"
     )
@@ -174,7 +172,7 @@ def _paste_box(rejected: RejectedInput, count: int) -> Markup:
 
 
 def _ask_form(
-    request: Request, session: Session, snapshot: StudySnapshot, rejected: RejectedInput, at: str, *, first: bool
+    request: Request, session: Session, snapshot: StudySnapshot, rejected: InvalidInput, at: str, *, first: bool
 ) -> Markup:
     typed = rejected.asked
     count = tag(
@@ -232,7 +230,7 @@ def _running(snapshot: StudySnapshot) -> Child:
     return tag("p", f"{len(running)} {subject} being run by programs: {numbers}.", class_="muted")
 
 
-def _own_measurement(request: Request, session: Session, rejected: RejectedInput, at: str) -> Markup:
+def _own_measurement(request: Request, session: Session, rejected: InvalidInput, at: str) -> Markup:
     typed = rejected.own
     controls = [_control(one, "own", typed) for one in session.fields if one.kind != "constant"]
     result = tag("input", type="text", name="own-result", value=typed.get("own-result", ""))

@@ -26,7 +26,7 @@ ACTIONS = {  # by the status of a trial
 
 
 @dataclass(frozen=True)
-class RejectedForm:
+class InvalidForm:
     """What was typed into a form about one trial and could not be saved."""
 
     action: str  # which form it was
@@ -34,7 +34,7 @@ class RejectedForm:
     problem: str
 
 
-def trial_body(request: Request, session: Session, trial: Trial, rejected: RejectedForm | None = None) -> Markup:
+def trial_body(request: Request, session: Session, trial: Trial, rejected: InvalidForm | None = None) -> Markup:
     """Return everything below the heading."""
     rows: list[tuple[str, str]] = [("Result", format_result(trial))]
     notes = note(trial, bars=False)
@@ -57,7 +57,7 @@ def _time(when: float) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _action_forms(request: Request, session: Session, trial: Trial, rejected: RejectedForm | None) -> Markup:
+def _action_forms(request: Request, session: Session, trial: Trial, rejected: InvalidForm | None) -> Markup:
     """Return a form for each action that the status of the trial allows."""
     allowed = ACTIONS[trial.status]
     address = f"/study/{session.slug}/trial/{trial.number}"

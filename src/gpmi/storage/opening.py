@@ -16,34 +16,43 @@ from gpmi.storage.database import Database, retried
 from gpmi.storage.entries import next_entry, own_version
 from gpmi.storage.errors import StudyError
 from gpmi.storage.platforms import own_platform
-from gpmi.storage.serialization import arguments, checked_names, contradiction, described, text_of
+from gpmi.storage.serialization import arguments, checked_names, contradiction, described, is_unicode, text_of
 from gpmi.storage.study_log import StudyLog, checked_lease
 from gpmi.storage.study_optimizer import StudyOptimizer
 from gpmi.storage.tables import StoredStudy
 from gpmi.storage.workers import own_name
 
+DEFAULT_NAME = "default"  # of a study that was created without a name
 LEASE = 60.0  # lease duration: after this many seconds without a heartbeat the trial is reassigned; our choice
 PATIENCE = 60.0  # retry timeout for an unreachable database, in seconds; a restart takes less
 
 
 def open_study(
     address: Any,
-    name: str,
+    name: str | None,
     space: Any,
     options: Mapping[str, Any],
     *,
     lease: float = LEASE,
     patience: float = PATIENCE,
 ) -> StudyOptimizer:
-    """Open the study with this name, or create it with `space` and the options of `Optimizer`."""
-    if not isinstance(name, str) or not name:
+    """Open the study with this name, or create it with `space` and the options of `Optimizer`.
+
+    Without a name it is the study "default". If there is none, and no `space` to create it, it is the only study.
+    """
+    if name is not None and (not isinstance(name, str) or not name):
         raise TypeError(f"name is {checks.shown(name)}; give a string")
+    if name is not None and not is_unicode(name):
+        raise ValueError(f"name is {checks.shown(name)}, which is not valid Unicode; give another name")
     seconds, wait = checked_lease(lease), checks.positive("patience", patience)
     database, given = Database(address), dict(checked_names(options))
     new = None
     if space is not None and database.path is not None and not database.path.exists():
         new = _describe(space, given)  # wrong arguments are refused before there is a file
     retried(lambda: database.prepare(create=space is not None), wait)
+    if name is None:
+        names = [] if space is not None else retried(database.names, wait)
+        name = names[0] if len(names) == 1 else DEFAULT_NAME
     stored = retried(lambda: _find(database, name), wait)
     if stored is None:
         if space is None:
@@ -76,7 +85,7 @@ def names_in(address: Any) -> list[str]:
 @contextmanager
 def opened_for_run(address: Any, space: Any, policy: Any, **options: Any) -> Iterator[StudyOptimizer]:
     """Open the default study of a database for the time of one run."""
-    optimizer = open_study(address, "default", space, {"policy": policy, **options})
+    optimizer = open_study(address, DEFAULT_NAME, space, {"policy": policy, **options})
     try:
         yield optimizer
     finally:
@@ -113,6 +122,8 @@ def _optimizer(database: Database, stored: StoredStudy, name: str, *, lease: flo
     """Return the optimizer of a stored study, before its log is replayed."""
     try:
         description = _description(stored, name)
+        if not is_unicode(json.dumps(description, ensure_ascii=False)):
+            raise ValueError("it has a string that is not valid Unicode")
         return StudyOptimizer(description, partial(StudyLog, database, stored, name, lease=lease, patience=patience))
     except (StudyError, ImportError):
         database.close()
@@ -146,5 +157,7 @@ def _no_such_study(database: Database, name: str) -> str:
     with database.reading() as transaction:
         names = transaction.names()
     database.close()
-    others = f"it has {', '.join(map(repr, names))}" if names else "it has none"
-    return f"there is no study {name!r} in {database.shown}: {others}; give space= to make it"
+    if not names:
+        return f"there is no study {name!r} in {database.shown}: it has none; give space= to make it"
+    remedy = f"it has {', '.join(map(repr, names))}; give one of these names, or space= to make it"
+    return f"there is no study {name!r} in {database.shown}: {remedy}"

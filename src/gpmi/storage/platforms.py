@@ -26,7 +26,7 @@ def own_platform() -> Mapping[str, str]:
 
 
 def described_platform(stored: Any) -> str:
-    """Return a stored platform as text for people."""
+    """Return a stored platform as readable text."""
     if not isinstance(stored, Mapping):
         return "an unknown platform"
     return ", ".join(f"{NAMES[name]} {shown(stored[name])[1:-1]}" for name in NAMES if stored.get(name))

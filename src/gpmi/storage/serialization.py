@@ -39,6 +39,15 @@ def text_of(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a string can be encoded, so that it can be stored and shown: it has no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 # Points
 
 
@@ -63,7 +72,13 @@ def point_from_json(written: Any) -> Point:
 def described(space: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the description of a study: `space` and the given arguments of `Optimizer`, as JSON."""
     given = {name: value for name, value in checked_names(options).items() if value is not None}
-    return {"space": space_to_json(space), **{name: option_to_json(name, given[name], space) for name in given}}
+    written = {"space": space_to_json(space), **{name: option_to_json(name, given[name], space) for name in given}}
+    for name, value in written.items():
+        if not is_unicode(json.dumps(value, ensure_ascii=False)):
+            raise ValueError(
+                f"{name} has a string that is not valid Unicode, which a study cannot store; give another one"
+            )
+    return written
 
 
 def checked_names(options: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -106,7 +121,7 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
 
 
 def option_to_json(name: str, value: Any, space: Any) -> Any:
-    """Return one argument of `Optimizer` as JSON; the space has a function of its own."""
+    """Return one argument of `Optimizer` as JSON; the space has a separate function."""
     if name == "kernel":
         return _fields(name, value, KERNELS)
     if name == "policy":
@@ -149,7 +164,7 @@ def plain(name: str, value: Any) -> Any:
 
 
 def space_to_json(spec: Any) -> dict[str, Any]:
-    """Return a space as JSON, without its constraints, which are an argument of their own."""
+    """Return a space as JSON, without its constraints, which are a separate argument."""
     space = Space.of(spec)
     if isinstance(space, Parameters):
         if space.constraints.texts:
@@ -208,7 +223,7 @@ def _essence(written: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _essential_fields(written: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a parameter without defaults, which an earlier version may not have, and without fields for people."""
+    """Return a parameter without defaults, which an earlier version may not have, and without display-only fields."""
     known = {field.name: field for field in fields(PARAMETERS[written["kind"]])}
     values = _without_kind(written).items()
     essential = {name: value for name, value in values if known[name].compare and value != known[name].default}

@@ -34,7 +34,7 @@ from gpmi.storage.serialization import point_from_json, point_to_json, text_of
 from gpmi.storage.tables import NEVER, Lease, StoredStudy, Transaction
 from gpmi.storage.workers import has_ended, own_name
 from gpmi.trials import Outcome, Trial, names_a_trial
-from gpmi.trials.log import Find, Settle, Target
+from gpmi.trials.log import FindPending, Settle, TrialOrPoint
 
 Value = TypeVar("Value")
 Fixed: TypeAlias = Mapping[Any, Any] | None
@@ -43,6 +43,7 @@ NoTrial: TypeAlias = Literal["wait", "used up"]
 # Seconds of processor time. After a slower suggestion, the model for the next one is updated before the lock is taken.
 # All waiting processes then do so at the same time, which helps only if each has its own processor. Not tuned.
 SLOW = 0.5
+JITTER = 1.0  # seconds by which a clock may be corrected at any time; our choice
 
 
 class StudyLog(ReplayedLog):
@@ -121,10 +122,10 @@ class StudyLog(ReplayedLog):
 
     # One transaction
 
-    def _write(self, act: Callable[[Transaction], Value], *, hasty: bool = False) -> Value:
+    def _write(self, act: Callable[[Transaction], Value], *, no_retry: bool = False) -> Value:
         """Return act(transaction) after a replay of everything new; retry while the database is unreachable.
 
-        With `hasty`, for deliveries that the outbox can keep: try only once if the database was unreachable before.
+        With `no_retry`, for deliveries that the outbox can keep: try only once if the database was unreachable before.
         """
 
         def once() -> Value:
@@ -138,7 +139,7 @@ class StudyLog(ReplayedLog):
             return result
 
         with self.lock:
-            patience = 0.0 if hasty and self._unreachable else self._patience
+            patience = 0.0 if no_retry and self._unreachable else self._patience
             try:
                 result = retried(once, patience, self._roll_back, self._length)
             except Unavailable:
@@ -277,12 +278,12 @@ class StudyLog(ReplayedLog):
         token, seconds = uuid.uuid4().hex, self._lease if lease is None else lease
 
         def act(transaction: Transaction) -> Trial | NoTrial:
-            entry = transaction.delivered(self._id, token)
+            entry = transaction.entry_by_token(self._id, token)
             if entry is None:
                 found = self._left_behind(transaction, budget, fixed)
                 if isinstance(found, str):
                     return found
-                entry = self._grant(transaction, found, suggest, token)
+                entry = self._grant(transaction, found, suggest, token, seconds)
             number = entry.content["number"]
             until = NEVER if math.isinf(seconds) else entry.time + seconds
             transaction.lease(self._id, Lease(number, entry.seq, self.worker, until))
@@ -307,7 +308,7 @@ class StudyLog(ReplayedLog):
         awaited, others = 0, 0
         leases, now = {lease.number: lease for lease in transaction.leases(self._id)}, transaction.now()
         for number in self._pending:
-            lease = leases.get(number)
+            lease = self._by_this_clock(transaction, leases.get(number), now)
             if lease is not None and lease.until >= NEVER:
                 others += 1
             elif lease is not None and lease.until >= now and not has_ended(lease.worker):
@@ -320,21 +321,41 @@ class StudyLog(ReplayedLog):
             return "wait" if awaited else "used up"
         return None
 
+    def _by_this_clock(self, transaction: Transaction, lease: Lease | None, now: float) -> Lease | None:
+        """Return a lease; end one from a clock that was ahead, in the same transaction, at most its duration from now.
+
+        Otherwise the trial of a dead worker would be blocked until the clock is there again. A worker that lives renews
+        its lease in time. The log has the duration; an earlier version did not write it.
+        """
+        if lease is None or lease.until >= NEVER or lease.until <= now + self._lease + JITTER:
+            return lease
+        grant = self.grants.get(lease.number)
+        length = None if grant is None else grant.content.get("lease")
+        if not isinstance(length, int | float) or not 0.0 < length < math.inf:
+            if grant is None or grant.time <= now + JITTER:
+                return lease  # of unknown duration, and the clock has not been set back
+            length = self._lease
+        if lease.until <= now + length + JITTER:
+            return lease
+        transaction.renew(self._id, lease.number, lease.granted, now + length)
+        return lease._replace(until=now + length)
+
     def _grant(
-        self, transaction: Transaction, number: int | None, suggest: Callable[[], Trial], token: str
+        self, transaction: Transaction, number: int | None, suggest: Callable[[], Trial], token: str, lease: float
     ) -> StoredEntry:
         """Store that a trial is handed out: the one with this number, or a new one for None."""
+        length: dict[str, Any] = {} if math.isinf(lease) else {"lease": lease}
         if number is None:
             begin = time.thread_time()
             number = suggest().number
             self.is_slow = time.thread_time() - begin > SLOW
-            entry = self._store_last(transaction, token)
+            entry = self._store_last(transaction, token, **length)
         else:
-            entry = self._store(transaction, "leased", {"number": number}, token)
+            entry = self._store(transaction, "leased", {"number": number, **length}, token)
         self.grants[number] = entry
         return entry
 
-    def give_back(self, numbers: Collection[int]) -> None:
+    def release_leases(self, numbers: Collection[int]) -> None:
         """Release the trials of a loop that has ended, so that other workers can take the pending ones immediately."""
         self.in_loops.difference_update(numbers)
         for number in numbers:
@@ -358,7 +379,7 @@ class StudyLog(ReplayedLog):
 
     # Values and failures: on the disk when the call returns, and stored once
 
-    def deliver(self, target: Target, outcome: Outcome, settle: Settle) -> Trial:
+    def deliver(self, target: TrialOrPoint, outcome: Outcome, settle: Settle) -> Trial:
         """Store an outcome, in the outbox if the database is unreachable.
 
         Rejections never go to the outbox: if the database is down, the call raises.
@@ -369,14 +390,16 @@ class StudyLog(ReplayedLog):
         delivery = self._delivery(target, outcome)
         with uninterrupted():
             try:
-                self.deliver_waiting(settle, hasty=True)
-                return self._deliver(delivery, settle, hasty=True)
+                self.deliver_waiting(settle, no_retry=True)
+                return self._deliver(delivery, settle, no_retry=True)
             except StudyError as error:
                 path = self._outbox.keep(delivery.to_json())
                 self._warn(f"{error}; the outcome is saved in {path}, and is delivered with the next call")
                 return self._expected(delivery)
 
-    def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: Find) -> list[Trial]:
+    def deliver_all(
+        self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: FindPending
+    ) -> list[Trial]:
         """Store observations together or not at all, each as a new trial.
 
         Tokens derive from the content and the index in the list, so delivering the same list again is a no-op.
@@ -392,17 +415,17 @@ class StudyLog(ReplayedLog):
                 lambda transaction: [self._store_delivery(transaction, one, settle) for one in deliveries]
             )
 
-    def deliver_waiting(self, settle: Settle, *, hasty: bool = False) -> None:
+    def deliver_waiting(self, settle: Settle, *, no_retry: bool = False) -> None:
         """Deliver the outbox. A delivery that the study refuses is set aside."""
         for path, stored in self._outbox:
             try:
-                self._deliver(Delivery.from_json(stored), settle, hasty=hasty)
+                self._deliver(Delivery.from_json(stored), settle, no_retry=no_retry)
             except (ValueError, TypeError, KeyError) as error:
                 self._warn(f"{self._outbox.set_aside(path)} was refused: {error}")
             else:
                 self._outbox.remove(path)
 
-    def _delivery(self, target: Target, outcome: Outcome) -> Delivery:
+    def _delivery(self, target: TrialOrPoint, outcome: Outcome) -> Delivery:
         """Return the delivery of an outcome. Its token derives from the trial's grant, so retries are deduplicated."""
         if not names_a_trial(target) or self._is_orphan(target):
             point = target.x if isinstance(target, Trial) else target
@@ -413,8 +436,8 @@ class StudyLog(ReplayedLog):
         token = uuid.uuid4().hex if granted is None else f"answer:{granted.checksum}"
         return Delivery(outcome, token, self.worker, number, point_to_json(self.space, self.point_of(number)))
 
-    def _deliver(self, delivery: Delivery, settle: Settle, *, hasty: bool) -> Trial:
-        trial = self._write(partial(self._store_delivery, delivery=delivery, settle=settle), hasty=hasty)
+    def _deliver(self, delivery: Delivery, settle: Settle, *, no_retry: bool) -> Trial:
+        trial = self._write(partial(self._store_delivery, delivery=delivery, settle=settle), no_retry=no_retry)
         if delivery.number is not None:
             self._heartbeat.remove(delivery.number)
         return trial
@@ -427,10 +450,10 @@ class StudyLog(ReplayedLog):
         such trial, or another one with its number, the evaluated point becomes a new trial.
         """
         token, number = delivery.token, delivery.number
-        entry = transaction.delivered(self._id, token)
+        entry = transaction.entry_by_token(self._id, token)
         if entry is not None and delivery.competes_with(entry):
             token = f"{token}:{delivery.worker}"
-            entry = transaction.delivered(self._id, token)
+            entry = transaction.entry_by_token(self._id, token)
         if entry is not None:
             return self._repeated(delivery, entry)
         target, more = self._target(delivery)
@@ -444,7 +467,7 @@ class StudyLog(ReplayedLog):
             transaction.release(self._id, number)
         return self.at(entry.content["number"])
 
-    def _target(self, delivery: Delivery) -> tuple[Target, dict[str, Any]]:
+    def _target(self, delivery: Delivery) -> tuple[TrialOrPoint, dict[str, Any]]:
         """Return the pending trial or the point that gets the outcome, None for a late failure, and more content."""
         number = delivery.number
         if number is None:
@@ -494,7 +517,7 @@ class StudyLog(ReplayedLog):
         token = uuid.uuid4().hex
 
         def write(transaction: Transaction) -> StoredEntry:
-            entry = transaction.delivered(self._id, token)
+            entry = transaction.entry_by_token(self._id, token)
             if entry is None:
                 act()
                 entry = self._store_last(transaction, token)
@@ -514,7 +537,7 @@ class StudyLog(ReplayedLog):
         token = uuid.uuid4().hex
 
         def act(transaction: Transaction) -> None:
-            if transaction.delivered(self._id, token) is None and self.budget != budget:
+            if transaction.entry_by_token(self._id, token) is None and self.budget != budget:
                 self._store(transaction, "budget", {"budget": budget}, token)
                 self.budget = budget
 

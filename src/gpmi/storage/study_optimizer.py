@@ -60,25 +60,29 @@ class StudyOptimizer(Optimizer):
                 yield trial if isinstance(trial, Trial) else None
         finally:
             with uninterrupted():
-                self.log.give_back(numbers)
+                self.log.release_leases(numbers)
 
     def add_events(self, *events: Event) -> None:
         """Add events from the opening of the study."""
         self._note(*events)
 
-    def _next_trial(self, place: Subspace, lease: float | None = None) -> Trial:
-        trial = self._hand_out(place, lease=lease)
+    def _next_trial(self, subspace: Subspace, lease: float | None = None) -> Trial:
+        trial = self._hand_out(subspace, lease=lease)
         assert isinstance(trial, Trial)  # there is no budget
         return trial
 
-    def _hand_out(self, place: Subspace, *, budget: int | None = None, lease: float | None = None) -> Trial | NoTrial:
+    def _hand_out(
+        self, subspace: Subspace, *, budget: int | None = None, lease: float | None = None
+    ) -> Trial | NoTrial:
         """Deliver the outbox, update a slow model before the lock is taken, and get the next trial."""
         with self.log.lock:
             self.log.deliver_waiting(self._settle)
             if self.log.is_slow:
                 self.refresh()
                 _ = self.model
-            return self.log.hand_out(place.fixed, partial(self._add_suggestion, place), budget=budget, lease=lease)
+            return self.log.hand_out(
+                subspace.fixed, partial(self._add_suggestion, subspace), budget=budget, lease=lease
+            )
 
     def _model_before_value(self) -> Model | None:
         is_large = self._model_at_choice is None and len(self._log.told) > MOST_FITTED

@@ -135,7 +135,7 @@ class Transaction:
         last = self._connection.scalar(sa.select(sa.func.max(_events.c.seq)).where(_events.c.study == study))
         return 0 if last is None else int(last) + 1
 
-    def delivered(self, study: int, token: str) -> StoredEntry | None:
+    def entry_by_token(self, study: int, token: str) -> StoredEntry | None:
         """Return the entry with this token; None if there is none."""
         row = self._connection.execute(_BY_TOKEN, {"s": study, "token": token}).one_or_none()
         return None if row is None else _entry(row)

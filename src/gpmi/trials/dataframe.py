@@ -17,7 +17,7 @@ from gpmi.trials.trial import fields_of_type
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-LEFT_OUT = ("number", "x", "order", "charge", "zeta", "fixed")  # the fields of a trial without a column of their own
+LEFT_OUT = ("number", "x", "order", "charge", "zeta", "fixed")  # the fields of a trial without a separate column
 COLUMNS = tuple(field.name for field in fields(Trial) if field.name not in LEFT_OUT)  # after the parameters
 OPTIONAL = ("label", "fixed")  # after these, if a trial has one
 TIMES = ("asked", "ended")

@@ -200,7 +200,7 @@ def _point(values: Mapping[str, Any], space: Space) -> Point:
         none = [choice is not None and choice.find(None) is not None for choice in options]
         there = zip(values.items(), none, strict=True)
         point = {name: value for (name, value), is_option in there if value is not None or is_option}
-    space.encode(point)  # refuses what is no point of the space
+    space.encode(point)  # refuses anything that is not a point of the space
     return space.freeze(space.canonical(point))
 
 

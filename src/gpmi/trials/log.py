@@ -25,9 +25,9 @@ from gpmi._support.types import Array, GrowingObservations, Mask, Observations, 
 from gpmi.trials.outcomes import Ending, Outcome, Outcomes, details_of
 from gpmi.trials.trial import PREDICTIONS, Origin, Status, Trial, names_a_trial
 
-Target: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
-Settle: TypeAlias = Callable[[Target, Outcome], Trial]  # how an Optimizer records an outcome
-Find: TypeAlias = Callable[[Target], Target]  # the number of the pending trial that a point means, or the point
+TrialOrPoint: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
+Settle: TypeAlias = Callable[[TrialOrPoint, Outcome], Trial]  # how an Optimizer records an outcome
+FindPending: TypeAlias = Callable[[TrialOrPoint], TrialOrPoint]  # the pending trial at a point, or else the point
 
 
 class Entry(NamedTuple):
@@ -273,11 +273,13 @@ class Log:
 
     # Writing, as an Optimizer does it. In memory a change needs no transaction and no delivery.
 
-    def deliver(self, target: Target, outcome: Outcome, settle: Settle) -> Trial:
+    def deliver(self, target: TrialOrPoint, outcome: Outcome, settle: Settle) -> Trial:
         """Record the outcome of a trial, or of a new trial at a point, by settle(target, outcome)."""
         return settle(target, outcome)
 
-    def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: Find) -> list[Trial]:
+    def deliver_all(
+        self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: FindPending
+    ) -> list[Trial]:
         """Record outcomes at points, each of the pending trial that find(point) returns or of a new one."""
         return [settle(find(x), outcome) for x, outcome in observations]
 

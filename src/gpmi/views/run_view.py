@@ -53,6 +53,7 @@ class RunView:
     reason: str | None = None  # why the run stopped
     budget: int | None = None
     name: str | None = None  # of a study
+    identity: str | None = None  # of a study, wherever its database is
 
     @staticmethod
     def of(source: Any) -> RunView:
@@ -72,7 +73,7 @@ class RunView:
         if ledger is not None and not ledger.n:
             ledger = None
         name = getattr(source, "name", None)
-        optional: dict[str, Any] = {key: getattr(source, key, None) for key in ("reason", "budget")}
+        optional: dict[str, Any] = {key: getattr(source, key, None) for key in ("reason", "budget", "identity")}
         return RunView(trials, ledger, **needed, **optional, name=None if name is None else without_password(str(name)))
 
     # Trials

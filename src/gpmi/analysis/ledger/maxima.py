@@ -27,7 +27,7 @@ REACH = 5.0  # f is assumed to lie within this many sd of mu; the error is below
 
 # Our choices, not tuned. They limit the cost; the coverage that results is in docs/benchmarks/ledger.md.
 _GROUPS = 4  # independent sets of random features: only a quarter of the paths share the error of one set
-_FEW_PATHS = 16  # with fewer paths in each set one set is enough: the paths of other priors have sets of their own
+_FEW_PATHS = 16  # with fewer paths in each set one set is enough: the paths of other priors have their own sets
 _FEW = 128  # candidates that are always drawn jointly
 _JOINT, _JOINT_WIDE = 512, 128  # points of the screen drawn jointly; in wide spaces they are far from everything else
 _SOME = 640  # points of the screen used if there are few paths: those most likely to exceed the largest mean

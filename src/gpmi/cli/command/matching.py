@@ -1,7 +1,7 @@
 """Search a program's output by a regular expression of the user, in a process with a deadline.
 
 Python's `re` backtracks: (a+)+b takes a time exponential in the length of the line. It cannot be interrupted in a
-thread and blocks all others, so it runs in a process of its own. That costs some 20 ms, about as much as a shell.
+thread and blocks all others, so it runs in a subprocess. That costs some 20 ms, about as much as a shell.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpmi.cli.command import program
 TIMEOUT = 20.0  # seconds for one search; a pattern without nested repetition needs milliseconds. Our choice
 QUOTED = 120  # characters of an error that the reason quotes; our choice
 
-# A group of more than 1000 characters is no number. It is cut off, and marked so that it does not become one.
+# A group of more than 1000 characters is not a number. It is cut off, and marked so that it does not become one.
 _SCRIPT = """
 import json, re, sys
 with open(sys.argv[1], encoding="utf-8") as file:

@@ -48,6 +48,7 @@ def run_study(file: StudyFile, study: Study, *, progress: bool = False) -> Resul
         result = Result.of(study.optimizer, end.reason)
         return replace(result, events=result.events + end.events)
     over = Event()
+    assert file.command is not None  # `check_program`
     evaluate: Any = partial(file.command, cancelled=over.is_set)  # it may also return a Failure
     with ThreadPoolExecutor(file.workers) as pool:
         try:
@@ -77,6 +78,11 @@ def check_program(file: StudyFile) -> None:
     """Refuse a missing program before anything is evaluated. A program that a parameter names is not checked."""
     if os.name != "posix":
         raise StudyFileError(f"{file.path}: programs need the process groups of POSIX, which this system lacks")
+    if file.command is None:
+        raise StudyFileError(
+            f"{file.path}: there is no table [command] with a program to run; give one, or evaluate by hand, with "
+            f"`gpmi ask` or `gpmi serve`"
+        )
     run = file.command.run
     program = run[0] if not isinstance(run, str) else "/bin/sh"
     if not isinstance(program, str) or placeholders(program):

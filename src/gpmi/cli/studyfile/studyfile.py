@@ -58,7 +58,7 @@ class StudyFile:
     workers: int
     parameters: Mapping[str, Parameter]
     constraints: tuple[Any, ...]  # of the space: strings and `Forbidden`
-    command: Command
+    command: Command | None  # None if people evaluate: for `gpmi ask` and `gpmi serve`
     stop: stopping.Rule | None
 
 
@@ -74,7 +74,7 @@ def read_study(path: str | Path) -> StudyFile:
     if len(data) > LARGEST_FILE:
         raise StudyFileError(f"{path}: it has more than {LARGEST_FILE // 1024} kB; give a study file")
     try:
-        text = data.decode("utf-8").replace("\r\n", "\n")
+        text = data.decode("utf-8-sig").replace("\r\n", "\n")  # editors of Windows write a mark in front
         content = tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
@@ -99,13 +99,16 @@ def _syntax(path: Path, message: str, text: str) -> str:
 
 def _study(top: Table) -> StudyFile:
     top.allow_only(TOP)
-    for needed in ("parameters", "command"):
-        if needed not in top.content:
-            top.refuse(f"there is no table [{needed}]; `gpmi init` writes an example")
+    if "parameters" not in top.content:
+        top.refuse("there is no table [parameters]; `gpmi init` writes an example")
     parameters = _parameters(top.table("parameters"))
-    command = _command(top, tuple(parameters))
+    command = _command(top, tuple(parameters)) if "command" in top.content else None
+    for name in ("value", "timeout", "retries"):
+        if command is None and name in top.content:
+            with top.at(name):
+                raise ValueError("it is about a program, but there is no table [command]; give one, or leave it out")
     budget, stop = top.get("budget", _count), _stop(top.table("stop"))
-    if budget is None and stop is None:
+    if budget is None and stop is None and command is not None:
         top.refuse("there is neither a budget nor a rule in [stop]; give one of them, as in budget = 50")
     return StudyFile(
         path=top.file,

@@ -2,7 +2,7 @@
 
 p(f | data) ~ N(f; m, K) prod_i p_i(data_i | f_i) is approximated by N(f; m, K) prod_i N(value_i; f_i, noise_i). A pair
 (value_i, noise_i) is a site. It is chosen so that the i-th marginal keeps its mean and variance if p_i replaces the
-site (Minka 2001; Opper and Winther 2000). Sites are observations with noise of their own, so the result is an ordinary
+site (Minka 2001; Opper and Winther 2000). Sites are observations with their own noise, so the result is an ordinary
 `Posterior`, with its moments, gradients and draws.
 
 Notation, with n observations: tau = 1 / noise, nu = value / noise; S = diag(tau); K = R R^T; B = I + R^T S R. A cavity

@@ -1,6 +1,6 @@
-"""Student's t as the law of the noise: the farther a value is from all others, the less it pulls the posterior.
+"""Student's t as the distribution of the noise: the farther a value is from all others, the less it counts.
 
-y_i = f(x_i) + e_i, e_i / scale_i ~ t with NU degrees of freedom. It is a mixture of normal laws: given w_i ~ Gamma(NU /
+y_i = f(x_i) + e_i, e_i / scale_i ~ t with NU degrees of freedom. It is a mixture of normals: given w_i ~ Gamma(NU /
 2, NU / 2), e_i ~ N(0, scale_i^2 / w_i). So the integrals of expectation propagation are Gaussian ones averaged over w.
 They are right however many peaks the integrand has.
 """
@@ -16,6 +16,8 @@ from gpmi._support.types import Array
 from gpmi.gp.approximate.ep import Likelihood, Tilted
 
 NU = 4.0  # degrees of freedom: the usual choice for unknown heavy tails, in Lange, Little and Taylor 1989 for instance
+
+_FARTHEST = 1e60  # scales: a residual beyond it counts as this far away, because its square might overflow; our choice
 
 
 @cache
@@ -34,10 +36,11 @@ def student(y: Array, scale2: Array) -> Likelihood:
     """Return the likelihood of values y (n,) whose noise has the squared scales scale2 (n,). O(180 n) a call."""
     w, log_p = _mixture()
     noise = scale2[:, None] / w  # (n, N)
+    most = _FARTHEST * np.sqrt(scale2)
 
     def tilted(mean: Array, var: Array) -> Tilted:
         total = var[:, None] + noise
-        off = (y - mean)[:, None]
+        off = np.clip(y - mean, -most, most)[:, None]
         log = log_p - 0.5 * (np.log(2.0 * np.pi * total) + off**2 / total)
         top = log.max(axis=1, keepdims=True)
         share = np.exp(log - top)
@@ -53,6 +56,8 @@ def student(y: Array, scale2: Array) -> Likelihood:
 
 def log_student(off: Array, scale2: Array) -> Array:
     """Return log p(off) for noise of squared scale scale2."""
+    most = _FARTHEST * np.sqrt(scale2)
+    off = np.clip(off, -most, most)
     constant = math.lgamma(0.5 * (NU + 1.0)) - math.lgamma(0.5 * NU) - 0.5 * math.log(math.pi * NU)
     density: Array = constant - 0.5 * np.log(scale2) - 0.5 * (NU + 1.0) * np.log1p(off**2 / (NU * scale2))
     return density

@@ -167,7 +167,7 @@ class SearchSpace:
         return round(value) if isinstance(distribution, IntDistribution) else value
 
     def _counts_steps(self, name: str) -> bool:
-        """Whether it is a float with so many steps that gpmi's value is the number of a step."""
+        """Whether it is a float with too many steps to list, so that gpmi's value is the number of a step."""
         return isinstance(self.distributions[name], FloatDistribution) and isinstance(self._parameter(name), Int)
 
     def _parameter(self, name: str) -> Any:

@@ -12,7 +12,7 @@ from gpmi._support.types import Array, Mask, Numbers
 from gpmi.gp.approximate.ep import Sites, expectation_propagation, probit
 from gpmi.gp.kernels import Kernel
 from gpmi.model.fitting.covariance import PairwiseMatern
-from gpmi.model.fitting.descent import Peak, minimum_in_box
+from gpmi.model.fitting.descent import DescentPoint, minimum_in_box
 
 # Our choices, not tuned.
 FIT_OUTCOMES = 128  # outcomes of a fit, at most: expectation propagation costs 20 times as much as a regression
@@ -69,7 +69,7 @@ def fit_classifier(x: Array, success: Mask, span: Array, groups: tuple[int, ...]
         gradient[0] -= slope * float(np.sum((sites.value - sites.mean) / sites.noise))  # d log Z / d mean
         return 0.5 * float(off @ off) - sites.log_evidence, gradient
 
-    begin = Peak(unknowns.centre, math.inf, np.diag(unknowns.width**-2 + len(x) * unknowns.curvature))
+    begin = DescentPoint(unknowns.centre, math.inf, np.diag(unknowns.width**-2 + len(x) * unknowns.curvature))
     q = minimum_in_box(loss, begin, unknowns.lo, unknowns.hi, _ROUNDS).q
     return ClassifierPrior(covariance.kernel(q), _mean(rate, math.exp(q[0]))[0])
 

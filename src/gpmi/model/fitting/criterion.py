@@ -82,7 +82,7 @@ class _Solved(NamedTuple):
 class Criterion:
     """The loss at q for standardised y (n,), by the evidence or by leave-one-out. The noise is learned if it is None.
 
-    With `noises` a row may have noise of its own, or be the mean of several values; the loss is that of all values.
+    With `noises` a row may have its own noise, or be the mean of several values; the loss is that of all values.
     """
 
     def __init__(

@@ -19,6 +19,11 @@ FIT_POINTS = 256
 # without merging. Our choice; it does not affect runs that hardly repeat points.
 MERGE_FROM, MERGE_SHARE = 128, 0.5
 
+# In units of the variance of y: a row with a larger variance of its own tells nothing. A fit takes powers of variances,
+# which must not overflow. Our choice: no measurement comes near it.
+MOST_OWN = 1e60
+_FAINT = 1e-150  # a largest weight below this may underflow in products
+
 
 def merges(observed: Observations) -> bool:
     """Return whether values at equal points are merged: if the first 128, 256, 512, ... are at half as many points.
@@ -133,11 +138,16 @@ class FitData:
             trusted = noises.own <= np.median(np.repeat(noises.own, noises.values.astype(int)))
             u = self._moments(weight * trusted)[1] or 1.0
             weight = weight * (u / (u + noises.own))
+            if weight.max(initial=0.0) < _FAINT:  # all error bars are far above the spread of y: compare them
+                weight = noises.values * (noises.own.min() / noises.own)
         location, var = self._moments(weight) if len(self.y) else (0.0, 1.0)
         scale = float(np.sqrt(var))
         if not is_spread(scale, location):
             return location, 1.0, FitData(self.x, np.zeros_like(self.y), noises._replace(within=np.zeros(len(self.y))))
-        return location, scale, FitData(self.x, (self.y - location) / scale, noises.in_units(scale))
+        y, most = self.y - location, MOST_OWN * scale**2
+        if (noises.own > most).any():
+            y, noises = np.where(noises.own > most, 0.0, y), noises._replace(own=np.minimum(noises.own, most))
+        return location, scale, FitData(self.x, y / scale, noises.in_units(scale))
 
     def _moments(self, weight: Array) -> tuple[float, float]:
         """Return the mean and the variance of the values behind the rows, with weights (n,) of the rows."""

@@ -18,7 +18,7 @@ _ENOUGH = 2e-2  # nats: a descent ends if the next step is expected to gain less
 _AT_BOUND = 1e-9  # a logarithm closer to a bound than this counts as being at the bound: far above rounding
 
 
-class Peak(NamedTuple):
+class DescentPoint(NamedTuple):
     """A point that a descent has reached or starts from."""
 
     q: Array
@@ -26,20 +26,22 @@ class Peak(NamedTuple):
     hessian: Array  # of the loss, approximately
 
 
-def start(criterion: Criterion, q: Array, hessian: Array | None = None) -> Peak:
+def start(criterion: Criterion, q: Array, hessian: Array | None = None) -> DescentPoint:
     """Return a start at q, with the Hessian of an earlier fit or a guess of it."""
     unknowns = criterion.unknowns
     if hessian is None:  # of -log p(q), plus the rough contribution of the observations
         hessian = np.diag(unknowns.width**-2 + len(criterion.y) * unknowns.curvature)
-    return Peak(np.clip(q, unknowns.lo, unknowns.hi), NO_FIT, hessian)
+    return DescentPoint(np.clip(q, unknowns.lo, unknowns.hi), NO_FIT, hessian)
 
 
-def descend(criterion: Criterion, begin: Peak, rounds: int) -> Peak:
+def descend(criterion: Criterion, begin: DescentPoint, rounds: int) -> DescentPoint:
     """Return the local minimum of the loss that a descent finds."""
     return minimum_in_box(criterion.loss, begin, criterion.unknowns.lo, criterion.unknowns.hi, rounds)
 
 
-def minimum_in_box(f: Callable[[Array], tuple[float, Array]], begin: Peak, lo: Array, hi: Array, rounds: int) -> Peak:
+def minimum_in_box(
+    f: Callable[[Array], tuple[float, Array]], begin: DescentPoint, lo: Array, hi: Array, rounds: int
+) -> DescentPoint:
     """Return a local minimum of f in a box, by BFGS, with the approximate Hessian there. O(p^3) a step.
 
     A coordinate at a bound whose gradient points outwards does not move, and a step ends at the first bound it meets.
@@ -80,7 +82,7 @@ def minimum_in_box(f: Callable[[Array], tuple[float, Array]], begin: Peak, lo: A
             along = hessian @ step
             hessian = hessian + np.multiply.outer(rise / curvature, rise)
             hessian -= np.multiply.outer(along / float(step @ along), along)
-    return Peak(q, value, hessian)
+    return DescentPoint(q, value, hessian)
 
 
 def _direction(q: Array, gradient: Array, hessian: Array, lo: Array, hi: Array) -> tuple[Array | None, Mask]:

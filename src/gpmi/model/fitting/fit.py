@@ -19,7 +19,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.gp.trend import Trend
 from gpmi.model.fitting.criterion import NO_FIT, Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, RowNoise
-from gpmi.model.fitting.descent import ROUNDS, Peak, descend, start
+from gpmi.model.fitting.descent import ROUNDS, DescentPoint, descend, start
 from gpmi.model.fitting.slice_sampling import sample
 from gpmi.model.fitting.unknowns import BOUNDS_NOISE, LOG_NOISE, has_free_variance
 from gpmi.model.fitting.warp import IDENTITY, Warp
@@ -62,7 +62,7 @@ def fit(
 ) -> Prior:
     """Return the most probable prior of warp(y) given y at x, or with setting.loo the one that predicts y best.
 
-    With `noises` the rows have noise of their own or are means (`gpmi.model.fitting.data`), in units of warp(y).
+    With `noises` the rows have their own noise or are means (`gpmi.model.fitting.data`), in units of warp(y).
 
     An evaluation of the loss, with analytic gradients, costs O(n^3); a descent takes about five. Short lengthscales
     without noise and long lengthscales with noise can both explain rough data. So a `wide` search compares three
@@ -74,11 +74,11 @@ def fit(
     location, scale, data = replace(some, y=warp(some.y)).standardised()
     z = data.y
     criterion = setting.criterion(data.x, z, scale, data.noises)
-    peak = _best_peak(criterion, _starts(criterion, scale, warm, wide))
-    if peak.loss == NO_FIT and len(z):
+    minimum = _best_minimum(criterion, _starts(criterion, scale, warm, wide))
+    if minimum.loss == NO_FIT and len(z):
         failure = f"the fit on {len(z)} observations failed; the centre of the hyper-prior is used"
-        peak, events = start(criterion, criterion.unknowns.centre), (*events, Event("fit", failure))
-    events = (*events, *_unexplained(setting, criterion, peak.q))
+        minimum, events = start(criterion, criterion.unknowns.centre), (*events, Event("fit", failure))
+    events = (*events, *_unexplained(setting, criterion, minimum.q))
 
     def prior_at(q: Array, hessian: Array | None = None) -> Prior:
         """Return the prior at q, in the user's units."""
@@ -86,13 +86,13 @@ def fit(
         mean = location + scale * criterion.mean(q)
         return Prior(criterion.covariance.kernel(q), noise_var, mean, events, hessian, warp)
 
-    best = prior_at(peak.q, peak.hessian)
-    if rng is None or peak.loss == NO_FIT:
+    best = prior_at(minimum.q, minimum.hessian)
+    if rng is None or minimum.loss == NO_FIT:
         return best
-    return replace(best, samples=tuple(prior_at(q) for q in sample(criterion, peak, SAMPLES, rng)))
+    return replace(best, samples=tuple(prior_at(q) for q in sample(criterion, minimum, SAMPLES, rng)))
 
 
-def _starts(criterion: Criterion, scale: float, warm: Prior | None, wide: bool) -> list[Peak]:
+def _starts(criterion: Criterion, scale: float, warm: Prior | None, wide: bool) -> list[DescentPoint]:
     """Return the starts of the search."""
     unknowns = criterion.unknowns
     starts = [unknowns.centre, unknowns.noisy] if wide or warm is None else []
@@ -101,7 +101,7 @@ def _starts(criterion: Criterion, scale: float, warm: Prior | None, wide: bool) 
     return [start(criterion, q, None if warm is None else warm.hessian) for q in starts]
 
 
-def _best_peak(criterion: Criterion, starts: list[Peak]) -> Peak:
+def _best_minimum(criterion: Criterion, starts: list[DescentPoint]) -> DescentPoint:
     """Return a minimum of the loss: all starts descend for a few steps, and the best of them goes on."""
     n = len(criterion.y)
     if n == 0:
@@ -109,7 +109,7 @@ def _best_peak(criterion: Criterion, starts: list[Peak]) -> Peak:
     if len(starts) > 1:
         rough = criterion.on_at_most(_RACE_POINTS)
         rounds = ROUNDS if n <= _RACE_TO_THE_END else _RACE_ROUNDS
-        starts = [min((descend(rough, begin, rounds) for begin in starts), key=lambda peak: peak.loss)]
+        starts = [min((descend(rough, begin, rounds) for begin in starts), key=lambda minimum: minimum.loss)]
     return descend(criterion, starts[0], ROUNDS)
 
 
@@ -147,7 +147,7 @@ class NoiseDensity(NamedTuple):
 def noise_density(x: Array, y: Array, kernel: Kernel, noises: RowNoise | None = None) -> NoiseDensity:
     """Return the density of noise_var given y, under a fixed kernel with mean 0. O(n^3): one eigendecomposition.
 
-    If rows have error bars of their own, it takes one factorisation for each noise_var tried.
+    If rows have their own error bars, it takes one factorisation for each noise_var tried.
     """
     data = FitData(x, y, noises).at_most(FIT_POINTS)
     x, y, noises = data.x, data.y, data.noises

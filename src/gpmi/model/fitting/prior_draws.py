@@ -15,7 +15,7 @@ from gpmi._support.types import Array, Observations
 from gpmi.gp.kernels import AffineKernel
 from gpmi.model.fitting.criterion import NO_FIT, Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, warped
-from gpmi.model.fitting.descent import ROUNDS, Peak, descend, start
+from gpmi.model.fitting.descent import ROUNDS, DescentPoint, descend, start
 from gpmi.model.fitting.fit import Prior, noise_density
 from gpmi.model.fitting.slice_sampling import chain, chain_along, directions
 from gpmi.model.fitting.warp import Warp
@@ -43,7 +43,7 @@ class DrawingProblem(NamedTuple):
         evidence = FitSetting(setting.template, setting.noise_var, setting.span, setting.groups)
         return DrawingProblem(setting, evidence.criterion(data.x, data.y, scale, data.noises), location, scale, warp)
 
-    def peak(self, near: Prior) -> Peak:
+    def peak(self, near: Prior) -> DescentPoint:
         """Return the most probable q, found from an earlier fit, or from the centres if that fit had another warp."""
         criterion, hessian = self.criterion, None if self.setting.loo else near.hessian
         if near.warp == self.warp:
@@ -92,8 +92,8 @@ def move_priors(
 ) -> tuple[Prior, ...]:
     """Move each draw of the prior by one slice for every fourth unknown, given the observations.
 
-    If `before` already has the right law, as draws resampled by their weights have, the moves preserve it and make
-    equal draws differ. `hessian`, from a fit nearby, gives the slices their directions and scales.
+    If `before` already has the right distribution, as draws resampled by their weights have, the moves preserve it and
+    make equal draws differ. `hessian`, from a fit nearby, gives the slices their directions and scales.
     """
     problem = DrawingProblem.of(setting, observed, before[0].warp)
     unknowns, surprisal = problem.criterion.unknowns, problem.criterion.surprisal

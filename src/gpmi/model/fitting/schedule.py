@@ -1,6 +1,6 @@
 """When a fit is made: the prior in use with n observations, either fixed or learned from the first of them.
 
-From how many of them, and where the fit starts, is a function of n alone. That is why a run replays bit for bit.
+How many of them are used, and where the fit starts, depend on n alone. That is why a run replays bit for bit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BULK = 128  # from this many preloaded values on, one fit serves all; for fewer,
 
 
 class PriorSchedule:
-    """The prior in use with n observations, for every n: fixed, or learned from the first `point(n)` and cached.
+    """The prior in use with n observations, for every n: fixed, or learned from the first `fit_size(n)` and cached.
 
     kernel=None stands for Matern(nu=2.5, lengthscale=None, variance=None). Everything that is None is learned. `fit`
     says how: by the marginal likelihood ("map"), by the leave-one-out likelihood ("loo"), or by "map" with draws of the
@@ -77,9 +77,9 @@ class PriorSchedule:
         """The fixed noise variance; None if it is learned."""
         return self._setting.noise_var
 
-    def point(self, n: int) -> int:
-        """Return from how many of n observations the prior in use is learned."""
-        return 0 if self.is_fixed else fit_point(n)
+    def fit_size(self, n: int) -> int:
+        """Return how many of n observations the prior in use is learned from."""
+        return 0 if self.is_fixed else fit_size(n)
 
     def begin(self, observed: Observations) -> int:
         """Return how many of these observations enter the posterior together: those from which the prior is learned.
@@ -87,8 +87,8 @@ class PriorSchedule:
         If values are merged and the prior is fixed, it is as many as if the prior were learned.
         """
         if self.student_noise:
-            return self.point(len(observed))
-        return fit_point(len(observed)) if not self.is_fixed or merges(observed) else 0
+            return self.fit_size(len(observed))
+        return fit_size(len(observed)) if not self.is_fixed or merges(observed) else 0
 
     def __call__(self, p: int, observed: Observations, *, known_mean: bool = False, preloaded: int = 0) -> Prior:
         """Return the prior learned from the first p of the observations; y is oriented: larger is better.
@@ -115,7 +115,7 @@ class PriorSchedule:
         data = FitData.of(first)
         if not kernel.unknown:
             return fit_noise(data.x, data.y, kernel, data.noises)
-        is_bulk, begin, first_fit = p >= BULK <= preloaded, warm_point(p), fit_point(preloaded)
+        is_bulk, begin, first_fit = p >= BULK <= preloaded, warm_size(p), fit_size(preloaded)
         if is_bulk and (begin is None or begin < first_fit):
             begin = first_fit if first_fit < p else None  # no fit on fewer values exists, or is needed
         is_cold = is_bulk and begin is None
@@ -140,7 +140,7 @@ class PriorSchedule:
         first = observed.first(p)
         if not self._setting.template.unknown:
             return draw_noise_priors(self._setting, first)
-        near = self(fit_point(p), observed, known_mean=known_mean, preloaded=preloaded)
+        near = self(fit_size(p), observed, known_mean=known_mean, preloaded=preloaded)
         return draw_priors(self._setting, first, near, warp, self._stream(p, 3))
 
     def move(
@@ -152,7 +152,7 @@ class PriorSchedule:
         first = observed.first(p)
         if not self._setting.template.unknown:
             return draw_noise_priors(self._setting, first)
-        near = self(fit_point(p), observed, known_mean=known_mean, preloaded=preloaded)
+        near = self(fit_size(p), observed, known_mean=known_mean, preloaded=preloaded)
         hessian = near.hessian if near.warp == before[0].warp and not self._setting.loo else None
         return move_priors(self._setting, first, before, hessian, self._stream(p, 4))
 
@@ -176,7 +176,7 @@ class PriorSchedule:
         return before
 
 
-def fit_point(n: int) -> int:
+def fit_size(n: int) -> int:
     """Return from how many of n observations the prior in use is learned.
 
     There is a fit at every n up to 16, then 8 fits in each doubling of n, and 4 from n = 64 on. A fit costs at most
@@ -186,7 +186,7 @@ def fit_point(n: int) -> int:
     return n - n % max(1, octave // (8 if octave < 64 else 4))
 
 
-def warm_point(p: int) -> int | None:
+def warm_size(p: int) -> int | None:
     """Return the earlier fit, by its number of observations, from which the fit on p observations takes its warm start.
 
     It is p with its lowest 1 in binary set to 0: a recent fit, which itself needs at most log2(p) earlier fits if all

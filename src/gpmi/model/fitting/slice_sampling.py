@@ -9,7 +9,7 @@ import numpy as np
 from gpmi._support.types import Array
 from gpmi.gp.linalg import eigen
 from gpmi.model.fitting.criterion import Criterion
-from gpmi.model.fitting.descent import Peak
+from gpmi.model.fitting.descent import DescentPoint
 from gpmi.model.fitting.unknowns import Unknowns
 
 # Our choices, not tuned.
@@ -18,7 +18,7 @@ _STEPS_OUT = 7  # steps out, at most: a slice is then up to (1 + 7) * 2 = 16 sta
 _SHRINKS = 50  # at most: a safeguard; a slice loses about a third of its width each time
 
 
-def sample(criterion: Criterion, peak: Peak, count: int, rng: np.random.Generator) -> list[Array]:
+def sample(criterion: Criterion, peak: DescentPoint, count: int, rng: np.random.Generator) -> list[Array]:
     """Return `count` draws from the density exp(-loss), by slice sampling that starts at the peak.
 
     Each slice is along a random direction ~ N(0, hessian^-1). It has the scales of the density. Its distribution does
@@ -29,7 +29,12 @@ def sample(criterion: Criterion, peak: Peak, count: int, rng: np.random.Generato
 
 
 def chain(
-    loss: Callable[[Array], float], unknowns: Unknowns, peak: Peak, count: int, apart: int, rng: np.random.Generator
+    loss: Callable[[Array], float],
+    unknowns: Unknowns,
+    peak: DescentPoint,
+    count: int,
+    apart: int,
+    rng: np.random.Generator,
 ) -> list[Array]:
     """Return `count` draws of q from exp(-loss) within the bounds of the unknowns, `apart` slices from each other."""
     return chain_along(loss, unknowns, peak.q, directions(peak.hessian, unknowns), count, apart, rng)

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpmi._support.types import Array, Observations
+from gpmi._support.types import Observations
 from gpmi.gp.approximate.ep import Sites, expectation_propagation
 from gpmi.gp.approximate.student import log_student, student
 from gpmi.gp.trend import Trend
 from gpmi.model.fitting.criterion import FitSetting
-from gpmi.model.fitting.data import FIT_POINTS, RowNoise, is_spread, standardised, subset
+from gpmi.model.fitting.data import FIT_POINTS, MOST_OWN, RowNoise, is_spread, standardised, subset
 from gpmi.model.fitting.fit import Prior, fit
 from gpmi.model.fitting.unknowns import BOUNDS_NOISE, LOG_NOISE
 
@@ -30,7 +30,11 @@ def student_sites(prior: Prior, observed: Observations, trend: Trend | None) -> 
     x = observed.x
     scale2 = prior.noise_var / observed.repeats + observed.noise_var
     mean = prior.posterior(trend).prior_mean(x)
-    return expectation_propagation(prior.kernel(x, x), mean, student(observed.y, np.maximum(scale2, _least(prior, x))))
+    usual = float(prior.kernel.diagonal(x).mean() if len(x) else 1.0)
+    # The smallest scale: with none at all every value would be exact, and no value an outlier. A value with more than
+    # the largest tells nothing, and its share of f would underflow.
+    scale2 = np.clip(scale2, float(np.exp(BOUNDS_NOISE[0])) * usual, MOST_OWN * usual or np.inf)
+    return expectation_propagation(prior.kernel(x, x), mean, student(observed.y, scale2))
 
 
 def fit_student(setting: FitSetting, observed: Observations) -> Prior:
@@ -90,8 +94,3 @@ def _scale2(prior: Prior, observed: Observations, sites: Sites) -> float:
         scale2 = (s / observed.repeats + observed.noise_var)[:, None]
         worth.append(float((log_student(off, scale2) @ weight).sum()) / float(weight.sum()))
     return unit * float(np.exp(log_noise[int(np.argmax(np.array(worth) - penalty))]))
-
-
-def _least(prior: Prior, x: Array) -> float:
-    """Return the smallest squared scale: with none at all every value would be exact, and no value an outlier."""
-    return float(np.exp(BOUNDS_NOISE[0])) * float(prior.kernel.diagonal(x).mean() if len(x) else 1.0)

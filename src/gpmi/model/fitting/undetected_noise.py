@@ -9,7 +9,7 @@ import numpy as np
 
 from gpmi._support.types import Array, Observations
 from gpmi.model.fitting.criterion import Criterion, FitSetting
-from gpmi.model.fitting.descent import ROUNDS, Peak, minimum_in_box, start
+from gpmi.model.fitting.descent import ROUNDS, DescentPoint, minimum_in_box, start
 from gpmi.model.fitting.fit import Prior
 from gpmi.model.fitting.prior_draws import DrawingProblem
 from gpmi.model.fitting.unknowns import LOG_NOISE
@@ -44,7 +44,7 @@ def undetected_noise(setting: FitSetting, observed: Observations, near: Prior) -
     return UndetectedNoise(criterion.noise(noisy.q), nats)
 
 
-def _peak(criterion: Criterion, starts: list[Array], low: float, high: float) -> Peak:
+def _peak(criterion: Criterion, starts: list[Array], low: float, high: float) -> DescentPoint:
     """Return the smallest loss that descents find where the logarithm of the noise is between low and high."""
     lo, hi = criterion.unknowns.lo.copy(), criterion.unknowns.hi.copy()
     lo[-1], hi[-1] = low, high

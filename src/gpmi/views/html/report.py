@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from importlib.resources import files
@@ -36,6 +37,8 @@ def csp_hash(text: str) -> str:
 
 # The content security policy of a report allows its own style and script, by their hashes, and nothing else.
 POLICY = f"default-src 'none'; style-src {csp_hash(STYLE)}; script-src {csp_hash(SCRIPT)}; base-uri 'none'"
+
+IDENTITY = "gpmi-study"  # the name of the meta element with the identity of the study
 
 
 # Sections
@@ -110,6 +113,7 @@ def page(source: Any, title: str | None = None) -> str:
         tag("meta", charset="utf-8"),
         tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        *([tag("meta", name=IDENTITY, content=run.identity)] if run.identity else []),
         tag("title", heading),
         tag("style", Markup(STYLE)),
     )
@@ -120,6 +124,14 @@ def page(source: Any, title: str | None = None) -> str:
         tag("script", Markup(SCRIPT)),
     )
     return "<!DOCTYPE html>\n" + tag("html", head, "\n", body, lang="en") + "\n"
+
+
+def study_in(path: Path) -> str | None:
+    """Return the identity of the study that a file reports on; None if it is no report of a study."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        head = file.read(10_000)
+    found = re.search(rf'<meta name="{IDENTITY}" content="([^"]*)"', head)
+    return None if found is None else found[1]
 
 
 def write(source: Any, path: str | os.PathLike[str], title: str | None = None) -> Path:
