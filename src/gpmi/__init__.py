@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpmi import kernels, stopping
+from gpmi._support.checks import missing_attribute
 from gpmi._support.types import Event
 from gpmi.gp.posterior import Posterior
 from gpmi.optimizer import Optimizer
@@ -90,7 +91,7 @@ else:
             return getattr(import_module(LAZY[name]), name)
         if name in __all__:  # a module
             return import_module(f"gpmi.{name}")
-        raise AttributeError(f"module 'gpmi' has no attribute {name!r}")
+        return missing_attribute("gpmi", __all__)(name)
 
     def __dir__() -> list[str]:
         return [*__all__, "__version__"]

@@ -1,5 +1,8 @@
 """Figures of a posterior and of a run: the public names of `gpmi.views.figures.plots`."""
 
+from typing import TYPE_CHECKING
+
+from gpmi._support.checks import missing_attribute
 from gpmi.views.figures.plots import (
     calibration,
     contours,
@@ -25,3 +28,6 @@ __all__ = [
     "run",
     "slices",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = missing_attribute(__name__, __all__)

@@ -1,5 +1,8 @@
 """The paper's tasks and test functions: the public names of `gpmi.paper.tasks`."""
 
+from typing import TYPE_CHECKING
+
+from gpmi._support.checks import missing_attribute
 from gpmi.paper.tasks import (
     BRANIN,
     GOLDSTEIN_PRICE,
@@ -37,3 +40,6 @@ __all__ = [
     "shallow_water",
     "tsunami",
 ]
+
+if not TYPE_CHECKING:
+    __getattr__ = missing_attribute(__name__, __all__)

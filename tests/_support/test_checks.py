@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -84,3 +85,31 @@ def test_a_whole_number_has_a_least_and_a_most() -> None:
             checks.whole("n", value, 3, 4)
     with pytest.raises(ValueError, match="at most 9223372036854775807"):
         checks.whole("n", 2**63, 0)
+
+
+@pytest.mark.parametrize(
+    ("module", "wrong", "right"),
+    [
+        ("gpmi", "maximise", "maximize"),
+        ("gpmi", "optimiser", "Optimizer"),
+        ("gpmi", "real", "Real"),
+        ("gpmi", "plot", "plots"),
+        ("gpmi.plots", "importance", "importances"),
+        ("gpmi.plots", "contour", "contours"),
+        ("gpmi.kernels", "matern", "Matern"),
+        ("gpmi.stopping", "RegretBellow", "RegretBelow"),
+        ("gpmi.exchange", "read_trial", "read_trials"),
+        ("gpmi.tasks", "tasks", "TASKS"),
+        ("gpmi.report", "sectons", "sections"),
+        ("gpmi.command", "Comand", "Command"),
+        ("gpmi.studyfile", "readstudy", "read_study"),
+    ],
+)
+def test_a_name_that_is_nearly_right_gets_a_hint(module: str, wrong: str, right: str) -> None:
+    found = import_module(module)
+    with pytest.raises(AttributeError) as refused:
+        getattr(found, wrong)
+    assert str(refused.value) == f"module {module!r} has no attribute {wrong!r}; did you mean {right!r}?"
+    assert hasattr(found, right) and not hasattr(found, "zzzz")
+    with pytest.raises(AttributeError, match=r"has no attribute '_{2}wrapped_{2}'$"):
+        _ = found.__wrapped__

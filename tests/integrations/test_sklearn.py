@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -227,3 +228,24 @@ def test_it_is_at_least_as_good_as_random_search() -> None:
     ours = [GPMISearchCV(SVC(), space, n_iter=20, cv=3, random_state=s).fit(x, y).best_score_ for s in range(5)]
     theirs = [RandomizedSearchCV(SVC(), other, n_iter=20, cv=3, random_state=s).fit(x, y).best_score_ for s in range(5)]
     assert np.mean(ours) >= np.mean(theirs)
+
+
+DEPTH = {"max_depth": gpmi.Int(1, 9)}
+
+
+@pytest.mark.parametrize("n_points", [1, 2])
+def test_verbose_prints_one_line_for_each_setting(capsys: Any, n_points: int) -> None:
+    search = GPMISearchCV(
+        DecisionTreeClassifier(random_state=0), DEPTH, n_iter=4, n_points=n_points, cv=2, random_state=0, verbose=1
+    ).fit(X, Y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 4 and search.verbose == 1
+    scores = search.cv_results_["mean_test_score"]
+    for i, line in enumerate(lines):
+        found = re.fullmatch(rf"\[{i + 1}/4\] score (\S+), best (\S+), time left \d+:\d\d:\d\d", line)
+        assert found, line
+        assert float(found[1]) == pytest.approx(scores[i], rel=1e-5)
+        assert float(found[2]) == pytest.approx(max(scores[: i + 1]), rel=1e-5)
+    assert lines[-1].endswith("time left 0:00:00")
+    GPMISearchCV(DecisionTreeClassifier(random_state=0), DEPTH, n_iter=2, cv=2, random_state=0).fit(X, Y)
+    assert capsys.readouterr().out == ""

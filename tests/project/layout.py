@@ -269,7 +269,7 @@ def door_offences(module: Module) -> list[str]:
                 continue
             case ast.FunctionDef(name="__getattr__" | "__dir__"):
                 continue
-            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+            case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.UnaryOp(operand=ast.Name(id="TYPE_CHECKING"))):
                 continue
         found.append(f"{module.name}, line {node.lineno}: a door only re-exports")
     return found

@@ -345,6 +345,30 @@ def test_a_heartbeat_renews_and_closing_gives_back(path: Path) -> None:
         assert two.ask().number == 0
 
 
+@pytest.mark.parametrize("recorded", [True, False])  # whether the log has the duration; earlier versions wrote none
+def test_a_lease_from_a_clock_that_was_ahead_ends_all_the_same(path: Path, recorded: bool) -> None:
+    with gpmi.study(path, space=BOX, seed=0, lease=100.0) as study:
+        study.ask(lease=2.0)
+        asked = study.log()[-1]
+        assert asked.content["lease"] == 2.0
+    forged(path, 1, time=asked.time + 86400.0, **({} if recorded else {"lease": None}))
+    elsewhere = "another:machine:1:1"  # it is not known whether its process has ended
+    changed(path, "UPDATE gpmi_leases SET until = ?, worker = ?", asked.time + 86402.0, elsewhere)
+    with gpmi.study(path, lease=2.0) as study:
+        assert study.ask().number == 1  # the worker may live, so its lease is not over at once
+        until = study.leases()[0].until
+        assert until <= time.time() + 2.5
+        wait_until(lambda: time.time() > until + 0.1)
+        assert study.ask().number == 0
+
+
+def test_a_long_lease_is_no_mistake_of_the_clock(path: Path) -> None:
+    with gpmi.study(path, space=BOX, seed=0) as study, gpmi.study(path) as other:
+        study.ask(lease=86400.0)
+        until = study.leases()[0].until
+        assert other.ask().number == 1 and other.leases()[0].until == until
+
+
 def test_a_lease_without_end_outlives_the_process(path: Path) -> None:
     with gpmi.study(path, space=BOX, seed=0) as study:
         assert study.ask(lease=math.inf).number == 0
@@ -602,6 +626,50 @@ def test_a_description_is_text_and_comes_back() -> None:
 def test_addresses_that_are_none(address: Any) -> None:
     with pytest.raises((TypeError, ValueError, StudyError)):
         gpmi.study(address)
+
+
+@pytest.mark.parametrize("address", ["file:x.db", "file:./x.db", "sqlite:///file:x.db", "sqlite:///file:x.db?uri=true"])
+def test_an_address_of_sqlite_itself_is_the_path_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with gpmi.study(address, space=BOX, seed=0) as study:
+        run(study, 2)
+    assert [file.name for file in tmp_path.iterdir()] == ["x.db"]
+    with gpmi.study("x.db") as study:
+        assert len(study.trials) == 2
+
+
+def test_options_of_an_address_of_sqlite_itself_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with gpmi.study("a b%.db", space=BOX, seed=0) as study:
+        run(study, 2)
+    for address in ("file:a%20b%25.db?mode=ro", f"file://{tmp_path}/a%20b%25.db?mode=ro"):
+        with gpmi.study(address) as study:
+            assert len(study.trials) == 2
+            with pytest.raises(StudyError, match="cannot be written to; allow writing"):
+                study.ask()
+    for address in ("file:", "file:x.db?mode=memory", "file://elsewhere/x.db", "file:x.db#part"):
+        with pytest.raises(ValueError, match="give the path of a file"):
+            gpmi.study(address, space=BOX)
+    assert all(file.name.startswith("a b%.db") for file in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\udcffb"])
+def test_a_string_that_is_not_unicode_is_refused_before_there_is_a_file(path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="not valid Unicode; give another name"):
+        gpmi.study(path, name, space=BOX)
+    for space in ({name: (0.0, 1.0)}, {"x": ["a", name]}):
+        with pytest.raises(ValueError, match="space has a string that is not valid Unicode"):
+            gpmi.study(path, space=space)
+    assert not path.exists()
+    gpmi.study(path, space={"x": ["a", "b"]}, seed=0).close()
+    with gpmi.study(path) as study:
+        description = json.loads(text_of(study.log()[0].content["description"]).replace('"b"', json.dumps(name)))
+    forged(path, 0, description=description)
+    changed(path, "UPDATE gpmi_studies SET description = ?", text_of(description))
+    with pytest.raises(StudyError, match=r"does not describe a study .* not valid Unicode"):
+        gpmi.study(path)
 
 
 def test_import_gpmi_loads_no_database() -> None:
@@ -903,7 +971,7 @@ def test_a_full_disk_keeps_the_value_and_delivers_it_later(path: Path, caplog: p
                 limited(study, 1)
                 study.tell([0.5, 0.5], 0.125 + told)
                 told += 1
-        assert "is full; free some space" in study.warnings[0] and "is kept in" in study.warnings[0]
+        assert "is full; free some space" in study.warnings[0] and "is saved in" in study.warnings[0]
         kept = list(path.with_name("run.db.spool").glob("*.json"))
         assert len(kept) == 1
         study.tell(trials[1], 3.0)  # the connection is a new one: there is space again
@@ -983,7 +1051,7 @@ def test_what_a_study_does_not_take_is_set_aside(path: Path) -> None:
 def test_an_outbox_without_any_folder_hands_the_value_to_the_caller(tmp_path: Path) -> None:
     outbox = Outbox("a", tmp_path / "x" / "y")
     outbox._folders = (tmp_path / "x" / "y", tmp_path / "x" / "z")
-    with pytest.raises(StudyError, match=r'keep this yourself and tell it later: .*"y":1.5'):
+    with pytest.raises(StudyError, match=r'save this value and call tell\(\) again later: .*"y":1.5'):
         outbox.keep({"token": "t", "y": 1.5})
 
 

@@ -78,7 +78,7 @@ def test_reading_alone_notices_it_too(path: Path, tmp_path: Path) -> None:
         copied(path, tmp_path / "older.db")
         run(study, 2)
         copied(tmp_path / "older.db", path)
-        assert len(study.trials) == 1 and "counts from now on" in study.warnings[0]
+        assert len(study.trials) == 1 and "which is used from now on" in study.warnings[0]
 
 
 @pytest.mark.parametrize("known", [False, True], ids=["by the tell", "before it"])
@@ -157,7 +157,7 @@ def test_a_folder_for_temporary_files_that_others_can_write_to_is_not_used(
     assert kept.parent == shared and shared.stat().st_mode & 0o777 == 0o700 and len(list(outbox)) == 1
     shared.chmod(0o777)
     assert list(outbox) == []
-    with pytest.raises(StudyError, match=r'others may write to it\): keep this yourself .*"y":2.0'):
+    with pytest.raises(StudyError, match=r'others may write to it\): save this value .*"y":2.0'):
         outbox.keep({"token": "b", "y": 2.0})
     shared.chmod(0o700)
     if os.getuid() == 0:
@@ -177,7 +177,7 @@ def test_a_disk_that_is_full_leaves_no_half_of_a_file(tmp_path: Path, monkeypatc
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     outbox = Outbox("study", tmp_path / "run.db")
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StudyError, match=r'No space left on device.*keep this yourself .*"y":1.0'):
+    with pytest.raises(StudyError, match=r'No space left on device.*save this value .*"y":1.0'):
         outbox.keep({"token": "a", "y": 1.0})
     assert [path.name for path in tmp_path.rglob("*")] == ["temporary"]
 

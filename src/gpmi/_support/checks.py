@@ -241,3 +241,23 @@ def checked_value(y: Any) -> float:
     if abs(value) > LARGEST:
         raise ValueError(f"y is {y!r}, too large to square; give values below {LARGEST:g}, in other units")
     return value
+
+
+def missing_attribute(module: str, public: Sequence[str]) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a module that suggests the most similar of its public names."""
+
+    def getattr_(name: str) -> Any:
+        near = "" if name.startswith("_") else similar_name(name, public)
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{hint}")
+
+    return getattr_
+
+
+def similar_name(name: str, names: Sequence[str]) -> str | None:
+    """Return the name that is most similar to this one, whatever its case; None if none is."""
+    from difflib import get_close_matches  # only for a message
+
+    lower = {one.lower(): one for one in reversed(names)}
+    near = get_close_matches(name.lower(), list(lower), n=1)
+    return lower[near[0]] if near else None

@@ -19,6 +19,7 @@ except ImportError as error:
     raise ImportError("this needs scikit-learn: pip install scikit-learn") from error
 
 from gpmi._support import checks
+from gpmi._support.text import clock, rounded
 from gpmi.analysis.ledger import Ledger
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim
@@ -45,7 +46,8 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
         dicts, of which one is chosen: the branches of a pipeline.
     n_iter : the number of settings to evaluate, at most.
     n_points : how many of them to evaluate at the same time. With n_jobs, a call runs n_points times folds fits.
-    scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score : as those of RandomizedSearchCV.
+    verbose : 1 prints a line for each setting: its score, the best, and the time left. More is as in scikit-learn.
+    scoring, n_jobs, refit, cv, pre_dispatch, error_score, return_train_score : as those of RandomizedSearchCV.
         With several metrics `refit` is the name of the one that is maximised.
     random_state : the seed.
     stop : a rule of gpmi.stopping that may end the search before n_iter.
@@ -58,6 +60,8 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
     ledger_ : what is known, and how certain it is.
     reason_ : why the search ended.
     """
+
+    verbose: int
 
     def __init__(
         self,
@@ -122,7 +126,7 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
                 self.reason_ = "space exhausted"
                 break
             try:
-                results = evaluate_candidates([branches.params(point) for point in points])
+                results = self._evaluated(evaluate_candidates, [branches.params(point) for point in points])
                 scores = self._scores(results, len(points))
             except ValueError as error:
                 if FAILED not in str(error) or self.error_score == "raise":
@@ -133,11 +137,21 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
                     opt.tell(trial, score)
                 else:
                     opt.fail(trial, why=f"its score is {score}")
+                if self.verbose > 0:
+                    print(_progress_line(opt, score, n_iter, time.perf_counter() - begin))
             if rule is not None and (ended := checked_stop(rule, rule.stop(opt, time.perf_counter() - begin))):
                 self.reason_ = ended.reason
                 break
         if failure is not None and all(trial.y is None for trial in opt.trials):
             raise failure  # as every other search of scikit-learn does
+
+    def _evaluated(self, evaluate: Callable[[list[dict[str, Any]]], Mapping[str, Any]], candidates: Any) -> Any:
+        """Evaluate candidates without scikit-learn's own line, which is the same for each call."""
+        verbose, self.verbose = self.verbose, 0  # what a fit prints if verbose > 1 was decided before
+        try:
+            return evaluate(candidates)
+        finally:
+            self.verbose = verbose
 
     def _scores(self, results: Mapping[str, Any], count: int) -> Any:
         """Return the mean scores of the last `count` settings, (count,)."""
@@ -148,6 +162,15 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
                 f"refit is {self.refit!r}; with several metrics, give the one to maximise, one of {metrics}"
             )
         return np.asarray(results[name], dtype=float)[-count:]
+
+
+def _progress_line(opt: Optimizer, score: float, n_iter: int, seconds: float) -> str:
+    """Return a line about the last candidate: its score, the best one, and the time left at the mean speed so far."""
+    done = sum(trial.status != "pending" for trial in opt.trials)
+    shown = f"score {rounded(score)}" if np.isfinite(score) else "failed"
+    best = "none" if opt.best is None else rounded(opt.best.y)
+    left = clock(seconds / done * (n_iter - done))
+    return f"[{done:>{len(str(n_iter))}}/{n_iter}] {shown}, best {best}, time left {left}"
 
 
 # Search spaces

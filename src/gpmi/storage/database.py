@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterator
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -76,7 +77,7 @@ class Database:
     def __init__(self, address: str | os.PathLike[str] | sa.URL) -> None:
         self.url = address if isinstance(address, sa.URL) else _url(address)
         self.is_file = self.url.get_backend_name() == "sqlite"
-        self.path = Path((self.url.database or "").removeprefix("file:")).absolute() if self.is_file else None
+        self.path = _path(self.url.database or "") if self.is_file else None
         self.shown = str(self.path) if self.is_file else self.url.render_as_string(hide_password=True)
         self._process = 0
         self._prepared = False  # whether the tables exist: a file that vanishes afterwards is not created again
@@ -185,6 +186,8 @@ def _url(address: Any) -> sa.URL:
     text = os.fspath(address)
     if ":memory:" in text:
         raise ValueError("a study in memory would be lost with its process; give the path of a file")
+    if text.startswith("file:"):
+        return _file_url(text, {})
     if "://" not in text:
         return sa.URL.create("sqlite", database=text)
     try:
@@ -201,7 +204,21 @@ def _url(address: Any) -> sa.URL:
         )
     if url.get_backend_name() == "sqlite" and not url.database:
         raise ValueError("a study in memory would be lost with its process; give the path of a file")
+    if url.get_backend_name() == "sqlite" and (url.database or "").startswith("file:"):
+        return _file_url(url.database or "", url.query)
     return url
+
+
+def _file_url(text: str, query: Mapping[str, Any]) -> sa.URL:
+    """Return the URL of a file that is given as SQLite's own kind of address, such as file:x.db?mode=ro."""
+    parts = urllib.parse.urlsplit(text)
+    path = urllib.parse.unquote(parts.path)
+    options = {**dict(urllib.parse.parse_qsl(parts.query)), **query}
+    if parts.netloc not in ("", "localhost") or not path or parts.fragment or options.get("mode") == "memory":
+        raise ValueError(f"the address of a study is {without_password(text)!r}; give the path of a file")
+    if not options.keys() - {"uri"}:
+        return sa.URL.create("sqlite", database=path)
+    return sa.URL.create("sqlite", database=f"file:{urllib.parse.quote(path)}", query={**options, "uri": "true"})
 
 
 def _engine(url: sa.URL) -> sa.Engine:
@@ -245,6 +262,12 @@ def _set_up_server(connection: Any, record: Any) -> None:
     connection.execute("SET synchronous_commit TO on")
     connection.execute(f"SET lock_timeout TO {int(1000 * WAIT)}")  # a retry goes to the end of the queue
     connection.commit()
+
+
+def _path(database: str) -> Path:
+    """Return the path of an SQLite file; `_file_url` quotes that of an address with options."""
+    is_quoted = database.startswith("file:")
+    return Path(urllib.parse.unquote(database.removeprefix("file:")) if is_quoted else database).absolute()
 
 
 def _inode(path: Path) -> tuple[int, int]:

@@ -16,7 +16,7 @@ from gpmi.storage.database import Database, retried
 from gpmi.storage.entries import next_entry, own_version
 from gpmi.storage.errors import StudyError
 from gpmi.storage.platforms import own_platform
-from gpmi.storage.serialization import arguments, checked_names, contradiction, described, text_of
+from gpmi.storage.serialization import arguments, checked_names, contradiction, described, is_unicode, text_of
 from gpmi.storage.study_log import StudyLog, checked_lease
 from gpmi.storage.study_optimizer import StudyOptimizer
 from gpmi.storage.tables import StoredStudy
@@ -42,6 +42,8 @@ def open_study(
     """
     if name is not None and (not isinstance(name, str) or not name):
         raise TypeError(f"name is {checks.shown(name)}; give a string")
+    if name is not None and not is_unicode(name):
+        raise ValueError(f"name is {checks.shown(name)}, which is not valid Unicode; give another name")
     seconds, wait = checked_lease(lease), checks.positive("patience", patience)
     database, given = Database(address), dict(checked_names(options))
     new = None
@@ -120,6 +122,8 @@ def _optimizer(database: Database, stored: StoredStudy, name: str, *, lease: flo
     """Return the optimizer of a stored study, before its log is replayed."""
     try:
         description = _description(stored, name)
+        if not is_unicode(json.dumps(description, ensure_ascii=False)):
+            raise ValueError("it has a string that is not valid Unicode")
         return StudyOptimizer(description, partial(StudyLog, database, stored, name, lease=lease, patience=patience))
     except (StudyError, ImportError):
         database.close()

@@ -39,6 +39,15 @@ def text_of(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a string can be encoded, so that it can be stored and shown: it has no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 # Points
 
 
@@ -63,7 +72,13 @@ def point_from_json(written: Any) -> Point:
 def described(space: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the description of a study: `space` and the given arguments of `Optimizer`, as JSON."""
     given = {name: value for name, value in checked_names(options).items() if value is not None}
-    return {"space": space_to_json(space), **{name: option_to_json(name, given[name], space) for name in given}}
+    written = {"space": space_to_json(space), **{name: option_to_json(name, given[name], space) for name in given}}
+    for name, value in written.items():
+        if not is_unicode(json.dumps(value, ensure_ascii=False)):
+            raise ValueError(
+                f"{name} has a string that is not valid Unicode, which a study cannot store; give another one"
+            )
+    return written
 
 
 def checked_names(options: Mapping[str, Any]) -> Mapping[str, Any]:

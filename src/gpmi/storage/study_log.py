@@ -43,6 +43,7 @@ NoTrial: TypeAlias = Literal["wait", "used up"]
 # Seconds of processor time. After a slower suggestion, the model for the next one is updated before the lock is taken.
 # All waiting processes then do so at the same time, which helps only if each has its own processor. Not tuned.
 SLOW = 0.5
+JITTER = 1.0  # seconds by which a clock may be corrected at any time; our choice
 
 
 class StudyLog(ReplayedLog):
@@ -282,7 +283,7 @@ class StudyLog(ReplayedLog):
                 found = self._left_behind(transaction, budget, fixed)
                 if isinstance(found, str):
                     return found
-                entry = self._grant(transaction, found, suggest, token)
+                entry = self._grant(transaction, found, suggest, token, seconds)
             number = entry.content["number"]
             until = NEVER if math.isinf(seconds) else entry.time + seconds
             transaction.lease(self._id, Lease(number, entry.seq, self.worker, until))
@@ -307,7 +308,7 @@ class StudyLog(ReplayedLog):
         awaited, others = 0, 0
         leases, now = {lease.number: lease for lease in transaction.leases(self._id)}, transaction.now()
         for number in self._pending:
-            lease = leases.get(number)
+            lease = self._by_this_clock(transaction, leases.get(number), now)
             if lease is not None and lease.until >= NEVER:
                 others += 1
             elif lease is not None and lease.until >= now and not has_ended(lease.worker):
@@ -320,17 +321,37 @@ class StudyLog(ReplayedLog):
             return "wait" if awaited else "used up"
         return None
 
+    def _by_this_clock(self, transaction: Transaction, lease: Lease | None, now: float) -> Lease | None:
+        """Return a lease; end one from a clock that was ahead, in the same transaction, at most its duration from now.
+
+        Otherwise the trial of a dead worker would be blocked until the clock is there again. A worker that lives renews
+        its lease in time. The log has the duration; an earlier version did not write it.
+        """
+        if lease is None or lease.until >= NEVER or lease.until <= now + self._lease + JITTER:
+            return lease
+        grant = self.grants.get(lease.number)
+        length = None if grant is None else grant.content.get("lease")
+        if not isinstance(length, int | float) or not 0.0 < length < math.inf:
+            if grant is None or grant.time <= now + JITTER:
+                return lease  # of unknown duration, and the clock has not been set back
+            length = self._lease
+        if lease.until <= now + length + JITTER:
+            return lease
+        transaction.renew(self._id, lease.number, lease.granted, now + length)
+        return lease._replace(until=now + length)
+
     def _grant(
-        self, transaction: Transaction, number: int | None, suggest: Callable[[], Trial], token: str
+        self, transaction: Transaction, number: int | None, suggest: Callable[[], Trial], token: str, lease: float
     ) -> StoredEntry:
         """Store that a trial is handed out: the one with this number, or a new one for None."""
+        length: dict[str, Any] = {} if math.isinf(lease) else {"lease": lease}
         if number is None:
             begin = time.thread_time()
             number = suggest().number
             self.is_slow = time.thread_time() - begin > SLOW
-            entry = self._store_last(transaction, token)
+            entry = self._store_last(transaction, token, **length)
         else:
-            entry = self._store(transaction, "leased", {"number": number}, token)
+            entry = self._store(transaction, "leased", {"number": number, **length}, token)
         self.grants[number] = entry
         return entry
 
