@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
+import signal
+import stat
 import subprocess
+import threading
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +21,7 @@ import pytest
 import gpmi
 from gpmi._support.fork_rng import split_generators
 from gpmi._support.processes import descendants
-from gpmi.run.evaluation import TimedOut, in_process
+from gpmi.run.evaluation import Failure, RaisedInProcess, TimedOut, in_process
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -125,3 +130,191 @@ def test_workers_draw_different_noise() -> None:
     rng = np.random.default_rng(0)
     r = gpmi.maximize(lambda x: float(rng.normal()), [(0.0, 1.0)], budget=6, seed=0, workers=2)
     assert len({trial.y for trial in r.trials}) == 6
+
+
+# Functions that break the pipe of their process. They sleep far longer than any machine needs to end them.
+
+FOR_EVER = 120.0
+OUTER: set[int] = set()  # pipes that this process had before the run, such as its output
+
+
+def pipes() -> dict[int, int]:
+    """The pipes that this process can write into, with their numbers."""
+    found = {}
+    for number in range(3, 256):
+        with suppress(OSError):
+            status = os.fstat(number)
+            if stat.S_ISFIFO(status.st_mode) and fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE:
+                found[number] = status.st_ino
+    return found
+
+
+def open_pipes() -> list[int]:
+    """The numbers of the pipes that came with the run."""
+    return [number for number, file in pipes().items() if file not in OUTER]
+
+
+@pytest.fixture
+def outer() -> None:
+    OUTER.clear()
+    OUTER.update(pipes().values())
+
+
+def close_everything() -> None:
+    os.closerange(3, 256)
+
+
+def write_two_bytes() -> None:
+    for number in open_pipes():
+        with suppress(BrokenPipeError):  # one of another evaluation, which has ended
+            os.write(number, b"\0\0")
+
+
+def write_a_lot() -> None:
+    """As much as the pipe takes, again and again, by a thread that never ends."""
+
+    def write() -> None:
+        while True:
+            for number in open_pipes():
+                with suppress(OSError):
+                    os.set_blocking(number, False)
+                    os.write(number, b"x" * 5000)
+
+    threading.Thread(target=write, daemon=True).start()
+
+
+def ignore_signals() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def stop_itself() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def leave_a_writer() -> None:
+    """A child in a session of its own that holds the pipe open."""
+    if os.fork() == 0:
+        os.setsid()
+        time.sleep(FOR_EVER)
+        os._exit(0)
+
+
+HOSTILE = [close_everything, write_two_bytes, write_a_lot, ignore_signals, stop_itself, leave_a_writer]
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+@pytest.mark.parametrize("attack", HOSTILE)
+def test_no_function_defeats_its_timeout(attack: Any, workers: int | None, outer: None) -> None:
+    def f(x: Any) -> float:
+        attack()
+        time.sleep(FOR_EVER)
+        return 0.0
+
+    begin = time.monotonic()
+    r = gpmi.maximize(f, [(0.0, 1.0)], budget=2, seed=0, timeout=0.5, on_failure="learn", workers=workers)
+    assert [trial.why for trial in r.trials] == ["timeout: f took longer than 0.5 s"] * 2
+    assert time.monotonic() - begin < FOR_EVER
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+@pytest.mark.parametrize("attack", [close_everything, write_two_bytes, write_a_lot, ignore_signals, leave_a_writer])
+def test_a_value_survives_what_its_function_does_to_the_pipe(attack: Any, workers: int | None, outer: None) -> None:
+    def f(x: Any) -> float:
+        attack()
+        return float(x[0])
+
+    r = gpmi.maximize(f, [(0.0, 1.0)], budget=3, seed=0, timeout=FOR_EVER, workers=workers)
+    assert [trial.y for trial in r.trials] == [float(trial.x[0]) for trial in r.trials]
+
+
+def test_a_file_under_the_number_of_the_pipe_is_not_written_into(tmp_path: Path) -> None:
+    def f(x: Any) -> float:
+        os.closerange(3, 256)
+        for _ in range(20):
+            os.open(tmp_path / "own", os.O_WRONLY | os.O_CREAT)
+        return 1.5
+
+    assert in_process(f, FOR_EVER, 0.5) == 1.5
+    assert (tmp_path / "own").read_bytes() == b""
+
+
+@pytest.mark.parametrize("size", [10, 3_000_000])
+def test_a_long_message_arrives_whole(size: int) -> None:
+    assert in_process(lambda x: Failure("x" * size), FOR_EVER, 0.5).why == "x" * size
+
+
+def test_ctrl_c_ends_evaluations_that_have_closed_their_pipes(tmp_path: Path) -> None:
+    def f(x: Any) -> float:
+        os.closerange(3, 256)
+        (tmp_path / str(os.getpid())).touch()
+        time.sleep(FOR_EVER)
+        return 0.0
+
+    def press() -> None:
+        while len(list(tmp_path.iterdir())) < 2:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=press, daemon=True).start()
+    r = gpmi.maximize(f, [(0.0, 1.0)], budget=4, seed=0, workers=2)
+    assert r.reason == "interrupted" and not r.trials
+    assert not any(is_running(int(path.name)) for path in tmp_path.iterdir())
+
+
+def test_the_others_do_not_wait_for_one_that_has_closed_its_pipe(tmp_path: Path) -> None:
+    """The first evaluation hangs until all others have values."""
+
+    def f(x: Any) -> float:
+        try:
+            (tmp_path / "first").touch(exist_ok=False)
+        except FileExistsError:
+            (tmp_path / f"{time.monotonic_ns()}").touch()
+            return 1.0
+        os.closerange(3, 256)
+        while len(list(tmp_path.iterdir())) < 6:
+            time.sleep(0.01)
+        return 2.0
+
+    r = gpmi.maximize(f, [(0.0, 1.0)], budget=6, seed=0, workers=2, timeout=FOR_EVER)
+    assert sorted(trial.y or 0.0 for trial in r.trials) == [1.0] * 5 + [2.0]
+
+
+# Children that f leaves behind
+
+
+@pytest.mark.parametrize("workers", [None, 2])
+def test_only_the_started_process_answers(workers: int | None, tmp_path: Path) -> None:
+    """The forked child returns first, because its parent waits for it."""
+
+    def f(x: Any) -> float:
+        child = os.fork()
+        if child == 0:
+            return -1.0
+        os.waitpid(child, 0)
+        return float(x[0])
+
+    r = gpmi.maximize(f, [(0.0, 1.0)], budget=4, seed=0, timeout=FOR_EVER, workers=workers)
+    assert [trial.y for trial in r.trials] == [float(trial.x[0]) for trial in r.trials]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are not shown as files")
+@pytest.mark.parametrize("leave", [in_a_session, as_a_daemon])
+@pytest.mark.parametrize("fails", [False, True])
+def test_an_evaluation_that_has_ended_leaves_no_processes(leave: Any, fails: bool, tmp_path: Path) -> None:
+    note = tmp_path / "process"
+
+    def f(x: Any) -> float:
+        leave(note)
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.01)
+        if fails:
+            raise ValueError("no value")
+        return 1.0
+
+    with suppress(RaisedInProcess):
+        assert in_process(f, FOR_EVER, 0.5) == 1.0
+    end = time.monotonic() + FOR_EVER / 4.0
+    while is_running(int(note.read_text())) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not is_running(int(note.read_text()))

@@ -10,6 +10,7 @@ import os
 import signal
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 ROUNDS = 5  # how often processes are looked for, because they may start others meanwhile; our choice
 PR_SET_CHILD_SUBREAPER = 36  # the option of Linux's prctl
@@ -37,6 +38,32 @@ def descendants(process: int) -> list[int]:
         found += next_ones
         below += next_ones
     return found
+
+
+def state_of_child(process: int) -> Literal["running", "ended", "reaped"] | None:
+    """The state of a child of this process, which is not reaped here. None where the system cannot say."""
+    if not hasattr(os, "waitid"):
+        return None
+    try:
+        ended = os.waitid(os.P_PID, process, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return "reaped"
+    return "running" if ended is None else "ended"
+
+
+def terminate_descendants() -> None:
+    """Send SIGTERM to all processes below this one.
+
+    They may clean up. Python's own helper that removes shared memory ignores the signal and ends by itself.
+    """
+    before: set[int] = set()
+    for _ in range(ROUNDS):
+        found = set(descendants(os.getpid())) - before
+        for number in found:
+            _signal(number, signal.SIGTERM)
+        if not found:
+            break
+        before |= found
 
 
 def kill_tree(process: int, mark: str | None = None) -> None:

@@ -7,7 +7,8 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from numbers import Real
 from typing import Any, NamedTuple
@@ -20,9 +21,14 @@ from gpmi._support.fork_rng import split_generators
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.text import error_message
 from gpmi.optimizer import Optimizer
+from gpmi.run.channel import ResultChannel, ResultSender
 from gpmi.trials import Trial
 
 TICK = 0.5  # seconds between two looks at whether a process still runs; our choice
+SHORT_TICK = 0.02  # the same for a process that has closed its pipe, so that nothing announces its end; our choice
+ARRIVAL = 1.0  # seconds after the timeout in which a message that has begun may be completed; our choice
+LINGER = 0.1  # seconds in which a process that has sent its value may end by itself; our choice
+KILLED = 1.0  # seconds in which a killed process is waited for; our choice
 LEARN_FROM_FAILURES = 'with on_failure="learn" an evaluation without a value is a failed trial, and the run continues'
 NO_VALUE = 'where there is no value return nan, and give on_failure="learn"'
 LEARNED = (
@@ -137,9 +143,9 @@ class Evaluation:
 
         methods = multiprocessing.get_all_start_methods()
         context: Any = multiprocessing.get_context("fork" if "fork" in methods else None)
-        self.receiver, self._sender = context.Pipe(duplex=False)
+        self._channel = ResultChannel(context, forks="fork" in methods)
         seed_generators = split_generators(f) if "fork" in methods else None
-        self._process = context.Process(target=_evaluate_and_send, args=(f, x, self._sender, seed_generators))
+        self._process = context.Process(target=_evaluate_and_send, args=(f, x, self._channel.sender, seed_generators))
         self._timeout = timeout
         self._deadline: float | None = None
 
@@ -152,60 +158,76 @@ class Evaluation:
         with warnings.catch_warnings():  # about forking a process with threads: those of BLAS can cope
             warnings.simplefilter("ignore", DeprecationWarning)
             self._process.start()
-        self._sender.close()
+        self._channel.close_sender()
         self._deadline = None if self._timeout is None else time.monotonic() + self._timeout
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the timeout; None if there is no limit."""
-        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        """Seconds until the timeout, with a little more once its message has begun; None if there is no limit."""
+        if self._deadline is None:
+            return None
+        end = self._deadline + (ARRIVAL if self._channel.has_begun else 0.0)
+        return max(0.0, end - time.monotonic())
 
     @property
     def is_over(self) -> bool:
-        """Whether there is a result: a value, an exception, a dead process or a timeout."""
-        return self.seconds_left == 0.0 or self._process.exitcode is not None or bool(self.receiver.poll(0))
+        """Whether there is a result: a value, an exception, a dead process or a timeout. This never blocks."""
+        ended = _has_ended(self._process)  # first, because its message is complete by then
+        return self._channel.message() is not None or ended or self.seconds_left == 0.0
 
     def wait(self) -> None:
-        """Wait until it is over. The exit code is polled, because a surviving grandchild would keep the pipe open."""
+        """Wait until it is over."""
         while not self.is_over:
-            left = self.seconds_left
-            self.receiver.poll(TICK if left is None else min(left, TICK))
+            wait_for_news([self], TICK)
 
     def result(self) -> Any:
         """Return what f returned, or raise `TimedOut`, `WorkerDied` or `RaisedInProcess`. The process is ended."""
-        import json
-
+        ended, message, exit_code = False, None, None
         try:
-            if not self.receiver.poll(0):
-                if self._process.exitcode is None:
-                    raise TimedOut(f"timeout: f took longer than {self._timeout:g} s")
-                raise WorkerDied(f"the process of f ended with exit code {self._process.exitcode}")
-            try:
-                kind, content = json.loads(self.receiver.recv_bytes())
-            except EOFError:
-                self._process.join()
-                raise WorkerDied(f"the process of f ended with exit code {self._process.exitcode}") from None
+            ended = _has_ended(self._process)
+            message = self._channel.message()
         finally:
-            self.end()
-        if kind == "value":
-            return float.fromhex(content)
-        if kind == "measured":
-            y, noise_var, *constraints = map(float.fromhex, content)
-            return Measured(y, noise_var, tuple(constraints))
-        if kind == "failure":
-            return Failure(content)
-        if kind == "other":
-            return NoNumber(content)
-        raise RaisedInProcess(content)
+            exit_code = self.end(LINGER if message is not None else 0.0)
+        if message is not None:
+            return _decode(message)
+        if ended:
+            raise WorkerDied(f"the process of f ended with exit code {exit_code}")
+        raise TimedOut(f"timeout: f took longer than {self._timeout:g} s")
 
-    def end(self) -> None:
-        """Kill the process and all that it has started; only wait for one that has finished."""
-        if self._process is not None:
-            process, self._process = self._process, None
-            if process.pid is not None:  # it was started
-                _end(process)
-            self._sender.close()
-            self.receiver.close()
+    def end(self, seconds: float = 0.0) -> int | None:
+        """Kill the process and all that it has started, unless it ends in this many seconds. Return its exit code."""
+        if self._process is None:
+            return None
+        process, self._process = self._process, None
+        exit_code = None if process.pid is None else _end(process, seconds)  # without a number it was not started
+        self._channel.close()
+        return exit_code
+
+    @property
+    def pipe(self) -> Any:
+        """The pipe by which news arrives; None once f has closed it."""
+        return self._channel.pipe if self._channel.is_open else None
+
+
+def wait_for_news(evaluations: Iterable[Evaluation], seconds: float) -> None:
+    """Wait until one of the evaluations may be over, at most for this many seconds.
+
+    Exit codes must be polled, because a surviving grandchild keeps a pipe open, and f may have closed its own.
+    """
+    from multiprocessing.connection import wait
+
+    pipes = []
+    for one in evaluations:
+        left = one.seconds_left
+        seconds = seconds if left is None else min(seconds, left)
+        if one.pipe is None:
+            seconds = min(seconds, SHORT_TICK)
+        else:
+            pipes.append(one.pipe)
+    if pipes:
+        wait(pipes, max(0.0, seconds))
+    else:
+        time.sleep(max(0.0, seconds))
 
 
 def in_process(f: Callable[[Any], Any], timeout: float, x: Any) -> Any:
@@ -224,11 +246,12 @@ def in_process(f: Callable[[Any], Any], timeout: float, x: Any) -> Any:
 
 
 def _evaluate_and_send(
-    f: Callable[[Any], Any], x: Any, sender: Any, seed_generators: Callable[[], None] | None
+    f: Callable[[Any], Any], x: Any, sender: ResultSender, seed_generators: Callable[[], None] | None
 ) -> None:
-    """Evaluate in the new process and send the result through the pipe."""
+    """Evaluate in the new process and send the result."""
     import json
 
+    sender.open()
     if hasattr(os, "setsid"):
         os.setsid()  # a group of its own, which Ctrl-C does not reach and which can be killed as a whole
     processes.adopt_orphans()
@@ -240,8 +263,29 @@ def _evaluate_and_send(
         message = _encode(f(x))
     except BaseException as error:
         message = ("raised", f"{type(error).__name__}: {error_message(error)}")
-    sender.send_bytes(json.dumps(message).encode())
-    sender.close()
+    sender.send(json.dumps(message).encode())
+    if sender.is_mine:  # not a child that f has forked and that has returned, too
+        processes.terminate_descendants()
+
+
+def _decode(message: bytes) -> Any:
+    """Return what f returned, or raise what it raised."""
+    import json
+
+    try:
+        kind, content = json.loads(message)
+    except ValueError:  # f has written into the middle of a long message
+        raise RaisedInProcess("the result of f cannot be read: f wrote into the pipe of its process") from None
+    if kind == "value":
+        return float.fromhex(content)
+    if kind == "measured":
+        y, noise_var, *constraints = map(float.fromhex, content)
+        return Measured(y, noise_var, tuple(constraints))
+    if kind == "failure":
+        return Failure(content)
+    if kind == "other":
+        return NoNumber(content)
+    raise RaisedInProcess(content)
 
 
 def _encode(y: Any) -> tuple[str, Any]:
@@ -257,18 +301,40 @@ def _encode(y: Any) -> tuple[str, Any]:
     return ("other", shown(y)) if value is None else ("value", value.hex())
 
 
-def _end(process: Any) -> None:
-    """Kill a process and all that it has started; only wait for one that has finished."""
-    process.join(0.0 if process.exitcode is None else None)
-    if process.exitcode is None:
-        process.join(0.1)  # after sending its value it needs a moment to exit
-    if process.exitcode is None:
-        if os.name == "posix":
-            processes.kill_tree(process.pid)
-        else:
-            process.kill()
-    process.join()
-    process.close()
+def _has_ended(process: Any) -> bool:
+    """Return whether a process has ended. Where possible it is not reaped yet, so that its number is not reused."""
+    if process.pid is None:
+        return False
+    state = processes.state_of_child(process.pid)
+    return process.exitcode is not None if state is None else state != "running"
+
+
+def _end(process: Any, seconds: float) -> int | None:
+    """Kill a process and its group, and all that it has started if it has not ended after this many seconds.
+
+    `Process.join` is of no use: if f has closed the pipe that announces the end of its process, it waits without limit.
+    """
+    _wait_for_end(process, seconds)
+    state = processes.state_of_child(process.pid)
+    if os.name != "posix":
+        process.kill()
+    elif state == "ended":  # not reaped: no other group can have its number
+        processes.signal_group(process.pid, signal.SIGKILL)
+    elif state == "running" or (state is None and process.exitcode is None):
+        processes.kill_tree(process.pid)
+    _wait_for_end(process, KILLED)
+    exit_code: int | None = process.exitcode
+    with suppress(ValueError):  # it was reaped by somebody else, or hangs in the system
+        process.close()
+    return exit_code
+
+
+def _wait_for_end(process: Any, seconds: float) -> None:
+    """Wait until a process has ended, at most for this many seconds."""
+    end, delay = time.monotonic() + seconds, 0.0005
+    while not _has_ended(process) and time.monotonic() < end:
+        time.sleep(delay)
+        delay = min(2.0 * delay, SHORT_TICK)
 
 
 def _number(y: Any) -> float | None:

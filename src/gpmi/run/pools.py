@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from gpmi._support import checks
 from gpmi._support.types import Point
-from gpmi.run.evaluation import TICK, Evaluation, Failure, WorkerDied, evaluator
+from gpmi.run.evaluation import TICK, Evaluation, Failure, WorkerDied, evaluator, wait_for_news
 
 MOST_WORKERS = 10_000  # evaluations at the same time; our choice
 
@@ -70,12 +70,9 @@ class ProcessPool(Pool):
         self._running[number] = evaluation
 
     def wait(self, seconds: float | None = None) -> None:
-        from multiprocessing.connection import wait
-
         end = math.inf if seconds is None else time.monotonic() + seconds
         while not self._poll() and (now := time.monotonic()) < end:
-            left = [s for one in self._running.values() if (s := one.seconds_left) is not None]
-            wait([one.receiver for one in self._running.values()], min(TICK, end - now, *left))
+            wait_for_news(self._running.values(), min(TICK, end - now))
 
     def _poll(self) -> bool:
         """Return whether some are over. Those that finished between two polls are ordered by their numbers."""
