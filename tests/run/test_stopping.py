@@ -246,7 +246,7 @@ def test_the_first_of_two_reasons_is_enough_and_a_missing_one_ends_the_question(
         (lambda: Budget(3) | 4, "stop has 4; give rules"),
         (lambda: Budget(3) & Seconds, "stop has <class"),
         (lambda: maximize(wave, BOX, stop=5), "stop has 5; give rules"),
-        (lambda: maximize(wave, BOX), "budget is None and there is no stopping rule; pass"),
+        (lambda: maximize(wave, BOX), "budget is None and there is no stopping rule; give"),
     ],
 )
 def test_bad_rules_are_refused(make, words):
