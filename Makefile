@@ -51,7 +51,7 @@ test-neighbours: .venv-bench/.ready .venv-neighbours/.ready  ## test the integra
 	.venv-neighbours/bin/python -m pytest --noconftest $(addprefix tests/integrations/neighbours/test_,ray.py hydra.py mlflow.py optunahub.py pages.py)
 
 fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour; HISTORIES=1000 plays fewer), and 1,000 runs under constraints
-	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/optimizer/test_fuzz.py -k many
+	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/optimizer/test_fuzz.py tests/optimizer/test_copies.py -k "many or all_optimizers"
 	GPMI_POLYTOPES=1000 .venv/bin/python $(PYTEST) tests/space/test_constraints.py -k many_random_polytopes
 
 coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and branches were executed

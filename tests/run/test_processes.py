@@ -10,6 +10,7 @@ import stat
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -278,6 +279,56 @@ def test_the_others_do_not_wait_for_one_that_has_closed_its_pipe(tmp_path: Path)
 
     r = gpmi.maximize(f, [(0.0, 1.0)], budget=6, seed=0, workers=2, timeout=FOR_EVER)
     assert sorted(trial.y or 0.0 for trial in r.trials) == [1.0] * 5 + [2.0]
+
+
+# Retries
+
+
+class Hangs:
+    """1.0; the first `times` evaluations do not end, or end their process."""
+
+    def __init__(self, folder: Path, times: int, crash: bool = False) -> None:
+        self.folder, self.times, self.crash = folder, times, crash
+
+    def __call__(self, x: Any) -> float:
+        for number in range(self.times):
+            try:
+                (self.folder / str(number)).touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            if self.crash:
+                os._exit(3)
+            time.sleep(FOR_EVER)
+        return 1.0
+
+
+def parallel(kind: str) -> dict[str, Any]:
+    kinds: dict[str, dict[str, Any]] = {
+        "alone": {},
+        "workers": {"workers": 2},
+        "executor": {"executor": partial(ThreadPoolExecutor, 2), "in_flight": 2},
+    }
+    return kinds[kind]
+
+
+@pytest.mark.parametrize("crash", [False, True])
+@pytest.mark.parametrize("kind", ["alone", "workers", "executor"])
+def test_a_timeout_is_retried_like_a_crash_and_teaches_nothing_if_it_then_succeeds(
+    kind: str, crash: bool, tmp_path: Path
+) -> None:
+    f, limit = Hangs(tmp_path, 2, crash), FOR_EVER if crash else 5.0
+    r = gpmi.maximize(f, [(0.0, 1.0)], budget=3, seed=0, timeout=limit, retries=2, on_failure="learn", **parallel(kind))
+    assert [(trial.status, trial.y) for trial in r.trials] == [("told", 1.0)] * 3
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("kind", ["alone", "workers", "executor"])
+def test_a_timeout_that_is_repeated_is_one_failure_that_says_so(kind: str, tmp_path: Path) -> None:
+    f, more = Hangs(tmp_path, 10**6), parallel(kind)
+    r = gpmi.maximize(f, [(0.0, 1.0)], budget=2, seed=0, timeout=0.3, retries=1, on_failure="learn", **more)
+    assert [trial.why for trial in r.trials] == ["timeout: f took longer than 0.3 s (attempt 2)"] * 2
+    with pytest.raises(TimedOut):
+        gpmi.maximize(f, [(0.0, 1.0)], budget=2, seed=0, timeout=0.3, retries=1, **more)
 
 
 # Children that f leaves behind

@@ -461,7 +461,7 @@ def test_the_arguments_for_type_checkers_are_those_of_the_code(user):
 def test_a_type_checker_refuses_wrong_names_and_types_of_options():
     mypy = pytest.importorskip("mypy.api")
     call = "gpmi.maximize(lambda x: 1.0, [(0.0, 1.0)], "
-    lines = ["import gpmi", f"{call}budget=3, seed=None)", f"{call}budgt=3)", f"{call}retries=None)"]
+    lines = ["import gpmi", f"{call}budget=3, seed=None)", f"{call}budgt=3)", f"{call}retries=1.5)"]
     out, _, code = mypy.run(["--strict", "-c", "\n".join(lines)])
     assert code == 1
     assert [line.split(":")[1] for line in out.splitlines() if "error:" in line] == ["3", "4"], out

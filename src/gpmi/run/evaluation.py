@@ -74,12 +74,16 @@ class WorkerDied(RaisedInProcess):
     """The process of f ended without a result."""
 
 
-def evaluator(f: Callable[[Any], Any], *, learns: bool, timeout: float | None) -> Callable[[Any], Any]:
+def evaluator(
+    f: Callable[[Any], Any], *, learns: bool, timeout: float | None, retries: int = 0
+) -> Callable[[Any], Any]:
     """Return f as a run calls it: with the timeout, if there is one; with `learns`, exceptions become a Failure.
+
+    With a timeout, an evaluation that takes too long or crashes is repeated `retries` times.
 
     The value of f is passed on unchecked. `record` looks at it later, so that Ctrl-C cannot lose a value here.
     """
-    timed = f if timeout is None else partial(in_process, f, timeout)
+    timed = f if timeout is None else partial(_in_process_with_retries, f, timeout, retries)
     return partial(_catch, timed) if learns else timed
 
 
@@ -246,6 +250,16 @@ def in_process(f: Callable[[Any], Any], timeout: float, x: Any) -> Any:
         return evaluation.result()
     finally:
         evaluation.end()
+
+
+def _in_process_with_retries(f: Callable[[Any], Any], timeout: float, retries: int, x: Any) -> Any:
+    """Return f(x), repeated after a timeout or a crash. The last of several errors says which attempt it was."""
+    for attempt in range(1, retries + 2):
+        try:
+            return in_process(f, timeout, x)
+        except (TimedOut, WorkerDied) as error:
+            last = error if attempt == 1 else type(error)(f"{error} (attempt {attempt})")
+    raise last
 
 
 def _evaluate_and_send(

@@ -68,7 +68,8 @@ def maximize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack
         they arrive, and the run is a function of that order (docs/parallel.md).
     executor, in_flight : instead of workers, an object with `submit` as in `concurrent.futures`, or a factory that
         makes one; and how many points it evaluates at the same time.
-    retries : how often a point whose worker died is evaluated again.
+    retries : how often a point whose evaluation took too long or whose worker died is evaluated again, before it counts
+        as a failure. If it is not given, a timeout is final, and the point of a worker that died is repeated once.
     on_trial : a function of (trial, optimizer) that is called after each evaluation. It may read, tell, correct or
         reject. Its return value is ignored, and an exception in it ends the run like one in f.
     progress : whether to show on stderr how the run proceeds (needs the extra `cli`).
@@ -188,8 +189,19 @@ def _loop(
 
     with closing(optimizer.turns(settings.budget)) as queue:
         if settings.pool is not None:
-            pool = settings.pool.open(settings.f, learns=settings.learns, timeout=settings.timeout)
-            loop = ParallelLoop(optimizer, pool, show_start, on_outcome, interrupts, settings.learns, settings.retries)
+            pool = settings.pool.open(
+                settings.f, learns=settings.learns, timeout=settings.timeout, retries=settings.retries
+            )
+            loop = ParallelLoop(
+                optimizer,
+                pool,
+                show_start,
+                on_outcome,
+                interrupts,
+                settings.learns,
+                retries=settings.death_retries,
+                timeout_retries=settings.retries,
+            )
             return loop.run(queue)
         end, delays = None, polling_delays()
         while end is None:
@@ -208,7 +220,7 @@ def _loop(
 
 def _evaluate(settings: RunSettings, trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:
     """Evaluate f at a copy of the point, which f may change. Once f has returned, its value is told."""
-    call = evaluator(settings.f, learns=settings.learns, timeout=settings.timeout)
+    call = evaluator(settings.f, learns=settings.learns, timeout=settings.timeout, retries=settings.retries)
     answer = lazy_call(call, optimizer.space.copy(trial.x))
     try:
         try:

@@ -20,6 +20,8 @@ from gpmi.run.pools import PoolSettings, pool_settings
 from gpmi.run.stopping import Rule, checked_rule
 from gpmi.trials import Trial
 
+DEATH_RETRIES = 1  # unless the user says how many; a timeout may be expensive, so it is not repeated by itself
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -33,7 +35,7 @@ class RunOptions(TypedDict, total=False):
     workers: int | None
     executor: Any
     in_flight: int | None
-    retries: int
+    retries: int | None
     on_trial: Callable[[Trial, Optimizer], Any] | None
     progress: bool
 
@@ -76,7 +78,7 @@ class RunSettings:
         workers: int | None = None,
         executor: Any = None,
         in_flight: int | None = None,
-        retries: int = 1,
+        retries: int | None = None,
         on_trial: Callable[[Trial, Optimizer], Any] | None = None,
         progress: bool = False,
     ) -> None:
@@ -91,7 +93,8 @@ class RunSettings:
         self.learns = one_of("on_failure", on_failure, ("raise", "learn")) == "learn"  # from failures
         self.timeout = None if timeout is None else positive("timeout", timeout)  # seconds of one evaluation
         self.pool: PoolSettings | None = pool_settings(workers, executor, in_flight)  # None: one at a time
-        self.retries = whole("retries", retries, 0)  # how often a point whose worker died is evaluated again
+        self.retries = 0 if retries is None else whole("retries", retries, 0)  # after a timeout or a crash
+        self.death_retries = DEATH_RETRIES if retries is None else self.retries  # after the death of a worker
 
     @property
     def starts_processes(self) -> bool:

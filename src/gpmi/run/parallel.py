@@ -16,7 +16,7 @@ from typing import Any
 from gpmi._support.interrupts import Interrupts
 from gpmi._support.logger import logger
 from gpmi.optimizer import Optimizer
-from gpmi.run.evaluation import Measured, failure_of, record
+from gpmi.run.evaluation import Failure, Measured, failure_of, record
 from gpmi.run.pools import Finished, Pool
 from gpmi.run.stopping import Stop
 from gpmi.space import SpaceExhausted
@@ -35,11 +35,13 @@ class ParallelLoop:
     on_outcome: Callable[[Trial], Stop | None]  # called with each trial that has an outcome
     interrupts: Interrupts
     learns: bool  # from failures
-    retries: int
+    retries: int  # of a point whose worker died
+    timeout_retries: int = 0  # of a point that took too long
     running: dict[int, Trial] = field(default_factory=dict)  # by number
     retry: deque[Trial] = field(default_factory=deque)  # their worker died
     retry_alone: deque[Trial] = field(default_factory=deque)  # the same, but another point may be the culprit
     deaths: Counter[int] = field(default_factory=Counter)  # of workers, by the number of the trial
+    timeouts: Counter[int] = field(default_factory=Counter)  # by the number of the trial
     errors: list[Exception] = field(default_factory=list)  # raised by asking
 
     def run(self, queue: Iterator[Trial | None]) -> Stop:
@@ -131,11 +133,16 @@ class ParallelLoop:
 
     def _record(self, trial: Trial, finished: Finished) -> Trial | None:
         if finished.lost is not None:
-            self.deaths[trial.number] += 1
-            if self.deaths[trial.number] <= self.retries:
-                (self.retry if finished.lost == "one" else self.retry_alone).append(trial)
+            timed_out = finished.lost == "timeout"
+            (self.timeouts if timed_out else self.deaths)[trial.number] += 1
+            attempt = self.timeouts[trial.number] + self.deaths[trial.number]
+            if attempt <= (self.timeout_retries if timed_out else self.retries):
+                (self.retry_alone if finished.lost == "all" else self.retry).append(trial)
                 return None
-            if self.learns:
+            if self.learns and timed_out:
+                why = f"{finished.error} (attempt {attempt})" if attempt > 1 else str(finished.error)
+                finished = Finished(trial.number, Failure(why))
+            elif self.learns:
                 why = f"its worker died {self.deaths[trial.number]} times: {finished.error}"
                 return self.optimizer.fail(trial, why)
         if finished.error is not None:
@@ -164,6 +171,8 @@ class ParallelLoop:
             if finished is None:
                 return
             trial = self.running.pop(finished.number)
+            if finished.lost == "timeout" and self.learns and not self.timeout_retries:
+                finished = Finished(trial.number, Failure(str(finished.error)))
             if finished.error is not None:
                 continue  # its trial stays pending
             try:

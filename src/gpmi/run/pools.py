@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from gpmi._support import checks
 from gpmi._support.types import Point
-from gpmi.run.evaluation import TICK, Evaluation, Failure, WorkerDied, evaluator, wait_for_news
+from gpmi.run.evaluation import TICK, Evaluation, Failure, TimedOut, WorkerDied, evaluator, wait_for_news
 
 MOST_WORKERS = 10_000  # evaluations at the same time; our choice
 
@@ -30,7 +30,8 @@ class Finished(NamedTuple):
     number: int  # of its trial
     answer: Any = None
     error: BaseException | None = None
-    lost: Literal["one", "all"] | None = None  # "all": all workers died together, so the culprit is unknown
+    # "all": all workers died together, so the culprit is unknown. "timeout": it took too long and was killed.
+    lost: Literal["one", "all", "timeout"] | None = None
 
 
 class Pool(ABC):
@@ -88,6 +89,8 @@ class ProcessPool(Pool):
             return Finished(number, evaluation.result())
         except WorkerDied as error:
             return Finished(number, error=error, lost="one")
+        except TimedOut as error:
+            return Finished(number, error=error, lost="timeout")
         except Exception as error:
             return Finished(number, Failure(str(error))) if self._learns else Finished(number, error=error)
 
@@ -103,10 +106,17 @@ class ExecutorPool(Pool):
     """
 
     def __init__(
-        self, f: Callable[[Any], Any], executor: Any, size: int, *, learns: bool, timeout: float | None
+        self,
+        f: Callable[[Any], Any],
+        executor: Any,
+        size: int,
+        *,
+        learns: bool,
+        timeout: float | None,
+        retries: int = 0,
     ) -> None:
         self.size = size
-        self._call = evaluator(f, learns=learns, timeout=timeout)
+        self._call = evaluator(f, learns=learns, timeout=timeout, retries=retries)
         self._make: Callable[[], Any] | None = None if hasattr(executor, "submit") else executor
         self._executor = _checked(executor()) if self._make is not None else executor
         self._futures: dict[int, tuple[Future[Any], Any]] = {}  # each with its executor
@@ -188,10 +198,11 @@ class PoolSettings(NamedTuple):
     size: int
     executor: Executor | Callable[[], Executor] | None = None
 
-    def open(self, f: Callable[[Any], Any], *, learns: bool, timeout: float | None) -> Pool:
+    def open(self, f: Callable[[Any], Any], *, learns: bool, timeout: float | None, retries: int = 0) -> Pool:
+        """Open the pool. An executor itself repeats what took too long or crashed, `retries` times."""
         if self.executor is None:
             return ProcessPool(f, self.size, learns=learns, timeout=timeout)
-        return ExecutorPool(f, self.executor, self.size, learns=learns, timeout=timeout)
+        return ExecutorPool(f, self.executor, self.size, learns=learns, timeout=timeout, retries=retries)
 
 
 def pool_settings(workers: Any, executor: Any, in_flight: Any) -> PoolSettings | None:

@@ -46,8 +46,8 @@ class Command:
         unchanged to /bin/sh instead: a shell gets values as "$GPMI_LR" only.
     names : the names of the parameters.
     reading : where to find the value.
-    timeout : seconds after which the process group is ended, by SIGTERM and then SIGKILL. Timeouts are not retried.
-    retries : how often a program that failed for another reason is run again.
+    timeout : seconds after which the process group is ended, by SIGTERM and then SIGKILL.
+    retries : how often a program that failed or took too long is run again.
     cwd : the folder in which it runs.
     env : variables of the environment, besides those of this process.
 
@@ -83,7 +83,7 @@ class Command:
         for attempt in range(self.retries + 1):
             try:
                 return self._once(point, cancelled)
-            except (_ProgramTimedOut, PatternTimedOut) as error:
+            except PatternTimedOut as error:
                 return Failure(str(error))
             except NoValue as error:
                 why = str(error) if not attempt else f"{error} (attempt {attempt + 1})"
@@ -104,7 +104,7 @@ class Command:
                 reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
                 raise NoValue(f"{shortened(argv[0], QUOTED)} cannot be started in {self.cwd}: {reason}") from None
             if ended.timed_out:
-                raise _ProgramTimedOut(f"timeout: it took longer than {self.timeout:g} s")
+                raise NoValue(f"timeout: it took longer than {self.timeout:g} s")
             if ended.code:
                 raise NoValue(_describe_end(ended))
             return self.reading.value(ended.output, result, cut=ended.cut, cancelled=cancelled)
@@ -114,10 +114,6 @@ class Command:
         ours = {variable(name): text for name, text in [*values.items(), *own.items()]}
         outer = {variable(name) for name in self.names}
         return {name: text for name, text in os.environ.items() if name not in outer} | {**self.env, **ours}
-
-
-class _ProgramTimedOut(NoValue):
-    pass
 
 
 def _describe_end(ended: program.Ended) -> str:
