@@ -285,7 +285,7 @@ def test_what_is_no_number_is_a_mistake_and_no_failure(answer: Any, more: dict[s
         maximize(lambda x: answer, BOX, budget=5, seed=0, on_failure="learn", **more)
     words = str(raised.value)
     assert f"f returned {answer!r} at x" in words and "raise or return nan where there is no value" in words
-    assert "a failed trial, and the run continues" not in words
+    assert "to record failures and continue" not in words
 
 
 @pytest.mark.parametrize(

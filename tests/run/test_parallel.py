@@ -268,7 +268,7 @@ def test_a_point_that_kills_its_workers_is_a_failure_and_the_others_are_not(
 def test_an_executor_that_cannot_be_replaced_is_an_error_that_names_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(BrokenProcessPool) as raised, forked() as pool:
         gpmi.maximize(Deadly(tmp_path, 1), BOX, budget=20, seed=0, executor=pool, in_flight=2)
-    assert any("give a function that makes one" in note for note in raised.value.__notes__)
+    assert any("pass an executor factory" in note for note in raised.value.__notes__)
     assert isinstance(raised.value.result, gpmi.Result)  # type: ignore[attr-defined]
 
 
@@ -344,7 +344,7 @@ def test_the_value_of_a_trial_that_was_told_meanwhile_is_one_more_at_its_point()
         ({"workers": 0}, "workers is 0; give a whole number of at least 1"),
         ({"workers": 2.5}, "workers is 2.5"),
         ({"workers": 2, "in_flight": 3}, "in_flight is 3, but there is no executor; give workers instead"),
-        ({"executor": 3, "in_flight": 3}, "executor is 3; give one of concurrent.futures"),
+        ({"executor": 3, "in_flight": 3}, "executor is 3; give an executor of concurrent.futures"),
         ({"executor": lambda: 3, "in_flight": 3}, "it must return an executor"),
         ({"executor": Scripted([])}, "in_flight is None; with an executor give"),
         ({"executor": Scripted([]), "workers": 3}, "workers is 3, but there is an executor; give in_flight instead"),

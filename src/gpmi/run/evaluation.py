@@ -1,4 +1,4 @@
-"""One evaluation of f: in a process of its own if it has a timeout, with its value or failure recorded."""
+"""One evaluation of f: in a subprocess if it has a timeout, with its value or failure recorded."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from gpmi.optimizer import Optimizer
 from gpmi.run.channel import ResultChannel, ResultSender
 from gpmi.trials import Trial
 
-TICK = 0.5  # seconds between two looks at whether a process still runs; our choice
+TICK = 0.5  # polling interval in seconds for the end of a process; our choice
 SHORT_TICK = 0.02  # the same for a process that has closed its pipe, so that nothing announces its end; our choice
 ARRIVAL = 1.0  # seconds after the timeout in which a message that has begun may be completed; our choice
 LINGER = 0.1  # seconds in which a process that has sent its value may end by itself; our choice
 KILLED = 1.0  # seconds in which a killed process is waited for; our choice
-LEARN_FROM_FAILURES = 'with on_failure="learn" an evaluation without a value is a failed trial, and the run continues'
-NO_VALUE = 'where there is no value return nan, and give on_failure="learn"'
+LEARN_FROM_FAILURES = 'pass on_failure="learn" to record failures and continue'
+NO_VALUE = 'return nan for a failed evaluation and pass on_failure="learn"'
 LEARNED = (
     'on_failure="learn" is for exceptions, nan, infinities and timeouts: raise or return nan where there is no value'
 )
@@ -43,7 +43,10 @@ class Failure(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A value with its error bar and measured constraints. f may return it in place of a number: `Optimizer.tell`."""
+    """A value with its error bar and measured constraints.
+
+    f may return this instead of a number; see `Optimizer.tell` for the fields.
+    """
 
     y: float
     noise_var: float = 0.0
@@ -51,7 +54,7 @@ class Measured(NamedTuple):
 
 
 class NoNumber(NamedTuple):
-    """What f returned in a process of its own, as text, if it is not a number: a mistake in f, not a failure."""
+    """The repr of a non-number returned by f in a subprocess: a bug in f, not a failed trial."""
 
     text: str
 
@@ -64,7 +67,7 @@ class TimedOut(TimeoutError):
 
 
 class RaisedInProcess(RuntimeError):
-    """f raised an exception in a process of its own."""
+    """f raised an exception in a subprocess."""
 
 
 class WorkerDied(RaisedInProcess):
@@ -137,7 +140,7 @@ def _mistake(answer: Any, error: Exception, learns: bool) -> str:
 
 
 class Evaluation:
-    """f(x) in a process of its own. Where the system can fork, nothing is copied, and f may be any function.
+    """f(x) in a subprocess. Where the system can fork, nothing is copied, and f may be any function.
 
     `timeout` counts seconds from `start`; None for no limit.
     """
@@ -267,7 +270,7 @@ def _evaluate_and_send(
 
     sender.open()
     if hasattr(os, "setsid"):
-        os.setsid()  # a group of its own, which Ctrl-C does not reach and which can be killed as a whole
+        os.setsid()  # its own group, which Ctrl-C does not reach and which can be killed as a whole
     processes.adopt_orphans()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)

@@ -66,7 +66,7 @@ def maximize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack
         fork, f must be picklable.
     workers : how many points to evaluate at the same time, each in a subprocess. Values are told in the order in which
         they arrive, and the run is a function of that order (docs/parallel.md).
-    executor, in_flight : instead of workers, an object with `submit` as in `concurrent.futures`, or a function that
+    executor, in_flight : instead of workers, an object with `submit` as in `concurrent.futures`, or a factory that
         makes one; and how many points it evaluates at the same time.
     retries : how often a point whose evaluation took too long or whose worker died is evaluated again, before it counts
         as a failure. If it is not given, a timeout is final, and the point of a worker that died is repeated once.

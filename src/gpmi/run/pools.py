@@ -57,7 +57,7 @@ class Pool(ABC):
 
 
 class ProcessPool(Pool):
-    """Runs each evaluation in a process of its own. Where the system can fork, f may be any function."""
+    """Runs each evaluation in a subprocess. Where the system can fork, f may be any function."""
 
     def __init__(self, f: Callable[[Any], Any], size: int, *, learns: bool, timeout: float | None) -> None:
         self.size = size
@@ -102,7 +102,7 @@ class ProcessPool(Pool):
 class ExecutorPool(Pool):
     """Evaluates by an executor of `concurrent.futures`, or anything with its `submit`: Dask, MPI, loky and others.
 
-    Given a function that makes executors, it replaces one that broke because a worker died.
+    Given an executor factory, it replaces a broken executor, whose worker died.
     """
 
     def __init__(
@@ -163,9 +163,11 @@ class ExecutorPool(Pool):
         return Finished(number, None if error else future.result(0), error)
 
     def _replace(self, broken: Any, error: BaseException) -> None:
-        """Replace a broken executor by a new one; raise the error if no function makes one."""
+        """Replace a broken executor by a new one; raise the error if there is no executor factory."""
         if self._make is None:
-            error.add_note("gpmi: this executor cannot continue; give a function that makes one, lambda: Executor(...)")
+            error.add_note(
+                "gpmi: this executor is broken; pass an executor factory, lambda: Executor(...), to have it replaced"
+            )
             raise error
         if broken is self._executor:
             broken.shutdown(wait=False)
@@ -213,7 +215,7 @@ def pool_settings(workers: Any, executor: Any, in_flight: Any) -> PoolSettings |
         raise TypeError(f"workers is {checks.shown(workers)}, but there is an executor; give in_flight instead")
     if not hasattr(executor, "submit") and not callable(executor):
         raise TypeError(
-            f"executor is {checks.shown(executor)}; give one of concurrent.futures, or a function that makes one"
+            f"executor is {checks.shown(executor)}; give an executor of concurrent.futures, or an executor factory"
         )
     if in_flight is None:
         raise TypeError("in_flight is None; with an executor give the number of points to evaluate at the same time")
