@@ -143,7 +143,7 @@ def test_a_key_between_f_and_the_log_does_not_drop_the_value(monkeypatch: pytest
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_key_while_a_point_is_chosen(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """One key waits for the point, which is not evaluated; a second one does not wait."""
-    choose, finished = Optimizer._suggestion, []
+    choose, finished = Optimizer._compute_suggestion, []
 
     def pressed(self: Optimizer, place: Any) -> Any:
         if len(self.trials) == 3:
@@ -153,7 +153,7 @@ def test_a_key_while_a_point_is_chosen(monkeypatch: pytest.MonkeyPatch, times: i
         finished.append(suggestion)
         return suggestion
 
-    monkeypatch.setattr(Optimizer, "_suggestion", pressed)
+    monkeypatch.setattr(Optimizer, "_compute_suggestion", pressed)
     f = Recorded()
     r = maximize(f, GRID, budget=9, seed=0, **PRIOR)
     assert (r.reason, values(r)) == ("interrupted", f.returned) and len(f.returned) == 3
