@@ -17,7 +17,7 @@ seed = 0                    # the same seed and the same values give the same su
 # database = "other.db"     # relative to the folder of this file; or postgresql://user@host/name
 # name = "other"            # of the study in the database; by default the name of this file
 # timeout = 600             # seconds for one evaluation; then the program and all that it started are ended
-# retries = 1               # how often a program that failed is run again at the same point
+# retries = 1               # how often a program that failed or timed out is run again
 # constraints = ["x + rate <= 2.5"]               # on parameters, known before the program runs
 # forbidden = [{ method = "fast", degree = 3 }]   # values that must not occur together
 
