@@ -306,3 +306,10 @@ def test_a_study_stores_the_account_under_the_names_it_always_had(
     assert [trial.policy_notes for trial in read] == notes
     former = {**{name: getattr(read[-1], name) for name in ("number", "y", "status", "origin")}, "x0": 3.0}
     assert trial_of({**former, "charge": 0.5}, gpmi.Space.of(ARMS), 0).policy_notes == {"charge": 0.5}
+
+
+def test_notes_of_another_policy_are_not_charged() -> None:
+    opt = Optimizer(ARMS, aim="earn", kernel=INDEPENDENT, noise_var=NOISE_VAR, seed=0)
+    noted = gpmi.Trial(0, ARMS[3], 1.0, "told", "policy", order=0, policy_notes={"mine": 1.0})
+    opt.replay([noted]).ask()
+    assert set(opt.pending[0].policy_notes or {}) == {"charge"}

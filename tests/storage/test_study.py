@@ -1260,3 +1260,12 @@ def test_without_a_name_the_only_study_is_opened(tmp_path: Path) -> None:
     gpmi.study(path, space=BOX, seed=4).close()  # with a space, "default" is made
     with gpmi.study(path) as study:
         assert study.name == "default" and study.seed == 4
+
+
+def test_an_argument_that_tell_does_not_have_is_refused(path: Path) -> None:
+    with gpmi.study(path, space=[(0.0, 1.0)], seed=0) as study:
+        trial = study.ask()
+        for wrong in ("why", "noise"):
+            with pytest.raises(TypeError, match=f"tell has no argument '{wrong}'; give noise_var"):
+                study.tell(trial, 1.0, **{wrong: 1})
+        assert study.pending

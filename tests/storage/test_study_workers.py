@@ -219,3 +219,32 @@ def test_a_handler_of_the_user_is_left_alone() -> None:
         assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_two_values_of_a_trial_that_wait_for_the_database_are_both_kept(path: Path) -> None:
+    with gpmi.study(path, space=[(0.0, 1.0)], seed=0, patience=0.2) as study:
+        trial = study.ask()
+        away = path.rename(path.with_name("away.db"))
+        study.tell(trial, 1.0)
+        study.tell(trial, 2.0)
+        away.rename(path)
+        assert [one.y for one in study.trials] == [1.0]  # the second one is refused, as with a database at hand
+        assert any("2.0" in one.read_text() for one in path.parent.rglob("*.refused"))
+
+
+def test_a_trial_that_ctrl_c_kept_from_its_caller_is_offered_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suggest = gpmi.Optimizer._compute_suggestion
+    presses = [signal.SIGINT]
+
+    def pressed(self: gpmi.Optimizer, *arguments: Any) -> Any:
+        if presses:
+            os.kill(os.getpid(), presses.pop())
+        return suggest(self, *arguments)
+
+    with gpmi.study(path, space=[(0.0, 1.0)], seed=0, lease=1.0, budget=3) as study:
+        monkeypatch.setattr(gpmi.Optimizer, "_compute_suggestion", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            study.ask()
+        wait_until(lambda: all(lease.until < time.time() for lease in study.leases().values()))
+        result = study.optimize(lambda x: float(x[0]))
+        assert len(result.trials) == 3 and not study.pending

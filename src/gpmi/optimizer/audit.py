@@ -31,15 +31,15 @@ def audit_of(model: Model, log: Log, subspace: Subspace, objective: Objective) -
         model.chance is not None and (likely := model.allowed(rows)).any()
     ):  # the maximum over points that probably succeed
         rows, mu, var = rows[likely], mu[likely], var[likely]
-    notes = [log[number].policy_notes for number in (*log.told, *log.pending)]
-    noted = np.array([one is not None for one in notes], dtype=bool)
-    notes += [log[number].policy_notes for number in log.failed]
+    notes = [log[number].policy_notes or {} for number in (*log.told, *log.pending)]
+    noted = np.array(["charge" in one for one in notes], dtype=bool)  # another policy may have written other notes
+    notes += [log[number].policy_notes or {} for number in log.failed]
     rng = np.random.default_rng([model.setting.seed, model.n, len(log.failed) + len(log.pending), GUARD])
     return Audit(
         mu,
         var,
         float(posterior.kernel.diagonal(space.rows).max()),
-        [one for one in notes if one is not None],
+        [one for one in notes if "charge" in one],
         posterior.predictive_var[noted],
         posterior.noise_of_observed[noted],
         rng,

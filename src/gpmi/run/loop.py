@@ -69,7 +69,8 @@ def maximize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack
     executor, in_flight : instead of workers, an object with `submit` as in `concurrent.futures`, or a factory that
         makes one; and how many points it evaluates at the same time.
     retries : how often a point whose evaluation took too long or whose worker died is evaluated again, before it counts
-        as a failure. If it is not given, a timeout is final, and the point of a worker that died is repeated once.
+        as a failure. If it is not given, a timeout is final, and with workers the point of one that died is repeated
+        once.
     on_trial : a function of (trial, optimizer) that is called after each evaluation. It may read, tell, correct or
         reject. Its return value is ignored, and an exception in it ends the run like one in f.
     progress : whether to show on stderr how the run proceeds (needs the extra `cli`).

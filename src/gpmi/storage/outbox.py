@@ -32,20 +32,24 @@ class Outbox:
         self._folders = (near, Path(tempfile.gettempdir()) / f"gpmi-{_user()}.spool")
 
     def keep(self, delivery: dict[str, Any]) -> Path:
-        """Write a delivery to a file that survives a power failure, and return its path."""
-        name = f"{self._key}-{hashlib.sha256(delivery['token'].encode()).hexdigest()[:16]}.json"
+        """Write a delivery to a file that survives a power failure, and return its path.
+
+        The name depends on the whole delivery: two values of one trial have the same token, and both must be kept.
+        """
+        text = text_of(delivery)
+        name = f"{self._key}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
         reasons = []
         for folder in self._folders:
             try:
                 folder.mkdir(mode=0o700, exist_ok=True)
                 if not self._trusts(folder):
                     raise OSError(f"{folder} belongs to another user, or others may write to it")
-                return _written(folder / name, text_of(delivery))
+                return _written(folder / name, text)
             except OSError as error:
                 reasons.append(str(error))
         raise StudyError(
             f"the database is unreachable, and no file can be written either ({'; '.join(reasons)}): "
-            f"save this value and call tell() again later: {text_of(delivery)}"
+            f"save this value and call tell() again later: {text}"
         )
 
     def save_missing(self, entries: list[dict[str, Any]]) -> Path | None:

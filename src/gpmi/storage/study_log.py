@@ -292,8 +292,9 @@ class StudyLog(ReplayedLog):
 
         with uninterrupted():
             trial = self._write(act)
-            if isinstance(trial, Trial):
-                self._heartbeat.add(trial.number, self._own[trial.number].seq, seconds)
+        # Ctrl-C acts above, before the caller has the trial: its lease is then not renewed, and another worker gets it.
+        if isinstance(trial, Trial):
+            self._heartbeat.add(trial.number, self._own[trial.number].seq, seconds)
         return trial
 
     def _left_behind(self, transaction: Transaction, budget: int | None, fixed: Fixed) -> int | NoTrial | None:

@@ -49,6 +49,8 @@ class Outcome:
     def value(y: float, **details: Unpack[Details]) -> Outcome:
         """Return a value with its details, validated."""
         given: Any = details
+        if unknown := given.keys() - Details.__annotations__.keys():
+            raise TypeError(f"tell has no argument {min(unknown)!r}; give {', '.join(Details.__annotations__)}")
         return Outcome("told", y, **given).checked()
 
     @staticmethod
