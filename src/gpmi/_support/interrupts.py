@@ -21,6 +21,8 @@ from types import FrameType
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
+# Signals that ask a process to end.
+ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Interrupts:
@@ -79,8 +81,7 @@ def with_safe_exit(work: Callable[[Interrupts], Value]) -> Callable[[Interrupts]
     def wrapped(interrupts: Interrupts) -> Value:
         if threading.current_thread() is not threading.main_thread():
             return work(interrupts)
-        numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-        ours = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
+        ours = [number for number in ENDS if signal.getsignal(number) == signal.SIG_DFL]
         try:
             with suppress(ValueError):  # the main thread of a sub-interpreter
                 for number in ours:
@@ -121,19 +122,33 @@ def defer_interrupts(work: Callable[[Interrupts], Value]) -> Value:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Defer Ctrl-C during a `with` block; it acts after the block, unless the block raises."""
+    """Defer Ctrl-C during a `with` block, and the end of a run by SIGTERM; both act after it, unless it raises."""
     before = signal.getsignal(signal.SIGINT)
     interrupts = Interrupts(before if callable(before) else _nothing)
+    run, presses_needed = None, None
     if callable(before) and threading.current_thread() is threading.main_thread():
+        run = next((one for one in map(_run_that_ends_by, ENDS) if one is not None), None)
+        if run is not None:
+            presses_needed, run.presses_needed = run.presses_needed, None
         with suppress(ValueError):  # the main thread of a sub-interpreter
             signal.signal(signal.SIGINT, interrupts.on_press)
     try:
         yield
     finally:
+        if run is not None:
+            run.presses_needed = presses_needed
         if signal.getsignal(signal.SIGINT) == interrupts.on_press:  # unless the block has installed another handler
             signal.signal(signal.SIGINT, before)
         interrupts.presses_needed = 1  # a handler that the block has left behind may still pass the key on to this one
+    if run is not None and presses_needed is not None:
+        run.exit_if_asked()
     interrupts.act()
+
+
+def _run_that_ends_by(number: int) -> Interrupts | None:
+    """Return the state of the run whose handler of this signal is installed."""
+    owner = getattr(signal.getsignal(number), "__self__", None)
+    return owner if isinstance(owner, Interrupts) else None
 
 
 def lazy_call(f: Callable[[Any], Any], x: Any) -> dict[int, Any]:

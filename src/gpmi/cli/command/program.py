@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 
+from gpmi._support.interrupts import uninterrupted
 from gpmi._support.processes import kill_tree, signal_group
 
 # Our choices, not tuned.
@@ -85,25 +86,29 @@ def run(
     mark = uuid.uuid4().hex
     output, errors = Tail(), Tail()
     deadline = math.inf if timeout is None else time.monotonic() + timeout
-    process = subprocess.Popen(
-        list(argv),
-        cwd=cwd,
-        env={**env, MARK: mark},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        bufsize=0,
-    )
-    assert process.stdout is not None and process.stderr is not None
+    process: Process | None = None
+    readers: Readers = {}
     clean = False  # whether it has ended in time and no other process holds its output open
-    with process.stdout, process.stderr:
-        readers: Readers = {process.stdout: output, process.stderr: errors}
-        try:
-            in_time = _follow(process, readers, deadline, cancelled)
-            clean = in_time and not readers
-        finally:
-            _end(process, readers, mark, everything=not clean)
+    try:
+        with uninterrupted():  # a KeyboardInterrupt inside Popen would leave the process behind
+            process = subprocess.Popen(
+                list(argv),
+                cwd=cwd,
+                env={**env, MARK: mark},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                bufsize=0,
+            )
+            assert process.stdout is not None and process.stderr is not None
+            readers |= {process.stdout: output, process.stderr: errors}
+        in_time = _follow(process, readers, deadline, cancelled)
+        clean = in_time and not readers
+    finally:
+        if process is not None:
+            with process:  # closes its pipes
+                _end(process, readers, mark, everything=not clean)
     return Ended(process.returncode, not in_time, output.all, errors.all, output.cut)
 
 
