@@ -107,7 +107,7 @@ class Guarded(Delegating):
         return self._override(point, search, draw_zeta(size, audit.rng))
 
     def _override(self, refused: Selected, search: PointSearch, zeta: float) -> Selected:
-        """Choose the point of the random GP-UCB. What the policy noted is kept, because its later queries may use it."""
+        """Choose the point of the random GP-UCB. The notes of the policy are kept: its later queries may use them."""
         point = search.best(RandomUCB(zeta))
         name = type(self.policy).__name__
         event = Event("guard", f"{name} had used up what its bound allows; the guard chose a query")
