@@ -1276,7 +1276,7 @@ def test_an_argument_that_tell_does_not_have_is_refused(path: Path) -> None:
 def test_values_that_are_told_together_fill_pending_trials_as_tell_does(path: Path) -> None:
     values = [0.5, 0.25]
     with gpmi.study(path, space=BOX, seed=0) as study:
-        first, second = study.ask(2)
+        _, second = study.ask(2)
         known = [(second.x, values[0]), ([0.25, 0.75], values[1])]
         told = study.optimizer.tell_all(known)
         assert [(t.number, t.y, t.origin) for t in told] == [(1, 0.5, second.origin), (2, 0.25, "user")]
