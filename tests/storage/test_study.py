@@ -939,6 +939,22 @@ def test_a_damaged_file(path: Path) -> None:
         gpmi.study(path)
 
 
+@pytest.mark.parametrize(
+    ("intact", "damaged", "words"),
+    [
+        (b"CREATE TABLE gpmi_events", b"CREATE TAB\xccE gpmi_events", "malformed database schema"),
+        (b"\x06\x04\x09\x01\x01\x06\x07", b"\x06\x04\x09\x01\x01\x46\x07", "index sqlite_autoindex_gpmi_events_1"),
+        (b'"budget":11', b'"budg\xe5t":11', "row 8 of the table gpmi_events has .* as its body"),
+    ],
+    ids=["a name that is not UTF-8", "an index that hides entries", "a text that is not UTF-8"],
+)
+def test_a_flipped_bit_is_named(path: Path, small: bytes, intact: bytes, damaged: bytes, words: str) -> None:
+    assert small.count(intact) == 1
+    path.write_bytes(small.replace(intact, damaged))
+    with pytest.raises(StudyError, match=words):
+        gpmi.study(path)
+
+
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="there is no file"):
         gpmi.study(tmp_path / "no" / "run.db")
