@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gpmi._support.checks import shown
+from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
 from gpmi._support.text import install_command, without_password
 from gpmi.storage.errors import Busy, StudyError, Unavailable
@@ -45,6 +46,7 @@ def retried(
     patience: float,
     roll_back: Callable[[], None] = lambda: None,
     progress: Callable[[], int | None] = lambda: None,
+    sleep: Callable[[float], object] = time.sleep,
 ) -> Value:
     """Return act(), retried for `patience` seconds while the database is unreachable; `roll_back()` on each failure.
 
@@ -65,7 +67,7 @@ def retried(
             if waited > SILENT and not warned:
                 logger.warning("%s; retrying for %.0f s", error, patience - waited)
                 warned = True
-            time.sleep(pause * random.uniform(0.5, 1.0))  # so that many waiting processes do not retry together
+            sleep(pause * random.uniform(0.5, 1.0))  # so that many waiting processes do not retry together
             pause = min(2.0 * pause, 1.0)
         except BaseException:
             roll_back()
@@ -113,8 +115,9 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """Open a transaction that holds the lock from its beginning."""
+        """Open a transaction that holds the lock from its beginning. Ctrl-C acts after it."""
         with (
+            uninterrupted(),
             fair_lock(self.path, WAIT),
             self._translated(),
             self._connected(write=True) as connection,
@@ -182,10 +185,13 @@ class Database:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn errors of the database into a StudyError; the next transaction then begins with a new connection."""
+        """Turn errors of the database into a StudyError; the next transaction then begins with a new connection.
+
+        So it does after Ctrl-C, which may have interrupted the database's own library anywhere.
+        """
         try:
             yield
-        except StudyError:
+        except (StudyError, KeyboardInterrupt, SystemExit):
             self.close()
             raise
         except sa.exc.DBAPIError as error:
