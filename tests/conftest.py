@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import fuzzing
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
@@ -68,6 +69,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("anuga"):
                 item.add_marker(pytest.mark.skip(reason='ANUGA is missing: pip install "gpmi[tsunami]"'))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what became of the cases of `make fuzz`."""
+    for line in fuzzing.SUMMARY:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(params=KERNELS, ids=list(KERNELS))

@@ -595,19 +595,39 @@ def test_a_key_in_the_callbacks_of_a_fork_is_acted_on(moment: str, arguments: di
 
 
 @pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="the system cannot fork")
-@pytest.mark.parametrize("arguments", [{"timeout": FOR_EVER}, {"workers": 2}], ids=repr)
-def test_sigterm_in_the_callbacks_of_a_fork_is_acted_on(arguments: dict[str, Any]) -> None:
-    """An evaluation that was started in this moment is ended and not waited for."""
-    pid, forks, count = os.getpid(), [0], arguments.get("workers", 1)
+@pytest.mark.parametrize("moment", ["before", "after_in_parent"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_request_to_end_in_the_callbacks_of_a_fork_is_acted_on(moment: str, number: signal.Signals) -> None:
+    """Not only after the evaluation, which may take hours."""
+    forks = [0]
 
-    def last() -> None:
+    def third() -> None:
         forks[0] += 1
-        if forks[0] == count and os.getpid() == pid:
-            signal.raise_signal(signal.SIGTERM)
+        if forks[0] == 3:
+            signal.raise_signal(number)
 
-    os.register_at_fork(after_in_parent=last)  # cannot be taken back
-    begin = time.monotonic()
-    with pytest.raises(SystemExit) as ended:
-        maximize(lambda x: time.sleep(FOR_EVER), GRID, budget=8, seed=0, **PRIOR, **arguments)  # type: ignore[arg-type]
-    assert ended.value.code == 128 + signal.SIGTERM and time.monotonic() - begin < FOR_EVER / 2.0
+    os.register_at_fork(**{moment: third})  # cannot be taken back
+    with pytest.raises(SystemExit) as caught:
+        maximize(wave, GRID, budget=8, seed=0, timeout=FOR_EVER, **PRIOR)
+    told = [trial.y for trial in caught.value.result.trials if trial.y is not None]  # type: ignore[attr-defined]
+    assert (caught.value.code, len(told), forks[0]) == (128 + number, 2, 3)
     assert not multiprocessing.active_children()
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def test_a_request_to_end_waits_for_uninterrupted_work_and_is_not_lost_if_that_raises() -> None:
+    def end(number: int, frame: Any) -> None:
+        raise SystemExit(number)
+
+    done = []
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with pytest.raises(SystemExit), uninterrupted():
+            signal.raise_signal(signal.SIGTERM)
+            done.append(1)
+        with pytest.raises(SystemExit), uninterrupted():
+            signal.raise_signal(signal.SIGTERM)
+            raise ZeroDivisionError
+        assert done == [1] and signal.getsignal(signal.SIGTERM) == end
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -235,6 +235,28 @@ def test_a_file_under_the_number_of_the_pipe_is_not_written_into(tmp_path: Path)
     assert (tmp_path / "own").read_bytes() == b""
 
 
+@pytest.mark.parametrize("workers", [None, 2])
+def test_the_files_of_a_study_are_read_only_in_the_processes_of_its_functions(
+    workers: int | None, tmp_path: Path
+) -> None:
+    """Two bytes at the beginning of a database are enough to destroy it."""
+    pytest.importorskip("sqlalchemy")
+    outside = {int(name) for name in os.listdir("/dev/fd")}
+
+    def f(x: Any) -> float:
+        for number in set(range(3, 256)) - outside:
+            with suppress(OSError):
+                os.ftruncate(number, 0)
+                os.write(number, b"\0\xff")
+        return float(x[0])
+
+    path = tmp_path / "run.db"
+    r = gpmi.maximize(f, [(0.0, 1.0)], budget=4, seed=0, study=path, timeout=FOR_EVER, workers=workers)
+    with gpmi.study(path) as study:
+        assert [trial.y for trial in study.trials] == [float(trial.x[0]) for trial in r.trials]
+        assert study.verify() and not study.warnings
+
+
 @pytest.mark.parametrize("size", [10, 3_000_000])
 def test_a_long_message_arrives_whole(size: int) -> None:
     assert in_process(lambda x: Failure("x" * size), FOR_EVER, 0.5).why == "x" * size

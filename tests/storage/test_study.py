@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import os
+import signal
 import sqlite3
 import sys
 import threading
@@ -29,6 +30,7 @@ from gpmi.storage.errors import StudyError, Unavailable
 from gpmi.storage.outbox import Outbox
 from gpmi.storage.serialization import arguments, contradiction, described, space_from_json, space_to_json, text_of
 from gpmi.storage.workers import has_ended, own_name
+from gpmi.trials import Log
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 MIXED = {
@@ -931,6 +933,22 @@ def test_a_damaged_file(path: Path) -> None:
         gpmi.study(path)
 
 
+@pytest.mark.parametrize(
+    ("intact", "damaged", "words"),
+    [
+        (b"CREATE TABLE gpmi_events", b"CREATE TAB\xccE gpmi_events", "malformed database schema"),
+        (b"\x06\x04\x09\x01\x01\x06\x07", b"\x06\x04\x09\x01\x01\x46\x07", "index sqlite_autoindex_gpmi_events_1"),
+        (b'"budget":11', b'"budg\xe5t":11', "row 8 of the table gpmi_events has .* as its body"),
+    ],
+    ids=["a name that is not UTF-8", "an index that hides entries", "a text that is not UTF-8"],
+)
+def test_a_flipped_bit_is_named(path: Path, small: bytes, intact: bytes, damaged: bytes, words: str) -> None:
+    assert small.count(intact) == 1
+    path.write_bytes(small.replace(intact, damaged))
+    with pytest.raises(StudyError, match=words):
+        gpmi.study(path)
+
+
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="there is no file"):
         gpmi.study(tmp_path / "no" / "run.db")
@@ -1267,3 +1285,96 @@ def test_an_argument_that_tell_does_not_have_is_refused(path: Path) -> None:
             with pytest.raises(TypeError, match=f"tell has no argument '{wrong}'; give noise_var"):
                 study.tell(trial, 1.0, **{wrong: 1})
         assert study.pending
+
+
+def test_values_that_are_told_together_fill_pending_trials_as_tell_does(path: Path) -> None:
+    values = [0.5, 0.25]
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        _, second = study.ask(2)
+        known = [(second.x, values[0]), ([0.25, 0.75], values[1])]
+        told = study.optimizer.tell_all(known)
+        assert [(t.number, t.y, t.origin) for t in told] == [(1, 0.5, second.origin), (2, 0.25, "user")]
+        assert [t.number for t in study.pending] == [0] == list(study.leases())
+        assert [t.number for t in study.optimizer.tell_all(known)] == [1, 2]  # again: nothing new
+        assert study.tell(second, 0.75).number == 3  # the late value of its worker is one more observation
+        plain = gpmi.Optimizer(BOX, seed=0)
+        plain.ask(2)
+        assert [t.number for t in plain.tell_all(known)] == [1, 2]
+    with gpmi.study(path) as study:
+        assert [t.y for t in study.trials] == [None, 0.5, 0.25, 0.75] and study.verify().agrees
+
+
+# Ctrl-C, and threads
+
+
+@pytest.mark.parametrize("batch", [1, 256])
+def test_a_replay_that_was_interrupted_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    monkeypatch.setattr("gpmi.storage.study_log.BATCH", batch)
+    make, keys = Log._list, [0]
+
+    def pressed(self: Log, trial: gpmi.Trial) -> None:
+        if trial.number == 2 and not keys[0]:
+            keys[0] += 1
+            signal.raise_signal(signal.SIGINT)
+        make(self, trial)
+
+    with gpmi.study(path, space=BOX, seed=0) as one, gpmi.study(path) as two:
+        run(one, 4)
+        monkeypatch.setattr(Log, "_list", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            two.refresh()
+        assert len(two.optimizer.trials) == (3 if batch == 1 else 4)
+        assert [t.y for t in two.trials] == [t.y for t in one.trials] and not two.warnings
+        run(two, 1)
+        assert two.verify().agrees
+
+
+def test_a_roll_back_that_is_interrupted_is_finished(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clear, keys = Log._clear, [0]
+
+    def pressed(self: Log) -> None:
+        clear(self)
+        keys[0] += 1
+        signal.raise_signal(signal.SIGINT)
+
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 3)
+        monkeypatch.setattr(Log, "_clear", pressed)
+        monkeypatch.setattr(study._log, "_store_last", lambda *_, **__: 1 / 0)
+        with pytest.raises((ZeroDivisionError, KeyboardInterrupt)):
+            study.ask()
+        monkeypatch.undo()
+        assert keys == [1] and len(study.optimizer.trials) == 3
+        run(study, 1)
+        assert [t.number for t in study.trials] == [0, 1, 2, 3] and study.verify().agrees
+
+
+def test_reading_does_not_wait_for_a_thread_that_waits_for_the_database(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts, read = [0], []
+
+    def down() -> Any:
+        attempts[0] += 1
+        raise Unavailable("the server is down")
+
+    with gpmi.study(path, space=BOX, seed=0, patience=600.0) as study:
+        run(study, 3)
+        trial = study.ask()
+        monkeypatch.setattr(study._log._database, "writing", down)
+        teller = threading.Thread(target=study.tell, args=(trial, 1.0))
+        reader = threading.Thread(
+            target=lambda: read.append((study.optimizer.best, study.optimizer.trials, study.optimizer.ledger.regret)),
+            daemon=True,
+        )
+        teller.start()
+        try:
+            wait_until(lambda: attempts[0] > 1)
+            reader.start()
+            reader.join(60.0)
+            done, waits = not reader.is_alive(), teller.is_alive()
+        finally:
+            monkeypatch.undo()
+        teller.join()
+        assert done and waits and len(read[0][1]) == 4
+        assert study.trials[3].y == 1.0 and study.best == study.trials[3] and study.verify().agrees
