@@ -29,9 +29,7 @@ from gpmi.space import SpaceExhausted
 from gpmi.trials import Log
 
 REGION = 2  # stream id of the relevant region
-REPEATED = Event(
-    "repeated", "the values may be noisy: the best row is asked once more, to see whether its value differs"
-)
+SUSPECTED = Event("noise suspected", "the best row is asked once more, to see whether its value differs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +131,7 @@ class Selection:
         best = first_best(np.where(here, mean_at_told(model.posterior, model.members), -np.inf))
         objective = self.objective.with_policy(Mean())
         point = _selected(objective.policy, objective.result_at(model.posterior.x[best]))
-        return replace(point, events=(*point.events, REPEATED))
+        return replace(point, events=(*point.events, SUSPECTED))
 
     def escape(self) -> Selected | None:
         x = escape_point(self.model, self.log, self.subspace, self.orientation, self.risk)
