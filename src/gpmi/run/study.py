@@ -180,11 +180,15 @@ class Study(Printable):
         """Return the point with the best posterior mean, as `Optimizer.recommend`."""
         return self.refresh().recommend(fixed=fixed)
 
-    def result(self) -> Result:
-        """Return the result so far, as `maximize` does."""
+    def result(self, *, no_model: str | None = None) -> Result:
+        """Return the result so far, as `maximize` does.
+
+        The recommended point and the ledger need a model, which takes as long as a suggestion. If `no_model` says why
+        you do without, they are None, and an event has the reason.
+        """
         optimizer = self.refresh()
         spent = optimizer.budget is not None and optimizer.evaluated >= optimizer.budget
-        return Result.of(optimizer, "budget" if spent else "not ended")
+        return Result.of(optimizer, "budget" if spent else "not ended", no_model=no_model)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write a report of the current state to one HTML file (docs/report.md), and return its path."""
