@@ -521,8 +521,20 @@ def test_by_default_dead_is_what_lasts_ten_times_the_longest() -> None:
 # What is refused
 
 
-def test_several_objectives_are_refused_in_a_trial_that_fails() -> None:
-    study = optuna.create_study(directions=["minimize", "maximize"], sampler=GPMISampler())
+def test_several_objectives_are_refused_before_a_trial_is_stored() -> None:
+    storage, sampler = optuna.storages.InMemoryStorage(), GPMISampler()
+    for _ in range(2):  # one that is made, and one that is loaded
+        with pytest.raises(ValueError, match="2 objectives, but GPMISampler takes one so far: combine them"):
+            optuna.create_study(
+                directions=["minimize", "maximize"], study_name="two", storage=storage, sampler=sampler,
+                load_if_exists=True,
+            )  # fmt: skip
+    assert sampler and not optuna.load_study(study_name="two", storage=storage).trials
+
+
+def test_several_objectives_are_refused_in_a_trial_that_fails_if_the_sampler_comes_later() -> None:
+    study = optuna.create_study(directions=["minimize", "maximize"])
+    study.sampler = GPMISampler()
     with pytest.raises(ValueError, match="2 objectives, but GPMISampler takes one"):
         study.optimize(lambda trial: (trial.suggest_float("x", 0.0, 1.0), 1.0), n_trials=1)
     assert study.trials[0].state == TrialState.FAIL
@@ -535,7 +547,8 @@ def test_several_objectives_are_refused_in_a_trial_that_fails() -> None:
         ({"search_space": [(0.0, 1.0)]}, "give a dict of names"),
         ({"seed": -1}, "seed"),
         ({"stale_after": "soon"}, "stale_after"),
-        ({"goal": "max"}, "no argument 'goal'"),
+        ({"goal": "max"}, "goal is not an argument of GPMISampler"),
+        ({"n_startup_trials": 5}, "did you mean n_init="),
         ({"aim": "win"}, "aim"),
         ({"constraints": "a <= 1"}, "give search_space as well"),
         ({"search_space": {"a": (0.0, 1.0)}, "constraints": "b <= 1"}, "b"),

@@ -189,9 +189,19 @@ def report(
     study of a thousand trials.
     """
     from gpmi.run.progress import lasting_console
+    from gpmi.views.html import IDS, write
 
-    with open_for_command(address, name) as study, lasting_console(stderr=True).status("writing the report"):
-        typer.echo(study.report(_report_path(study, address, out)))
+    begun: list[str] = []
+    with (
+        open_for_command(address, name) as study,
+        lasting_console(stderr=True).status("reading the study") as status,
+    ):
+
+        def show(title: str) -> None:
+            begun.append(title)
+            status.update(f"writing the report, {len(begun)} of {len(IDS)}: {title}")
+
+        typer.echo(write(study, _report_path(study, address, out), on_section=show))
 
 
 def _report_path(study: "Study", address: str, out: Path | None) -> Path:

@@ -13,10 +13,11 @@ from gpmi._support.checks import with_name_hints
 from gpmi._support.text import Line
 from gpmi._support.types import Event, Point
 from gpmi.analysis.ledger import Ledger
+from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim
 from gpmi.run.evaluation import Measured
 from gpmi.run.loop import run_optimizer
-from gpmi.run.options import RunOptions, RunSettings, with_options
+from gpmi.run.options import RunOptions, RunSettings, StudyOptions, with_options
 from gpmi.run.result import Result
 from gpmi.space import SpaceExhausted
 from gpmi.storage.entries import StoredEntry
@@ -247,6 +248,8 @@ class Study(Printable):
         return [("study", self.name), *self.refresh().summary_lines()]
 
 
+@with_name_hints
+@with_options(StudyOptions, Optimizer)
 def study(
     address: str | os.PathLike[str],
     name: str | None = None,
@@ -258,7 +261,7 @@ def study(
     budget: int | None = None,
     lease: float = LEASE,
     patience: float = PATIENCE,
-    **options: Any,
+    **options: Unpack[StudyOptions],
 ) -> Study:
     """Open a study, or create it if there is none with this name and `space` is given.
 
