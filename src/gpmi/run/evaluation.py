@@ -114,7 +114,7 @@ def record(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> 
         if isinstance(answer, Failure):
             raise ValueError(answer.why)
         if isinstance(answer, Measured):
-            return optimizer.tell(trial, answer.y, noise_var=answer.noise_var, constraints=answer.constraints)
+            return optimizer.tell(trial, **answer._asdict())
         return optimizer.tell(trial, answer)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may need other arguments
