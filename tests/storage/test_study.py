@@ -12,7 +12,6 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from types import FrameType
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting import FOR_EVER, wait_until
 
 import gpmi
 
@@ -28,6 +28,7 @@ pytest.importorskip("sqlalchemy")
 from gpmi import storage
 from gpmi.run.study import Study
 from gpmi.space import Candidates
+from gpmi.storage import heartbeat
 from gpmi.storage.errors import StudyError, Unavailable
 from gpmi.storage.outbox import Outbox
 from gpmi.storage.serialization import arguments, contradiction, described, space_from_json, space_to_json, text_of
@@ -92,14 +93,6 @@ def forged(path: Path, seq: int, kind: str | None = None, time: float | None = N
             row = (own_kind, body, own_time, before, number)
             connection.execute("UPDATE gpmi_events SET kind=?, body=?, time=?, checksum=? WHERE seq=?", row)
         connection.commit()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds; fail after a minute."""
-    end = time.monotonic() + 60.0
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def waiters(folder: Path) -> int:
@@ -341,8 +334,9 @@ def test_a_lease_that_ended_frees_the_trial_and_a_live_one_does_not(path: Path) 
         assert two.ask().number == 2
 
 
-def test_a_heartbeat_renews_and_closing_gives_back(path: Path) -> None:
-    with gpmi.study(path, space=BOX, seed=0, lease=6.0) as one, gpmi.study(path) as two:
+def test_a_heartbeat_renews_and_closing_gives_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "RENEWALS", 10.0 * FOR_EVER)  # one every 0.1 s
+    with gpmi.study(path, space=BOX, seed=0, lease=FOR_EVER) as one, gpmi.study(path) as two:
         one.ask()
         first = two.leases()[0].until
         wait_until(lambda: two.leases()[0].until > first)
@@ -354,17 +348,17 @@ def test_a_heartbeat_renews_and_closing_gives_back(path: Path) -> None:
 @pytest.mark.parametrize("recorded", [True, False])  # whether the log has the duration; earlier versions wrote none
 def test_a_lease_from_a_clock_that_was_ahead_ends_all_the_same(path: Path, recorded: bool) -> None:
     with gpmi.study(path, space=BOX, seed=0, lease=100.0) as study:
-        study.ask(lease=2.0)
+        study.ask(lease=FOR_EVER)
         asked = study.log()[-1]
-        assert asked.content["lease"] == 2.0
+        assert asked.content["lease"] == FOR_EVER
     forged(path, 1, time=asked.time + 86400.0, **({} if recorded else {"lease": None}))
     elsewhere = "another:machine:1:1"  # it is not known whether its process has ended
-    changed(path, "UPDATE gpmi_leases SET until = ?, worker = ?", asked.time + 86402.0, elsewhere)
-    with gpmi.study(path, lease=2.0) as study:
+    changed(path, "UPDATE gpmi_leases SET until = ?, worker = ?", asked.time + 86400.0 + FOR_EVER, elsewhere)
+    with gpmi.study(path, lease=FOR_EVER) as study:
+        begin = time.time()
         assert study.ask().number == 1  # the worker may live, so its lease is not over at once
-        until = study.leases()[0].until
-        assert until <= time.time() + 2.5
-        wait_until(lambda: time.time() > until + 0.1)
+        assert begin - 1.0 <= study.leases()[0].until - FOR_EVER <= time.time() + 1.0
+        changed(path, "UPDATE gpmi_leases SET until = until - ? WHERE number = 0", 2.0 * FOR_EVER)  # as time does
         assert study.ask().number == 0
 
 
@@ -1185,10 +1179,10 @@ def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path
     came: list[int] = []
 
     def waits(number: int) -> None:
-        with fair_lock(tmp_path / "queue", 20.0):
+        with fair_lock(tmp_path / "queue", FOR_EVER):
             came.append(number)
 
-    with fair_lock(tmp_path / "queue", 20.0):
+    with fair_lock(tmp_path / "queue", FOR_EVER):
         threads = []
         for number in range(5):
             threads.append(Thread(target=waits, args=(number,)))
@@ -1199,14 +1193,18 @@ def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path
     for thread in threads:
         thread.join()
     assert came == [0, 1, 2, 3, 4]
-    with fair_lock(tmp_path / "queue", 20.0), fair_lock(tmp_path / "no" / "queue", 20.0), fair_lock(None, 20.0):
+    with (
+        fair_lock(tmp_path / "queue", FOR_EVER),
+        fair_lock(tmp_path / "no" / "queue", FOR_EVER),
+        fair_lock(None, FOR_EVER),
+    ):
         pass
 
 
 def test_a_queue_is_cleared_when_nobody_is_in_it(tmp_path: Path) -> None:
     from gpmi.storage.fair_lock import fair_lock, remove_lock_files
 
-    with fair_lock(tmp_path / "queue", 20.0):
+    with fair_lock(tmp_path / "queue", FOR_EVER):
         remove_lock_files(tmp_path / "queue")
         assert len(list(tmp_path.iterdir())) == 2
     for _ in range(2):

@@ -22,6 +22,7 @@ from gpmi._support.logger import logger
 from gpmi._support.text import install_command, without_password
 from gpmi.storage.errors import Busy, StudyError, Unavailable
 from gpmi.storage.fair_lock import fair_lock
+from gpmi.storage.forked_files import protect, release
 from gpmi.storage.tables import Transaction, prepare_tables
 
 try:
@@ -141,6 +142,7 @@ class Database:
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
+        release(self)
         if connection is not None and self._process == os.getpid():
             with suppress(sa.exc.SQLAlchemyError):
                 connection.close()
@@ -166,6 +168,7 @@ class Database:
         connection = engine.connect()
         if self.path is not None and self.path.exists():
             self._inode = _inode(self.path)
+            protect(self, self.path)
         return connection
 
     def _still_there(self) -> None:
