@@ -12,6 +12,7 @@ import sqlite3
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from types import FrameType
