@@ -50,6 +50,20 @@ class TestOptunasOwn(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySa
     def sampler(self) -> Callable[[], GPMISampler]:
         return lambda: GPMISampler(seed=0)
 
+    def test_raise_error_for_samplers_during_multi_objectives(self, sampler: Callable[[], GPMISampler]) -> None:
+        """As Optuna's own, but the sampler is set later: a study that is made with it is refused at once."""
+        study = optuna.create_study(directions=["maximize", "maximize"])
+        study.sampler = sampler()
+        trial = study.ask()
+        for draw in (
+            lambda: study.sampler.sample_independent(study, study.trials[0], "x", FloatDistribution(0.0, 1.0)),
+            lambda: study.sampler.infer_relative_search_space(study, study.trials[0]),
+            lambda: study.sampler.sample_relative(study, study.trials[0], {}),
+            lambda: trial.suggest_float("x", 0.0, 1.0),
+        ):
+            with pytest.raises(ValueError, match="2 objectives"):
+                draw()
+
 
 def study_of(sampler: Any, **more: Any) -> Any:
     return optuna.create_study(sampler=sampler, **more)

@@ -46,7 +46,7 @@ def retried(
     patience: float,
     roll_back: Callable[[], None] = lambda: None,
     progress: Callable[[], int | None] = lambda: None,
-    sleep: Callable[[float], object] = time.sleep,
+    sleep: Callable[[float], object] | None = None,
 ) -> Value:
     """Return act(), retried for `patience` seconds while the database is unreachable; `roll_back()` on each failure.
 
@@ -67,7 +67,9 @@ def retried(
             if waited > SILENT and not warned:
                 warn_user("%s; retrying for %.0f s", error, patience - waited)
                 warned = True
-            sleep(pause * random.uniform(0.5, 1.0))  # so that many waiting processes do not retry together
+            (sleep or time.sleep)(
+                pause * random.uniform(0.5, 1.0)
+            )  # so that many waiting processes do not retry together
             pause = min(2.0 * pause, 1.0)
         except BaseException:
             roll_back()
