@@ -94,6 +94,7 @@ def test_an_optimizer_is_copied_in_every_state(recipe: Recipe) -> None:
     check_recipe(recipe)
 
 
+@pytest.mark.fuzz
 @pytest.mark.slow
 @pytest.mark.skipif("GPMI_HISTORIES" not in os.environ, reason="minutes long; make fuzz runs it")
 def test_all_optimizers_are_copied_in_every_state() -> None:
