@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import json
 import logging
 import math
@@ -14,17 +15,21 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
+from waiting import FOR_EVER, wait_until
 
 import gpmi
 
 pytest.importorskip("sqlalchemy")
 
+from gpmi import storage
 from gpmi.run.study import Study
 from gpmi.space import Candidates
+from gpmi.storage import heartbeat
 from gpmi.storage.errors import StudyError, Unavailable
 from gpmi.storage.outbox import Outbox
 from gpmi.storage.serialization import arguments, contradiction, described, space_from_json, space_to_json, text_of
@@ -32,6 +37,7 @@ from gpmi.storage.workers import has_ended, own_name
 from gpmi.trials import Log
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
+GRID = np.linspace(0.0, 1.0, 21)[:, None]
 MIXED = {
     "lr": gpmi.Real(1e-5, 1e-1, log=True),
     "layers": gpmi.Int(1, 8),
@@ -88,14 +94,6 @@ def forged(path: Path, seq: int, kind: str | None = None, time: float | None = N
             row = (own_kind, body, own_time, before, number)
             connection.execute("UPDATE gpmi_events SET kind=?, body=?, time=?, checksum=? WHERE seq=?", row)
         connection.commit()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds; fail after a minute."""
-    end = time.monotonic() + 60.0
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def waiters(folder: Path) -> int:
@@ -337,8 +335,9 @@ def test_a_lease_that_ended_frees_the_trial_and_a_live_one_does_not(path: Path) 
         assert two.ask().number == 2
 
 
-def test_a_heartbeat_renews_and_closing_gives_back(path: Path) -> None:
-    with gpmi.study(path, space=BOX, seed=0, lease=6.0) as one, gpmi.study(path) as two:
+def test_a_heartbeat_renews_and_closing_gives_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "RENEWALS", 10.0 * FOR_EVER)  # one every 0.1 s
+    with gpmi.study(path, space=BOX, seed=0, lease=FOR_EVER) as one, gpmi.study(path) as two:
         one.ask()
         first = two.leases()[0].until
         wait_until(lambda: two.leases()[0].until > first)
@@ -350,17 +349,17 @@ def test_a_heartbeat_renews_and_closing_gives_back(path: Path) -> None:
 @pytest.mark.parametrize("recorded", [True, False])  # whether the log has the duration; earlier versions wrote none
 def test_a_lease_from_a_clock_that_was_ahead_ends_all_the_same(path: Path, recorded: bool) -> None:
     with gpmi.study(path, space=BOX, seed=0, lease=100.0) as study:
-        study.ask(lease=2.0)
+        study.ask(lease=FOR_EVER)
         asked = study.log()[-1]
-        assert asked.content["lease"] == 2.0
+        assert asked.content["lease"] == FOR_EVER
     forged(path, 1, time=asked.time + 86400.0, **({} if recorded else {"lease": None}))
     elsewhere = "another:machine:1:1"  # it is not known whether its process has ended
-    changed(path, "UPDATE gpmi_leases SET until = ?, worker = ?", asked.time + 86402.0, elsewhere)
-    with gpmi.study(path, lease=2.0) as study:
+    changed(path, "UPDATE gpmi_leases SET until = ?, worker = ?", asked.time + 86400.0 + FOR_EVER, elsewhere)
+    with gpmi.study(path, lease=FOR_EVER) as study:
+        begin = time.time()
         assert study.ask().number == 1  # the worker may live, so its lease is not over at once
-        until = study.leases()[0].until
-        assert until <= time.time() + 2.5
-        wait_until(lambda: time.time() > until + 0.1)
+        assert begin - 1.0 <= study.leases()[0].until - FOR_EVER <= time.time() + 1.0
+        changed(path, "UPDATE gpmi_leases SET until = until - ? WHERE number = 0", 2.0 * FOR_EVER)  # as time does
         assert study.ask().number == 0
 
 
@@ -1181,10 +1180,10 @@ def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path
     came: list[int] = []
 
     def waits(number: int) -> None:
-        with fair_lock(tmp_path / "queue", 20.0):
+        with fair_lock(tmp_path / "queue", FOR_EVER):
             came.append(number)
 
-    with fair_lock(tmp_path / "queue", 20.0):
+    with fair_lock(tmp_path / "queue", FOR_EVER):
         threads = []
         for number in range(5):
             threads.append(Thread(target=waits, args=(number,)))
@@ -1195,14 +1194,18 @@ def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path
     for thread in threads:
         thread.join()
     assert came == [0, 1, 2, 3, 4]
-    with fair_lock(tmp_path / "queue", 20.0), fair_lock(tmp_path / "no" / "queue", 20.0), fair_lock(None, 20.0):
+    with (
+        fair_lock(tmp_path / "queue", FOR_EVER),
+        fair_lock(tmp_path / "no" / "queue", FOR_EVER),
+        fair_lock(None, FOR_EVER),
+    ):
         pass
 
 
 def test_a_queue_is_cleared_when_nobody_is_in_it(tmp_path: Path) -> None:
     from gpmi.storage.fair_lock import fair_lock, remove_lock_files
 
-    with fair_lock(tmp_path / "queue", 20.0):
+    with fair_lock(tmp_path / "queue", FOR_EVER):
         remove_lock_files(tmp_path / "queue")
         assert len(list(tmp_path.iterdir())) == 2
     for _ in range(2):
@@ -1380,3 +1383,71 @@ def test_reading_does_not_wait_for_a_thread_that_waits_for_the_database(
         teller.join()
         assert done and waits and len(read[0][1]) == 4
         assert study.trials[3].y == 1.0 and study.best == study.trials[3] and study.verify().agrees
+
+
+class Pressed:
+    """Press Ctrl-C before one of the lines of gpmi.storage that a call executes."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.lines = at, 0
+
+    def __call__(self, work: Callable[[], Any]) -> bool:
+        """Return whether work() was interrupted."""
+        before = sys.gettrace()
+        sys.settrace(self.trace)
+        try:
+            work()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+    def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(os.path.dirname(storage.__file__)):
+            return None
+        if event in ("call", "line") and not ends_block(frame):
+            self.lines += 1
+            if self.lines == self.at:
+                signal.raise_signal(signal.SIGINT)
+        return self.trace
+
+
+def ends_block(frame: FrameType) -> bool:
+    """Whether the end of a `with` block comes next: no handler of a signal runs just before that."""
+    code, at = frame.f_code.co_code, max(frame.f_lasti, 0)
+    return code[at : at + 6 : 2] == bytes([dis.opmap["LOAD_CONST"]]) * 3
+
+
+@pytest.mark.parametrize("name", ["ask", "tell", "forget", "tell_all", "refresh"])
+def test_ctrl_c_at_any_line_of_a_study_loses_and_blocks_nothing(path: Path, name: str) -> None:
+    """After each one the study goes on at once: no false error, no trial that nobody gets."""
+    prior: dict[str, Any] = {"policy": gpmi.GPMI(), "kernel": gpmi.kernels.RBF(0.3), "noise_var": 1e-2}
+    rng = np.random.default_rng(0)  # which lines: all of them take a minute
+    asked: list[gpmi.Trial] = []
+    with gpmi.study(path, space=GRID, seed=0, **prior) as study, gpmi.study(path) as other:
+        calls: dict[str, Callable[[], Any]] = {
+            "ask": lambda: asked.extend(study.ask(2)),
+            "tell": lambda: study.tell(asked[0], 0.25),
+            "forget": lambda: study.forget(asked[0]),
+            "tell_all": lambda: study.optimizer.tell_all([(GRID[3], float(len(study.trials))), (GRID[5], 0.5)]),
+            "refresh": lambda: other.refresh(),
+        }
+        count, interrupted = Pressed(-1), 0
+        for attempt in range(16):
+            asked[:] = [study.ask()] if name in ("tell", "forget") else []
+            pressed = count if attempt == 0 else Pressed(int(rng.integers(1, count.lines + 1)))
+            if pressed(calls[name]):
+                interrupted += 1
+                if name in ("tell", "forget") and any(t.number == asked[0].number for t in study.pending):
+                    calls[name]()  # it had not been stored
+            if name == "ask":
+                for trial in asked:
+                    study.tell(trial, 0.5)
+            while (trial := study.ask()).number < len(study.trials) - 1:  # a trial that nobody got is offered first
+                study.tell(trial, 0.5)
+            study.tell(trial, 0.5)
+            assert not study.pending and not study.warnings
+            assert sum(t.y == 0.25 for t in study.trials) == (attempt + 1 if name == "tell" else 0)
+        assert interrupted > 10
+        assert repr(other.trials) == repr(study.trials) and other.verify().agrees and not other.warnings
