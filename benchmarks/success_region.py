@@ -1,7 +1,7 @@
 """Where evaluations fail, does the interval of the regret hold, and may a rule stop the run?
 
     python benchmarks/success_region.py                       writes success_region.csv and .md; an hour; resumes
-    python benchmarks/success_region.py --set development     the runs on which things were chosen; not in the table
+    python benchmarks/success_region.py --set development     the problems on which things were chosen; printed only
     python benchmarks/success_region.py --report              writes the page from the table
 
 The regret is against the best point that works. Two intervals are made from the same runs: over the points that work
@@ -16,12 +16,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import harness
 import numpy as np
-from failures import PROBLEMS, SHARE, TUNING, Crashing
+from failures import PROBLEMS, TUNING, Crashing
 from failures import hills as plane_through_hills
 from problems import draws
 from problems.functions import Array
@@ -34,10 +34,12 @@ from gpmi.analysis.ledger.regret import Regret, draw_regret
 from gpmi.model.model import Model
 
 COLUMNS = (
-    "set", "kind", "group", "problem", "seed", "t", "values", "scale", "true", "today", "drawn", "stops today",
-    "stops drawn", "said today", "said drawn", "happened", "seconds today", "seconds drawn", "seconds without",
+    "kind", "group", "problem", "seed", "t", "values", "scale", "true", "likely", "drawn", "stops likely",
+    "stops drawn", "said likely", "said drawn", "happened", "seconds likely", "seconds drawn", "seconds without",
 )  # fmt: skip
-KEY = ("set", "kind", "problem", "seed")
+KEY = ("kind", "problem", "seed")
+TRUE, HAPPENED = COLUMNS.index("true"), COLUMNS.index("happened")
+TABLE = harness.Table(harness.DOCS / "success_region.csv", COLUMNS, KEY)
 KINDS = ("crash", "measured")
 LOOKS, MORE, EPS, LEVEL = (20, 40, 60), 10, 0.05, 0.95
 NOISE = 0.1  # sd of f, in runs with odd seeds; the others have exact values
@@ -84,39 +86,42 @@ def _draws(first: int, count: int) -> list[int]:
     return [seed for seed in range(first, first + 2 * count) if seed % 5 < 3][:count]
 
 
+def edge(dim: int, seed: int) -> Callable[[], Crashing]:
+    """Return a maker of hills with an edge through the maximiser."""
+    return lambda: plane_through_hills(dim, seed)
+
+
 Maker = Callable[[], Crashing]
 GROUPS: dict[str, dict[str, dict[str, tuple[Maker, int]]]] = {  # set -> group -> problem -> how to make it, runs
     "development": {
         "functions": {p.name: (lambda p=p: p, 2) for p in TUNING},
-        "edges": {f"hills {d} {s}": (lambda d=d, s=s: plane_through_hills(d, s), 1) for d, s in ((2, 0), (3, 0), (3, 1), (3, 2))},
+        "edges": {f"hills {d} {s}": (edge(d, s), 1) for d, s in ((2, 0), (3, 0), (3, 1), (3, 2))},
         "pockets": {f"pocket {d} {s}": (lambda d=d, s=s: pocket(d, s), 1) for d in (2, 3) for s in (0, 1)},
         "draws": {f"draw {s}": (lambda s=s: drawn(s), 1) for s in _draws(0, 8)},
     },
     "reported": {
         "functions": {p.name: (lambda p=p: p, 4) for p in PROBLEMS},
-        "edges": {
-            f"hills {d} {s}": (lambda d=d, s=s: plane_through_hills(d, s), 1) for d in (2, 3, 4) for s in range(100, 104)
-        },
+        "edges": {f"hills {d} {s}": (edge(d, s), 1) for d in (2, 3, 4) for s in range(100, 104)},
         "pockets": {f"pocket {d} {s}": (lambda d=d, s=s: pocket(d, s), 1) for d in (2, 3) for s in range(100, 104)},
         "draws": {f"draw {s}": (lambda s=s: drawn(s), 1) for s in _draws(100, 20)},
     },
 }  # fmt: skip
 
 
-def runs(which: str) -> Iterator[tuple[str, str, str, int]]:
+def runs(which: str) -> Iterator[tuple[str, str, int]]:
     """Yield all runs of a set: of each problem first one of each kind."""
     problems = [(name, number) for group in GROUPS[which].values() for name, (_, number) in group.items()]
     for seed in range(max(number for _, number in problems)):
         for place, (name, number) in enumerate(problems):
             if seed < number:  # problems with one run take turns with noise
-                yield from ((which, kind, name, seed if number > 1 else place % 2) for kind in KINDS)
+                yield from ((kind, name, seed if number > 1 else place % 2) for kind in KINDS)
 
 
 @lru_cache(maxsize=2)
-def made(which: str, name: str) -> tuple[str, Crashing, float, float, float]:
+def made(name: str) -> tuple[str, Crashing, float, float, float]:
     """Return the group of a problem, the problem, its limit, its best value where it works, and the sd of f there."""
-    group = next(group for group, own in GROUPS[which].items() if name in own)
-    problem = GROUPS[which][group][name][0]()
+    group, make = next((group, own[name][0]) for one in GROUPS.values() for group, own in one.items() if name in own)
+    problem = make()
     limit = problem.limit()
     best, scale = best_that_works(problem, limit)
     return group, problem, limit, best, scale
@@ -171,14 +176,9 @@ class _Likely:
 
 def over(ledger: Ledger, regions: Callable[..., Any] | None) -> tuple[Regret, float]:
     """Draw the regret over other regions than the ledger's, and return it with its CPU seconds."""
-    usual, begin = ledger_regret.regions_of, time.process_time()
-    if regions is not None:
-        ledger_regret.regions_of = regions
-    try:
-        rng = np.random.default_rng([ledger.setting.seed, ledger.n])
+    begin, rng = time.process_time(), np.random.default_rng([ledger.setting.seed, ledger.n])
+    with patch.object(ledger_regret, "regions_of", regions or ledger_regret.regions_of):
         found = draw_regret(ledger.model, ledger.belief.posteriors, ledger.rows, rng)
-    finally:
-        ledger_regret.regions_of = usual
     return found, time.process_time() - begin
 
 
@@ -201,9 +201,9 @@ class Look:
     f: float  # at the point recommended then
 
 
-def play(which: str, kind: str, name: str, seed: int) -> list[tuple[Any, ...]]:
-    """Play one run and return a row for each look."""
-    group, problem, limit, best, scale = made(which, name)
+def play(kind: str, name: str, seed: int) -> list[tuple[Any, ...]]:
+    """Play one run and return a row for each look; one row with t = 0 if there is none."""
+    group, problem, limit, best, scale = made(name)
     rng = np.random.default_rng([seed, 17])
     opt = gpmi.Optimizer([(0.0, 1.0)] * problem.dim, budget=max(LOOKS), seed=seed)
     looks: dict[int, Look] = {}
@@ -220,14 +220,16 @@ def play(which: str, kind: str, name: str, seed: int) -> list[tuple[Any, ...]]:
         else:
             opt.tell(x, y)
         if t - MORE in looks:
-            looks[t - MORE].row[15] = int(problem.f(np.asarray(opt.recommend())) - looks[t - MORE].f > EPS * scale)
+            looks[t - MORE].row[HAPPENED] = int(
+                problem.f(np.asarray(opt.recommend())) - looks[t - MORE].f > EPS * scale
+            )
         if t in LOOKS and opt.ledger.n >= opt.ledger.needed and opt.ledger.outcomes is not None:
-            looks[t] = look(opt.ledger, problem, scale, [which, kind, group, name, seed, t])
+            looks[t] = look(opt.ledger, problem, scale, [kind, group, name, seed, t])
     rows = []
     for one in looks.values():
-        one.row[8] = max(0.0, best - one.f) / scale
+        one.row[TRUE] = max(0.0, best - one.f) / scale
         rows.append(tuple(f"{v:.6g}" if isinstance(v, float) else v for v in one.row))
-    return rows or [(which, kind, group, name, seed, 0, *[""] * (len(COLUMNS) - 6))]
+    return rows or [(kind, group, name, seed, 0, *[""] * (len(COLUMNS) - 5))]
 
 
 def look(ledger: Ledger, problem: Crashing, scale: float, first: list[Any]) -> Look:
@@ -248,12 +250,6 @@ def look(ledger: Ledger, problem: Crashing, scale: float, first: list[Any]) -> L
         [*first, ledger.n, scale, np.nan, *ends, *stops, *said, "", cost_today, cost_new, cost],
         problem.f(np.asarray(new.recommended)),
     )
-
-
-def table(which: str) -> harness.Table:
-    """Return the table of a set: that of the page, or a temporary one."""
-    path = harness.DOCS / "success_region.csv" if which == "reported" else Path("/tmp/success_region.csv")
-    return harness.Table(path, COLUMNS, KEY)
 
 
 # The page
@@ -279,7 +275,7 @@ def summary(rows: list[harness.Row]) -> list[str]:
             looks = [r for r in some if r["t"] != "0"]
             if not looks:
                 continue
-            true, today, new = (np.array([float(r[c]) for r in looks]) for c in ("true", "today", "drawn"))
+            true, today, new = (np.array([float(r[c]) for r in looks]) for c in ("true", "likely", "drawn"))
             lines.append(
                 [
                     name,
@@ -298,7 +294,7 @@ def stopped(rows: list[harness.Row]) -> list[str]:
     lines = []
     for kind in KINDS:
         cells: list[object] = [kind]
-        for arm in ("today", "drawn"):
+        for arm in ("likely", "drawn"):
             first: dict[tuple[str, str], harness.Row] = {}
             for row in sorted(rows, key=lambda row: int(row["t"])):
                 if row["kind"] == kind and row[f"stops {arm}"] == "1":
@@ -315,12 +311,13 @@ def gains(rows: list[harness.Row]) -> list[str]:
     for kind in KINDS:
         own = [row for row in rows if row["kind"] == kind and row["happened"] != ""]
         happened = np.array([int(row["happened"]) for row in own], dtype=float)
-        for arm in ("today", "drawn"):
+        for arm in ("likely", "drawn"):
             said = np.array([float(row[f"said {arm}"]) for row in own])
-            cells: list[object] = [f"{kind}, {'p >= 1/2' if arm == 'today' else arm}"]
+            cells: list[object] = [f"{kind}, {'p >= 1/2' if arm == 'likely' else arm}"]
             for low, high in ((0.0, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1.01)):
                 part = (said >= low) & (said < high)
-                cells.append(f"{said[part].mean():.2f} / {happened[part].mean():.2f} ({part.sum()})" if part.any() else "-")
+                both = f"{said[part].mean():.2f} / {happened[part].mean():.2f}" if part.any() else "-"
+                cells.append(f"{both} ({part.sum()})")
             lines.append([*cells, f"{np.mean((said - happened) ** 2):.3f}"])
     return harness.table(["said / happened", "below 0.1", "to 0.5", "to 0.9", "above", "Brier score"], lines)
 
@@ -329,7 +326,7 @@ def body(rows: list[harness.Row]) -> list[str]:
     """Return the lines of the page below its head."""
     looks = [row for row in rows if row["t"] != "0"]
     late = [row for row in looks if row["t"] == str(max(LOOKS))]
-    costs = [np.median([float(row[f"seconds {arm}"]) for row in late]) for arm in ("without", "today", "drawn")]
+    costs = [np.median([float(row[f"seconds {arm}"]) for row in late]) for arm in ("without", "likely", "drawn")]
     return [
         *summary(rows),
         "",
@@ -354,13 +351,12 @@ def main() -> None:
     parser.add_argument("--set", choices=list(GROUPS), default="reported")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     chosen = parser.parse_args()
-    own = table(chosen.set)
-    wanted = [] if chosen.report else [run for run in runs(chosen.set) if run[1] in chosen.kinds]
-    new = harness.resume(own, wanted, play, chosen.cores)
+    wanted = [] if chosen.report else [run for run in runs(chosen.set) if run[0] in chosen.kinds]
     if chosen.set == "reported":
-        page(own.rows(), new)
-    else:
-        harness.say("\n".join(body(own.rows())))
+        page(TABLE.rows(), harness.resume(TABLE, wanted, play, chosen.cores))
+        return
+    found = [row for _, rows in harness.each(play, wanted, chosen.cores) for row in rows]
+    harness.say("\n".join(body([dict(zip(COLUMNS, map(str, row), strict=True)) for row in found])))
 
 
 if __name__ == "__main__":

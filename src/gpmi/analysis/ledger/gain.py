@@ -74,7 +74,7 @@ def draw_gain(
     works = None
     if model.chance is not None:
         own = np.random.default_rng([model.setting.seed, model.n, evaluations, 7])  # no suggestion draws from it
-        works = model.chance.draw(z, own, 2 * size * len(belief.posteriors)).reshape(-1, 2, size, len(z))
+        works = model.chance.draw(z, own, size * len(belief.posteriors)).reshape(-1, size, len(z))
         works[..., here] = True
     found = [
         _one_gain(posterior, z, here, evaluations, size, rng, None if works is None else works[number])
@@ -91,13 +91,13 @@ def _one_gain(
     evaluations: int,
     size: int,
     rng: np.random.Generator,
-    works: Mask | None,  # (2, size, m): which points work in the draws of f, and in the other draws
+    works: Mask | None,  # (size, m): which points work in each draw of f
 ) -> tuple[Array, Array]:
     """Return draws of f at z[here] and at the point recommended after the evaluations, (size,) each."""
     mu, cov = posterior.mu(z), posterior.covariance(z, z)
     f = posterior.sample(z, rng, size)
     others = posterior.sample(z, rng, size)
-    others = others if works is None else np.where(works[1], others, -np.inf)
+    others = others if works is None else np.where(np.roll(works, 1, axis=0), others, -np.inf)
     order = rng.permuted(np.tile(others.argmax(axis=1), (size, 1)), axis=1)
     at = order[:, :evaluations] if size >= evaluations else rng.choice(others.argmax(axis=1), (size, evaluations))
     noise = posterior.noise_var
@@ -106,16 +106,16 @@ def _one_gain(
     block = cov[at[:, :, None], at[:, None, :]] + (noise + jitter) * np.eye(evaluations)
     off = y - mu[at]
     if works is not None:  # a failure has no value: its row is that of an unrelated observation, and its weight is 0
-        fine = np.take_along_axis(works[0], at, axis=1)
+        fine = np.take_along_axis(works, at, axis=1)
         block = np.where(fine[:, :, None] & fine[:, None, :], block, np.eye(evaluations))
         off = np.where(fine, off, 0.0)
     weights = np.linalg.solve(block, off[..., None])[..., 0]
     updated = mu + np.einsum("sj,sjk->sk", weights, cov[at])
     if works is not None:
-        proven = np.zeros(works[0].shape, dtype=bool)
+        proven = np.zeros(works.shape, dtype=bool)
         np.put_along_axis(proven, at, True, axis=1)
         proven[:, here] = True
-        updated = np.where(proven & works[0], updated, -np.inf)
+        updated = np.where(proven & works, updated, -np.inf)
     best = updated.argmax(axis=1)
     return f[:, here], np.take_along_axis(f, best[:, None], axis=1)[:, 0]
 
@@ -124,7 +124,8 @@ def _one_gain(
 def expected_improvement(model: Model, belief: Belief, z: Array) -> float:
     """Return max over z (m, d) of E[(f(z) - f(recommended))^+] under the belief, in units of y.
 
-    Where trials fail it is weighted by the probability that z works. If y is transformed, f(recommended) is replaced by its median under each posterior. O(n^2 m) for each posterior.
+    Where trials fail it is weighted by the probability that z works. If y is transformed, f(recommended) is replaced by
+    its median under each posterior. O(n^2 m) for each posterior.
     """
     row, total = model.recommended, np.zeros(len(z))
     for posterior in belief.posteriors:

@@ -160,8 +160,9 @@ def plausible_in(posterior: Posterior, z: Array, first: Array, region: Region | 
         return most_plausible(posterior, z)
     from scipy.special import log_ndtr
 
-    (mu, var), ((best,), (known,)), works = moments_in_chunks(posterior, z), posterior(first), region.chance.works.log(z)
-    may = (mu + REACH * np.sqrt(var) >= best - REACH * np.sqrt(known)) & (works >= log_ndtr(-REACH))
+    (mu, var), works = moments_in_chunks(posterior, z), region.chance.works.log(z)
+    (best,), (spread,) = posterior(first)
+    may = (mu + REACH * np.sqrt(var) >= best - REACH * np.sqrt(spread)) & (works >= log_ndtr(-REACH))
     numbers = np.flatnonzero(may)
     with np.errstate(over="ignore"):  # a point that is known and not the best has no chance
         chance = log_ndtr((mu[numbers] - best) / np.maximum(np.sqrt(var[numbers]), TINY))

@@ -1,4 +1,4 @@
-"""Draws of where an evaluation succeeds: the best point that works depends on what works, and that is uncertain, too."""
+"""Draws of where evaluations succeed: which point is the best that works depends on what works."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class SuccessProbability:
 
     @cached_property
     def works(self) -> SuccessProbability:
-        """The probability that a point succeeds more often than not: what chance adds to each evaluation is left out."""
+        """The probability that a point succeeds more often than not: p without the chance in each evaluation."""
         return SuccessProbability(tuple(replace(requirement, spread=0.0) for requirement in self.requirements))
 
     def draw(self, z: Array, rng: np.random.Generator, size: int) -> Mask:
