@@ -256,9 +256,9 @@ def test_the_regret_at_an_earlier_step_is_what_was_read_then():
 
 @pytest.mark.parametrize(("f", "space", "arguments"), RUNS)
 def test_the_regret_is_that_of_the_recommended_point(f, space, arguments):
-    r = maximize(f, space, budget=9, seed=0, **arguments)
+    r = maximize(f, space, budget=16, seed=0, **arguments)
     regret = r.ledger.regret()
-    assert regret.t == 9
+    assert regret.t == 16
     recommended, again = (r.space.encode(x) for x in (r.recommended, regret.recommended))
     np.testing.assert_allclose(recommended, again, rtol=1e-6, atol=1e-6)
     assert len(regret.simple) == len(regret.cumulative) == (PATHS if r.space.rows is None else DRAWS)
@@ -271,8 +271,8 @@ def test_the_regret_is_that_of_the_recommended_point(f, space, arguments):
 
 @pytest.mark.parametrize(("f", "space", "arguments"), RUNS)
 def test_minimising_gives_the_same_ledger_as_maximising_minus_f(f, space, arguments):
-    up = maximize(lambda x: -f(x), space, budget=9, seed=1, **arguments).ledger
-    down = minimize(f, space, budget=9, seed=1, **arguments).ledger
+    up = maximize(lambda x: -f(x), space, budget=16, seed=1, **arguments).ledger
+    down = minimize(f, space, budget=16, seed=1, **arguments).ledger
     scale = float(np.ptp(up.y))
     quantiles = (np.quantile(ledger.regret().simple, [0.1, 0.5, 0.9]) for ledger in (up, down))
     np.testing.assert_allclose(*quantiles, atol=0.15 * scale)  # draws of their own

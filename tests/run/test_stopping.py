@@ -9,7 +9,7 @@ import pytest
 
 import gpmi
 from gpmi import GPMI, Optimizer, kernels, maximize, minimize
-from gpmi.analysis.ledger.calibration import ENOUGH
+from gpmi.analysis.ledger.calibration import ENOUGH, Calibration
 from gpmi.run.stopping import (
     Budget,
     ImprovementBelow,
@@ -193,7 +193,8 @@ def test_under_doubt_no_rule_certifies(given, monkeypatch):
     rules = RegretBelow(10.0), RegretBelowNoise(0.01), ImprovementBelow(10.0)
     fine = np.tile([0.5, -0.8, 1.2, -1.4], 6)
     for z, certified in ((fine, True), (fine[:13], False), (2.0 * fine, False)):
-        monkeypatch.setattr(gpmi.analysis.ledger.Ledger, "_residuals", lambda self, z=z: z)
+        calibration = Calibration(z, opt.ledger._posterior)
+        monkeypatch.setattr(gpmi.analysis.ledger.Ledger, "calibration", calibration)
         assert (opt.ledger.doubt is None) == certified
         assert [rule.stop(opt, 0.0) is not None for rule in rules] == [certified] * 3
 

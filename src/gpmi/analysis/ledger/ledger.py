@@ -224,8 +224,8 @@ class Ledger:
     def _belief(self, model: Model) -> Belief:
         """Return the belief after the values of a model, the first n of this run."""
         if not averages(model):
-            surprises = (trial.surprise for trial in self.trials[: model.n] if trial.surprise is not None)
-            return Belief(model.mixture, np.array(list(surprises)))
+            surprises = [trial.surprise for trial in self.trials[: model.n] if trial.surprise is not None]
+            return Belief(model.mixture, self.orientation.values(np.array(surprises)))
         observed, draws = self._oriented.first(model.n), self.cache.draws
         if model.n not in draws:
             draws[model.n] = draw_priors_of(model, observed)
