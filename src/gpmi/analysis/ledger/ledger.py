@@ -160,9 +160,9 @@ class Ledger:
         `fixed` the regret is that of the points with these coordinates: of the point that `recommend(fixed=...)`
         returns, and of the queries with exactly these fixed.
 
-        `maxima` states the cost and the approximations. A learned prior is averaged over (`averaged_prediction`). One
-        value, or values that are all equal, do not show how much f varies, and then the regret is unknown. The random
-        numbers come from (seed, t), so a second reading gives the same draws, and reading changes no suggestion.
+        `maxima` states the cost and the approximations. A learned prior is averaged over (`belief`). Before
+        `needed` values, or while all are equal, the regret is unknown. The random numbers come from (seed, t), so a
+        second reading gives the same draws, and reading changes no suggestion.
         """
         t = self.n if t is None else checks.whole("t", t, 1)
         part = self.space.with_fixed(fixed) if fixed else self.space
