@@ -329,9 +329,25 @@ def body(rows: list[harness.Row]) -> list[str]:
     late = [row for row in looks if row["t"] == str(max(LOOKS))]
     costs = [np.median([float(row[f"seconds {arm}"]) for row in late]) for arm in ("without", "likely", "drawn")]
     return [
+        "In `crash` an evaluation that does not work fails; in `measured` it has a value and a constraint above 0. "
+        "The groups: `functions` are those of [failures.md](failures.md). `edges` are sums of hills in 2 to 4 "
+        "dimensions with the edge of what works through the maximiser. In `pockets` the higher of two hills lies in a "
+        "ball with 5 % of the box that works, within the half that does not. `draws` are Gaussian processes in 2 to 4 "
+        "dimensions where another draw is below its 60 % quantile.",
+        "",
+        "`p >= 1/2` is the regret against the best point that works with p >= 1/2, `drawn` that against the best point "
+        "that works in a draw of what works, which is what the ledger does. Covered: the true regret is at most the "
+        f"upper end at {LEVEL:.0%}. The loss is the pinball loss of that end: it punishes width and misses together.",
+        "",
         *summary(rows),
         "",
+        f"Runs in which P(regret <= {EPS} sd) >= {LEVEL} at a look, under a verdict that allows a stop, and how many "
+        "of them were right at the first such look:",
+        "",
         *stopped(looks),
+        "",
+        f"The chance that {MORE} more evaluations improve the recommended point by more than {EPS} sd: what was said, "
+        "how often it happened, and in brackets the number of looks.",
         "",
         *gains(looks),
         "",
@@ -342,7 +358,13 @@ def body(rows: list[harness.Row]) -> list[str]:
 
 def page(rows: list[harness.Row], new: int) -> None:
     """Write the page."""
-    text = ""
+    text = (
+        f"The runs are in [success_region.csv](success_region.csv): {max(LOOKS)} evaluations each, looks after "
+        f"{', '.join(map(str, LOOKS))} of them once a trial has failed or a constraint was measured, and none before "
+        f"the ledger's `needed` values. Half of the runs have noise of {NOISE} standard deviations of f. Values are in "
+        "standard deviations of f where it works. The problems and seeds were listed before they were run; what was "
+        "chosen was chosen on others (`--set development`)."
+    )
     count = len({tuple(row[name] for name in KEY) for row in rows})
     harness.page(__file__, "The regret where evaluations fail", text, body(rows), runs=count, new=new)
 

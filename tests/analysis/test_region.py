@@ -113,6 +113,7 @@ def test_beyond_the_edge_of_what_worked_a_better_point_may_work():
     ledger = crashing(0.45).ledger
     regret, chance = ledger.regret(), ledger.model.chance
     assert np.any(chance(regret.where) < 0.5)
+    assert regret.how.endswith("under draws of what works")
     assert np.all(regret.simple >= 0.0)
 
 

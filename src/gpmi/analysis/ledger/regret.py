@@ -117,6 +117,7 @@ def draw_regret(
     where = np.concatenate([one.where for one in found])
     gaps = np.maximum(best[:, None] - values, 0.0)
     how = found[0].how + (f"; under {len(mixture)} draws of the prior" if len(mixture) > 1 else "")
+    how += "" if model.chance is None else "; only points that work count, under draws of what works"
     learned, cumulative = not model.setting.priors.is_fixed, gaps[:, 1:].sum(axis=1)
     if contexts:
         several = [draw_gaps(posterior, contexts, size, rng, seed, region) for posterior, region in pairs]
