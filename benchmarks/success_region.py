@@ -376,7 +376,8 @@ def main() -> None:
     chosen = parser.parse_args()
     wanted = [] if chosen.report else [run for run in runs(chosen.set) if run[0] in chosen.kinds]
     if chosen.set == "reported":
-        page(TABLE.rows(), harness.resume(TABLE, wanted, play, chosen.cores))
+        new = harness.resume(TABLE, wanted, play, chosen.cores)
+        page(TABLE.rows(), new)
         return
     found = [row for _, rows in harness.each(play, wanted, chosen.cores) for row in rows]
     harness.say("\n".join(body([dict(zip(COLUMNS, map(str, row), strict=True)) for row in found])))

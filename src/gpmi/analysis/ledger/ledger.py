@@ -415,7 +415,7 @@ class Ledger:
             [
                 values,
                 ("simple regret", simple),
-                *([not_covered(failures=bool(self.failures))] if learned else []),
+                *([not_covered()] if learned else []),
                 ("cumulative", cumulative),
                 *others,
                 ("lock-in", "none" if lock_in is None else lock_in.reason),
