@@ -38,8 +38,7 @@ class StudySummary:
 
     t: int
     recommended: Any = None  # the point to use, as JSON; None before the first value
-    # Quantiles of f at that point at -1, 0 and 1 sd, in units of y; None if unknown or not computed.
-    believed: tuple[float, float, float] | None = None
+    believed: tuple[float, float, float] | None = None  # mu - sd, mu and mu + sd at that point, in units of y
     interval: tuple[float, float] | None = None  # 95 % interval of the simple regret; None if unknown or not drawn
     regret: str = ""  # the interval in words, or why there is none
     advice: str = "go on"  # or "stop", "distrust"

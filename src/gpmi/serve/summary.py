@@ -65,16 +65,15 @@ def _model_summary(session: Session, live: LiveUpdates, best: Trial | None) -> C
     if seq < live.state["seq"]:  # comes first: what follows may rest on a result that was corrected since
         text = "Working out what the latest results mean … Until then, the summary below is out of date."
         parts.append(tag("p", text, class_="muted working"))
-    if now.recommended is not None:
+    if now.recommended is not None and now.believed is not None:
+        low, middle, high = now.believed
+        sd = 0.5 * abs(high - low)
         same = best is not None and now.recommended == point_to_json(session.space, best.x)
         parts += [
             tag("h3", "The point to use"),
             tag("p", "The same point.") if same else _coordinates(session, now.recommended),
+            tag("p", f"Expected there: {round_to_sd(middle, sd)} ± {round_to_sd(sd, sd)}"),
         ]
-    if now.believed is not None:
-        low, middle, high = now.believed
-        sd = 0.5 * abs(high - low)
-        parts.append(tag("p", f"Expected there: {round_to_sd(middle, sd)} ± {round_to_sd(sd, sd)}"))
     if now.interval is not None and now.t > 1:
         bound = tag("strong", rough(now.interval[1]))
         parts.append(

@@ -127,10 +127,7 @@ def partial_dependence(
     view = _view(source)
     found, axes = _importances(view), axes_of(view.space)
     if params is None:
-        chosen = [
-            int(i)
-            for i in np.argsort([-one.total for one in found], kind="stable")[: 6 if ax is None else 1]
-        ]
+        chosen = [int(i) for i in np.argsort([-one.total for one in found], kind="stable")[: 6 if ax is None else 1]]
     else:
         chosen = [_number(view.space, name) for name in ([params] if isinstance(params, str | int) else params)]
     if ax is not None and len(chosen) != 1:

@@ -38,8 +38,8 @@ def importance(run: RunView) -> Markup | None:
         ),
         tag(
             "p",
-            "The indices are those of the model's mean. The intervals are those of all functions that fit the values "
-            "equally well. An interval above its index says that the parameter may matter more than the data show.",
+            "Many functions fit the values. An index is the median over these functions. A wide interval says that the "
+            "values do not show yet how much the parameter matters.",
             class_="muted",
         ),
     )
