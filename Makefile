@@ -12,7 +12,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check  # errors alone are pr
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench tsunamis clean
+.PHONY: help demo paper check test test-loaded test-one-core examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,12 @@ check: lint types  ## the quick loop: lint, types, and the tests that a person w
 
 test: .venv/.dev  ## run all tests (some minutes); JOBS=0 runs one after the other
 	.venv/bin/python $(PYTEST)
+
+test-loaded: .venv/.dev  ## run all tests three times in a row beside four busy loops (an hour)
+	.ci/loaded .venv/bin/python $(PYTEST)
+
+test-one-core: .venv/.dev  ## run all tests on one core (a quarter of an hour)
+	taskset -c 0 .venv/bin/python $(PYTEST)
 
 examples: .venv/.dev  ## the tests of properties with a thousand new examples each (a quarter of an hour)
 	.venv/bin/python $(PYTEST) -m "hypothesis and not slow" --hypothesis-profile=many

@@ -11,10 +11,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import fuzzing
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from numpy.typing import NDArray
 
 from gpmi import kernels
@@ -23,10 +25,11 @@ from gpmi.gp.linalg import one_blas_thread
 type(one_blas_thread).warns = True  # users see no warning of NumPy, but the tests do, as errors
 
 # `make test` draws the same examples every time, so a failure is about the change. `make check` draws a few new ones,
-# `make examples` many. There is no deadline, because examples are slow on a shared machine.
-settings.register_profile("gpmi", deadline=None, max_examples=50, derandomize=True)
-settings.register_profile("quick", deadline=None, max_examples=10)
-settings.register_profile("many", deadline=None, max_examples=1000)
+# `make examples` many. There is no deadline, and drawing may be slow, as it is on a busy machine.
+PATIENT: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("gpmi", max_examples=50, derandomize=True, **PATIENT)
+settings.register_profile("quick", max_examples=10, **PATIENT)
+settings.register_profile("many", max_examples=1000, **PATIENT)
 settings.load_profile("gpmi")
 
 Array = NDArray[np.float64]
@@ -66,6 +69,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("anuga"):
                 item.add_marker(pytest.mark.skip(reason='ANUGA is missing: pip install "gpmi[tsunami]"'))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what became of the cases of `make fuzz`."""
+    for line in fuzzing.SUMMARY:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(params=KERNELS, ids=list(KERNELS))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import LIMIT, wait_until
 
 import gpmi
 
@@ -57,12 +57,11 @@ def running_server(address: str, token: str | None = None) -> Iterator[str]:
     thread = threading.Thread(target=servers[0].run, args=([sock],))
     thread.start()
     try:
-        while not servers[0].started:
-            time.sleep(0.01)
+        wait_until(lambda: servers[0].started)
         yield f"http://127.0.0.1:{port}"
     finally:
         servers[0].should_exit = True
-        thread.join(10)
+        thread.join(LIMIT)
         sock.close()
         catalogue.close()
         assert not thread.is_alive()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from gpmi._support.library_output import _streams
+from gpmi._support import library_output
+from gpmi._support.library_output import _streams, c_output_discarded
 
 PRINTS = """
 import ctypes, os, sys, threading
@@ -59,6 +63,38 @@ def output(code: str, *arguments: str) -> str:
 @pytest.mark.skipif(_streams() is None, reason="the C library has no stream that can be replaced")
 def test_only_what_c_prints_in_the_block_is_lost() -> None:
     assert output(PRINTS).split("\n") == ["before", "of a thread", "by the descriptor", "of a child", "after", ""]
+
+
+@pytest.mark.skipif(_streams() is None, reason="the C library has no stream that can be replaced")
+def test_ctrl_c_at_any_line_restores_the_stream() -> None:
+    streams = _streams()
+    assert streams is not None
+    stdout, at, lines = streams.stdout.value, 0, 1
+
+    def press(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal lines
+        if frame.f_code.co_filename != library_output.__file__:
+            return None
+        if event in ("line", "return"):
+            lines += 1
+            if lines == at:
+                signal.raise_signal(signal.SIGINT)
+        return press
+
+    before, pressed = sys.gettrace(), 0
+    while at <= lines:
+        at, lines = at + 1, 0
+        sys.settrace(press)
+        try:
+            with c_output_discarded():
+                assert streams.stdout.value == streams.memory
+        except KeyboardInterrupt:
+            pressed += 1
+        finally:
+            sys.settrace(before)
+            now, streams.stdout.value = streams.stdout.value, stdout
+        assert (now, library_output._callers) == (stdout, 0), f"line {at}"
+    assert pressed > 10
 
 
 @pytest.mark.skipif(_streams() is None, reason="the C library has no stream that can be replaced")

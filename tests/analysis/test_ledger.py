@@ -278,7 +278,7 @@ def test_minimising_gives_the_same_ledger_as_maximising_minus_f(f, space, argume
     np.testing.assert_allclose(*quantiles, atol=0.15 * scale)  # draws of their own
     np.testing.assert_allclose(up.calibration.ahead, -down.calibration.ahead, rtol=1e-6, atol=1e-9)
     assert [step.choice for step in up.steps] == [step.choice for step in down.steps]
-    assert up.improvement == pytest.approx(down.improvement, rel=1e-3, abs=1e-9)
+    assert up.improvement == pytest.approx(down.improvement, rel=0.2, abs=0.01 * scale)  # of their own draws
 
 
 def test_the_cumulative_regret_counts_what_the_policy_chose():
@@ -637,7 +637,7 @@ def test_a_model_that_fails_loses_no_value():
 def test_the_printed_interval_is_that_of_the_method(learned: bool) -> None:
     """Far from 0 the shorter interval is two-sided; with a learned prior it begins at 0 all the same."""
     draws = np.linspace(1.0, 1.1, 201)
-    regret = Regret(3, np.array([0.5]), draws, draws, "by hand", learned)
+    regret = Regret(3, np.array([0.5]), draws, draws, np.full((201, 1), 0.5), "by hand", learned)
     low, high = regret.interval()
     assert (low == 0.0) == learned
     assert regret.in_words[0].startswith(f"{low:.3g} to {high:.3g} with") and regret.in_words[0] in repr(regret)

@@ -9,7 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 from typer.testing import CliRunner
+from waiting import LIMIT, Clock, lines, wait_until
 
 import gpmi
 from gpmi import cli
@@ -35,8 +36,12 @@ x = { real = [0.0, 1.0] }
 run = 'echo "$GPMI_X" >> evaluated; sleep 0.05; echo "$GPMI_X"'
 shell = true
 """
-# The fourth evaluation waits, so that a signal surely meets it; once the file `go` is there none does.
-HELD = FILE.replace("sleep 0.05", "[ -e go ] || [ $(wc -l < evaluated) -lt 4 ] || sleep 5")
+# The fourth evaluation waits for the file `go`, so that a signal surely meets it.
+HELD = FILE.replace("sleep 0.05", "[ $(wc -l < evaluated) -lt 4 ] || until [ -e go ]; do sleep 0.05; done")
+# Each evaluation waits until two processes have begun one.
+SHARED = FILE.replace(
+    "sleep 0.05", "echo $PPID >> workers; until [ $(sort -u workers | wc -l) -ge 2 ]; do sleep 0.05; done"
+)
 PROGRAM = [sys.executable, "-c", "from gpmi.cli import main; main()"]
 
 
@@ -51,8 +56,7 @@ def started(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def evaluated(folder: Path) -> list[float]:
-    path = folder / "evaluated"
-    return [float(line) for line in path.read_text().split()] if path.exists() else []
+    return [float(line) for line in lines(folder / "evaluated")]
 
 
 def only_progress(stderr: str) -> bool:
@@ -61,16 +65,15 @@ def only_progress(stderr: str) -> bool:
 
 
 def wait_for(folder: Path, count: int) -> None:
-    end = time.monotonic() + 60.0
-    while len(evaluated(folder)) < count and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_until(lambda: len(evaluated(folder)) >= count)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "study.toml").write_text(FILE)
-    return tmp_path
+    yield tmp_path
+    (tmp_path / "go").touch()  # ends what still waits
 
 
 def test_a_run_is_kept_beside_its_file_and_is_not_repeated(folder: Path) -> None:
@@ -124,7 +127,7 @@ def test_ctrl_c_gives_its_point_back_and_the_next_run_evaluates_it(folder: Path)
     run = started(folder, "run", "study.toml", "--json")
     wait_for(folder, 4)
     run.send_signal(signal.SIGINT)
-    stdout, stderr = run.communicate(timeout=60)
+    stdout, stderr = run.communicate(timeout=LIMIT)
     assert run.returncode == 130 and only_progress(stderr)
     assert (json.loads(stdout)["stopped"], json.loads(stdout)["evaluations"]) == ("interrupted", 3)
     (folder / "go").touch()
@@ -134,17 +137,16 @@ def test_ctrl_c_gives_its_point_back_and_the_next_run_evaluates_it(folder: Path)
 
 @pytest.mark.parametrize("command", [("run", "study.toml"), ("work", "study.db", "study")])
 def test_sigterm_ends_the_programs_and_gives_their_points_back(folder: Path, command: tuple[str, ...]) -> None:
-    (folder / "study.toml").write_text(FILE.replace("sleep 0.05", "echo $$ > program; exec sleep 50"))
+    (folder / "study.toml").write_text(FILE.replace("sleep 0.05", "echo $$ > program; exec sleep 600"))
     if command[0] == "work":
         invoke("ask", "study.toml")
     run = started(folder, *command)
     wait_for(folder, 1)
-    while not (folder / "program").exists() or not (folder / "program").read_text().strip():
-        time.sleep(0.02)
+    wait_until(lambda: lines(folder / "program"))
     program = int((folder / "program").read_text())
     os.kill(program, 0)
     run.send_signal(signal.SIGTERM)
-    stdout, stderr = run.communicate(timeout=60)
+    stdout, stderr = run.communicate(timeout=LIMIT)
     assert (run.returncode, stdout) == (143, "") and only_progress(stderr)
     with pytest.raises(ProcessLookupError):
         os.kill(program, 0)
@@ -153,11 +155,11 @@ def test_sigterm_ends_the_programs_and_gives_their_points_back(folder: Path, com
 
 
 def test_two_runs_at_once_and_a_worker_share_one_budget(folder: Path) -> None:
-    (folder / "study.toml").write_text(FILE.replace("budget = 8", "budget = 16").replace("0.05", "0.3"))
+    (folder / "study.toml").write_text(SHARED.replace("budget = 8", "budget = 16"))
     runs = [started(folder, "run", "study.toml", "--json") for _ in range(2)]
     wait_for(folder, 2)
     runs.append(started(folder, "work", "study.db", "study", "--workers", "2", "--json"))
-    ended = [run.communicate(timeout=120) for run in runs]
+    ended = [run.communicate(timeout=LIMIT) for run in runs]
     assert [run.returncode for run in runs] == [0] * 3 and all(only_progress(stderr) for _, stderr in ended)
     assert {json.loads(stdout)["evaluations"] for stdout, _ in ended} == {16}
     points = evaluated(folder)
@@ -239,6 +241,7 @@ def test_a_server_that_is_down_is_reported_while_it_is_tried_again(monkeypatch: 
     from gpmi.storage import database, opening
 
     assert database.CONNECT_TIMEOUT + database.SILENT <= 5
+    monkeypatch.setattr(database, "time", Clock())
     monkeypatch.setattr(database, "SILENT", 0.0)
     monkeypatch.setattr(opening, "PATIENCE", 0.5)
     done = invoke("best", "postgresql://me:secret@127.0.0.1:1/studies")

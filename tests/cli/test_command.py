@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
-import threading
 import time
 import tracemalloc
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import FOR_EVER, is_running, leap, lines, press_when, wait_until
 
 from gpmi.cli.command import Command, Reading, matching, program
 from gpmi.cli.command.templates import arguments, filled, placeholders, variable
@@ -41,21 +42,11 @@ def why(answer: Measured | Failure) -> str:
     return answer.why
 
 
-def alive(number: int) -> bool:
-    """Whether a process runs; one that has ended and was not waited for does not."""
-    try:
-        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def gone(number: int) -> bool:
-    """Whether a process ends within a moment: SIGKILL needs one on a busy machine."""
-    for _ in range(100):
-        if not alive(number):
-            return True
-        time.sleep(0.02)
-    return False
+def end(numbers: Path) -> None:
+    """Wait until the processes whose numbers are in a file have ended: SIGKILL needs a moment."""
+    found = lines(numbers)
+    assert found
+    wait_until(lambda: not any(is_running(int(number)) for number in found))
 
 
 @pytest.fixture
@@ -280,7 +271,9 @@ def test_a_pattern_that_never_ends_is_a_failure_with_its_reason(monkeypatch: pyt
     assert "took more than 1 s" in answer and "nested repetition" in answer and "attempt" not in answer
 
 
-def test_a_search_is_ended_when_the_run_is(tmp_path: Path) -> None:
+def test_a_search_is_ended_when_the_run_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "TIMEOUT", FOR_EVER)
+    monkeypatch.setattr(program, "TICK", 0.002)
     ran, polls = tmp_path / "ran", list[int]()
 
     def cancelled() -> bool:
@@ -377,11 +370,12 @@ def test_a_program_is_run_again_until_it_has_a_value(tmp_path: Path) -> None:
     assert shell(text, cwd=tmp_path, retries=1) == Measured(5.0)
 
 
-def test_a_time_out_is_retried(tmp_path: Path) -> None:
-    text = "echo x >> tries; [ $(wc -l < tries) -ge 3 ] && echo 5 || sleep 60"
-    assert "timeout" in why(shell(text, cwd=tmp_path, retries=1, timeout=2.0))
+def test_a_time_out_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    leap(monkeypatch, program, lambda: min(2, len(lines(tmp_path / "tries"))))  # the first two hang
+    text = "echo x >> tries; [ $(wc -l < tries) -ge 3 ] && echo 5 || sleep 600"
+    assert "timeout" in why(shell(text, cwd=tmp_path, retries=1, timeout=FOR_EVER))
     assert (tmp_path / "tries").read_text() == "x\nx\n"
-    assert shell(text, cwd=tmp_path, retries=1, timeout=30.0) == Measured(5.0)
+    assert shell(text, cwd=tmp_path, retries=1, timeout=FOR_EVER) == Measured(5.0)
 
 
 # Limits
@@ -403,22 +397,24 @@ def test_a_program_that_writes_for_ever_is_ended_in_time() -> None:
 
 @pytest.mark.usefixtures("short_patience")
 @pytest.mark.parametrize(
-    "code",
+    ("code", "processes"),
     [
-        "time.sleep(60)",
-        "signal.signal(signal.SIGTERM, signal.SIG_IGN); note(); time.sleep(60)",
-        "os.fork(); note(); time.sleep(60)",
-        "os.fork(); os.fork(); signal.signal(signal.SIGTERM, signal.SIG_IGN); note(); time.sleep(60)",
-        "os.fork() or os.setsid(); note(); time.sleep(60)",
-        "os.close(1); os.close(2); note(); time.sleep(60)",
+        ("pass", 1),
+        ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", 1),
+        ("os.fork()", 2),
+        ("os.fork(); os.fork(); signal.signal(signal.SIGTERM, signal.SIG_IGN)", 4),
+        ("os.fork() or os.setsid()", 2),
+        ("os.close(1); os.close(2)", 1),
     ],
 )
-def test_a_time_out_ends_the_program_and_all_that_it_started(code: str, tmp_path: Path) -> None:
-    head = "import os, signal, time\ndef note(): open('pids', 'a').write(f'{os.getpid()}\\n')\nnote()\n"
-    found = python(head + code, timeout=2.5, cwd=tmp_path)
-    assert why(found) == "timeout: it took longer than 2.5 s"
-    numbers = [int(line) for line in (tmp_path / "pids").read_text().split()]
-    assert numbers and all(gone(number) for number in numbers)
+def test_a_time_out_ends_the_program_and_all_that_it_started(
+    code: str, processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leap(monkeypatch, program, lambda: len(lines(tmp_path / "pids")) == processes)
+    note = "with open('pids', 'a') as file: file.write(f'{os.getpid()}\\n')"
+    found = python(f"import os, signal, time\n{code}\n{note}\ntime.sleep(600)", timeout=FOR_EVER, cwd=tmp_path)
+    assert why(found) == "timeout: it took longer than 600 s"
+    end(tmp_path / "pids")
 
 
 @pytest.mark.usefixtures("short_patience")
@@ -427,36 +423,51 @@ def test_a_fork_that_holds_the_output_does_not_hold_the_value(leave: str, tmp_pa
     code = f"""import os, signal, time
 if os.fork() == 0:
     {leave or "pass"}
-    open('pid', 'w').write(str(os.getpid()))
+    with open('pid', 'w') as file: file.write(f'{{os.getpid()}}\\n')
     os.rename('pid', 'child')
-    time.sleep(60)
+    time.sleep(600)
 while not os.path.exists('child'): time.sleep(0.01)
 print(8)"""
     begin = time.monotonic()
     assert python(code, cwd=tmp_path) == Measured(8.0)
-    assert time.monotonic() - begin < 30.0
-    assert gone(int((tmp_path / "child").read_text()))
+    assert time.monotonic() - begin < FOR_EVER / 2.0
+    end(tmp_path / "child")
 
 
-def test_a_program_may_clean_up_when_it_is_ended(tmp_path: Path) -> None:
-    assert "timeout" in why(shell("trap 'echo bye > said; exit' TERM; sleep 20 & wait", timeout=2.0, cwd=tmp_path))
+def test_a_program_may_clean_up_when_it_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "GRACE", FOR_EVER)
+    leap(monkeypatch, program, (tmp_path / "ready").exists)
+    text = "trap 'echo bye > said; exit' TERM; touch ready; sleep 600 & wait"
+    assert "timeout" in why(shell(text, timeout=FOR_EVER, cwd=tmp_path))
     assert (tmp_path / "said").read_text() == "bye\n"
 
 
 def test_an_evaluation_that_is_not_wanted_any_more_is_ended(tmp_path: Path) -> None:
-    wanted = threading.Event()
-    threading.Timer(0.3, wanted.set).start()
-    command = Command("echo $$ > pid; sleep 60; echo 1", ("x",), cwd=tmp_path)
+    command = Command("echo $$ > pid; sleep 600; echo 1", ("x",), cwd=tmp_path)
     with pytest.raises(program.Cancelled):
-        command({"x": 1.0}, wanted.is_set)
-    assert gone(int((tmp_path / "pid").read_text()))
+        command({"x": 1.0}, lambda: bool(lines(tmp_path / "pid")))
+    end(tmp_path / "pid")
 
 
 def test_ctrl_c_ends_the_program_and_comes_through(tmp_path: Path) -> None:
-    threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT)).start()
+    press_when(lambda: lines(tmp_path / "pid"))
     with pytest.raises(KeyboardInterrupt):
-        shell("echo $$ > pid; sleep 60; echo 1", cwd=tmp_path)
-    assert gone(int((tmp_path / "pid").read_text()))
+        shell("echo $$ > pid; sleep 600; echo 1", cwd=tmp_path)
+    end(tmp_path / "pid")
+
+
+def test_ctrl_c_while_the_program_is_started_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+
+    def pressed(*arguments: Any) -> None:
+        start(*arguments)
+        wait_until(lambda: lines(tmp_path / "pid"))
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess.Popen, "_execute_child", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        shell("echo $$ > pid; sleep 600; echo 1", cwd=tmp_path)
+    end(tmp_path / "pid")
 
 
 def test_a_long_line_of_digits_is_read_in_no_time() -> None:

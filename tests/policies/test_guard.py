@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 import gpmi
-from gpmi import Optimizer, Posterior, Reinvest, kernels, theory
+from gpmi import Event, Optimizer, Posterior, Reinvest, kernels, theory
 from gpmi._support.types import Array
 from gpmi.policies import Guarded, guard
+from gpmi.policies.policy import PointSearch, Selected
 from gpmi.search.finite import drawn_maximum
 from gpmi.trials.files import trial_of
 
@@ -313,3 +315,23 @@ def test_notes_of_another_policy_are_not_charged() -> None:
     noted = gpmi.Trial(0, ARMS[3], 1.0, "told", "policy", order=0, policy_notes={"mine": 1.0})
     opt.replay([noted]).ask()
     assert set(opt.pending[0].policy_notes or {}) == {"charge"}
+
+
+@dataclass(frozen=True)
+class Noting(Reinvest):
+    """A policy with a note and an event of its own."""
+
+    def choose(self, search: PointSearch) -> Selected:
+        point = super().choose(search)
+        return replace(point, notes={"mine": 0.25}, events=(Event("mine", "said so"),))
+
+
+@pytest.mark.parametrize("kappa", [0.5, 2.0])
+def test_the_notes_of_the_guarded_policy_are_kept(monkeypatch: pytest.MonkeyPatch, kappa: float) -> None:
+    monkeypatch.setattr(guard, "KAPPA", kappa)
+    opt = Optimizer(ARMS, Guarded(Noting()), kernel=INDEPENDENT, noise_var=NOISE_VAR, seed=0)
+    for value in (0.1, -0.4, 0.3, 0.2, -0.1, 0.0):
+        opt.tell(opt.ask(), value)
+    assert any(zeta(trial) is not None for trial in opt.trials) == (kappa < 1.0)
+    assert all(trial.policy_notes is not None and trial.policy_notes["mine"] == 0.25 for trial in opt.trials)
+    assert all(charge(trial) >= 0.0 for trial in opt.trials) and Event("mine", "said so") in opt.events

@@ -16,6 +16,7 @@ from typing import Any
 import interrupt
 import numpy as np
 import pytest
+from waiting import FOR_EVER
 
 import gpmi
 from gpmi import GPMI, Event, Optimizer, Result, kernels, maximize, minimize
@@ -72,8 +73,6 @@ def the_handler_is_given_back() -> Iterator[None]:
 def test_real_keys_at_random_moments_lose_nothing() -> None:
     """1,000 of them: make bench NAME=interrupt."""
     outcomes = interrupt.press(20, 4, seed=1)
-    if any(outcome.ended == "hangs" for outcome in outcomes):  # a limit of time, on a busy machine: once more
-        outcomes = interrupt.press(20, 4, seed=2)
     assert sum(outcome.landed for outcome in outcomes) >= 20
     assert not [outcome for outcome in outcomes if not outcome.holds]
 
@@ -578,7 +577,7 @@ def test_the_events_of_a_rule_follow_those_of_the_model() -> None:
 @pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="the system cannot fork")
 @pytest.mark.parametrize("moment", ["before", "after_in_parent"])
 @pytest.mark.parametrize(
-    "arguments", [{"timeout": 60.0}, {"workers": 2}, {"timeout": 60.0, "on_failure": "learn"}], ids=repr
+    "arguments", [{"timeout": FOR_EVER}, {"workers": 2}, {"timeout": FOR_EVER, "on_failure": "learn"}], ids=repr
 )
 def test_a_key_in_the_callbacks_of_a_fork_is_acted_on(moment: str, arguments: dict[str, Any]) -> None:
     """What a callback raises is printed and dropped, so a KeyboardInterrupt there would be lost."""
@@ -593,3 +592,42 @@ def test_a_key_in_the_callbacks_of_a_fork_is_acted_on(moment: str, arguments: di
     r = maximize(wave, GRID, budget=8, seed=0, **PRIOR, **arguments)
     assert (r.reason, forks[0]) == ("interrupted", 3)
     assert not multiprocessing.active_children()
+
+
+@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="the system cannot fork")
+@pytest.mark.parametrize("moment", ["before", "after_in_parent"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_request_to_end_in_the_callbacks_of_a_fork_is_acted_on(moment: str, number: signal.Signals) -> None:
+    """Not only after the evaluation, which may take hours."""
+    forks = [0]
+
+    def third() -> None:
+        forks[0] += 1
+        if forks[0] == 3:
+            signal.raise_signal(number)
+
+    os.register_at_fork(**{moment: third})  # cannot be taken back
+    with pytest.raises(SystemExit) as caught:
+        maximize(wave, GRID, budget=8, seed=0, timeout=FOR_EVER, **PRIOR)
+    told = [trial.y for trial in caught.value.result.trials if trial.y is not None]  # type: ignore[attr-defined]
+    assert (caught.value.code, len(told), forks[0]) == (128 + number, 2, 3)
+    assert not multiprocessing.active_children()
+    assert signal.getsignal(number) == signal.SIG_DFL
+
+
+def test_a_request_to_end_waits_for_uninterrupted_work_and_is_not_lost_if_that_raises() -> None:
+    def end(number: int, frame: Any) -> None:
+        raise SystemExit(number)
+
+    done = []
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with pytest.raises(SystemExit), uninterrupted():
+            signal.raise_signal(signal.SIGTERM)
+            done.append(1)
+        with pytest.raises(SystemExit), uninterrupted():
+            signal.raise_signal(signal.SIGTERM)
+            raise ZeroDivisionError
+        assert done == [1] and signal.getsignal(signal.SIGTERM) == end
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting import FOR_EVER, is_running, leap, press_when, wait_until
 
 import gpmi
+from gpmi.run import evaluation
 from gpmi.run.evaluation import Failure, RaisedInProcess, TimedOut
 
 pytestmark = pytest.mark.skipif(
@@ -153,11 +155,10 @@ def test_workers_work_at_the_same_time(tmp_path: Path) -> None:
 
     def meeting(x: Any) -> float:
         (tmp_path / f"{os.getpid()}").touch()
-        while len(list(tmp_path.iterdir())) < 2:
-            time.sleep(0.01)
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
         return 1.0
 
-    assert len(gpmi.maximize(meeting, BOX, budget=2, workers=2, seed=0, timeout=60.0).trials) == 2
+    assert len(gpmi.maximize(meeting, BOX, budget=2, workers=2, seed=0, timeout=FOR_EVER).trials) == 2
 
 
 @pytest.mark.parametrize("space", [{"a": (0.0, 1.0), "b": ["u", "v"]}, np.arange(12.0).reshape(6, 2)])
@@ -176,7 +177,7 @@ def test_a_value_may_come_with_an_error_bar_and_constraints() -> None:
     def f(x: Any) -> Any:
         return Failure("no luck") if x[0] < 0.3 else gpmi.Measured(float(x[0]), 0.25, (float(x[0]) - 0.5,))
 
-    for parallel in ({}, {"timeout": 60.0}, {"workers": 2}):
+    for parallel in ({}, {"timeout": FOR_EVER}, {"workers": 2}):
         result = gpmi.maximize(f, [(0.0, 1.0)], budget=10, seed=0, on_failure="learn", **parallel)  # type: ignore[arg-type]
         assert all(trial.constraints == (trial.x[0] - 0.5,) for trial in result.trials if trial.status == "told")
         assert all(trial.noise_var == 0.25 for trial in result.trials if trial.status == "told")
@@ -207,20 +208,21 @@ def test_failures_are_learned_from_or_raised_with_what_was_evaluated() -> None:
 
 
 @pytest.mark.parametrize("kind", ["workers", "threads"])
-def test_a_time_out_ends_the_evaluation(kind: str, tmp_path: Path) -> None:
+def test_a_time_out_ends_the_evaluation(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def f(x: Any) -> float:
         if x[0] > 0.5:
             (tmp_path / str(os.getpid())).touch()
-            time.sleep(60.0)
+            time.sleep(FOR_EVER)
         return float(x[0])
 
+    leap(monkeypatch, evaluation, lambda: len(list(tmp_path.iterdir())))
     with ThreadPoolExecutor(2) as pool:
         parallel: dict[str, Any] = {"workers": 2} if kind == "workers" else {"executor": pool, "in_flight": 2}
-        result = gpmi.maximize(f, BOX, budget=6, seed=0, timeout=2.0, on_failure="learn", **parallel)
+        result = gpmi.maximize(f, BOX, budget=6, seed=0, timeout=FOR_EVER, on_failure="learn", **parallel)
         with pytest.raises(TimedOut):
-            gpmi.maximize(f, [(0.6, 1.0)], budget=6, seed=0, timeout=2.0, **parallel)
-    assert {trial.why for trial in result.trials if trial.status == "failed"} == {"timeout: f took longer than 2 s"}
-    assert list(tmp_path.iterdir()) and not any(Path("/proc", path.name).exists() for path in tmp_path.iterdir())
+            gpmi.maximize(f, [(0.6, 1.0)], budget=6, seed=0, timeout=FOR_EVER, **parallel)
+    assert {trial.why for trial in result.trials if trial.status == "failed"} == {"timeout: f took longer than 600 s"}
+    assert list(tmp_path.iterdir()) and not any(is_running(int(path.name)) for path in tmp_path.iterdir())
 
 
 # Workers that die
@@ -288,24 +290,27 @@ def test_when_a_rule_stops_the_run_what_is_in_the_air_is_told() -> None:
 
 @pytest.mark.parametrize("kind", ["workers", "threads"])
 def test_ctrl_c_keeps_everything_that_has_arrived(kind: str, tmp_path: Path) -> None:
+    """Both evaluations that begin after the fourth value hang when the key is pressed."""
+    over = threading.Event()
+
     def f(x: Any) -> float:
-        done = tmp_path / "done"
-        if done.exists():
-            (tmp_path / f"{os.getpid()}.pid").touch()
-            time.sleep(2.0 if kind == "threads" else 60.0)
+        if (tmp_path / "done").exists():
+            (tmp_path / f"{os.getpid()}-{threading.get_native_id()}.hangs").touch()
+            over.wait(FOR_EVER)
         return 1.0
 
-    def press(trial: gpmi.Trial, optimizer: gpmi.Optimizer) -> None:
+    def ends_soon(trial: gpmi.Trial, optimizer: gpmi.Optimizer) -> None:
         if trial.order == 3:
             (tmp_path / "done").touch()
-            threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 
     with ThreadPoolExecutor(2) as pool:
         parallel: dict[str, Any] = {"workers": 2} if kind == "workers" else {"executor": pool, "in_flight": 2}
-        result = gpmi.maximize(f, BOX, budget=20, seed=0, on_trial=press, **parallel)
+        press_when(lambda: len(list(tmp_path.glob("*.hangs"))) == 2)
+        result = gpmi.maximize(f, BOX, budget=20, seed=0, on_trial=ends_soon, **parallel)
+        over.set()
     assert result.reason == "interrupted" and 4 <= len(result.trials) <= 6
     if kind == "workers":
-        assert not any(Path("/proc", path.stem).exists() for path in tmp_path.glob("*.pid"))
+        assert not any(is_running(int(path.name.partition("-")[0])) for path in tmp_path.glob("*.hangs"))
 
 
 def test_an_outcome_that_arrives_with_an_exception_is_told() -> None:

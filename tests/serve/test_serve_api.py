@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 
 import pytest
 from laboratory import client_for, create_study, running_server
+from waiting import LIMIT, wait_until
 
 import gpmi
 from gpmi.serve.live_updates import LiveUpdates
@@ -168,11 +168,8 @@ def test_several_studies_are_served_side_by_side(tmp_path: Path) -> None:
 def test_the_summary_is_computed_in_the_background(client: Any) -> None:
     for trial in post(client, "ask", n=4)["trials"]:
         post(client, "tell", number=trial["number"], y=-((trial["x"]["temperature"] - 60.0) ** 2))
-    for _ in range(600):
-        answer = client.get("/api/known").json()
-        if answer["now"]:
-            break
-        time.sleep(0.05)
+    wait_until(lambda: client.get("/api/known").json()["now"])
+    answer = client.get("/api/known").json()
     assert answer["known"]["t"] == 4 and answer["known"]["advice"] in ("go on", "stop", "distrust")
 
 
@@ -199,7 +196,7 @@ def test_watchers_are_notified_of_changes_that_another_page_read_first(tmp_path:
         seen = [await anext(states)]
         session.observe({"temperature": 30.0, "catalyst": "A"}, 1.0)
         live.note_seq(session.seq())
-        seen.append(await asyncio.wait_for(anext(states), 5.0))
+        seen.append(await asyncio.wait_for(anext(states), LIMIT))
         await states.aclose()  # type: ignore[attr-defined]
         return [int(one.split()[1]) for one in seen]
 
@@ -217,7 +214,7 @@ def test_entries_are_streamed_as_they_are_written_and_missed_ones_are_sent_later
     path = create_study(tmp_path)
     with running_server(path) as base, gpmi.study(path) as worker:
         found: list[str] = []
-        with httpx2.stream("GET", f"{base}/api/events", timeout=20.0) as answer:
+        with httpx2.stream("GET", f"{base}/api/events", timeout=LIMIT) as answer:
             assert answer.headers["content-type"].startswith("text/event-stream")
             lines = answer.iter_lines()
             for line in lines:
@@ -227,5 +224,5 @@ def test_entries_are_streamed_as_they_are_written_and_missed_ones_are_sent_later
                 if line == "event: told":
                     break
         assert found == ["id: 0", "event: created", "id: 1", "event: asked", "id: 2", "event: told"]
-        with httpx2.stream("GET", f"{base}/api/events", headers={"Last-Event-ID": "1"}, timeout=20.0) as answer:
+        with httpx2.stream("GET", f"{base}/api/events", headers={"Last-Event-ID": "1"}, timeout=LIMIT) as answer:
             assert next(line for line in answer.iter_lines() if line.startswith("id:")) == "id: 2"

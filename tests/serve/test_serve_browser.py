@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from chromium import EVIL, SCREENSHOTS, accessibility_problems, save_screenshot, set_viewport
 from laboratory import create_study, running_server
+from waiting import LIMIT
 
 import gpmi
 
@@ -50,7 +51,7 @@ def browser(starting: Callable[..., Any]) -> Any:
     return starting()
 
 
-def until(act: Callable[[], Any], seconds: float = 30.0) -> Any:
+def until(act: Callable[[], Any], seconds: float = LIMIT) -> Any:
     """Repeat `act` until its result is true, and return it. Errors of a page that is just changing are ignored."""
     from selenium.common.exceptions import WebDriverException
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx2
 import numpy as np
 import pytest
 from laboratory import client_for, create_study
 from typer.testing import CliRunner
+from waiting import LIMIT, wait_until
 
 import gpmi
 from gpmi.cli import app
@@ -28,8 +27,9 @@ from gpmi.storage.errors import StudyError
 
 @contextmanager
 def command(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run the command and yield its process and the URL that it printed."""
-    line = [sys.executable, "-c", "from gpmi.cli import main; main()", "serve", *arguments]
+    """Run the command and yield its process and the URL that it printed. At its end it waits for slow requests."""
+    code = f"from gpmi.serve import server; server.SHUTDOWN_TIMEOUT = {LIMIT}; from gpmi.cli import main; main()"
+    line = [sys.executable, "-c", code, "serve", *arguments]
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -42,11 +42,11 @@ def test_it_prints_its_url_and_ends_at_ctrl_c(tmp_path: Path) -> None:
     path = create_study(tmp_path)
     with command(path, "--port", "0") as (process, url):
         assert url.startswith("http://127.0.0.1:") and "token" not in url
-        assert "Next to try" in httpx2.get(url, follow_redirects=True).text
-        with httpx2.stream("GET", f"{url}study/default/events", timeout=20.0) as events:
+        assert "Next to try" in httpx2.get(url, follow_redirects=True, timeout=LIMIT).text
+        with httpx2.stream("GET", f"{url}study/default/events", timeout=LIMIT) as events:
             assert next(line for line in events.iter_lines() if line.startswith("data:"))
             process.send_signal(signal.SIGINT)
-            assert process.wait(15) == 0
+            assert process.wait(LIMIT) == 0
         assert process.stderr is not None and process.stderr.read() == ""
 
 
@@ -55,7 +55,7 @@ def test_a_study_file_is_served_even_if_it_has_no_program(tmp_path: Path) -> Non
     file.write_text("[parameters]\nflour = { real = [0.0, 1.0], unit = 'kg' }\n")
     with command(str(file), "--port", "0") as (_, url):
         assert url.startswith("http://127.0.0.1:"), url
-        assert "flour" in httpx2.get(url, follow_redirects=True, timeout=60.0).text
+        assert "flour" in httpx2.get(url, follow_redirects=True, timeout=LIMIT).text
     file.write_text("[parameters]\n")
     answer = CliRunner().invoke(app(), ["serve", str(file)])
     assert answer.exit_code == 1 and "[parameters] is empty" in answer.stderr and "damaged" not in answer.stderr
@@ -67,8 +67,9 @@ def test_other_machines_need_the_printed_token(tmp_path: Path) -> None:
         port = url.split(":")[2].partition("/")[0]
         base = f"http://127.0.0.1:{port}"
         assert len(token) >= 32
-        assert httpx2.get(f"{base}/api/study").status_code == 401
-        assert httpx2.get(f"{base}/api/study", headers={"authorization": f"Bearer {token}"}).status_code == 200
+        with httpx2.Client(base_url=base, timeout=LIMIT) as client:
+            assert client.get("/api/study").status_code == 401
+            assert client.get("/api/study", headers={"authorization": f"Bearer {token}"}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -144,12 +145,8 @@ def test_a_large_study_uses_another_process_and_gives_the_same_answers(
             point = client.get("/api/recommend").json()["x"]
             (trial,) = client.post("/api/ask", json={}).json()["trials"]
             client.post("/api/forget", json={"number": trial["number"]})
-            for _ in range(600):
-                known: Any = client.get("/api/known").json()
-                if known["now"]:
-                    break
-                time.sleep(0.05)
-            answers.append((point, trial["x"], known["known"]))
+            wait_until(lambda client=client: client.get("/api/known").json()["now"])  # type: ignore[misc]
+            answers.append((point, trial["x"], client.get("/api/known").json()["known"]))
     assert answers[0] == answers[1]
 
 

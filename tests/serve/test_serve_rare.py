@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from laboratory import Page, client_for, create_study, follow, send, text_of
+from waiting import wait_until
 
 import gpmi
 from gpmi.serve import live_updates, model_worker
@@ -30,12 +31,12 @@ def client(tmp_path: Path) -> Iterator[Any]:
 
 def complete_page(client: Any) -> Any:
     """Return the text of the page once everything is computed."""
-    for _ in range(600):
-        words = text_of(client.get(AT))
-        if "Working out" not in words and "being drawn" not in words:
-            return words
-        time.sleep(0.05)
-    raise AssertionError("the summary was not computed in time")
+
+    def words() -> str:
+        return text_of(client.get(AT))
+
+    wait_until(lambda: not re.search("Working out|being drawn", words()))
+    return words()
 
 
 def test_every_kind_of_parameter_is_shown_and_accepted(tmp_path: Path) -> None:

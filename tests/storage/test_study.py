@@ -6,17 +6,18 @@ import json
 import logging
 import math
 import os
+import signal
 import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from waiting import FOR_EVER, wait_until
 
 import gpmi
 
@@ -24,10 +25,12 @@ pytest.importorskip("sqlalchemy")
 
 from gpmi.run.study import Study
 from gpmi.space import Candidates
+from gpmi.storage import heartbeat
 from gpmi.storage.errors import StudyError, Unavailable
 from gpmi.storage.outbox import Outbox
 from gpmi.storage.serialization import arguments, contradiction, described, space_from_json, space_to_json, text_of
 from gpmi.storage.workers import has_ended, own_name
+from gpmi.trials import Log
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 MIXED = {
@@ -86,14 +89,6 @@ def forged(path: Path, seq: int, kind: str | None = None, time: float | None = N
             row = (own_kind, body, own_time, before, number)
             connection.execute("UPDATE gpmi_events SET kind=?, body=?, time=?, checksum=? WHERE seq=?", row)
         connection.commit()
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds; fail after a minute."""
-    end = time.monotonic() + 60.0
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def waiters(folder: Path) -> int:
@@ -335,8 +330,9 @@ def test_a_lease_that_ended_frees_the_trial_and_a_live_one_does_not(path: Path) 
         assert two.ask().number == 2
 
 
-def test_a_heartbeat_renews_and_closing_gives_back(path: Path) -> None:
-    with gpmi.study(path, space=BOX, seed=0, lease=6.0) as one, gpmi.study(path) as two:
+def test_a_heartbeat_renews_and_closing_gives_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "RENEWALS", 10.0 * FOR_EVER)  # one every 0.1 s
+    with gpmi.study(path, space=BOX, seed=0, lease=FOR_EVER) as one, gpmi.study(path) as two:
         one.ask()
         first = two.leases()[0].until
         wait_until(lambda: two.leases()[0].until > first)
@@ -348,17 +344,17 @@ def test_a_heartbeat_renews_and_closing_gives_back(path: Path) -> None:
 @pytest.mark.parametrize("recorded", [True, False])  # whether the log has the duration; earlier versions wrote none
 def test_a_lease_from_a_clock_that_was_ahead_ends_all_the_same(path: Path, recorded: bool) -> None:
     with gpmi.study(path, space=BOX, seed=0, lease=100.0) as study:
-        study.ask(lease=2.0)
+        study.ask(lease=FOR_EVER)
         asked = study.log()[-1]
-        assert asked.content["lease"] == 2.0
+        assert asked.content["lease"] == FOR_EVER
     forged(path, 1, time=asked.time + 86400.0, **({} if recorded else {"lease": None}))
     elsewhere = "another:machine:1:1"  # it is not known whether its process has ended
-    changed(path, "UPDATE gpmi_leases SET until = ?, worker = ?", asked.time + 86402.0, elsewhere)
-    with gpmi.study(path, lease=2.0) as study:
+    changed(path, "UPDATE gpmi_leases SET until = ?, worker = ?", asked.time + 86400.0 + FOR_EVER, elsewhere)
+    with gpmi.study(path, lease=FOR_EVER) as study:
+        begin = time.time()
         assert study.ask().number == 1  # the worker may live, so its lease is not over at once
-        until = study.leases()[0].until
-        assert until <= time.time() + 2.5
-        wait_until(lambda: time.time() > until + 0.1)
+        assert begin - 1.0 <= study.leases()[0].until - FOR_EVER <= time.time() + 1.0
+        changed(path, "UPDATE gpmi_leases SET until = until - ? WHERE number = 0", 2.0 * FOR_EVER)  # as time does
         assert study.ask().number == 0
 
 
@@ -937,6 +933,22 @@ def test_a_damaged_file(path: Path) -> None:
         gpmi.study(path)
 
 
+@pytest.mark.parametrize(
+    ("intact", "damaged", "words"),
+    [
+        (b"CREATE TABLE gpmi_events", b"CREATE TAB\xccE gpmi_events", "malformed database schema"),
+        (b"\x06\x04\x09\x01\x01\x06\x07", b"\x06\x04\x09\x01\x01\x46\x07", "index sqlite_autoindex_gpmi_events_1"),
+        (b'"budget":11', b'"budg\xe5t":11', "row 8 of the table gpmi_events has .* as its body"),
+    ],
+    ids=["a name that is not UTF-8", "an index that hides entries", "a text that is not UTF-8"],
+)
+def test_a_flipped_bit_is_named(path: Path, small: bytes, intact: bytes, damaged: bytes, words: str) -> None:
+    assert small.count(intact) == 1
+    path.write_bytes(small.replace(intact, damaged))
+    with pytest.raises(StudyError, match=words):
+        gpmi.study(path)
+
+
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="there is no file"):
         gpmi.study(tmp_path / "no" / "run.db")
@@ -1163,10 +1175,10 @@ def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path
     came: list[int] = []
 
     def waits(number: int) -> None:
-        with fair_lock(tmp_path / "queue", 20.0):
+        with fair_lock(tmp_path / "queue", FOR_EVER):
             came.append(number)
 
-    with fair_lock(tmp_path / "queue", 20.0):
+    with fair_lock(tmp_path / "queue", FOR_EVER):
         threads = []
         for number in range(5):
             threads.append(Thread(target=waits, args=(number,)))
@@ -1177,14 +1189,18 @@ def test_who_waits_for_a_file_comes_in_order_and_does_not_wait_for_ever(tmp_path
     for thread in threads:
         thread.join()
     assert came == [0, 1, 2, 3, 4]
-    with fair_lock(tmp_path / "queue", 20.0), fair_lock(tmp_path / "no" / "queue", 20.0), fair_lock(None, 20.0):
+    with (
+        fair_lock(tmp_path / "queue", FOR_EVER),
+        fair_lock(tmp_path / "no" / "queue", FOR_EVER),
+        fair_lock(None, FOR_EVER),
+    ):
         pass
 
 
 def test_a_queue_is_cleared_when_nobody_is_in_it(tmp_path: Path) -> None:
     from gpmi.storage.fair_lock import fair_lock, remove_lock_files
 
-    with fair_lock(tmp_path / "queue", 20.0):
+    with fair_lock(tmp_path / "queue", FOR_EVER):
         remove_lock_files(tmp_path / "queue")
         assert len(list(tmp_path.iterdir())) == 2
     for _ in range(2):
@@ -1269,3 +1285,96 @@ def test_an_argument_that_tell_does_not_have_is_refused(path: Path) -> None:
             with pytest.raises(TypeError, match=f"tell has no argument '{wrong}'; give noise_var"):
                 study.tell(trial, 1.0, **{wrong: 1})
         assert study.pending
+
+
+def test_values_that_are_told_together_fill_pending_trials_as_tell_does(path: Path) -> None:
+    values = [0.5, 0.25]
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        _, second = study.ask(2)
+        known = [(second.x, values[0]), ([0.25, 0.75], values[1])]
+        told = study.optimizer.tell_all(known)
+        assert [(t.number, t.y, t.origin) for t in told] == [(1, 0.5, second.origin), (2, 0.25, "user")]
+        assert [t.number for t in study.pending] == [0] == list(study.leases())
+        assert [t.number for t in study.optimizer.tell_all(known)] == [1, 2]  # again: nothing new
+        assert study.tell(second, 0.75).number == 3  # the late value of its worker is one more observation
+        plain = gpmi.Optimizer(BOX, seed=0)
+        plain.ask(2)
+        assert [t.number for t in plain.tell_all(known)] == [1, 2]
+    with gpmi.study(path) as study:
+        assert [t.y for t in study.trials] == [None, 0.5, 0.25, 0.75] and study.verify().agrees
+
+
+# Ctrl-C, and threads
+
+
+@pytest.mark.parametrize("batch", [1, 256])
+def test_a_replay_that_was_interrupted_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    monkeypatch.setattr("gpmi.storage.study_log.BATCH", batch)
+    make, keys = Log._list, [0]
+
+    def pressed(self: Log, trial: gpmi.Trial) -> None:
+        if trial.number == 2 and not keys[0]:
+            keys[0] += 1
+            signal.raise_signal(signal.SIGINT)
+        make(self, trial)
+
+    with gpmi.study(path, space=BOX, seed=0) as one, gpmi.study(path) as two:
+        run(one, 4)
+        monkeypatch.setattr(Log, "_list", pressed)
+        with pytest.raises(KeyboardInterrupt):
+            two.refresh()
+        assert len(two.optimizer.trials) == (3 if batch == 1 else 4)
+        assert [t.y for t in two.trials] == [t.y for t in one.trials] and not two.warnings
+        run(two, 1)
+        assert two.verify().agrees
+
+
+def test_a_roll_back_that_is_interrupted_is_finished(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clear, keys = Log._clear, [0]
+
+    def pressed(self: Log) -> None:
+        clear(self)
+        keys[0] += 1
+        signal.raise_signal(signal.SIGINT)
+
+    with gpmi.study(path, space=BOX, seed=0) as study:
+        run(study, 3)
+        monkeypatch.setattr(Log, "_clear", pressed)
+        monkeypatch.setattr(study._log, "_store_last", lambda *_, **__: 1 / 0)
+        with pytest.raises((ZeroDivisionError, KeyboardInterrupt)):
+            study.ask()
+        monkeypatch.undo()
+        assert keys == [1] and len(study.optimizer.trials) == 3
+        run(study, 1)
+        assert [t.number for t in study.trials] == [0, 1, 2, 3] and study.verify().agrees
+
+
+def test_reading_does_not_wait_for_a_thread_that_waits_for_the_database(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts, read = [0], []
+
+    def down() -> Any:
+        attempts[0] += 1
+        raise Unavailable("the server is down")
+
+    with gpmi.study(path, space=BOX, seed=0, patience=600.0) as study:
+        run(study, 3)
+        trial = study.ask()
+        monkeypatch.setattr(study._log._database, "writing", down)
+        teller = threading.Thread(target=study.tell, args=(trial, 1.0))
+        reader = threading.Thread(
+            target=lambda: read.append((study.optimizer.best, study.optimizer.trials, study.optimizer.ledger.regret)),
+            daemon=True,
+        )
+        teller.start()
+        try:
+            wait_until(lambda: attempts[0] > 1)
+            reader.start()
+            reader.join(60.0)
+            done, waits = not reader.is_alive(), teller.is_alive()
+        finally:
+            monkeypatch.undo()
+        teller.join()
+        assert done and waits and len(read[0][1]) == 4
+        assert study.trials[3].y == 1.0 and study.best == study.trials[3] and study.verify().agrees

@@ -7,14 +7,13 @@ import os
 import shutil
 import sqlite3
 import tempfile
-import threading
-import time
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from waiting import Clock
 
 import gpmi
 
@@ -190,6 +189,7 @@ def test_reading_is_tried_again_while_the_database_does_not_answer(
 ) -> None:
     import gpmi.storage.database as database
 
+    monkeypatch.setattr(database, "time", Clock())
     with gpmi.study(path, space=BOX, seed=0) as study:
         run(study, 2)
         reading, failures = study._log._database.reading, [3]
@@ -222,31 +222,25 @@ def test_reading_is_tried_again_while_the_database_does_not_answer(
 def test_who_waits_for_a_lock_waits_as_long_as_others_are_served(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import gpmi.storage.database as database
 
+    clock = Clock()
+    monkeypatch.setattr(database, "time", clock)
     monkeypatch.setattr(database, "BUSY", 0.02)
     with gpmi.study(path, space=BOX, seed=0, patience=2.5) as study, gpmi.study(path) as other:
         monkeypatch.setattr(database, "fair_lock", lambda path, seconds: nullcontext())
-
-        def served() -> None:  # by turns the lock is held and an entry is written, for longer than anybody is patient
-            for _ in range(8):
-                with locked(path):
-                    time.sleep(0.4)
-                other.tell([0.5, 0.5], 1.0)
-
         writing, turns = study._log._database.writing, []
 
         @contextmanager
-        def unlucky() -> Any:  # it is never its turn before the end
-            turns.append(thread.is_alive())
-            if thread.is_alive():
-                time.sleep(0.05)
+        def unlucky() -> Any:  # others come first, one entry in two seconds, for longer than anybody is patient
+            turns.append(clock.now)
+            if len(turns) <= 8:
+                other.tell([0.5, 0.5], 1.0)
+                clock.now += 2.0
                 raise Busy("another process holds the lock")
             with writing() as transaction:
                 yield transaction
 
         monkeypatch.setattr(study._log._database, "writing", unlucky)
-        thread = threading.Thread(target=served)
-        thread.start()
         study.ask()
-        assert turns[0] and not turns[-1] and len(study.trials) == 9
+        assert turns[-1] - turns[0] > 16.0 and len(study.trials) == 9
         with locked(path), pytest.raises(StudyError, match="another process holds the lock"):
             study.ask()  # nobody is served

@@ -14,6 +14,8 @@ from functools import cache
 from threading import Lock
 from typing import NamedTuple
 
+from gpmi._support.interrupts import uninterrupted
+
 _LOST = 4096  # bytes that the stream accepts; it refuses further ones, and printf then writes nothing
 _lock = Lock()
 _callers = 0  # running calls that discard; the last one restores the stream
@@ -49,24 +51,25 @@ def c_output_discarded() -> Iterator[None]:
     """Discard what C code prints while the block runs.
 
     Python writes to descriptor 1 directly, without the streams of C. The descriptor is not touched, so the output of
-    other threads and of processes that they start meanwhile is not affected.
+    other threads and of processes that they start meanwhile is not affected. Ctrl-C acts after the block.
     """
     global _callers, _original
     streams = _streams()
     if streams is None:
         yield
         return
-    with _lock:
-        if not _callers:
-            _original, streams.stdout.value = streams.stdout.value, streams.memory
-        _callers += 1
-    try:
-        yield
-    finally:
+    with uninterrupted():  # C code cannot be interrupted anyway, and the stream must be restored
         with _lock:
-            _callers -= 1
             if not _callers:
-                streams.stdout.value = _original
+                _original, streams.stdout.value = streams.stdout.value, streams.memory
+            _callers += 1
+        try:
+            yield
+        finally:
+            with _lock:
+                _callers -= 1
+                if not _callers:
+                    streams.stdout.value = _original
 
 
 def _restore_in_child() -> None:

@@ -251,8 +251,9 @@ class Optimizer(Printable):
         """Tell known values, such as those of an earlier run, in their order.
 
         An observation is (x, y), (x, y, noise_var) or a Trial with its own noise_var, repeats and constraints; trials
-        without a value are skipped. A Result stands for its trials. The argument noise_var is added to that of each
-        observation: the variance of the earlier run's possible error. If one is refused, nothing is told.
+        without a value are skipped. A Result stands for its trials. A value at a pending point is told to its trial, as
+        by `tell`. The argument noise_var is added to that of each observation: the variance of the earlier run's
+        possible error. If one is refused, nothing is told.
         """
         with self._log.lock:
             told = self._log.deliver_all(self._observations(observations, noise_var), self._settle, self._pending_at)

@@ -71,8 +71,9 @@ class Guarded(Delegating):
     """The point of `policy` while the account of its expected regret allows it, otherwise that of a random GP-UCB.
 
     aim="earn" chooses it where its bound is proven: on a finite set with kernel and noise_var > 0 given, and with
-    repeats. On other problems an Optimizer refuses it. `Trial.policy_notes` stores the charge of a query ("charge")
-    and, where the guard chose, its weight ("zeta"). docs/benchmarks/guard.md says how often that happens.
+    repeats. On other problems an Optimizer refuses it. `Trial.policy_notes` stores the notes of `policy`, the charge of
+    a query ("charge") and, where the guard chose, its weight ("zeta"). docs/benchmarks/guard.md says how often that
+    happens.
     """
 
     policy: Policy = field(default_factory=Reinvest)
@@ -102,16 +103,16 @@ class Guarded(Delegating):
         if not account.allows(charge, beta(size), gain):
             charge = min(charge, _charge_by_draws(point, audit, account))
         if account.allows(charge, beta(size), gain):
-            return replace(point, notes={"charge": charge})
-        return self._override(search, draw_zeta(size, audit.rng))
+            return replace(point, notes={**point.notes, "charge": charge})
+        return self._override(point, search, draw_zeta(size, audit.rng))
 
-    def _override(self, search: PointSearch, zeta: float) -> Selected:
-        """Choose the point of the random GP-UCB."""
+    def _override(self, refused: Selected, search: PointSearch, zeta: float) -> Selected:
+        """Choose the point of the random GP-UCB. The notes of the policy are kept: its later queries may use them."""
         point = search.best(RandomUCB(zeta))
         name = type(self.policy).__name__
         event = Event("guard", f"{name} had used up what its bound allows; the guard chose a query")
-        notes = {"charge": point.score - point.mu, "zeta": zeta}
-        return replace(point, events=(*point.events, event), notes=notes)
+        notes = {**refused.notes, "charge": point.score - point.mu, "zeta": zeta}
+        return replace(point, events=(*refused.events, *point.events, event), notes=notes)
 
 
 def _charge_by_draws(point: Selected, audit: Audit, account: Account) -> float:

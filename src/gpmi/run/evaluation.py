@@ -162,11 +162,11 @@ class Evaluation:
             self._start()
 
     def _start(self) -> None:
+        self._deadline = None if self._timeout is None else time.monotonic() + self._timeout
         with warnings.catch_warnings():  # about forking a process with threads: those of BLAS can cope
             warnings.simplefilter("ignore", DeprecationWarning)
             self._process.start()
         self._channel.close_sender()
-        self._deadline = None if self._timeout is None else time.monotonic() + self._timeout
 
     @property
     def seconds_left(self) -> float | None:

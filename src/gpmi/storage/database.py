@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gpmi._support.checks import shown
+from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
 from gpmi._support.text import install_command, without_password
 from gpmi.storage.errors import Busy, StudyError, Unavailable
 from gpmi.storage.fair_lock import fair_lock
+from gpmi.storage.forked_files import protect, release
 from gpmi.storage.tables import Transaction, prepare_tables
 
 try:
@@ -44,6 +46,7 @@ def retried(
     patience: float,
     roll_back: Callable[[], None] = lambda: None,
     progress: Callable[[], int | None] = lambda: None,
+    sleep: Callable[[float], object] = time.sleep,
 ) -> Value:
     """Return act(), retried for `patience` seconds while the database is unreachable; `roll_back()` on each failure.
 
@@ -64,7 +67,7 @@ def retried(
             if waited > SILENT and not warned:
                 logger.warning("%s; retrying for %.0f s", error, patience - waited)
                 warned = True
-            time.sleep(pause * random.uniform(0.5, 1.0))  # so that many waiting processes do not retry together
+            sleep(pause * random.uniform(0.5, 1.0))  # so that many waiting processes do not retry together
             pause = min(2.0 * pause, 1.0)
         except BaseException:
             roll_back()
@@ -91,16 +94,30 @@ class Database:
         if self.path is not None and not self.path.exists() and not create:
             raise StudyError(f"there is no file {self.path}; give the path of a study, or space= to make a new one")
         with self._translated(), self._connected(write=False) as connection, connection.begin():
+            self._check_file(Transaction(connection))
             done = prepare_tables(connection, create=False)
         if not done:
             with self._translated(), self._connected(write=True) as connection, connection.begin():
                 prepare_tables(connection, create=True)
         self._prepared = True
 
+    def _check_file(self, transaction: Transaction) -> None:
+        """Refuse a damaged file. A damaged index hides rows without a word, and the log would end too early.
+
+        It takes a fiftieth of the time in which the log is replayed.
+        """
+        damage = transaction.damage(most=1)
+        if damage:
+            raise StudyError(
+                f"{self.shown} is damaged ({_one_line(damage[0])}); use an intact copy, or repair a copy with a "
+                "database tool"
+            )
+
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """Open a transaction that holds the lock from its beginning."""
+        """Open a transaction that holds the lock from its beginning. Ctrl-C acts after it."""
         with (
+            uninterrupted(),
             fair_lock(self.path, WAIT),
             self._translated(),
             self._connected(write=True) as connection,
@@ -125,6 +142,7 @@ class Database:
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
+        release(self)
         if connection is not None and self._process == os.getpid():
             with suppress(sa.exc.SQLAlchemyError):
                 connection.close()
@@ -150,6 +168,7 @@ class Database:
         connection = engine.connect()
         if self.path is not None and self.path.exists():
             self._inode = _inode(self.path)
+            protect(self, self.path)
         return connection
 
     def _still_there(self) -> None:
@@ -166,10 +185,13 @@ class Database:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn errors of the database into a StudyError; the next transaction then begins with a new connection."""
+        """Turn errors of the database into a StudyError; the next transaction then begins with a new connection.
+
+        So it does after Ctrl-C, which may have interrupted the database's own library anywhere.
+        """
         try:
             yield
-        except StudyError:
+        except (StudyError, KeyboardInterrupt, SystemExit):
             self.close()
             raise
         except sa.exc.DBAPIError as error:
@@ -178,6 +200,10 @@ class Database:
         except sa.exc.SQLAlchemyError as error:
             self.close()
             raise StudyError(f"the database {self.shown} cannot be used: {_short(error)}") from error
+        except UnicodeDecodeError as error:  # a message of SQLite that quotes a damaged name
+            self.close()
+            message = _one_line(error.object.decode(errors="replace"))
+            raise StudyError(f"{self.shown} is damaged ({message}); use an intact copy, or another path") from error
 
 
 def _url(address: Any) -> sa.URL:
@@ -247,11 +273,20 @@ def _engine(url: sa.URL) -> sa.Engine:
 
 def _set_up_file(connection: Any, record: Any) -> None:
     connection.isolation_level = None  # `_begin_file` begins transactions
+    connection.text_factory = _text
     cursor = connection.cursor()
     with suppress(Exception):  # a file that cannot be written to keeps its mode
         cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.close()
+
+
+def _text(stored: bytes) -> str | bytes:
+    """Return a text of SQLite; bytes that are not UTF-8 stay bytes, and `gpmi.storage.tables` names their row."""
+    try:
+        return stored.decode()
+    except UnicodeDecodeError:
+        return stored
 
 
 def _begin_file(connection: sa.Connection) -> None:
@@ -277,8 +312,11 @@ def _inode(path: Path) -> tuple[int, int]:
 
 def _short(error: BaseException) -> str:
     """Return the message of the database itself, on one line."""
-    original = getattr(error, "orig", None) or error
-    return " ".join(str(original).split())[:300]
+    return _one_line(str(getattr(error, "orig", None) or error))
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split())[:300]
 
 
 def _translate(error: sa.exc.DBAPIError, where: str, is_file: bool) -> StudyError:

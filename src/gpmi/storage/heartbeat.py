@@ -12,6 +12,8 @@ from gpmi._support.logger import logger
 from gpmi.storage.database import Database
 from gpmi.storage.errors import StudyError
 
+RENEWALS = 3.0  # of each lease, before it ends: two of them may be late or fail; our choice
+
 
 class HeldLease(NamedTuple):
     """The lease of a trial that this worker evaluates."""
@@ -21,7 +23,7 @@ class HeldLease(NamedTuple):
 
 
 class Heartbeat:
-    """The leases of this worker. All leases are renewed every third of the shortest one."""
+    """The leases of this worker. All leases are renewed RENEWALS times in the shortest one."""
 
     def __init__(self, url: Any, study: int) -> None:
         self._url, self._study = url, study
@@ -62,7 +64,7 @@ class Heartbeat:
                     break
                 news.clear()
                 shortest = min((one.lease for one in self._held.values()), default=math.inf)
-            left = last + shortest / 3.0 - time.monotonic()
+            left = last + shortest / RENEWALS - time.monotonic()
             if left > 0.0 and news.wait(None if math.isinf(left) else left):
                 continue  # there may be a shorter lease now
             with self._lock:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from threading import Condition
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from gpmi._support import checks
@@ -43,6 +44,7 @@ NoTrial: TypeAlias = Literal["wait", "used up"]
 # Seconds of processor time. After a slower suggestion, the model for the next one is updated before the lock is taken.
 # All waiting processes then do so at the same time, which helps only if each has its own processor. Not tuned.
 SLOW = 0.5
+BATCH = 256  # entries that are replayed before Ctrl-C acts: a tenth of a second at most. Our choice
 JITTER = 1.0  # seconds by which a clock may be corrected at any time; our choice
 
 
@@ -118,30 +120,40 @@ class StudyLog(ReplayedLog):
                 return look(transaction)
 
         with self.lock:
-            return retried(once, self._patience)
+            return retried(once, self._patience, sleep=self._sleep)
+
+    def _sleep(self, seconds: float) -> None:
+        """Wait without the lock, so that other threads can read: the memory has the committed entries at this moment.
+
+        A call that continues after this finds changes by other threads as it finds those by other processes.
+        """
+        with uninterrupted():  # an exception inside `wait` could leave the lock released
+            Condition(self.lock).wait(seconds)
 
     # One transaction
 
     def _write(self, act: Callable[[Transaction], Value], *, no_retry: bool = False) -> Value:
         """Return act(transaction) after a replay of everything new; retry while the database is unreachable.
 
+        Ctrl-C acts between two attempts, and after the last one.
         With `no_retry`, for deliveries that the outbox can keep: try only once if the database was unreachable before.
         """
 
         def once() -> Value:
-            with self._database.writing() as transaction:
-                transaction.lock(self._id)
-                self._catch_up(transaction)
-                self._transaction = transaction
-                result = act(transaction)
-            self._committed += self._new
-            self._new, self._transaction = [], None
-            return result
+            with uninterrupted():
+                with self._database.writing() as transaction:
+                    transaction.lock(self._id)
+                    self._catch_up(transaction)
+                    self._transaction = transaction
+                    result = act(transaction)
+                self._committed += self._new
+                self._new, self._transaction = [], None
+                return result
 
         with self.lock:
             patience = 0.0 if no_retry and self._unreachable else self._patience
             try:
-                result = retried(once, patience, self._roll_back, self._length)
+                result = retried(once, patience, self._roll_back, self._length, self._sleep)
             except Unavailable:
                 self._unreachable = True
                 raise
@@ -150,13 +162,14 @@ class StudyLog(ReplayedLog):
 
     def _roll_back(self) -> None:
         """Reset the in-memory log to the last committed entry, without touching the database."""
-        self._transaction = None
-        if self._new or self._saved != len(self._entries):
-            self._new = []
-            self._clear()
-            for entry in self._committed:
-                self.replay(entry)
-            self._saved = len(self._entries)
+        with uninterrupted():
+            self._transaction = None
+            if self._new or self._saved != len(self._entries):
+                self._new = []
+                self._clear()
+                for entry in self._committed:
+                    self.replay(entry)
+                self._saved = len(self._entries)
 
     def _now(self) -> float:
         """The time by the clock of the database."""
@@ -210,7 +223,10 @@ class StudyLog(ReplayedLog):
     # Entries of other processes
 
     def _catch_up(self, transaction: Transaction) -> None:
-        """Replay new entries. The last replayed one must still be there, to the last bit."""
+        """Replay new entries. The last replayed one must still be there, to the last bit.
+
+        Ctrl-C acts between two batches of entries; the next call continues there.
+        """
         seq, checksum = self._last()
         entries = transaction.entries(self._id, max(seq - 1, -1))
         if seq >= 0:
@@ -224,6 +240,11 @@ class StudyLog(ReplayedLog):
             raise
 
     def _replay_all(self, entries: Sequence[StoredEntry]) -> None:
+        for begin in range(0, len(entries), BATCH):
+            with uninterrupted():
+                self._replay_batch(entries[begin : begin + BATCH])
+
+    def _replay_batch(self, entries: Sequence[StoredEntry]) -> None:
         seq, checksum = self._last()
         for entry in entries:
             if entry.seq != seq + 1 or not entry.follows(checksum):
@@ -257,8 +278,9 @@ class StudyLog(ReplayedLog):
             self._heartbeat.remove(number)
             if self.is_pending(number):
                 self._orphans.add((number, self.row(number).tobytes()))
-        self._committed, self._new, self._saved = [], [], 0
-        self._clear()
+        with uninterrupted():
+            self._committed, self._new, self._saved = [], [], 0
+            self._clear()
         return entries
 
     def _save_missing(self, entries: Sequence[StoredEntry]) -> str:
@@ -290,8 +312,7 @@ class StudyLog(ReplayedLog):
             self._own[number] = entry
             return self[number]
 
-        with uninterrupted():
-            trial = self._write(act)
+        trial = self._write(act)
         # Ctrl-C acts above, before the caller has the trial: its lease is then not renewed, and another worker gets it.
         if isinstance(trial, Trial):
             self._heartbeat.add(trial.number, self._own[trial.number].seq, seconds)
@@ -401,7 +422,7 @@ class StudyLog(ReplayedLog):
     def deliver_all(
         self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: FindPending
     ) -> list[Trial]:
-        """Store observations together or not at all, each as a new trial.
+        """Store observations together or not at all, each in the pending trial at its point or in a new one.
 
         Tokens derive from the content and the index in the list, so delivering the same list again is a no-op.
         """
@@ -411,10 +432,12 @@ class StudyLog(ReplayedLog):
             content = {"noise_var": 0.0, "repeats": 1, **outcome.to_json(), "x": point}
             token = hashlib.sha256(text_of([i, content]).encode()).hexdigest()[:32]
             deliveries.append(Delivery(outcome, f"earlier:{token}", self.worker, None, point))
-        with uninterrupted():
-            return self._write(
-                lambda transaction: [self._store_delivery(transaction, one, settle) for one in deliveries]
-            )
+        told = self._write(
+            lambda transaction: [self._store_delivery(transaction, one, settle, find) for one in deliveries]
+        )
+        for trial in told:
+            self._heartbeat.remove(trial.number)
+        return told
 
     def deliver_waiting(self, settle: Settle, *, no_retry: bool = False) -> None:
         """Deliver the outbox. A delivery that the study refuses is set aside."""
@@ -443,8 +466,10 @@ class StudyLog(ReplayedLog):
             self._heartbeat.remove(delivery.number)
         return trial
 
-    def _store_delivery(self, transaction: Transaction, delivery: Delivery, settle: Settle) -> Trial:
-        """Store a delivery, unless it is in the log already.
+    def _store_delivery(
+        self, transaction: Transaction, delivery: Delivery, settle: Settle, find: FindPending = lambda x: x
+    ) -> Trial:
+        """Store a delivery, unless it is in the log already. find(x) returns the trial that an observation at x fills.
 
         A value of a trial that is no longer pending becomes an observation at its point; `of` names the trial. A
         failure of such a trial is stored as late and changes nothing. If the log was replaced by a copy that has no
@@ -458,6 +483,9 @@ class StudyLog(ReplayedLog):
         if entry is not None:
             return self._repeated(delivery, entry)
         target, more = self._target(delivery)
+        if number is None:
+            target = find(target)
+            number = target if isinstance(target, int) else None
         if target is None:
             late = {"number": number, **delivery.outcome.to_json(), "late": True}
             entry = self._store(transaction, "failed", late, token, delivery.worker)
@@ -526,11 +554,10 @@ class StudyLog(ReplayedLog):
                     transaction.release(self._id, entry.content["number"])
             return entry
 
-        with uninterrupted():
-            entry = self._write(write)
-            number = entry.content["number"]
-            if entry.kind in ("rejected", "forgotten"):
-                self._heartbeat.remove(number)
+        entry = self._write(write)
+        number: int = entry.content["number"]
+        if entry.kind in ("rejected", "forgotten"):
+            self._heartbeat.remove(number)
         return self.at(number)
 
     def set_budget(self, budget: int) -> None:
@@ -542,8 +569,7 @@ class StudyLog(ReplayedLog):
                 self._store(transaction, "budget", {"budget": budget}, token)
                 self.budget = budget
 
-        with uninterrupted():
-            self._write(act)
+        self._write(act)
 
     def take_over(self, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
         """Refuse the trials of another run: a study has its own."""

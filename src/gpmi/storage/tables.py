@@ -173,11 +173,11 @@ class Transaction:
 
     # The whole file
 
-    def damage(self) -> list[str]:
-        """Return the damage that SQLite finds in its file; PostgreSQL checks its own files."""
+    def damage(self, most: int = 100) -> list[str]:
+        """Return the damage that SQLite finds in its file, `most` problems of it; PostgreSQL checks its own files."""
         if self._server:
             return []
-        found = self._connection.exec_driver_sql("PRAGMA integrity_check").scalars()
+        found = self._connection.exec_driver_sql(f"PRAGMA integrity_check({most})").scalars()
         return [text for text in found if text != "ok"]
 
 

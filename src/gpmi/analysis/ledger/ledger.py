@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.text import Line, aligned, ledger_lines, not_covered, tally
+from gpmi._support.text import Line, aligned, answer_lines, ledger_lines, not_covered, tally
 from gpmi._support.types import Array, Event, Observations
 from gpmi.analysis.ledger.belief import Belief, PriorDraws, averages, believed, draw_priors_of
 from gpmi.analysis.ledger.calibration import Calibration, judge
@@ -41,6 +41,7 @@ MISSED = 0.25  # a repetition is a lock-in if the regret exceeds the noise with 
 CERTAIN = 0.002  # or if the model is over-confident at this error: 25 looks together then have an error of 5 %
 
 RESOLVED = 1e-4  # prior sd: a smaller regret is not resolved. Ten times the error of a drawn value, see `gpmi.gp.paths`
+SMALLEST = 0.01  # of the range of the values: a smaller gain does not count, even without noise; our choice
 _PART = 4  # every fourth draw of the prior is examined before the others: our choice
 _CLEARLY = 2.5  # times the allowed probability is clearly too much: 64 draws estimate 0.05 with an sd of 0.03
 # With a learned prior nothing is claimed before NEEDED values for each parameter and one more parameter: with fewer the
@@ -159,9 +160,9 @@ class Ledger:
         `fixed` the regret is that of the points with these coordinates: of the point that `recommend(fixed=...)`
         returns, and of the queries with exactly these fixed.
 
-        `maxima` states the cost and the approximations. A learned prior is averaged over (`averaged_prediction`). One
-        value, or values that are all equal, do not show how much f varies, and then the regret is unknown. The random
-        numbers come from (seed, t), so a second reading gives the same draws, and reading changes no suggestion.
+        `maxima` states the cost and the approximations. A learned prior is averaged over (`belief`). Before
+        `needed` values, or while all are equal, the regret is unknown. The random numbers come from (seed, t), so a
+        second reading gives the same draws, and reading changes no suggestion.
         """
         t = self.n if t is None else checks.whole("t", t, 1)
         part = self.space.with_fixed(fixed) if fixed else self.space
@@ -329,6 +330,11 @@ class Ledger:
         (var,) = self.model.posterior.kernel.diagonal(self.model.recommended[None])
         return max(self.noise_sd, self._in_units_of_y(RESOLVED * math.sqrt(var)))
 
+    @property
+    def smallest_gain(self) -> float:
+        """The smallest gain that counts: the sd of the noise, or 1 % of the range of the values if that is larger."""
+        return max(self.noise_sd, SMALLEST * float(np.ptp(self.y)) if self.n else 0.0)
+
     def _in_units_of_y(self, sd: float) -> float:
         """Convert a standard deviation at the recommended point to units of y."""
         model = self.model
@@ -367,7 +373,7 @@ class Ledger:
     # Text
 
     def __repr__(self) -> str:
-        """Return the lines that need no draws of the regret, so it is cheap. `print(ledger)` shows all lines."""
+        """Return the statistics that need no draws, so it is cheap. `print(ledger)` answers "can I stop?"."""
         return aligned(self._lines())
 
     def _lines(self) -> list[Line]:
@@ -388,25 +394,37 @@ class Ledger:
         failed = f"{len(self.failures)} failed" + (f" ({reasons})" if reasons != "none" else "")
         return f"{failed}, {self.infeasible} infeasible"
 
+    def answer(self, evaluations: int = 10) -> list[Line]:
+        """Return the three numbers that decide whether to stop, as lines; before `needed` values, why there are none.
+
+        What `evaluations` more would gain does not say how good the recommended point is: the second line does.
+        """
+        regret, gain = self.regret(), self.gain(evaluations)
+        if not gain.known:
+            return [("can I stop?", regret.how)]
+        chance, step = gain.probability_above(self.smallest_gain), self.smallest_gain
+        return answer_lines(evaluations, chance, step, *regret.interval(), self.noise_sd)
+
     def __str__(self) -> str:
         if not self.n:
             return "no value has been told"
-        values, information, calibration, *failures = self._lines()
+        values, *_ = self._lines()
+        return aligned([values, *self.answer(), ("more", "the statistics behind this are in ledger.statistics")])
+
+    @property
+    def statistics(self) -> str:
+        """The statistics behind the answer, one in each line: regrets, information, calibration, lock-in, failures."""
+        values, *others = self._lines()
         simple, cumulative = self.regret().in_words
         lock_in = self.lock_in
+        learned = not self.setting.priors.is_fixed
         return aligned(
             [
                 values,
-                information,
                 ("simple regret", simple),
-                *([] if self.setting.priors.is_fixed else [not_covered(failures=bool(self.failures))]),
+                *([not_covered(failures=bool(self.failures))] if learned else []),
                 ("cumulative", cumulative),
-                (
-                    "one more",
-                    f"evaluation is expected to gain at most {self.improvement:.3g}; the noise is {self.noise_sd:.3g}",
-                ),
-                calibration,
+                *others,
                 ("lock-in", "none" if lock_in is None else lock_in.reason),
-                *failures,
             ]
         )

@@ -7,6 +7,7 @@ leaves the group is found by a mark in its environment, where the system shows e
 
 from __future__ import annotations
 
+import math
 import os
 import selectors
 import signal
@@ -17,6 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeAlias
 
+from gpmi._support.interrupts import uninterrupted
 from gpmi._support.processes import kill_tree, signal_group
 
 # Our choices, not tuned.
@@ -83,34 +85,38 @@ def run(
     """
     mark = uuid.uuid4().hex
     output, errors = Tail(), Tail()
-    process = subprocess.Popen(
-        list(argv),
-        cwd=cwd,
-        env={**env, MARK: mark},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        bufsize=0,
-    )
-    assert process.stdout is not None and process.stderr is not None
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    process: Process | None = None
+    readers: Readers = {}
     clean = False  # whether it has ended in time and no other process holds its output open
-    with process.stdout, process.stderr:
-        readers: Readers = {process.stdout: output, process.stderr: errors}
-        try:
-            in_time = _follow(process, readers, timeout, cancelled)
-            clean = in_time and not readers
-        finally:
-            _end(process, readers, mark, everything=not clean)
+    try:
+        with uninterrupted():  # a KeyboardInterrupt inside Popen would leave the process behind
+            process = subprocess.Popen(
+                list(argv),
+                cwd=cwd,
+                env={**env, MARK: mark},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                bufsize=0,
+            )
+            assert process.stdout is not None and process.stderr is not None
+            readers |= {process.stdout: output, process.stderr: errors}
+        in_time = _follow(process, readers, deadline, cancelled)
+        clean = in_time and not readers
+    finally:
+        if process is not None:
+            with process:  # closes its pipes
+                _end(process, readers, mark, everything=not clean)
     return Ended(process.returncode, not in_time, output.all, errors.all, output.cut)
 
 
-def _follow(process: Process, readers: Readers, timeout: float | None, cancelled: Callable[[], bool]) -> bool:
-    """Read the output of a process until it has ended. Return False if it has not ended after `timeout` seconds.
+def _follow(process: Process, readers: Readers, deadline: float, cancelled: Callable[[], bool]) -> bool:
+    """Read the output of a process until it has ended. Return False if it has not ended by the deadline.
 
     Outputs that are closed are removed from `readers`. One that outlives the process stays there.
     """
-    begin = time.monotonic()
     ended: float | None = None
     with selectors.DefaultSelector() as selector:
         for pipe in readers:
@@ -121,7 +127,7 @@ def _follow(process: Process, readers: Readers, timeout: float | None, cancelled
                 ended = now
             if ended is not None and (not readers or now > ended + DRAIN):
                 return True
-            if ended is None and timeout is not None and now > begin + timeout:
+            if ended is None and now > deadline:
                 return False
             if cancelled():
                 raise Cancelled
@@ -149,7 +155,7 @@ def _end(process: Process, readers: Readers, mark: str, *, everything: bool) -> 
     try:
         if not _has_ended(process):
             signal_group(process.pid, signal.SIGTERM)
-            _follow(process, readers, GRACE, lambda: False)
+            _follow(process, readers, time.monotonic() + GRACE, lambda: False)
     finally:
         if everything and process.returncode is None:  # not reaped: no other process can have its number
             kill_tree(process.pid, f"{MARK}={mark}")

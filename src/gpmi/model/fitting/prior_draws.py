@@ -22,7 +22,7 @@ from gpmi.model.fitting.slice_sampling import chain
 from gpmi.model.fitting.warp import Warp
 
 # Draws of the prior; everything that depends on them costs in proportion. The smallest number that covers well
-# (docs/benchmarks/ledger.md has the coverage).
+# (docs/benchmarks/belief.md has the coverage).
 DRAWS = 16
 _SAME = 1.0  # sd: two peaks that are closer are one; our choice
 _BURN_IN = 4  # draws discarded because the chain starts at the peak; our choice
