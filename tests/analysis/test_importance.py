@@ -80,7 +80,7 @@ GRID = np.stack(np.meshgrid(np.linspace(0.0, 1.0, 9), np.linspace(0.0, 1.0, 7), 
 @pytest.mark.parametrize("goal", ["max", "min"])
 @pytest.mark.parametrize("learned", [True, False])
 def test_on_a_finite_set_indices_are_those_of_exact_draws_from_every_posterior(learned, goal, monkeypatch):
-    """Brute force: tables drawn at all 63 points at once, equally many from each posterior, and plain sums over them."""
+    """Brute force: tables drawn at all 63 points, equally many from each posterior, and plain sums over them."""
     monkeypatch.setattr(importance, "DRAWS", 4096)
     known = {} if learned else {"kernel": kernels.Matern(lengthscale=0.6), "noise_var": 0.01}
     opt = gpmi.Optimizer(GRID.reshape(-1, 2), seed=0, goal=goal, **known)
