@@ -222,7 +222,7 @@ def bar(rows: list[harness.Row]) -> list[str]:
             if found is not None:
                 share = f"{100 * found.held:.1f} ± {100 * found.se:.1f} %"
                 lines.append([f"{which}, {t} values", share, harness.yes(BAR[0] <= found.held <= BAR[1])])
-    return harness.table(["index", "holds", f"{BAR[0]:.0%} to {BAR[1]:.0%}"], lines)
+    return harness.table(["index", "holds", f"{100 * BAR[0]:.0f} to {100 * BAR[1]:.0f} %"], lines)
 
 
 def body(rows: list[harness.Row]) -> list[str]:
