@@ -204,6 +204,11 @@ class Ledger:
         enough = NEEDED * (len(set(self.space.groups)) + 1)
         return enough if self.space.rows is None else min(enough, max(2, len(self.space.rows)))
 
+    @property
+    def unknown(self) -> str | None:
+        """Why the values support no interval yet, as text; None if they do."""
+        return self._too_little(self.n)
+
     def _too_little(self, t: int) -> str | None:
         """Return why the first t values support no interval; None if they do."""
         if t < self.needed:

@@ -141,6 +141,8 @@ def most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
     REACH sd of another one is left out. The sd of the difference of the two values is at most the sum of their sd, so
     the first exceeds the second with a probability below 3e-7.
     """
+    if len(z) == 0:  # nothing of the screen is inside narrow constraints
+        return np.empty(0, dtype=np.intp)
     mu, var = moments_in_chunks(posterior, z)
     sd = np.sqrt(var)
     may: Mask = mu + REACH * sd >= np.max(mu - REACH * sd)
@@ -156,7 +158,7 @@ def plausible_in(posterior: Posterior, z: Array, first: Array, region: Region | 
     They are compared with `first` (1, d) only, the one point that works in every draw. A point that works with a
     probability below 3e-7 is left out.
     """
-    if region is None:
+    if region is None or len(z) == 0:
         return most_plausible(posterior, z)
     from scipy.special import log_ndtr
 
