@@ -60,7 +60,7 @@ def page(packages: dict[str, tuple[str, str]], versions: dict[str, str]) -> str:
         [
             TEXT,
             f"Tested on {date.today().isoformat()} with Python {platform.python_version()} on {platform.system()} "
-            f"({platform.machine()}), in one run.\n",
+            f"({platform.machine()}).\n",
             "| package | installed with | declared | newest tested |",
             "|---|---|---|---|",
             *rows,

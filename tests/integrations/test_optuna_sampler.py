@@ -50,20 +50,6 @@ class TestOptunasOwn(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySa
     def sampler(self) -> Callable[[], GPMISampler]:
         return lambda: GPMISampler(seed=0)
 
-    def test_raise_error_for_samplers_during_multi_objectives(self, sampler: Callable[[], GPMISampler]) -> None:
-        """As Optuna's own, but the sampler is set later: a study that is made with it is refused at once."""
-        study = optuna.create_study(directions=["maximize", "maximize"])
-        study.sampler = sampler()
-        trial = study.ask()
-        for draw in (
-            lambda: study.sampler.sample_independent(study, study.trials[0], "x", FloatDistribution(0.0, 1.0)),
-            lambda: study.sampler.infer_relative_search_space(study, study.trials[0]),
-            lambda: study.sampler.sample_relative(study, study.trials[0], {}),
-            lambda: trial.suggest_float("x", 0.0, 1.0),
-        ):
-            with pytest.raises(ValueError, match="2 objectives"):
-                draw()
-
 
 def study_of(sampler: Any, **more: Any) -> Any:
     return optuna.create_study(sampler=sampler, **more)
@@ -535,20 +521,9 @@ def test_by_default_dead_is_what_lasts_ten_times_the_longest() -> None:
 # What is refused
 
 
-def test_several_objectives_are_refused_before_a_trial_is_stored() -> None:
-    storage, sampler = optuna.storages.InMemoryStorage(), GPMISampler()
-    for _ in range(2):  # one that is made, and one that is loaded
-        with pytest.raises(ValueError, match="2 objectives, but GPMISampler takes one so far: combine them"):
-            optuna.create_study(
-                directions=["minimize", "maximize"], study_name="two", storage=storage, sampler=sampler,
-                load_if_exists=True,
-            )  # fmt: skip
-    assert sampler and not optuna.load_study(study_name="two", storage=storage).trials
-
-
-def test_several_objectives_are_refused_in_a_trial_that_fails_if_the_sampler_comes_later() -> None:
-    study = optuna.create_study(directions=["minimize", "maximize"])
-    study.sampler = GPMISampler()
+def test_several_objectives_are_refused_in_a_trial_that_fails() -> None:
+    """Optuna calls a sampler only after it has stored a trial."""
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=GPMISampler())
     with pytest.raises(ValueError, match="2 objectives, but GPMISampler takes one"):
         study.optimize(lambda trial: (trial.suggest_float("x", 0.0, 1.0), 1.0), n_trials=1)
     assert study.trials[0].state == TrialState.FAIL

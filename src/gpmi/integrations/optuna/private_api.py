@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any
@@ -17,17 +16,6 @@ trial_id_of: Callable[[FrozenTrial], int] = attrgetter("_trial_id")
 # Of a PartialFixedSampler: the values it fixes, and the sampler that chooses the others.
 fixed_params_of: Callable[[Any], dict[str, Any]] = attrgetter("_fixed_params")
 base_sampler_of: Callable[[Any], Any] = attrgetter("_base_sampler")
-
-
-def study_being_made() -> Study | None:
-    """Return the study whose constructor called the method that calls this; None if another function did."""
-    caller = inspect.currentframe()
-    for _ in range(2):
-        caller = None if caller is None else caller.f_back
-    if caller is None or caller.f_code is not Study.__init__.__code__:
-        return None
-    study: Study = caller.f_locals["self"]
-    return study if hasattr(study, "_directions") else None
 
 
 def trials_of(study: Study, *states: TrialState) -> list[FrozenTrial]:

@@ -27,7 +27,6 @@ from gpmi.integrations.optuna.private_api import (
     base_sampler_of,
     fixed_params_of,
     storage_of,
-    study_being_made,
     study_id_of,
     trial_id_of,
     trials_of,
@@ -109,17 +108,6 @@ class GPMISampler(BaseSampler):
         return follower.optimizer
 
     # Called by Optuna
-
-    def __bool__(self) -> bool:
-        """Return True; raise if a study with several objectives is being made with this sampler.
-
-        Optuna calls a sampler only after it has stored a trial. But a study that is made or loaded reads the truth
-        value of its sampler, so it is refused there. A sampler that is set later is refused in its first trial.
-        """
-        study = study_being_made()
-        if study is not None:
-            _require_one_objective(study)
-        return True
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         with suppress(Exception):  # raised again at the first `suggest`, where Optuna turns it into a failed trial
