@@ -1,6 +1,11 @@
 PYTHON ?= python3
 CORES ?= 1
-HISTORIES ?= 20000
+# How many cases of each class `make fuzz` plays.
+HISTORIES ?= 10000
+STUDIES ?= 1000
+FLIPS ?= 500
+FUNCTIONS ?= 300
+INPUTS ?= 300
 LOWEST := $(addprefix gp/test_,ep.py exact.py linalg.py tracking.py) model/test_fitting.py model/test_model.py policies/test_policies.py search optimizer/test_optimizer.py space/test_space.py space/test_constraints.py test_recording.py
 CODE := $(wildcard src tests benchmarks examples docs/assets)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
@@ -9,10 +14,11 @@ PYTEST := -m pytest -n $(JOBS) --dist worksteal
 # The tests start many processes, which import quickly only if bytecode is cached.
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := -m pip install -qq --disable-pip-version-check  # errors alone are printed
+NEWEST := $(INSTALL) --upgrade --upgrade-strategy eager
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test test-loaded test-one-core examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench tsunamis clean
+.PHONY: help demo paper check test test-loaded test-one-core examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-newest test-pythons dist fuzz mutants bench-setup bench tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +49,14 @@ test-browser: .venv/.dev  ## look at reports and at the pages of gpmi serve in C
 test-lowest: .venv-lowest/.ready  ## the core's tests with the lowest NumPy and SciPy that are declared (a minute)
 	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick --hypothesis-seed=0 $(LOWEST:%=tests/%)
 
+# The neighbours have pins of their own, which would hold back what the other tests use.
+test-newest: | .venv-newest/bin/python .venv-newest-neighbours/bin/python  ## the quick tests with the newest version of every dependency, and write docs/versions.md (a quarter of an hour)
+	.venv-newest/bin/python $(NEWEST) -e ".[dev]"
+	.venv-newest-neighbours/bin/python $(NEWEST) -e ".[ax,botorch,hydra,mlflow,optuna,ray,sklearn]" optunahub pytest
+	.venv-newest/bin/python $(PYTEST) -m "not slow" --hypothesis-profile=quick
+	.venv-newest-neighbours/bin/python -m pytest --noconftest tests/integrations/neighbours
+	.venv-newest/bin/python .ci/versions.py .venv-newest .venv-newest-neighbours
+
 test-pythons:  ## the quick tests on every Python from 3.11 to 3.14 that is at hand (some minutes each)
 	.ci/pythons
 
@@ -56,9 +70,9 @@ test-neighbours: .venv-bench/.ready .venv-neighbours/.ready  ## test the integra
 	.venv-bench/bin/python -m pytest --noconftest $(addprefix tests/integrations/neighbours/test_,botorch.py ax.py pages.py)
 	.venv-neighbours/bin/python -m pytest --noconftest $(addprefix tests/integrations/neighbours/test_,ray.py hydra.py mlflow.py optunahub.py pages.py)
 
-fuzz: .venv/.dev  ## play 20,000 random histories of an optimizer (an hour; HISTORIES=1000 plays fewer), and 1,000 runs under constraints
-	GPMI_HISTORIES=$(HISTORIES) .venv/bin/python -m pytest tests/optimizer/test_fuzz.py tests/optimizer/test_copies.py -k "many or all_optimizers"
-	GPMI_POLYTOPES=1000 .venv/bin/python $(PYTEST) tests/space/test_constraints.py -k many_random_polytopes
+fuzz: .venv/.dev  ## play random histories, flipped bits, hostile functions and inputs, many of each (hours; HISTORIES=1000 plays fewer)
+	GPMI_HISTORIES=$(HISTORIES) GPMI_STUDIES=$(STUDIES) GPMI_FLIPS=$(FLIPS) GPMI_FUNCTIONS=$(FUNCTIONS) GPMI_INPUTS=$(INPUTS) GPMI_POLYTOPES=1000 \
+		.venv/bin/python -m pytest -s -m fuzz --show-capture=no
 
 coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and branches were executed
 	.venv/bin/python -m coverage erase
@@ -102,7 +116,7 @@ tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it
 	.venv/bin/python benchmarks/tsunami_table.py --cores $$(.venv/bin/python -c "import os; print(os.cpu_count())")
 
 clean:  ## remove environments, caches and output
-	rm -rf .venv .venv-docs .venv-dist .venv-lowest .venv-python* .venv-bench .venv-bench-hebo .venv-neighbours build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
+	rm -rf .venv .venv-docs .venv-dist .venv-lowest .venv-newest* .venv-python* .venv-bench .venv-bench-hebo .venv-neighbours build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp file inside the environment says what is installed in it.
