@@ -35,22 +35,22 @@ DRAWS = {"draw-2": (2, 0.3), "draw-3": (3, 0.4), "draw-4": (4, 0.25)}  # dimensi
 DISTURBED = ("concrete", "HousePrices", "cifar100", "imagenet", *DRAWS)  # tables to which normal noise is added
 LEVELS = ("0.1", "0.3", "1")  # its sd, in sd of f over the rows
 EXACT = (*REPLICATED, "concrete", "HousePrices", *DRAWS)
-FIND, ONCE, GIVEN = ARMS = ("find", "find, repeats=False", "find, noise_var given")
+FIND, WITHOUT, ONCE, GIVEN = ARMS = ("find", "find without the repeat", "find, repeats=False", "find, noise_var given")
 KINDS = {"replicates": "replicates", **{level: f"noise of {level} sd" for level in LEVELS}}
 Row = harness.Row
 
 
 class Looks:
-    """The CPU seconds of the looks for noise, which are a part of some suggestions."""
+    """The CPU seconds of the looks for noise, which are a part of some suggestions; and their switch."""
 
-    seconds = 0.0
+    seconds, on = 0.0, True
 
     def __init__(self) -> None:
         look = PriorSchedule.suspects_noise
 
         def timed(*args: Any, **kwargs: Any) -> bool:
             begin = time.process_time()
-            found = look(*args, **kwargs)
+            found = self.on and look(*args, **kwargs)
             self.seconds += time.process_time() - begin
             return found
 
@@ -94,7 +94,7 @@ def play(name: str, noise: str, seed: int, arm: str) -> Row:
         given = np.median([v.var(ddof=1) for v in known or ()]) if noise == "replicates" else (float(noise) * sd) ** 2
         options["noise_var"] = float(given)
     opt, rows, seconds = gpmi.Optimizer(frame, budget=BUDGET, seed=seed, **options), [], 0.0
-    LOOKS.seconds = 0.0
+    LOOKS.seconds, LOOKS.on = 0.0, arm != WITHOUT
     for _ in range(BUDGET):
         found: list[Any] = []
         seconds += harness.cpu_seconds(lambda found=found: found.append(opt.ask()))
@@ -126,20 +126,26 @@ def numbers(rows: list[Row], column: str, **of: str) -> Array:
     return np.array([float(row[column]) for row in sorted(some, key=lambda row: (row["table"], int(row["seed"])))])
 
 
+def difference(values: Array, kind: str) -> str:
+    """Return the mean of differences with its standard error."""
+    return f"{values.mean():+{kind}} ± {values.std(ddof=1) / np.sqrt(len(values)):{kind}}"
+
+
 def by_kind(rows: list[Row]) -> list[str]:
-    """Return a line for each kind of noise: the means of each arm, and find less given."""
+    """Return a line for each kind of noise: the means of each arm, and find less two of them."""
     lines = []
     for noise, words in KINDS.items():
         left = {arm: numbers(rows, "left", noise=noise, arm=arm) for arm in ARMS}
         below = {arm: numbers(rows, "below", noise=noise, arm=arm) for arm in ARMS}
         cells = [f"{left[arm].mean():.2%}, {below[arm].mean():.3f}" for arm in ARMS]
-        worse = left[FIND] - left[GIVEN], below[FIND] - below[GIVEN]
-        error = [float(each.std(ddof=1) / np.sqrt(len(each))) for each in worse]
-        paired = f"{worse[0].mean():+.2%} ± {error[0]:.2%}, {worse[1].mean():+.3f} ± {error[1]:.3f}"
+        paired = [
+            ", ".join(difference(each[FIND] - each[arm], kind) for each, kind in ((left, ".2%"), (below, ".3f")))
+            for arm in (WITHOUT, GIVEN)
+        ]
         repeats = numbers(rows, "repeats", noise=noise, arm=FIND), numbers(rows, "repeats", noise=noise, arm=GIVEN)
         asked = f"{repeats[0].mean():.0f}, {repeats[1].mean():.0f}"
-        lines.append((words, len(left[FIND]), *cells, paired, f"{np.mean(repeats[0] > 0):.0%}", asked))
-    head = ("values", "runs", *ARMS, "find less given", "noise looked for", "repeats: find, given")
+        lines.append((words, len(left[FIND]), *cells, *paired, f"{np.mean(repeats[0] > 0):.0%}", asked))
+    head = ("values", "runs", *ARMS, "find less without", "find less given", "repeated in", "repeats: find, given")
     return harness.table(head, lines)
 
 
@@ -159,13 +165,14 @@ def page(rows: list[Row], new: int) -> None:
     looked, asked = numbers(rows, "looked", arm=FIND).sum(), numbers(rows, "seconds", arm=FIND).sum()
     text = (
         f"A run has {BUDGET} evaluations of {ROWS:,} random rows of a table. Its values are random replicates of a "
-        "row, or its mean with normal noise, and only the third way is told so. What counts is the row recommended at "
+        "row, or its mean with normal noise, and only the last way is told so. What counts is the row recommended at "
         "the end, by its mean: the share of the rows that are better, and how far it is below the best, in sd of f. "
         "Smaller is better."
     )
     lines = [
         "- `find` has nothing set but the budget and the seed: when the values may be noisy, it asks the best row once "
         "more, and repeats rows from then on if the two values differ.",
+        "- `find` without the repeat is the same with that rule switched off, as before it was built.",
         "- `repeats=False` asks no row twice.",
         "- `noise_var` is the true one, and for replicates, whose noise differs from row to row, the median over the "
         "rows. A given noise_var switches the transformation of y off.",
@@ -175,7 +182,7 @@ def page(rows: list[Row], new: int) -> None:
         "",
         "## With noise",
         "",
-        "The means over all runs, `find` less given with its standard error over pairs of runs, the share of the runs "
+        "The means over all runs, `find` less others with the standard error over pairs of runs, the share of the runs "
         "in which `find` repeated a row, and the mean number of repeats.",
         "",
         *by_kind(rows),
