@@ -94,9 +94,9 @@ class Escaping(Reinvest):
 class Looking(Reinvest):
     """Reinvest, but query number 1, 2, 4, 8, ... may be a look at a maximum of a function drawn from the belief.
 
-    A look at z costs the mean of f(recommended) - f(z). What it may bring back, in each of the queries left, is `credit`
-    times the mean of the drawn regrets, each multiplied by how much of f at its maximum the value at z explains. The
-    best look is taken if it brings more than it costs, and more than the point of Reinvest does.
+    A look at z costs the mean of f(recommended) - f(z). What it may bring back, in each of the queries left, is
+    `credit` times the mean of the drawn regrets, each multiplied by how much of f at its maximum the value at z
+    explains. The best look is taken if it brings more than it costs, and more than the point of Reinvest does.
     """
 
     credit: float = 1.0
@@ -236,9 +236,10 @@ def tried(rows: list[harness.Row], part: str) -> list[str]:
 TEXT = (
     "A function is the sum of two or three Gaussian humps at random places of the unit cube in two or three dimensions "
     "(sd 0.12 to 0.3 in each coordinate; the highest is 1 high, the others 0.6 to 0.9, and the highest maximum is at "
-    f'least {APART} above the next). A run has {BUDGETS["reported"]} evaluations under aim="earn" with noise of 0.1, 0.3 or 1 '
-    "standard deviation of f; nothing is set but a budget and a seed. Regrets are in standard deviations of f. A run "
-    "is *on a lower hump* if a climb on f from its recommended point leads to another maximum than the highest."
+    f"least {APART} above the next). A run has {BUDGETS['reported']} evaluations under aim='earn' with noise of 0.1, "
+    "0.3 or 1 standard deviation of f; nothing is set but a budget and a seed. Regrets are in standard deviations of "
+    "f. A run is *on a lower hump* if a climb on f from its recommended point leads to another maximum than the "
+    "highest."
 )
 EVENT = """The event `chance not taken` says at the end of a run that, with a probability of at least 20 %, a point is
 better than the recommended one by more than the noise. It is a statement of the ledger's belief, which cannot see

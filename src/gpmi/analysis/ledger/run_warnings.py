@@ -43,7 +43,7 @@ def untaken_chance(ledger: Ledger) -> Event | None:
     if not regret.known or missed < UNTAKEN or ledger.lock_in is not None:
         return None
     better = f"with probability {percent(missed)} a point is better than the recommended one by more than"
-    return Event("chance not taken", f'{better} {rough(step, 2)}; aim="find" goes on and looks for it')
+    return Event("chance not taken", f'{better} {rough(step, 2)}; to look for it, go on with aim="find"')
 
 
 @one_blas_thread
