@@ -32,7 +32,7 @@ from gpmi.policies import Explore, Selected
 COLUMNS = ("part", "noise", "seed", "arm", "dim", "humps", "mean", "gap", "lower", "chance", "step", "event", "seconds")
 TABLE = harness.Table(harness.DOCS / "humps.csv", COLUMNS, COLUMNS[:4])
 BUDGETS, NOISES = {"reported": 60, "development": 60, "long": 200}, (0.1, 0.3, 1.0)  # noise in sd of f
-SEEDS = {"reported": range(40), "development": range(1000, 1020), "long": range(1000, 1010)}
+SEEDS = {"reported": range(40), "development": range(1000, 1012), "long": range(1000, 1006)}
 APART = 0.1  # the highest maximum is above the next by this much, at least
 
 
@@ -223,14 +223,13 @@ def tried(rows: list[harness.Row], part: str) -> list[str]:
             off = both[0] - both[1]
             error = float(off.std(ddof=1)) / np.sqrt(len(off))
             change = "" if arm == EARN else f"{off.mean():+.3f} ± {error:.3f}"
-            stuck = [key for key in keys if base[key]["lower"] == "1"]
-            cured = sum(own[key]["lower"] == "0" for key in stuck)
+            stuck = np.array([base[key]["lower"] == "1" for key in keys])
+            parts = [f"{off[some].mean():+.3f}" if arm != EARN and some.any() else "" for some in (stuck, ~stuck)]
             low = sum(own[key]["lower"] == "1" for key in keys)
             seconds = np.median([float(own[key]["seconds"]) for key in keys])
-            cells = arm, f"{both[0].mean():.3f}", change, f"{low} of {len(keys)}", f"{cured} of {len(stuck)}"
-            lines.append((*cells, f"{seconds:.2f}"))
-    head = ("", "R_T / T", "against earn, ± standard error", "on a lower hump", "earn's that are cured", "CPU seconds")
-    return harness.table(head, lines)
+            lines.append((arm, f"{both[0].mean():.3f}", change, *parts, f"{low} of {len(keys)}", f"{seconds:.2f}"))
+    change = "against earn, ± standard error", "where earn is on a lower hump", "where it is not"
+    return harness.table(("", "R_T / T", *change, "on a lower hump", "CPU seconds"), lines)
 
 
 TEXT = (
@@ -246,9 +245,10 @@ better than the recommended one by more than the noise. It is a statement of the
 which run is on a lower hump: a hump that no query came near leaves no trace in the values. So other runs have the
 event, too."""
 TRIED = """`look` asks the belief at the policy's queries 1, 2, 4, 8, ...: the point is a maximum of a drawn function if
-the gain over the rest of the horizon, multiplied by `credit`, exceeds what the look costs. `escape`
-has the rule of find: the farthest point after queries that taught nothing. The last line looks before there is a model.
-`cured` are runs that end on the highest hump where earn, with the same seed, does not."""
+the gain over the rest of the horizon, multiplied by `credit`, exceeds what the look costs. `escape` has the rule of
+find: the farthest point after queries that taught nothing. The last line looks before there is a model. R_T / T is
+compared in pairs with that of earn. The 20 % of the event were chosen on these functions and on another one of two
+humps, with the same noise."""
 
 
 def page(rows: list[harness.Row], new: int) -> None:
@@ -270,7 +270,7 @@ def page(rows: list[harness.Row], new: int) -> None:
         "",
         *tried(rows, "development"),
         "",
-        f"With {BUDGETS['long']} evaluations and noise of 0.3 sd, on ten of these functions:",
+        f"With {BUDGETS['long']} evaluations and noise of 0.3 sd, on {len(SEEDS['long'])} of these functions:",
         "",
         *tried(rows, "long"),
     ]
