@@ -104,7 +104,9 @@ def _apart(q: Array, peak: DescentPoint) -> bool:
 
 def _shares(peaks: list[DescentPoint], surprisal: Callable[[Array], float]) -> list[int]:
     """Return how many of the DRAWS belong to each peak: in proportion to its mass, by Laplace's approximation."""
-    log_mass = np.array([-surprisal(peak.q) - 0.5 * np.linalg.slogdet(peak.hessian)[1] for peak in peaks])
+    losses = np.array([surprisal(peak.q) for peak in peaks])
+    log_dets = np.array([np.linalg.slogdet(peak.hessian)[1] for peak in peaks])
+    log_mass = -losses - 0.5 * np.where(np.isfinite(log_dets), log_dets, 0.0)
     mass = np.exp(log_mass - log_mass.max())
     ends = np.round(np.cumsum(mass) / mass.sum() * DRAWS).astype(int)
     return [int(count) for count in np.diff(ends, prepend=0)]
