@@ -3,8 +3,8 @@
 `ledger` has the `Ledger`, `steps` its entries, `regret` the draws of the regret and `history` the regret over a run.
 `calibration` judges the model's confidence. `advice` says whether to stop. `run_warnings` finds lock-in, undetected
 noise and chances not taken. `belief` is what all of them are computed from: a mixture over draws of a learned prior.
-`gain` says what more evaluations would bring. Behind the regret `maxima` draws max f, and `contexts` handles fixed
-coordinates.
+`gain` says what more evaluations would bring. Behind the regret `maxima` draws max f, `region` draws what works, and
+`contexts` handles fixed coordinates.
 """
 
 from gpmi.analysis.ledger.gain import Gain
