@@ -140,3 +140,18 @@ def test_reading_the_regret_where_trials_fail_changes_no_query_and_is_repeatable
     np.testing.assert_array_equal(read.ask(), unread.ask())
     np.testing.assert_array_equal(draws[0], unread.ledger.regret().simple)
     np.testing.assert_array_equal(draws[1], unread.ledger.gain().draws)
+
+
+@pytest.mark.slow
+def test_no_rule_stops_at_an_edge_while_a_hill_beyond_it_may_work():
+    """It works in a small ball within the half that fails. Over points with p >= 1/2 alone the regret would be 1e-4."""
+    low, high = np.array([0.25, 0.3]), np.array([0.8, 0.75])
+    opt = Optimizer([(0.0, 1.0)] * 2, budget=40, seed=0)
+    for _ in range(40):
+        x = np.asarray(opt.ask())
+        hills = [height * np.exp(-5.0 * ((x - at) ** 2).sum()) for height, at in ((2.0, low), (3.0, high))]
+        beyond = (x - 0.5 * (low + high)) @ (high - low) > 0.0
+        opt.fail(x) if beyond and np.linalg.norm(x - high) > 0.12 else opt.tell(x, sum(hills))
+    ledger = opt.ledger
+    assert np.linalg.norm(ledger.model.recommended - high) > 0.12  # the higher hill was not found
+    assert not ledger.is_below(0.05) and ledger.regret().interval().upper > 0.5

@@ -10,10 +10,11 @@ from typing import Literal
 
 from gpmi._support.text import Line, WholePoint, best_lines, error_message, event_summary
 from gpmi._support.types import Event, Point
-from gpmi.analysis.ledger import Ledger, warning_events
+from gpmi.analysis.ledger import Ledger, untaken_chance, warning_events
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.optimizer import Optimizer
+from gpmi.policies import Guarded, Reinvest
 from gpmi.space import Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import Printable
@@ -50,6 +51,8 @@ class Result(Printable):
             try:
                 recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
                 alarm = warning_events(ledger)
+                if isinstance(optimizer.policy, Reinvest | Guarded) and (missed := untaken_chance(ledger)) is not None:
+                    alarm = (*alarm, missed)
             except Exception as error:  # the evaluations must not be lost if the model fails
                 failure = (Event("no recommendation", f"the model failed: {error_message(error)}"),)
         elif told and no_model is not None:

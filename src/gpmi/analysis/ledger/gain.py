@@ -65,8 +65,9 @@ def draw_gain(
     value is the new recommended point. The gain is f there minus f at `row`. O(n^2 m + m^3) for each posterior.
 
     Where trials fail, what works is drawn, too. Evaluations are at the maxima over what works in the other draws. If a
-    point does not work in the draw of f, its evaluation fails and has no value. The new recommended point is `row` or
-    one that was evaluated and did not fail.
+    point does not work in the draw of f, its evaluation fails and has no value. So does one that only breaks a measured
+    constraint, whose value would teach a little more. The new recommended point is `row` or one that was evaluated and
+    works.
     """
     z = np.unique(np.concatenate([row[None], where]), axis=0)
     here = int(np.flatnonzero((z == row).all(axis=1))[0])
