@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import json
 import logging
 import math
@@ -11,8 +12,10 @@ import sqlite3
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -23,6 +26,7 @@ import gpmi
 
 pytest.importorskip("sqlalchemy")
 
+from gpmi import storage
 from gpmi.run.study import Study
 from gpmi.space import Candidates
 from gpmi.storage import heartbeat
@@ -33,6 +37,7 @@ from gpmi.storage.workers import has_ended, own_name
 from gpmi.trials import Log
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
+GRID = np.linspace(0.0, 1.0, 21)[:, None]
 MIXED = {
     "lr": gpmi.Real(1e-5, 1e-1, log=True),
     "layers": gpmi.Int(1, 8),
@@ -1378,3 +1383,71 @@ def test_reading_does_not_wait_for_a_thread_that_waits_for_the_database(
         teller.join()
         assert done and waits and len(read[0][1]) == 4
         assert study.trials[3].y == 1.0 and study.best == study.trials[3] and study.verify().agrees
+
+
+class Pressed:
+    """Press Ctrl-C before one of the lines of gpmi.storage that a call executes."""
+
+    def __init__(self, at: int) -> None:
+        self.at, self.lines = at, 0
+
+    def __call__(self, work: Callable[[], Any]) -> bool:
+        """Return whether work() was interrupted."""
+        before = sys.gettrace()
+        sys.settrace(self.trace)
+        try:
+            work()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+    def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(os.path.dirname(storage.__file__)):
+            return None
+        if event in ("call", "line") and not ends_block(frame):
+            self.lines += 1
+            if self.lines == self.at:
+                signal.raise_signal(signal.SIGINT)
+        return self.trace
+
+
+def ends_block(frame: FrameType) -> bool:
+    """Whether the end of a `with` block comes next: no handler of a signal runs just before that."""
+    code, at = frame.f_code.co_code, max(frame.f_lasti, 0)
+    return code[at : at + 6 : 2] == bytes([dis.opmap["LOAD_CONST"]]) * 3
+
+
+@pytest.mark.parametrize("name", ["ask", "tell", "forget", "tell_all", "refresh"])
+def test_ctrl_c_at_any_line_of_a_study_loses_and_blocks_nothing(path: Path, name: str) -> None:
+    """After each one the study goes on at once: no false error, no trial that nobody gets."""
+    prior: dict[str, Any] = {"policy": gpmi.GPMI(), "kernel": gpmi.kernels.RBF(0.3), "noise_var": 1e-2}
+    rng = np.random.default_rng(0)  # which lines: all of them take a minute
+    asked: list[gpmi.Trial] = []
+    with gpmi.study(path, space=GRID, seed=0, **prior) as study, gpmi.study(path) as other:
+        calls: dict[str, Callable[[], Any]] = {
+            "ask": lambda: asked.extend(study.ask(2)),
+            "tell": lambda: study.tell(asked[0], 0.25),
+            "forget": lambda: study.forget(asked[0]),
+            "tell_all": lambda: study.optimizer.tell_all([(GRID[3], float(len(study.trials))), (GRID[5], 0.5)]),
+            "refresh": lambda: other.refresh(),
+        }
+        count, interrupted = Pressed(-1), 0
+        for attempt in range(16):
+            asked[:] = [study.ask()] if name in ("tell", "forget") else []
+            pressed = count if attempt == 0 else Pressed(int(rng.integers(1, count.lines + 1)))
+            if pressed(calls[name]):
+                interrupted += 1
+                if name in ("tell", "forget") and any(t.number == asked[0].number for t in study.pending):
+                    calls[name]()  # it had not been stored
+            if name == "ask":
+                for trial in asked:
+                    study.tell(trial, 0.5)
+            while (trial := study.ask()).number < len(study.trials) - 1:  # a trial that nobody got is offered first
+                study.tell(trial, 0.5)
+            study.tell(trial, 0.5)
+            assert not study.pending and not study.warnings
+            assert sum(t.y == 0.25 for t in study.trials) == (attempt + 1 if name == "tell" else 0)
+        assert interrupted > 10
+        assert repr(other.trials) == repr(study.trials) and other.verify().agrees and not other.warnings

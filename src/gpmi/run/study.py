@@ -61,10 +61,13 @@ class Study(Printable):
         asked: list[Trial] = []
         try:
             for _ in range(count):
-                asked.append(self.optimizer.next_trial(fixed, seconds))
+                self.optimizer.next_trial(fixed, seconds, asked)
         except SpaceExhausted:
             if not asked:
                 raise
+        except BaseException:  # the caller does not get them
+            self._log.release_leases([trial.number for trial in asked])
+            raise
         return asked[0] if n is None else asked
 
     def tell(self, x: Trial | int | Point, y: float, **details: Unpack[Details]) -> Trial:

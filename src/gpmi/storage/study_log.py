@@ -294,12 +294,22 @@ class StudyLog(ReplayedLog):
     # Trials for workers
 
     def hand_out(
-        self, fixed: Fixed, suggest: Callable[[], Trial], *, budget: int | None = None, lease: float | None = None
+        self,
+        fixed: Fixed,
+        suggest: Callable[[], Trial],
+        handed: list[Trial],
+        *,
+        budget: int | None = None,
+        lease: float | None = None,
     ) -> Trial | NoTrial:
-        """Hand a trial to this worker: one that another worker has left behind, or else a new one by suggest()."""
-        token, seconds = uuid.uuid4().hex, self._lease if lease is None else lease
+        """Hand a trial to this worker: one that another worker has left behind, or else a new one by suggest().
+
+        It is also appended to `handed`, so that a caller that is interrupted can release it.
+        """
+        token, seconds, before = uuid.uuid4().hex, self._lease if lease is None else lease, len(handed)
 
         def act(transaction: Transaction) -> Trial | NoTrial:
+            del handed[before:]  # by an attempt that failed
             entry = transaction.entry_by_token(self._id, token)
             if entry is None:
                 found = self._left_behind(transaction, budget, fixed)
@@ -310,10 +320,10 @@ class StudyLog(ReplayedLog):
             until = NEVER if math.isinf(seconds) else entry.time + seconds
             transaction.lease(self._id, Lease(number, entry.seq, self.worker, until))
             self._own[number] = entry
+            handed.append(self[number])
             return self[number]
 
         trial = self._write(act)
-        # Ctrl-C acts above, before the caller has the trial: its lease is then not renewed, and another worker gets it.
         if isinstance(trial, Trial):
             self._heartbeat.add(trial.number, self._own[trial.number].seq, seconds)
         return trial
@@ -379,18 +389,20 @@ class StudyLog(ReplayedLog):
 
     def release_leases(self, numbers: Collection[int]) -> None:
         """Release the trials of a loop that has ended, so that other workers can take the pending ones immediately."""
-        self.in_loops.difference_update(numbers)
-        for number in numbers:
-            self._heartbeat.remove(number)
-        own = {number: self._own[number].seq for number in numbers if number in self._own}
-        self._end_leases({number: seq for number, seq in own.items() if self.is_pending(number)})
+        with uninterrupted():
+            self.in_loops.difference_update(numbers)
+            for number in numbers:
+                self._heartbeat.remove(number)
+            own = {number: self._own[number].seq for number in numbers if number in self._own}
+            self._end_leases({number: seq for number, seq in own.items() if self.is_pending(number)})
 
     def close(self) -> None:
         """Release this worker's leases, so that others can take its trials immediately, and close the connection."""
-        self._end_leases(self._heartbeat.stop())
-        with self.lock:  # another thread may be reading: SQLite crashes if its connection is closed meanwhile
-            self._database.close()
-        remove_lock_files(self._database.path)
+        with uninterrupted():
+            self._end_leases(self._heartbeat.stop())
+            with self.lock:  # another thread may be reading: SQLite crashes if its connection is closed meanwhile
+                self._database.close()
+            remove_lock_files(self._database.path)
 
     def _end_leases(self, held: Mapping[int, int]) -> None:
         """Release leases; `held` maps each trial to the entry that granted it."""

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from gpmi._support import checks
-from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Event
 from gpmi.model.model import Model
 from gpmi.optimizer import Optimizer
@@ -40,10 +39,10 @@ class StudyOptimizer(Optimizer):
         if self.budget != new:
             self.log.set_budget(new)
 
-    def next_trial(self, fixed: Fixed, lease: float | None) -> Trial:
-        """Return the next trial for this worker. `lease` is in seconds; None uses the study's default."""
+    def next_trial(self, fixed: Fixed, lease: float | None, handed: list[Trial]) -> None:
+        """Append the next trial for this worker to `handed`. `lease` is in seconds; None uses the study's default."""
         with self.log.lock:
-            return self._next_trial(self._subspaces.with_fixed(fixed), lease)
+            self._hand_out(self._subspaces.with_fixed(fixed), handed, lease=lease)
 
     def turns(self, budget: int | None) -> Generator[Trial | None, None, None]:
         """Yield the trials that this worker is to evaluate, until the study has `budget` outcomes.
@@ -51,28 +50,30 @@ class StudyOptimizer(Optimizer):
         Yield None while every remaining trial is in progress; if its worker dies, a trial is yielded again. Trials
         without an outcome are released when the loop ends.
         """
-        numbers: list[int] = []
+        handed: list[Trial] = []
         try:
-            while (trial := self._hand_out(self._subspaces.whole, budget=budget)) != "used up":
+            while (trial := self._hand_out(self._subspaces.whole, handed, budget=budget)) != "used up":
                 if isinstance(trial, Trial):
-                    numbers.append(trial.number)
                     self.log.in_loops.add(trial.number)
                 yield trial if isinstance(trial, Trial) else None
         finally:
-            with uninterrupted():
-                self.log.release_leases(numbers)
+            self.log.release_leases([trial.number for trial in handed])
 
     def add_events(self, *events: Event) -> None:
         """Add events from the opening of the study."""
         self._note(*events)
 
-    def _next_trial(self, subspace: Subspace, lease: float | None = None) -> Trial:
-        trial = self._hand_out(subspace, lease=lease)
-        assert isinstance(trial, Trial)  # there is no budget
-        return trial
+    def _next_trial(self, subspace: Subspace) -> Trial:
+        handed: list[Trial] = []
+        try:
+            self._hand_out(subspace, handed)
+            return handed[0]
+        except BaseException:  # the caller does not get it
+            self.log.release_leases([trial.number for trial in handed])
+            raise
 
     def _hand_out(
-        self, subspace: Subspace, *, budget: int | None = None, lease: float | None = None
+        self, subspace: Subspace, handed: list[Trial], *, budget: int | None = None, lease: float | None = None
     ) -> Trial | NoTrial:
         """Deliver the outbox, update a slow model before the lock is taken, and get the next trial."""
         with self.log.lock:
@@ -81,7 +82,7 @@ class StudyOptimizer(Optimizer):
                 self.refresh()
                 _ = self.model
             return self.log.hand_out(
-                subspace.fixed, partial(self._add_suggestion, subspace), budget=budget, lease=lease
+                subspace.fixed, partial(self._add_suggestion, subspace), handed, budget=budget, lease=lease
             )
 
     def _model_before_value(self) -> Model | None:
