@@ -241,7 +241,7 @@ def test_a_server_that_is_down_is_reported_while_it_is_tried_again(monkeypatch: 
     from gpmi.storage import database, opening
 
     assert database.CONNECT_TIMEOUT + database.SILENT <= 5
-    monkeypatch.setattr(database, "time", Clock())
+    monkeypatch.setattr(database, "time", Clock(step=0.1))
     monkeypatch.setattr(database, "SILENT", 0.0)
     monkeypatch.setattr(opening, "PATIENCE", 0.5)
     done = invoke("best", "postgresql://me:secret@127.0.0.1:1/studies")
