@@ -34,7 +34,7 @@ class Tally:
         """Count a case by what became of it."""
         self.played += 1
         self.kinds[kind] += 1
-        if self.many and self.played % max(1, self.count // LINES) == 0:
+        if self.many and self.played <= self.count and self.played % max(1, self.count // LINES) == 0:
             print(f"{self}", file=sys.__stderr__, flush=True)
 
     def close(self) -> None:

@@ -256,9 +256,9 @@ def test_the_regret_at_an_earlier_step_is_what_was_read_then():
 
 @pytest.mark.parametrize(("f", "space", "arguments"), RUNS)
 def test_the_regret_is_that_of_the_recommended_point(f, space, arguments):
-    r = maximize(f, space, budget=9, seed=0, **arguments)
+    r = maximize(f, space, budget=16, seed=0, **arguments)
     regret = r.ledger.regret()
-    assert regret.t == 9
+    assert regret.t == 16
     recommended, again = (r.space.encode(x) for x in (r.recommended, regret.recommended))
     np.testing.assert_allclose(recommended, again, rtol=1e-6, atol=1e-6)
     assert len(regret.simple) == len(regret.cumulative) == (PATHS if r.space.rows is None else DRAWS)
@@ -271,14 +271,14 @@ def test_the_regret_is_that_of_the_recommended_point(f, space, arguments):
 
 @pytest.mark.parametrize(("f", "space", "arguments"), RUNS)
 def test_minimising_gives_the_same_ledger_as_maximising_minus_f(f, space, arguments):
-    up = maximize(lambda x: -f(x), space, budget=9, seed=1, **arguments).ledger
-    down = minimize(f, space, budget=9, seed=1, **arguments).ledger
+    up = maximize(lambda x: -f(x), space, budget=16, seed=1, **arguments).ledger
+    down = minimize(f, space, budget=16, seed=1, **arguments).ledger
     scale = float(np.ptp(up.y))
     quantiles = (np.quantile(ledger.regret().simple, [0.1, 0.5, 0.9]) for ledger in (up, down))
     np.testing.assert_allclose(*quantiles, atol=0.15 * scale)  # draws of their own
     np.testing.assert_allclose(up.calibration.ahead, -down.calibration.ahead, rtol=1e-6, atol=1e-9)
     assert [step.choice for step in up.steps] == [step.choice for step in down.steps]
-    assert up.improvement == pytest.approx(down.improvement, rel=1e-3, abs=1e-9)
+    assert up.improvement == pytest.approx(down.improvement, rel=0.2, abs=0.01 * scale)  # of their own draws
 
 
 def test_the_cumulative_regret_counts_what_the_policy_chose():
@@ -637,7 +637,7 @@ def test_a_model_that_fails_loses_no_value():
 def test_the_printed_interval_is_that_of_the_method(learned: bool) -> None:
     """Far from 0 the shorter interval is two-sided; with a learned prior it begins at 0 all the same."""
     draws = np.linspace(1.0, 1.1, 201)
-    regret = Regret(3, np.array([0.5]), draws, draws, "by hand", learned)
+    regret = Regret(3, np.array([0.5]), draws, draws, np.full((201, 1), 0.5), "by hand", learned)
     low, high = regret.interval()
     assert (low == 0.0) == learned
     assert regret.in_words[0].startswith(f"{low:.3g} to {high:.3g} with") and regret.in_words[0] in repr(regret)

@@ -434,3 +434,16 @@ def test_a_constant_does_not_shift_what_is_given(names: tuple[str, ...]) -> None
         assert opt.model is not None
         shares.append(share_of_gain(opt.model, opt.space.with_fixed({"c": 0.5}), opt._log))
     assert shares[0] == pytest.approx(shares[1], rel=1e-9) and shares[0] < 0.999
+
+
+def test_values_of_any_size_carry_over_to_other_contexts() -> None:
+    """The variance of a kernel that was fitted to 1e90 has a square that is too large for a number."""
+    shares = []
+    for size in (1.0, 1e90):
+        opt = Optimizer(np.array([[0.0], [1.0]]), aim="earn", fit="loo", seed=0)
+        opt.tell(opt.ask(fixed={0: 0.0}), 0.0)
+        opt.tell([0.0], size)
+        x = opt.ask(fixed={0: 0.0})
+        assert x[0] == 0.0 and opt.model is not None
+        shares.append(share_of_gain(opt.model, opt.space.with_fixed({0: 0.0}), opt._log))
+    assert shares[0] > 0.5 and abs(shares[0] - shares[1]) < 1e-6, shares

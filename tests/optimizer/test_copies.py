@@ -10,44 +10,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from recorded_runs import Recipe, recipes
+from sample_spaces import SPACES
 
-from gpmi import Choice, Forbidden, Int, Optimizer, Real
+from gpmi import Optimizer
 from gpmi._support.sobol import sobol
 from gpmi.space import Parameters, Space
 
 RECIPES = list(recipes())
-LOGS = {"a": (0.0, 1.0), "b": (0.0, 1.0), "lr": Real(1e-4, 1.0, log=True)}
-WHOLE = {"n": Int(1, 9), "m": Int(0, 8), "c": ["x", "y"], "lr": Real(1e-4, 1.0, log=True)}
-BRANCHES = {
-    "kind": ["svm", "tree"],
-    "depth": Int(1, 9, when={"kind": "tree"}),
-    "c": Real(1e-3, 1e3, log=True, when={"kind": "svm"}),
-}
-TABLE = pd.DataFrame({"a": np.linspace(0.0, 1.0, 12), "c": ["x", "y", "z"] * 4}, index=list("abcdefghijkl"))
-
-
-def small_sum(point: Any) -> bool:
-    return bool(point["a"] + point["b"] <= 1.2)
-
-
-SPACES: dict[str, tuple[Any, Any]] = {
-    "box": ([(0.0, 1.0), (-5.0, 5.0)], None),
-    "box in half-spaces": ([(0.0, 1.0), (-5.0, 5.0)], (np.array([[1.0, 1.0]]), -np.inf, 2.0)),
-    "logs on a plane": (LOGS, ["a + b + lr == 1"]),
-    "logs below a plane": (LOGS, ["a + b + lr <= 0.01"]),
-    "logs and a function": (LOGS, ["a + lr <= 0.5", small_sum]),
-    "whole numbers": (WHOLE, ["n + m == 9", "lr + 0.01 * n <= 0.05"]),
-    "combinations": (WHOLE, [Forbidden(c="x", n=[1, 2, 3]), "n >= m"]),
-    "branches": (BRANCHES, ["depth <= 5"]),
-    "steps and ranks": ({"s": Int(0, 20, step=4), "r": range(3), "o": Choice([1, 2, 8], ordered=True), "k": 7}, None),
-    "many levels": ({"n": Int(1, 10**9), "x": (0.0, 1.0)}, None),
-    "rows": (np.random.default_rng(0).random((40, 2)), None),
-    "a table": (TABLE, None),
-    "a table, some rows": (TABLE, [Forbidden(c="x")]),
-}
 
 
 def copies(thing: Any) -> Iterator[Any]:
@@ -123,6 +94,7 @@ def test_an_optimizer_is_copied_in_every_state(recipe: Recipe) -> None:
     check_recipe(recipe)
 
 
+@pytest.mark.fuzz
 @pytest.mark.slow
 @pytest.mark.skipif("GPMI_HISTORIES" not in os.environ, reason="minutes long; make fuzz runs it")
 def test_all_optimizers_are_copied_in_every_state() -> None:

@@ -1,20 +1,23 @@
-"""Random histories of an optimizer: ask, tell, fail, forget, correct, retract, reject, replay and read in any order.
+"""Random histories of an optimizer: ask, tell, fail, forget, correct, retract, reject, replay, copy and read.
 
-A list kept by the machine says what must be in the log. On finite sets brute force says which row must be asked. The
-number of histories is set by GPMI_HISTORIES (`make fuzz`: 20,000 random ones; `make test`: 150, always the same).
+A list kept by the machine says what must be in the log. On finite sets brute force says which row must be asked. A
+copy, by pickle or deepcopy, asks the same next. The number of histories is set by GPMI_HISTORIES (`make fuzz`: 10,000
+random ones; `make test`: 150, always the same).
 """
 
 from __future__ import annotations
 
-import os
+import copy
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from fuzzing import Tally
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -25,6 +28,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from sample_spaces import SPACES
 
 from gpmi import (
     EI,
@@ -50,9 +54,9 @@ from gpmi.model.model import Model, objective, risk_now
 from gpmi.policies import Policy
 from gpmi.policies.policy import LOG_SAFE
 from gpmi.search.objective import Objective
+from gpmi.space import Parameters
 from gpmi.trials import Log, Trial
 
-HISTORIES = os.environ.get("GPMI_HISTORIES")
 STEPS = 25  # the most that happens in one history
 
 # How far mu and var may be off by rounding, in units of what they are sums of: |whitened| sqrt(k(z, z)) and k(z, z).
@@ -91,6 +95,7 @@ class Place:
     spec: Any
     points: st.SearchStrategy[Any] = field(repr=False)
     holds: Callable[[Any], bool] = field(repr=False)
+    constraints: Any = None
     copies: bool = True  # False: an option equals only itself, so that a copy of the space has other points
 
 
@@ -202,7 +207,25 @@ def grids(draw: st.DrawFn) -> Place:
     )
 
 
-PLACES = st.one_of(boxes(), named(), tables(), frames(), grids())
+@cache
+def constrained(name: str) -> Place:
+    """A space under constraints or conditions; its points are those of an initial design."""
+    spec, constraints = SPACES[name]
+    design = Optimizer(spec, constraints=constraints, n_init=24, seed=0)
+    points, space = design.ask(24), design.space
+
+    def holds(x: Any) -> bool:
+        try:
+            row = space.encode(x)
+        except (TypeError, ValueError):
+            return False
+        is_point = isinstance(x, np.ndarray if space.names is None else dict)
+        return is_point and (not isinstance(space, Parameters) or bool(space.feasible_set.contains(row[None])[0]))
+
+    return Place(spec, st.sampled_from(points).map(copy.deepcopy), holds, constraints)
+
+
+PLACES = st.one_of(boxes(), named(), tables(), frames(), grids(), st.sampled_from(sorted(SPACES)).map(constrained))
 
 
 # Arguments
@@ -257,6 +280,7 @@ def arguments(draw: st.DrawFn) -> dict[str, Any]:
     return {
         "noise": draw(st.sampled_from(["normal"] * 5 + ["student"])) if fit == "map" else "normal",
         "policy": draw(st.sampled_from(POLICIES)),
+        "aim": draw(st.sampled_from(["find", "find", "earn"])),
         "kernel": kernel,
         "noise_var": draw(st.sampled_from(NOISE)),
         "fit": fit,
@@ -303,17 +327,30 @@ def equal(a: Any, b: Any) -> bool:
     return a is b or (isinstance(a, bool) == isinstance(b, bool) and bool(a == b))
 
 
+COPIES: dict[str, Callable[[Optimizer], Optimizer]] = {
+    "pickle": lambda opt: pickle.loads(pickle.dumps(opt)),
+    "pickle, protocol 2": lambda opt: pickle.loads(pickle.dumps(opt, 2)),
+    "deepcopy": copy.deepcopy,
+    "twice": lambda opt: copy.deepcopy(pickle.loads(pickle.dumps(opt))),
+}
+
+
 class Histories(RuleBasedStateMachine):
     """One optimizer, and beside it a list of what was done."""
 
     place: Place
     options: dict[str, Any]
     opt: Optimizer
+    tally: Tally
+
+    def teardown(self) -> None:
+        self.tally.add("histories")
 
     @initialize(place=PLACES, options=arguments(), size=SIZES, data=st.data())
     def start(self, place: Place, options: dict[str, Any], size: float, data: st.DataObject) -> None:
         first = data.draw(st.one_of(st.none(), st.none(), st.lists(place.points, min_size=1, max_size=3)))
-        self.place, self.options, self.size = place, {**options, "x0": first}, size
+        self.place, self.size = place, size
+        self.options = {**options, "x0": first, "constraints": place.constraints}
         self.limits = data.draw(st.sampled_from([0, 0, 0, 0, 1, 2]))  # constraints measured beside each value
         self.opt = self.fresh()
         self.kept: list[Kept] = []
@@ -446,6 +483,24 @@ class Histories(RuleBasedStateMachine):
         x, y = data.draw(self.place.points), self.value(data)
         self.tell_point(x, y, self.said(data))
 
+    @precondition(lambda self: not self.limits)
+    @rule(data=st.data(), more=st.sampled_from([0.0, 0.0, 0.25]))
+    def tell_all(self, data: st.DataObject, more: float) -> None:
+        """Several values at once, each told to the first trial that waits at its point, or to a new one."""
+        points = data.draw(st.lists(self.place.points, max_size=4))
+        bars = [data.draw(st.sampled_from([0.0, 0.0, 1e-4])) for _ in points]
+        values = [self.value(data) for _ in points]
+        said = [(x, y, bar) if bar else (x, y) for x, y, bar in zip(points, values, bars, strict=True)]
+        told = self.opt.tell_all(said, noise_var=more)
+        for x, y, bar, trial in zip(points, values, bars, told, strict=True):
+            self.settle(self.kept_at(x, trial), trial, y, {"noise_var": bar + more})
+
+    @precondition(lambda self: not self.limits)
+    @rule(data=st.data(), bad=BAD)
+    def tell_all_but_one_is_bad(self, data: st.DataObject, bad: Any) -> None:
+        x = data.draw(self.place.points)
+        self.refused(lambda: self.opt.tell_all([(x, 1.0), (x, bad)]))
+
     # What is said afterwards
 
     @precondition(lambda self: self.ended("told", "failed", "retracted"))
@@ -530,13 +585,17 @@ class Histories(RuleBasedStateMachine):
                 self.settle(kept, self.opt.tell(rounded, y, **limits), y, limits)
 
     def tell_point(self, x: Any, y: Any, bar: Any = None) -> None:
-        kept = self.pending_at(x)
         trial = self.opt.tell(x, y, **(bar or {}))
+        self.settle(self.kept_at(x, trial), trial, y, bar)
+
+    def kept_at(self, x: Any, trial: Trial) -> Kept:
+        """The pending trial that was told by its point, or a new one."""
+        kept = self.pending_at(x)
         if kept is None:
             kept = Kept(trial.number, x, asked=False)
             assert all(trial.number > other.number for other in self.kept)
             self.kept.append(kept)
-        self.settle(kept, trial, y, bar)
+        return kept
 
     def pending_at(self, x: Any) -> Kept | None:
         """The pending trial that is meant by a point: the first at it, or the only one that rounds to it."""
@@ -746,9 +805,9 @@ class Histories(RuleBasedStateMachine):
             self.outcomes = [new[number] for number in self.outcomes]
             self.opt = again
 
-    @rule(go_on=st.booleans())
-    def pickle(self, go_on: bool) -> None:
-        again = pickle.loads(pickle.dumps(self.opt))
+    @rule(how=st.sampled_from(sorted(COPIES)), go_on=st.booleans())
+    def copy(self, how: str, go_on: bool) -> None:
+        again = COPIES[how](self.opt)
         self.asks_the_same(again)
         if go_on and self.place.copies:
             self.opt = again
@@ -891,30 +950,36 @@ def tracked(posterior: Posterior, z: Any) -> tuple[Any, Any]:
     return moments.mu, moments.var
 
 
-def play(histories: int, *, random: bool) -> None:
-    """So many histories, always the same ones unless they are to be random."""
+def play(few: int, variable: str) -> None:
+    """Play a few histories, always the same ones; or as many new ones as the environment variable says."""
+    Histories.tally = tally = Tally("histories of an optimizer", variable, few)
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-    run_state_machine_as_test(
-        Histories,
-        settings=settings(
-            max_examples=histories,
-            stateful_step_count=STEPS,
-            derandomize=not random,
-            database=None,
-            deadline=None,
-            suppress_health_check=checks,
-            phases=[Phase.generate, Phase.shrink],
-            report_multiple_bugs=False,
-        ),
-    )
+    try:
+        run_state_machine_as_test(
+            Histories,
+            settings=settings(
+                max_examples=tally.count,
+                stateful_step_count=STEPS,
+                derandomize=not tally.many,
+                database=None,
+                deadline=None,
+                suppress_health_check=checks,
+                phases=[Phase.generate, Phase.shrink],
+                report_multiple_bugs=False,
+                print_blob=True,
+            ),
+        )
+    finally:
+        tally.close()
 
 
 @pytest.mark.usefixtures("few_draws")
 def test_a_few_histories() -> None:
-    play(15, random=False)
+    play(15, "GPMI_NO_HISTORIES")
 
 
+@pytest.mark.fuzz
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_draws")
 def test_many_histories() -> None:
-    play(150 if HISTORIES is None else int(HISTORIES), random=HISTORIES is not None)
+    play(150, "GPMI_HISTORIES")

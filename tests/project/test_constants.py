@@ -41,7 +41,9 @@ from gpmi.model.model import objective
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.contexts import share_of_gain
 from gpmi.optimizer.escape import is_escape_due, is_small, last_wasted, taught_nothing
+from gpmi.optimizer.exclusions import around_rejected
 from gpmi.policies import Mean, State
+from gpmi.policies.guard import Account
 from gpmi.policies.promises import Promises, account
 from gpmi.policies.risk import risk_of
 from gpmi.search.climb import climb
@@ -908,3 +910,20 @@ def test_half_of_an_improvement_by_two_sd_is_left_under_coordinates_with_a_corre
     context = 0.5 + float(np.sqrt(-2.0 * np.log(0.9)))
     assert opt.model is not None
     assert 0.4 < share_of_gain(opt.model, opt.space.with_fixed({1: context}), opt._log) < 0.6
+
+
+@guards("gpmi.optimizer.exclusions.AROUND", 0.01, 0.2)
+@guards("gpmi.optimizer.exclusions.SOON", 1, 20)
+def test_no_point_is_asked_near_a_rejected_one_before_five_more_values_are_told() -> None:
+    opt = Optimizer([(0.0, 2.0)], kernel=kernels.RBF(1.0), noise_var=1e-4, seed=0)
+    opt.reject([1.0])
+    for told in range(6):
+        barred = around_rejected(opt.space, opt._log)
+        assert barred is not None and (0.08 < barred.within[0, 0] < 0.12) == (told < 5)
+        opt.tell([0.3 * told], 0.0)
+
+
+@guards("gpmi.policies.guard.KAPPA", 1.0, 4.0)
+def test_the_guard_allows_twice_the_bound_of_its_own_policy() -> None:
+    account = Account(charged=0.0, weight=3.0, learned=0.0, queries=1)
+    assert account.allows(3.9, 1.0, 1.0) and not account.allows(4.1, 1.0, 1.0)  # sqrt(4 * 1) = 2

@@ -198,6 +198,7 @@ def test_a_run_in_a_random_polytope_stays_inside(seed: int, monkeypatch: pytest.
 
 
 @pytest.mark.slow
+@pytest.mark.fuzz
 @pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("first", range(12, 12 + POLYTOPES, 20))
 def test_runs_in_many_random_polytopes_stay_inside(first: int, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -394,7 +394,8 @@ def test_the_ledger_s_panels_show_its_numbers():
 
 def test_a_regret_that_falls_by_orders_of_magnitude_has_a_logarithmic_scale(monkeypatch):
     def regret(self, t=None):
-        return Regret(t, np.zeros(1), np.linspace(0.0, 10.0**-t, 101), np.zeros(101), "made up", learned=False)
+        draws = np.linspace(0.0, 10.0**-t, 101)
+        return Regret(t, np.zeros(1), draws, np.zeros(101), np.zeros((101, 1)), "made up", learned=False)
 
     monkeypatch.setattr(Ledger, "regret", regret)
     ax = panels(plots.ledger(box_run(1)))[1]

@@ -296,17 +296,6 @@ def test_what_the_ledger_advises():
     assert advise(wrong.ledger).what == "distrust"
 
 
-@pytest.mark.parametrize("noise_sd", [0.2, 1e-6])
-def test_if_noise_keeps_the_interval_wide_the_advice_says_what_narrows_it(noise_sd):
-    rng, prior = np.random.default_rng(0), {"kernel": kernels.Matern(nu=2.5, lengthscale=0.3), "noise_var": noise_sd**2}
-    opt = gpmi.Optimizer([(0.0, 1.0)] * 2, seed=0, **prior)
-    for x in rng.random((30, 2)):
-        opt.tell(x, np.sin(4.0 * x[0]) + x[1] + noise_sd * rng.standard_normal())
-    advice, upper = advise(opt.ledger), opt.ledger.regret().interval()[1]
-    assert advice.what == "go on" and upper > 2.0 * opt.ledger.floor
-    assert ("30 more evaluations usually halve it" in advice.why) == (noise_sd == 0.2)
-
-
 def test_the_course_of_the_regret_ends_with_the_current_regret(run):
     looks = regret_history(run.ledger)
     assert looks[-1] is run.ledger.regret() and [one.t for one in looks] == sorted({one.t for one in looks})

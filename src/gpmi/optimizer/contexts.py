@@ -57,6 +57,8 @@ def share_of_gain(model: Model, space: Space, log: Log) -> float:
     for j, _ in space.fixed_coordinates:
         fixed[space.columns[j]] = True
     there = np.where(fixed, np.array(list(log.rows.values())), here)
-    size = np.sqrt(kernel.diagonal(here) * kernel.diagonal(there))
+    variances = np.concatenate([kernel.diagonal(here), kernel.diagonal(there)])
+    unit = np.ldexp(1.0, np.frexp(variances.max())[1])  # a power of two: the product cannot overflow, no bit changes
+    size = np.sqrt((variances[:1] / unit) * (variances[1:] / unit)) * unit
     r = np.divide(kernel(here, there)[0], size, out=np.ones_like(size), where=size > 0.0).clip(TINY, 1.0)
     return float(np.mean(r * np.exp(log_h(-AWAY / r) - log_h(np.full_like(r, -AWAY)))))

@@ -48,6 +48,7 @@ class Maxima(NamedTuple):
     """Joint draws of max f and of f at some points."""
 
     best: Array  # (size,), max of f over the space
+    where: Array  # (size, d), a point at which f has it
     at: Array  # (size, k), f at the points asked for
     how: str  # what was drawn, and what is approximate about it
 
@@ -79,13 +80,21 @@ def draw_maxima(
     if len(numbers) <= limit:
         z = np.concatenate([at, rows[numbers]])
         draws = posterior.sample(z, rng, size)
-        return Maxima(draws[:, _counted(z, allowed)].max(axis=1), draws[:, : len(at)], how)
+        counted = _counted(z, allowed)
+        return Maxima(*_largest(draws[:, counted].T, z[counted]), draws[:, : len(at)], how)
     joint, rest = rows[numbers[:limit]], rows[numbers[limit:]]
     how = f"{how}, those beyond {limit} by {FEATURES} random features"
     sampler = PathSampler.of(posterior, np.concatenate([at, joint]))
     paths = sampler.paths(size, rng, rough=True)
-    best = np.maximum(paths.values[_counted(paths.z, allowed)].max(axis=0), paths.everywhere(rest).max(axis=0))
-    return Maxima(best, paths.values[: len(at)].T, how)
+    counted = _counted(paths.z, allowed)
+    values = np.concatenate([paths.values[counted], paths.everywhere(rest)])
+    return Maxima(*_largest(values, np.concatenate([paths.z[counted], rest])), paths.values[: len(at)].T, how)
+
+
+def _largest(values: Array, z: Array) -> tuple[Array, Array]:
+    """Return the largest of the values (m, size) at z (m, d) in each column, and the points where they are."""
+    top = values.argmax(axis=0)
+    return values[top, np.arange(values.shape[1])], z[top]
 
 
 def _on_a_box(
@@ -109,14 +118,15 @@ def _on_a_box(
     rough = few or _is_uncertain_between(sampler, space, seed)
     groups = _GROUPS if rough and not few else 1
     count = FEATURES // 2 if few else FEATURES
-    best, values = [], []
+    found, values = [], []
     for _ in range(groups):
         paths = sampler.paths(-(-size // groups), rng, rough=rough, count=count)
-        best.append(_maxima(paths, space, screen[limit:], _STARTS_WIDE if wide else _STARTS, allowed))
+        found.append(_maxima(paths, space, screen[limit:], _STARTS_WIDE if wide else _STARTS, allowed))
         values.append(paths.values[: len(at)].T)
+    best, where = (np.concatenate([one[i] for one in found])[:size] for i in (0, 1))
     between = f"{count} random features" if rough else "their conditional mean"
     how = f"posterior paths through {len(sampler.z)} points, continued by {between} and climbed; a lower bound"
-    return Maxima(np.concatenate(best)[:size], np.concatenate(values)[:size], how)
+    return Maxima(best, where, np.concatenate(values)[:size], how)
 
 
 def _is_uncertain_between(sampler: PathSampler, space: Parameters, seed: int) -> bool:
@@ -182,8 +192,9 @@ def _counted(z: Array, allowed: Allowed | None) -> Mask | slice:
     return counted
 
 
-def _maxima(paths: Paths, space: Parameters, more: Array, starts: int, allowed: Allowed | None) -> Array:
-    """Climb each path from points of z and of `more` (m, d) where it is high; return the largest values found, (size,).
+def _maxima(paths: Paths, space: Parameters, more: Array, starts: int, allowed: Allowed | None) -> tuple[Array, Array]:
+    """Climb each path from points of z and of `more` (m, d) where it is high; return the largest values found, (size,),
+    and where they are, (size, d).
 
     The points are divided into _CELLS cells by the nearest of as many centres. The best point of each cell is a
     candidate for a start, so that not all starts are on one peak. After a few rounds only the best climbs continue.
@@ -205,12 +216,18 @@ def _maxima(paths: Paths, space: Parameters, more: Array, starts: int, allowed: 
     top = np.argsort(-value.reshape(count, size), axis=0, kind="stable")[:_ROUNDS_BEST_OF]
     kept = (top * size + np.arange(size)).ravel()
     at, value = _climb(paths, space, at[kept], which[kept], _ROUNDS, allowed)
+    ends, heights = [at.reshape(-1, size, space.dim)], [value.reshape(-1, size)]
     if space.discrete_settings > 1:
         last = value.reshape(-1, size).argmax(axis=0) * size + np.arange(size)
         moved, _ = best_levels(along, space, at[last], value[last], _spread_levels)
-        value = np.append(value, _climb(paths, space, moved, np.arange(size), _ROUNDS, allowed)[1])
-    best: Array = np.maximum(values.max(axis=0), value.reshape(-1, size).max(axis=0))
-    return best
+        at, value = _climb(paths, space, moved, np.arange(size), _ROUNDS, allowed)
+        ends, heights = [*ends, at[None]], [*heights, value[None]]
+    best, where = _largest(values, z)
+    reached, every = np.concatenate(heights), np.arange(size)
+    top = reached.argmax(axis=0)
+    higher = reached[top, every] > best
+    where = np.where(higher[:, None], np.concatenate(ends)[top, every], where)
+    return np.where(higher, reached[top, every], best), where
 
 
 def _starts(values: Array, unit: Array, starts: int) -> NDArray[np.intp]:

@@ -18,7 +18,7 @@ from gpmi.gp.kernels import Kernel
 from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, merges
 from gpmi.model.fitting.fit import Prior, fit, fit_noise
-from gpmi.model.fitting.prior_draws import draw_noise_priors, draw_priors, move_priors
+from gpmi.model.fitting.prior_draws import draw_noise_priors, draw_priors
 from gpmi.model.fitting.student_prior import fit_student
 from gpmi.model.fitting.undetected_noise import UndetectedNoise, undetected_noise
 from gpmi.model.fitting.unknowns import DEFAULT
@@ -142,19 +142,6 @@ class PriorSchedule:
             return draw_noise_priors(self._setting, first)
         near = self(fit_size(p), observed, known_mean=known_mean, preloaded=preloaded)
         return draw_priors(self._setting, first, near, warp, self._stream(p, 3))
-
-    def move(
-        self, p: int, observed: Observations, before: tuple[Prior, ...], *, known_mean: bool = False, preloaded: int = 0
-    ) -> tuple[Prior, ...]:
-        """Return draws given the first p of the observations, moved from draws `before` of the same law: see
-        `move_priors`.
-        """
-        first = observed.first(p)
-        if not self._setting.template.unknown:
-            return draw_noise_priors(self._setting, first)
-        near = self(fit_size(p), observed, known_mean=known_mean, preloaded=preloaded)
-        hessian = near.hessian if near.warp == before[0].warp and not self._setting.loo else None
-        return move_priors(self._setting, first, before, hessian, self._stream(p, 4))
 
     def undetected_noise(self, observed: Observations, near: Prior) -> UndetectedNoise | None:
         """Return the noise that may exist although `near`, learned from these values, has almost none; or None."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpmi._support.text import UNKNOWN, not_covered, rough, round_to_sd, rounded
+from gpmi._support.text import not_covered, round_to_sd, rounded
 from gpmi._support.types import Point
 from gpmi.analysis.ledger.advice import advise
 from gpmi.views.html.markup import Markup, cell, copy_button, exact, joined, sentence, simple_table, tag
@@ -84,27 +84,29 @@ def advice(run: RunView) -> Markup:
     if run.ledger is None:
         return advice_line("go on", "there is no model yet; tell a value first")
     ledger, advised = run.ledger, advise(run.ledger)
-    regret = ledger.regret()
-    simple = regret.in_words[0] if regret.known else UNKNOWN
-    lock_in = ledger.lock_in
-    lines = [
-        ("simple regret", simple),
+    regret, lock_in = ledger.regret(), ledger.lock_in
+    statistics = [
+        ("simple regret", regret.in_words[0]),
         *([] if ledger.setting.priors.is_fixed else [not_covered(failures=bool(ledger.failures))]),
-        ("one more evaluation", f"is expected to gain at most {rough(ledger.improvement, 2)}"),
-        ("noise of a value", f"{rough(ledger.noise_sd, 2)} (standard deviation)"),
         ("calibration", f"{ledger.calibration.verdict}: {ledger.calibration.reason}"),
         ("lock-in", "none" if lock_in is None else lock_in.reason),
     ]
-    rows = [[tag("th", name, scope="row"), tag("td", text, class_="words")] for name, text in lines]
+    defined = "max f - f(recommended)." if run.goal == "max" else "f(recommended) - min f."
     return joined(
         advice_line(advised.what, advised.why),
+        _lines("Can I stop?", ledger.answer()),
         tag(
-            "p",
-            "The simple regret is how much the recommended point falls short of the optimum: ",
-            "max f - f(recommended)." if run.goal == "max" else "f(recommended) - min f.",
+            "details",
+            tag("summary", "For statisticians"),
+            tag("p", f"The simple regret is how much the recommended point falls short of the optimum: {defined}"),
+            _lines("What the ledger knows", statistics),
         ),
-        simple_table("What the ledger knows", ["quantity", "value"], rows),
     )
+
+
+def _lines(title: str, lines: Sequence[tuple[str, str]]) -> Markup:
+    rows = [[tag("th", name, scope="row"), tag("td", text, class_="words")] for name, text in lines]
+    return simple_table(title, ["quantity", "value"], rows)
 
 
 def advice_line(what: str, why: str) -> Markup:

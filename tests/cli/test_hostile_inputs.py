@@ -1,0 +1,171 @@
+"""Random study files, outputs of programs, tables, databases and arguments: no traceback reaches a user of `gpmi`."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fuzzing import play
+
+pytest.importorskip("sqlalchemy")
+
+import gpmi
+from gpmi import cli
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
+    pytest.mark.filterwarnings("ignore"),
+]
+
+FILE = """goal = "max"
+budget = 2
+seed = 0
+workers = 1
+on_failure = "learn"
+constraints = ["x + n <= 9"]
+[parameters]
+x = { real = [0.1, 1.0], log = true, unit = "°C" }
+n = { int = [1, 8] }
+kind = { options = ["a", "b"] }
+[command]
+run = "cat output"
+timeout = 20
+[command.result]
+"""
+READINGS = ("", 'pattern = "value: (.*)"\n', "line = -1\n", 'file = "output"\njson = "a.b"\n', 'json = "y"\n')
+TABLE = "x,n,kind,y\n0.5,3,a,1.25\n0.25,2,b,-3\n"
+OUTPUTS = (b"1.5\n", b"value: 2.5\n", b'{"y": 1.5, "a": {"b": 2}}', b"nan", b"", b"1e999\n", b"-0\n")
+NASTY = (
+    *("", "-1", "0", "1e999", "nan", "true", "null", "[]", "{}", "[[[[", "'''", '"""', "\\", "\x00", "\ud800", "é"),
+    *("٣", "{x}", "{", "}", "%s", "$(id)", "../..", "/dev/null", "/", "=cmd", "a" * 5000, "9" * 400, "1_0", "0x1"),
+    *(
+        " ",
+        "\r",
+        "\n",
+        "\ufeff",
+        "[parameters]",
+        "[command]",
+        "x",
+        "int",
+        "real",
+        "options",
+        "when",
+        "1979-05-27",
+        "inf",
+    ),
+)
+
+
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    """Change a text or a file at a few places."""
+    changed = bytearray(data)
+    for _ in range(rng.choice([0, 1, 1, 2, 4])):
+        place = rng.randrange(len(changed) + 1)
+        end = min(len(changed), place + rng.choice([0, 1, 3, 20]))
+        deed = rng.randrange(4)
+        if deed == 0 and place < len(changed):
+            changed[place] ^= 1 << rng.randrange(8)
+        elif deed == 1:
+            del changed[place:end]
+        elif deed == 2:
+            changed[place:end] = rng.choice(NASTY).encode(errors="surrogatepass")
+        else:
+            changed[place:place] = changed[place:end] * rng.choice([1, 50])
+    return bytes(changed)
+
+
+def word(rng: random.Random, *usual: str) -> str:
+    text = rng.choice(usual) if usual and rng.random() < 0.6 else rng.choice(NASTY)
+    return text.replace("\0", "").encode(errors="replace").decode() or "0"
+
+
+def arguments(rng: random.Random) -> list[str]:
+    where = rng.choice(["study.toml", "study.db", "study.db", word(rng, "nothing.db", "earlier.csv", "output")])
+    calls: list[Callable[[], list[str]]] = [
+        lambda: ["run", where],
+        lambda: ["run", "study.toml"],
+        lambda: ["ask", where, *rng.choice([[], ["--json"], ["--n", word(rng, "2")]])],
+        lambda: [
+            "tell",
+            where,
+            word(rng, "0", "1", "7"),
+            word(rng, "1.5"),
+            *rng.choice([[], ["--noise-var", word(rng)]]),
+        ],
+        lambda: ["fail", where, word(rng, "1"), "--why", word(rng, "the pump stopped")],
+        lambda: ["best", where, *rng.choice([[], ["--json"]])],
+        lambda: ["trials", where, *rng.choice([[], ["--json"], ["--csv"]])],
+        lambda: ["verify", where],
+        lambda: ["report", where, "--out", word(rng, "run.html")],
+        lambda: ["export", where, word(rng, "trials.csv", "trials.jsonl", "trials.parquet")],
+        lambda: ["import", where, word(rng, "earlier.csv", "output", "study.db")],
+        lambda: [word(rng, "ask", "work", "best"), word(rng, where), word(rng)],
+    ]
+    return rng.choice(calls)()
+
+
+def run(folder: Path, given: list[str]) -> tuple[int, str]:
+    """Call the command in a forked process; return its exit code and everything that it wrote."""
+    output = folder / "terminal"
+    child = os.fork()
+    if child == 0:
+        code: Any = 70
+        try:
+            file = os.open(output, os.O_RDWR | os.O_CREAT)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(file, 1)
+            os.dup2(file, 2)
+            sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, "r" if n == 0 else "w", closefd=False) for n in range(3))
+            os.chdir(folder)
+            sys.argv = ["gpmi", *given]
+            cli.main()
+            code = 0
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+    status = os.waitpid(child, 0)[1]
+    return os.waitstatus_to_exitcode(status), output.read_text(errors="replace")
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("hostile") / "study.db"
+    space = {"x": gpmi.Real(0.1, 1.0, log=True), "n": gpmi.Int(1, 8), "kind": ["a", "b"]}
+    with gpmi.study(path, space=space, seed=0, constraints=["x + n <= 9"]) as study:
+        study.tell(study.ask(), 1.0)
+        study.ask()
+    return path.read_bytes()
+
+
+@pytest.mark.fuzz
+@pytest.mark.slow
+def test_no_traceback_reaches_a_user_of_the_command_line(database: bytes, tmp_path: Path) -> None:
+    def case(rng: random.Random) -> str:
+        folder = tmp_path / f"{rng.getrandbits(64):x}"
+        folder.mkdir()
+        text = FILE + rng.choice(READINGS)
+        for name, data in (
+            ("study.toml", text.encode()),
+            ("study.db", database),
+            ("earlier.csv", TABLE.encode()),
+            ("output", rng.choice(OUTPUTS)),
+        ):
+            (folder / name).write_bytes(mutated(data, rng) if rng.random() < 0.6 else data)
+        given = arguments(rng)
+        code, said = run(folder, given)
+        assert code in (0, 1, 2, 3), (given, code, said)
+        assert "Traceback" not in said, (given, said)
+        return {0: "accepted", 1: "refused", 2: "wrong option", 3: "no value"}[code]
+
+    play("hostile inputs of the command line", "GPMI_INPUTS", 25, case)
