@@ -191,7 +191,6 @@ def check_a_run(seed: int, monkeypatch: pytest.MonkeyPatch, *, ledger: bool) -> 
         assert climbed and all(outside(z, polytope) <= 1e-9 for z, _ in climbed)
 
 
-@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("seed", range(12))
 def test_a_run_in_a_random_polytope_stays_inside(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     check_a_run(seed, monkeypatch, ledger=seed % 4 == 0)
@@ -199,7 +198,6 @@ def test_a_run_in_a_random_polytope_stays_inside(seed: int, monkeypatch: pytest.
 
 @pytest.mark.slow
 @pytest.mark.fuzz
-@pytest.mark.usefixtures("few_draws")
 @pytest.mark.parametrize("first", range(12, 12 + POLYTOPES, 20))
 def test_runs_in_many_random_polytopes_stay_inside(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(first, first + 20):
