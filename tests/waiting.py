@@ -50,14 +50,16 @@ def press_when(condition: Callable[[], Any]) -> None:
 
 
 class Clock:
-    """A clock that a test moves, in the place of the module `time`; each look at it moves it by `step` seconds."""
+    """A clock that a test moves, in the place of the module `time`; sleeping moves it, too."""
 
-    def __init__(self, step: float = 0.0) -> None:
-        self.now, self.step = 1000.0, step
+    def __init__(self) -> None:
+        self.now = 1000.0
 
     def monotonic(self) -> float:
-        self.now += self.step
         return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
 
     def time(self) -> float:
         return time.time()

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from gpmi._support.text import not_covered, round_to_sd, rounded
 from gpmi._support.types import Point
+from gpmi.analysis.ledger import Ledger
 from gpmi.analysis.ledger.advice import advise
-from gpmi.views.html.markup import Markup, cell, copy_button, exact, joined, sentence, simple_table, tag
+from gpmi.views.html.markup import Child, Markup, cell, copy_button, exact, joined, sentence, simple_table, tag
 from gpmi.views.run_view import RunView
 
 ADVICE = {"stop": "You can stop", "go on": "Go on", "distrust": "Do not trust the model"}
@@ -39,17 +40,23 @@ def found(run: RunView) -> Markup:
         )
     ]
     points: list[tuple[str, Point]] = [("best observed", best.x)]
-    if run.believed is not None:
-        low, middle, high = run.believed
+    if run.ledger is not None:
         same = _exact_point(run, best.x) == _exact_point(run, run.recommended)
         which = "the same point" if same else "the point with the best posterior mean"
-        text = f"If y is noisy, use {which}. There f is believed to be "
-        least, mean, most = (round_to_sd(value, 0.5 * abs(high - low)) for value in (low, middle, high))
-        parts += [tag("p", text, tag("strong", mean), f", {least} to {most} at one standard deviation.")]
+        parts += [tag("p", f"If y is noisy, use {which}. ", *_believed(run, run.ledger))]
         points += [] if same else [("recommended", run.recommended)]
     else:
         parts += [tag("p", "There is no model of these values, so no point is recommended.")]
     return joined(*parts, _points(run, points))
+
+
+def _believed(run: RunView, ledger: Ledger) -> list[Child]:
+    """Return what f is at the recommended point, as far as it is known."""
+    if run.believed is None:
+        return [f"What f is there is {ledger.unknown}."]
+    low, middle, high = run.believed
+    least, median, most = (round_to_sd(value, 0.5 * abs(high - low)) for value in (low, middle, high))
+    return ["There f is believed to be ", tag("strong", median), f", {least} to {most} at one standard deviation."]
 
 
 def _exact_point(run: RunView, x: Point) -> list[str]:
@@ -87,7 +94,7 @@ def advice(run: RunView) -> Markup:
     regret, lock_in = ledger.regret(), ledger.lock_in
     statistics = [
         ("simple regret", regret.in_words[0]),
-        *([] if ledger.setting.priors.is_fixed else [not_covered(failures=bool(ledger.failures))]),
+        *([] if ledger.setting.priors.is_fixed else [not_covered()]),
         ("calibration", f"{ledger.calibration.verdict}: {ledger.calibration.reason}"),
         ("lock-in", "none" if lock_in is None else lock_in.reason),
     ]
