@@ -13,6 +13,7 @@ from gpmi.analysis.ledger.calibration import ENOUGH, Calibration, judge, left_ou
 from gpmi.analysis.ledger.ledger import MISSED, REPEATS
 from gpmi.analysis.ledger.maxima import draw_maxima, most_likely_better
 from gpmi.analysis.ledger.regret import DRAWS, PATHS, Regret, credible_interval
+from gpmi.analysis.ledger.run_warnings import UNTAKEN
 from gpmi.gp.paths import PathSampler, random_features
 from gpmi.space import Space
 
@@ -601,6 +602,40 @@ def test_a_run_that_looks_around_or_knows_all_is_not_locked_in():
                      kernel=kernels.RBF(1e-3, variance=4.0), noise_var=1e-2)  # fmt: skip
     assert len(np.unique(known.ledger.rows[-REPEATS:])) == 1
     assert known.ledger.lock_in is None
+
+
+def two_humps(x):
+    """The lower hump, at (0.2, 0.8, 0.2), is easier to find."""
+    a, b, c = x
+    high = 3.0 * np.exp(-((a - 0.7) ** 2 / 0.08 + (b - 0.3 - 0.3 * (a - 0.7)) ** 2 / 0.05 + (c - 0.55) ** 2 / 0.15))
+    low = 2.0 * np.exp(-((a - 0.2) ** 2 / 0.05 + (b - 0.8) ** 2 / 0.05 + (c - 0.2) ** 2 / 0.3))
+    return float(high + low - c / 2)
+
+
+def test_a_run_that_earns_on_the_lower_of_two_humps_says_that_it_took_no_chance():
+    rng = np.random.default_rng(0)
+    found = maximize(
+        lambda x: two_humps(x) + 0.06 * rng.standard_normal(), [(0.0, 1.0)] * 3, aim="earn", budget=40, seed=0
+    )
+    assert np.abs(found.recommended - [0.2, 0.8, 0.2]).max() < 0.15  # a better point exists, and the run is not near it
+    assert found.ledger.lock_in is None
+    (event,) = (event for event in found.events if event.kind == "chance not taken")
+    missed = 1.0 - found.ledger.regret().probability_below(found.ledger.smallest_gain)
+    assert missed >= UNTAKEN and f"with probability {100 * missed:.0f} %" in event.message
+
+
+def test_a_run_that_earns_at_the_top_or_looks_for_it_has_no_chance_to_name():
+    def top(x):
+        return -float((x[0] - 0.3) ** 2)
+
+    for aim in ("earn", "find"):
+        found = maximize(top, [(0.0, 1.0)], aim=aim, budget=20, seed=0)
+        assert "chance not taken" not in [event.kind for event in found.events]
+    looks = maximize(wave, [(0.0, 3.0)], aim="find", budget=9, seed=0)
+    assert "chance not taken" not in [event.kind for event in looks.events]
+    few = maximize(wave, [(0.0, 3.0)], aim="earn", budget=4, seed=0)
+    assert not few.ledger.regret().known
+    assert "chance not taken" not in [event.kind for event in few.events]
 
 
 def test_a_repetition_under_an_over_confident_model_is_a_lock_in():

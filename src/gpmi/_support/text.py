@@ -193,10 +193,9 @@ def interval(low: float, high: float, median: float) -> str:
 # Limits of an interval
 
 
-def not_covered(*, failures: bool = False) -> Line:
-    """Return the line about what an interval cannot cover if the prior is learned, with `failures` if trials failed."""
-    more = "; regions where trials probably fail" if failures else ""
-    return "not covered", f"peaks that no query came near{more}"
+def not_covered() -> Line:
+    """Return the line about what an interval cannot cover if the prior is learned."""
+    return "not covered", "peaks that no query came near"
 
 
 # Lines

@@ -183,8 +183,8 @@ class RegretBelow(Rule):
 
     It never stops while the ledger's calibration is "over-confident" or "too early to say". On a box, and if the prior
     is learned, it is checked after 16, 20, 24, 28, 32, 40, ... values only, four times in each doubling. Where trials
-    fail, f is compared with its maximum among points that probably work; better points beyond them are not covered.
-    With `fixed` the regret is that of the points with these coordinates, as in `Ledger.regret`.
+    fail, the regret is against the best point that works, under draws of what works. With `fixed` the regret is that of
+    the points with these coordinates, as in `Ledger.regret`.
     """
 
     eps: float

@@ -45,6 +45,7 @@ def advise(ledger: Ledger) -> Advice:
     chance, step = ledger.gain(MORE).probability_above(ledger.smallest_gain), rough(ledger.smallest_gain, 2)
     more = f"{MORE} more evaluations gain more than {step} with probability {percent(chance)}"
     if chance <= UNLIKELY:
-        left = rough(regret.interval()[1])
-        return Advice("stop", f"{more}; this does not exclude a better point: up to {left} may be missing")
+        left, missed = rough(regret.interval()[1]), percent(1.0 - regret.probability_below(ledger.smallest_gain))
+        better = f"with probability {missed} one is better by more than {step}, and up to {left} may be missing"
+        return Advice("stop", f"{more}; this does not exclude a better point: {better}")
     return Advice("go on", more)

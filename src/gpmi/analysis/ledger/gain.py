@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpmi._support.types import Array
+from gpmi._support.types import Array, Mask
 from gpmi.analysis.ledger.belief import Belief
 from gpmi.analysis.ledger.maxima import spread_of_difference
 from gpmi.gp.linalg import one_blas_thread
@@ -63,30 +63,60 @@ def draw_gain(
     the posteriors. Under each posterior f is drawn at its own points and at those of the others. The evaluations are at
     the maxima of other draws of the same posterior (Thompson sampling). Their noisy values update the mean; its largest
     value is the new recommended point. The gain is f there minus f at `row`. O(n^2 m + m^3) for each posterior.
+
+    Where trials fail, what works is drawn, too. Evaluations are at the maxima over what works in the other draws. If a
+    point does not work in the draw of f, its evaluation fails and has no value. So does one that only breaks a measured
+    constraint, whose value would teach a little more. The new recommended point is `row` or one that was evaluated and
+    works.
     """
     z = np.unique(np.concatenate([row[None], where]), axis=0)
     here = int(np.flatnonzero((z == row).all(axis=1))[0])
     size = -(-DRAWS // len(belief.posteriors))
-    found = [_one_gain(posterior, z, here, evaluations, size, rng) for posterior in belief.posteriors]
+    works = None
+    if model.chance is not None:
+        own = np.random.default_rng([model.setting.seed, model.n, evaluations, 7])  # no suggestion draws from it
+        works = model.chance.draw(z, own, size * len(belief.posteriors)).reshape(-1, size, len(z))
+        works[..., here] = True
+    found = [
+        _one_gain(posterior, z, here, evaluations, size, rng, None if works is None else works[number])
+        for number, posterior in enumerate(belief.posteriors)
+    ]
     before, after = (model.to_units_of_y(np.concatenate([one[i] for one in found])) for i in (0, 1))
     return Gain(evaluations, (after - before)[:: max(1, len(after) // DRAWS)])
 
 
 def _one_gain(
-    posterior: Posterior, z: Array, here: int, evaluations: int, size: int, rng: np.random.Generator
+    posterior: Posterior,
+    z: Array,
+    here: int,
+    evaluations: int,
+    size: int,
+    rng: np.random.Generator,
+    works: Mask | None,  # (size, m): which points work in each draw of f
 ) -> tuple[Array, Array]:
     """Return draws of f at z[here] and at the point recommended after the evaluations, (size,) each."""
     mu, cov = posterior.mu(z), posterior.covariance(z, z)
     f = posterior.sample(z, rng, size)
     others = posterior.sample(z, rng, size)
+    others = others if works is None else np.where(np.roll(works, 1, axis=0), others, -np.inf)
     order = rng.permuted(np.tile(others.argmax(axis=1), (size, 1)), axis=1)
     at = order[:, :evaluations] if size >= evaluations else rng.choice(others.argmax(axis=1), (size, evaluations))
     noise = posterior.noise_var
     y = np.take_along_axis(f, at, axis=1) + np.sqrt(noise) * rng.standard_normal(at.shape)
     jitter = 1e-10 * float(np.max(np.diagonal(cov), initial=0.0)) + np.finfo(float).tiny
     block = cov[at[:, :, None], at[:, None, :]] + (noise + jitter) * np.eye(evaluations)
-    weights = np.linalg.solve(block, (y - mu[at])[..., None])[..., 0]
+    off = y - mu[at]
+    if works is not None:  # a failure has no value: its row is that of an unrelated observation, and its weight is 0
+        fine = np.take_along_axis(works, at, axis=1)
+        block = np.where(fine[:, :, None] & fine[:, None, :], block, np.eye(evaluations))
+        off = np.where(fine, off, 0.0)
+    weights = np.linalg.solve(block, off[..., None])[..., 0]
     updated = mu + np.einsum("sj,sjk->sk", weights, cov[at])
+    if works is not None:
+        proven = np.zeros(works.shape, dtype=bool)
+        np.put_along_axis(proven, at, True, axis=1)
+        proven[:, here] = True
+        updated = np.where(proven & works, updated, -np.inf)
     best = updated.argmax(axis=1)
     return f[:, here], np.take_along_axis(f, best[:, None], axis=1)[:, 0]
 
@@ -95,7 +125,8 @@ def _one_gain(
 def expected_improvement(model: Model, belief: Belief, z: Array) -> float:
     """Return max over z (m, d) of E[(f(z) - f(recommended))^+] under the belief, in units of y.
 
-    If y is transformed, f(recommended) is replaced by its median under each posterior. O(n^2 m) for each posterior.
+    Where trials fail it is weighted by the probability that z works. If y is transformed, f(recommended) is replaced by
+    its median under each posterior. O(n^2 m) for each posterior.
     """
     row, total = model.recommended, np.zeros(len(z))
     for posterior in belief.posteriors:
@@ -111,4 +142,5 @@ def expected_improvement(model: Model, belief: Belief, z: Array) -> float:
         values = mu[top, None] + np.sqrt(var[top, None]) * ndtri((np.arange(200) + 0.5) / 200)
         gains = model.to_units_of_y(values) - model.to_units_of_y(np.array([best]))
         total[top] += np.maximum(gains, 0.0).mean(axis=1)
+    total = total if model.chance is None else total * model.chance.works(z)
     return float(total.max(initial=0.0)) / len(belief.posteriors)

@@ -241,9 +241,9 @@ class Ledger:
     def is_below(self, eps: float, level: float = 0.95, *, fixed: Mapping[Any, Any] | None = None) -> bool:
         """Return whether the values certify that the simple regret is at most eps with probability `level`.
 
-        Never under a verdict "over-confident" or "too early to say". P(regret > eps) >= P(f(x) - f(recommended) > eps)
-        for every x. So if that is too large for one point, the answer is no, and no draws are made. Where draws are
-        costly, a part of them is made next, and the rest only if the part does not clearly say no.
+        Never if there is a `doubt`. P(regret > eps) >= P(f(x) - f(recommended) > eps) P(x works) for every x. So if
+        that is too large for one point, the answer is no, and no draws are made. Where draws are costly, a part of them
+        is made next, and the rest only if the part does not clearly say no.
         """
         level, model = checks.probability("level", level), self.model
         if self._too_little(self.n) is not None:
@@ -251,16 +251,15 @@ class Ledger:
         part = self.space.with_fixed(fixed) if fixed else self.space
         recommended = model.recommended_in(part)
         z = part.rows if part.rows is not None else screen_of(part, self.setting.seed)
-        if model.chance is not None:
-            z = np.concatenate([z[model.allowed(z)], recommended[None]])
+        works = None if model.chance is None else model.chance.works(z)
         straight = not model.warp.bends
-        if straight and most_likely_better((model.posterior,), z, recommended, eps) > 1.0 - level:
+        if straight and most_likely_better((model.posterior,), z, recommended, eps, works) > 1.0 - level:
             return False
         if self.doubt is not None:
             return False
         if not self.setting.priors.is_fixed or part.rows is None:
             some, allowed = self.belief.posteriors[::_PART], _CLEARLY * (1.0 - level)
-            if straight and most_likely_better(some, z, recommended, eps) > allowed:
+            if straight and most_likely_better(some, z, recommended, eps, works) > allowed:
                 return False
             rng = np.random.default_rng([self.setting.seed, self.n, 0, 5])
             drawn = draw_regret(model, some, self.rows[:0], self.orientation.normals(rng), parts=_PART, within=part)
@@ -360,14 +359,13 @@ class Ledger:
     def improvement(self) -> float:
         """max over x of E[(f(x) - f(recommended))^+] in units of y: the largest expected gain of moving elsewhere.
 
-        On a box x is one of the maxima of the drawn functions. Infinite if there are too few values to say.
+        On a box x is one of the maxima of the drawn functions. Where trials fail the gain is weighted by the
+        probability that x works. Infinite if there are too few values to say.
         """
         regret = self.regret()
         if not regret.known:
             return math.inf
         z = regret.where if self.space.rows is None else self.space.rows
-        if self.model.chance is not None:  # only in the feasible part; if that is empty, the improvement is 0
-            z = z[self.model.allowed(z)]
         return expected_improvement(self.model, self.belief, z)
 
     # Text
@@ -422,7 +420,7 @@ class Ledger:
             [
                 values,
                 ("simple regret", simple),
-                *([not_covered(failures=bool(self.failures))] if learned else []),
+                *([not_covered()] if learned else []),
                 ("cumulative", cumulative),
                 *others,
                 ("lock-in", "none" if lock_in is None else lock_in.reason),

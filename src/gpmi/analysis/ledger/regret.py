@@ -13,6 +13,7 @@ from gpmi._support.text import aligned, interval, regret_lines
 from gpmi._support.types import Array, Mask, Point
 from gpmi.analysis.ledger.contexts import HOW, ContextQueries, draw_gaps
 from gpmi.analysis.ledger.maxima import draw_maxima
+from gpmi.analysis.ledger.region import Region
 from gpmi.gp.posterior import Posterior
 from gpmi.model.model import Model
 from gpmi.space import Space
@@ -21,6 +22,7 @@ from gpmi.space import Space
 # each draw is climbed, which costs more, so there are 256 and the sd is 0.014.
 DRAWS = 512  # on a finite set
 PATHS = 256  # on a box
+EXACT = 128  # candidates at which regions that work are drawn exactly: our limit on the cost, not tuned
 
 
 class Interval(NamedTuple):
@@ -107,19 +109,31 @@ def draw_regret(
     recommended = model.recommended_in(space)
     at = np.concatenate([recommended[None], queries])
     size = -(-(DRAWS if space.rows is not None else PATHS) // (parts * len(mixture)))
-    allowed = None if model.chance is None else model.allowed
-    found = [draw_maxima(posterior, space, at, size, rng, seed, allowed) for posterior in mixture]
+    regions = regions_of(model, space, at[:1], size, len(mixture))
+    pairs = list(zip(mixture, regions, strict=True))
+    found = [draw_maxima(posterior, space, at, size, rng, seed, region) for posterior, region in pairs]
     best = model.to_units_of_y(np.concatenate([one.best for one in found]))
     values = model.to_units_of_y(np.concatenate([one.at for one in found]))
     where = np.concatenate([one.where for one in found])
     gaps = np.maximum(best[:, None] - values, 0.0)
     how = found[0].how + (f"; under {len(mixture)} draws of the prior" if len(mixture) > 1 else "")
+    how += "" if model.chance is None else "; only points that work count, under draws of what works"
     learned, cumulative = not model.setting.priors.is_fixed, gaps[:, 1:].sum(axis=1)
     if contexts:
-        several = [draw_gaps(posterior, contexts, size, rng, seed, allowed) for posterior in mixture]
+        several = [draw_gaps(posterior, contexts, size, rng, seed, region) for posterior, region in pairs]
         best, values = (model.to_units_of_y(np.concatenate([one[i] for one in several])) for i in (0, 1))
         cumulative, how = np.maximum(best - values, 0.0).sum(axis=1), f"{how}; {HOW}"
     return Regret(model.n, space.decode(recommended), gaps[:, 0], cumulative, where, how, learned)
+
+
+def regions_of(model: Model, space: Space, first: Array, size: int, count: int) -> list[Region | None]:
+    """Return `size` draws of what works for each of `count` posteriors; None if nothing failed."""
+    if model.chance is None:
+        return [None] * count
+    rng = np.random.default_rng([model.setting.seed, model.n, 0, 6])  # no suggestion draws from it
+    exact = first if space.rows is None else np.concatenate([first, space.rows[:EXACT]])
+    drawn = Region.drawn(model.chance, exact, size * count, rng)
+    return [drawn.part(number * size + np.arange(size)) for number in range(count)]
 
 
 def unknown_regret(model: Model, space: Space, why: str) -> Regret:

@@ -94,7 +94,7 @@ def advice(run: RunView) -> Markup:
     regret, lock_in = ledger.regret(), ledger.lock_in
     statistics = [
         ("simple regret", regret.in_words[0]),
-        *([] if ledger.setting.priors.is_fixed else [not_covered(failures=bool(ledger.failures))]),
+        *([] if ledger.setting.priors.is_fixed else [not_covered()]),
         ("calibration", f"{ledger.calibration.verdict}: {ledger.calibration.reason}"),
         ("lock-in", "none" if lock_in is None else lock_in.reason),
     ]
