@@ -247,8 +247,8 @@ TRIED = """`look` asks the belief at the policy's queries 1, 2, 4, 8, ...: the p
 the gain over the rest of the horizon, multiplied by `credit`, exceeds what the look costs. `escape` has the rule of
 find: the farthest point after queries that taught nothing. The last line looks before there is a model. R_T / T is
 compared in pairs with that of earn, also where earn ends on a lower hump and where it does not; this split favours
-every other rule in the first kind of run and earn in the second. The 20 % of the event were chosen on these functions and on another one of two
-humps, with the same noise."""
+every other rule in the first kind of run and earn in the second. The 20 % of the event were chosen on these functions
+and on another one of two humps, with the same noise."""
 
 
 def page(rows: list[harness.Row], new: int) -> None:
