@@ -14,10 +14,11 @@ PYTEST := -m pytest -n $(JOBS) --dist worksteal
 # The tests start many processes, which import quickly only if bytecode is cached.
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := -m pip install -qq --disable-pip-version-check  # errors alone are printed
+NEWEST := $(INSTALL) --upgrade --upgrade-strategy eager
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test test-loaded test-one-core examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-pythons dist fuzz mutants bench-setup bench tsunamis clean
+.PHONY: help demo paper check test test-loaded test-one-core examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-newest test-pythons dist fuzz mutants bench-setup bench tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +48,14 @@ test-browser: .venv/.dev  ## look at reports and at the pages of gpmi serve in C
 
 test-lowest: .venv-lowest/.ready  ## the core's tests with the lowest NumPy and SciPy that are declared (a minute)
 	OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -m "not slow" --hypothesis-profile=quick --hypothesis-seed=0 $(LOWEST:%=tests/%)
+
+# The neighbours have pins of their own, which would hold back what the other tests use.
+test-newest: | .venv-newest/bin/python .venv-newest-neighbours/bin/python  ## the quick tests with the newest version of every dependency, and write docs/versions.md (a quarter of an hour)
+	.venv-newest/bin/python $(NEWEST) -e ".[dev]"
+	.venv-newest-neighbours/bin/python $(NEWEST) -e ".[ax,botorch,hydra,mlflow,optuna,ray,sklearn]" optunahub pytest
+	.venv-newest/bin/python $(PYTEST) -m "not slow" --hypothesis-profile=quick
+	.venv-newest-neighbours/bin/python -m pytest --noconftest tests/integrations/neighbours
+	.venv-newest/bin/python .ci/versions.py .venv-newest .venv-newest-neighbours
 
 test-pythons:  ## the quick tests on every Python from 3.11 to 3.14 that is at hand (some minutes each)
 	.ci/pythons
@@ -107,7 +116,7 @@ tsunamis: .venv/.dev  ## simulate the table of tsunamis (hours; goes on where it
 	.venv/bin/python benchmarks/tsunami_table.py --cores $$(.venv/bin/python -c "import os; print(os.cpu_count())")
 
 clean:  ## remove environments, caches and output
-	rm -rf .venv .venv-docs .venv-dist .venv-lowest .venv-python* .venv-bench .venv-bench-hebo .venv-neighbours build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
+	rm -rf .venv .venv-docs .venv-dist .venv-lowest .venv-newest* .venv-python* .venv-bench .venv-bench-hebo .venv-neighbours build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache .coverage .coverage.* gpmi-demo* gpmi-paper tsunami.png
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A stamp file inside the environment says what is installed in it.

@@ -43,9 +43,12 @@ class Crashing:
     danger: Callable[[Any], Any]  # (m, d) -> (m,)
     maximum: float  # of f where it does not crash, and of f on the whole box
     best: Any = None  # its place, if the edge of the region goes through it
+    limit_at: float | None = None  # the level of danger at which it crashes, if that is known
 
     def limit(self) -> float:
         """Return the level of danger at which it crashes: that of the maximiser, or the quantile over the box."""
+        if self.limit_at is not None:
+            return self.limit_at
         if self.best is not None:
             return float(self.danger(np.asarray(self.best)[None])[0]) + 1e-9
         rng = np.random.default_rng(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from importlib.util import find_spec
 
@@ -61,6 +62,11 @@ class RationalQuadratic(kernels.Stationary):
         base = 1.0 + r2 / (2.0 * self.alpha)
         kappa = base**-self.alpha
         return kappa, -0.5 * kappa / base
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector pass over all that was imported and collected: a twelfth of the time of many tests."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

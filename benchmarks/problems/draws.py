@@ -58,14 +58,23 @@ class Draw:
         return f"d = {self.d}, nu = {self.nu:g}, {shape}"
 
 
+def random_draw(d: int, seed: int, stream: int) -> Draw:
+    """Return a draw in d dimensions without noise. The seed decides the kernel and whether it has one lengthscale."""
+    rng = np.random.default_rng([seed, stream, d])
+    return _drawn(d, SMOOTHNESS[seed % 3], bool(seed // 3 % 2), rng, noisy=False)
+
+
 def make(seed: int) -> Draw:
     """Return the draw of a seed. 30 settings take turns: d = 2 to 6, three kernels, one lengthscale or several."""
     rng = np.random.default_rng([seed, 13])
-    d, nu, several = 2 + seed % 5, SMOOTHNESS[seed // 5 % 3], bool(seed // 15 % 2)
+    return _drawn(2 + seed % 5, SMOOTHNESS[seed // 5 % 3], bool(seed // 15 % 2), rng, noisy=True)
+
+
+def _drawn(d: int, nu: float, several: bool, rng: np.random.Generator, *, noisy: bool) -> Draw:
     # Lengthscales grow with sqrt(d), as the distance between two points does. Our choices.
     scale = np.sqrt(d / 2.0) * np.exp(rng.uniform(np.log(0.15), np.log(0.6)))
     lengthscale = scale * np.exp(0.5 * rng.standard_normal(d) if several else np.zeros(d))
-    noise_sd = float(np.exp(rng.uniform(np.log(1e-3), np.log(0.1))))
+    noise_sd = float(np.exp(rng.uniform(np.log(1e-3), np.log(0.1)))) if noisy else 0.0
     omega = rng.standard_normal((FEATURES, d)) / lengthscale
     if np.isfinite(nu):
         omega *= np.sqrt(nu / rng.standard_gamma(nu, FEATURES))[:, None]

@@ -3,43 +3,8 @@
 from typing import TYPE_CHECKING
 
 from gpmi._support.checks import missing_attribute
-from gpmi.paper.tasks import (
-    BRANIN,
-    GOLDSTEIN_PRICE,
-    HIMMELBLAU,
-    LOG_GOLDSTEIN_PRICE,
-    MIXTURE,
-    TASKS,
-    Function,
-    Source,
-    Task,
-    branin,
-    goldstein_price,
-    himmelblau,
-    log_goldstein_price,
-    mixture,
-    shallow_water,
-    tsunami,
-)
-
-__all__ = [
-    "BRANIN",
-    "GOLDSTEIN_PRICE",
-    "HIMMELBLAU",
-    "LOG_GOLDSTEIN_PRICE",
-    "MIXTURE",
-    "TASKS",
-    "Function",
-    "Source",
-    "Task",
-    "branin",
-    "goldstein_price",
-    "himmelblau",
-    "log_goldstein_price",
-    "mixture",
-    "shallow_water",
-    "tsunami",
-]
+from gpmi.paper.tasks import *  # noqa: F403
+from gpmi.paper.tasks import __all__ as __all__
 
 if not TYPE_CHECKING:
     __getattr__ = missing_attribute(__name__, __all__)

@@ -13,6 +13,7 @@ from gpmi.analysis.ledger.calibration import ENOUGH, Calibration, judge, left_ou
 from gpmi.analysis.ledger.ledger import MISSED, REPEATS
 from gpmi.analysis.ledger.maxima import draw_maxima, most_likely_better
 from gpmi.analysis.ledger.regret import DRAWS, PATHS, Regret, credible_interval
+from gpmi.analysis.ledger.run_warnings import UNTAKEN
 from gpmi.gp.paths import PathSampler, random_features
 from gpmi.space import Space
 
@@ -256,9 +257,9 @@ def test_the_regret_at_an_earlier_step_is_what_was_read_then():
 
 @pytest.mark.parametrize(("f", "space", "arguments"), RUNS)
 def test_the_regret_is_that_of_the_recommended_point(f, space, arguments):
-    r = maximize(f, space, budget=9, seed=0, **arguments)
+    r = maximize(f, space, budget=16, seed=0, **arguments)
     regret = r.ledger.regret()
-    assert regret.t == 9
+    assert regret.t == 16
     recommended, again = (r.space.encode(x) for x in (r.recommended, regret.recommended))
     np.testing.assert_allclose(recommended, again, rtol=1e-6, atol=1e-6)
     assert len(regret.simple) == len(regret.cumulative) == (PATHS if r.space.rows is None else DRAWS)
@@ -271,14 +272,14 @@ def test_the_regret_is_that_of_the_recommended_point(f, space, arguments):
 
 @pytest.mark.parametrize(("f", "space", "arguments"), RUNS)
 def test_minimising_gives_the_same_ledger_as_maximising_minus_f(f, space, arguments):
-    up = maximize(lambda x: -f(x), space, budget=9, seed=1, **arguments).ledger
-    down = minimize(f, space, budget=9, seed=1, **arguments).ledger
+    up = maximize(lambda x: -f(x), space, budget=16, seed=1, **arguments).ledger
+    down = minimize(f, space, budget=16, seed=1, **arguments).ledger
     scale = float(np.ptp(up.y))
     quantiles = (np.quantile(ledger.regret().simple, [0.1, 0.5, 0.9]) for ledger in (up, down))
     np.testing.assert_allclose(*quantiles, atol=0.15 * scale)  # draws of their own
     np.testing.assert_allclose(up.calibration.ahead, -down.calibration.ahead, rtol=1e-6, atol=1e-9)
     assert [step.choice for step in up.steps] == [step.choice for step in down.steps]
-    assert up.improvement == pytest.approx(down.improvement, rel=1e-3, abs=1e-9)
+    assert up.improvement == pytest.approx(down.improvement, rel=0.2, abs=0.01 * scale)  # of their own draws
 
 
 def test_the_cumulative_regret_counts_what_the_policy_chose():
@@ -603,6 +604,40 @@ def test_a_run_that_looks_around_or_knows_all_is_not_locked_in():
     assert known.ledger.lock_in is None
 
 
+def two_humps(x):
+    """The lower hump, at (0.2, 0.8, 0.2), is easier to find."""
+    a, b, c = x
+    high = 3.0 * np.exp(-((a - 0.7) ** 2 / 0.08 + (b - 0.3 - 0.3 * (a - 0.7)) ** 2 / 0.05 + (c - 0.55) ** 2 / 0.15))
+    low = 2.0 * np.exp(-((a - 0.2) ** 2 / 0.05 + (b - 0.8) ** 2 / 0.05 + (c - 0.2) ** 2 / 0.3))
+    return float(high + low - c / 2)
+
+
+def test_a_run_that_earns_on_the_lower_of_two_humps_says_that_it_took_no_chance():
+    rng = np.random.default_rng(0)
+    found = maximize(
+        lambda x: two_humps(x) + 0.06 * rng.standard_normal(), [(0.0, 1.0)] * 3, aim="earn", budget=40, seed=0
+    )
+    assert np.abs(found.recommended - [0.2, 0.8, 0.2]).max() < 0.15  # a better point exists, and the run is not near it
+    assert found.ledger.lock_in is None
+    (event,) = (event for event in found.events if event.kind == "chance not taken")
+    missed = 1.0 - found.ledger.regret().probability_below(found.ledger.smallest_gain)
+    assert missed >= UNTAKEN and f"with probability {100 * missed:.0f} %" in event.message
+
+
+def test_a_run_that_earns_at_the_top_or_looks_for_it_has_no_chance_to_name():
+    def top(x):
+        return -float((x[0] - 0.3) ** 2)
+
+    for aim in ("earn", "find"):
+        found = maximize(top, [(0.0, 1.0)], aim=aim, budget=20, seed=0)
+        assert "chance not taken" not in [event.kind for event in found.events]
+    looks = maximize(wave, [(0.0, 3.0)], aim="find", budget=9, seed=0)
+    assert "chance not taken" not in [event.kind for event in looks.events]
+    few = maximize(wave, [(0.0, 3.0)], aim="earn", budget=4, seed=0)
+    assert not few.ledger.regret().known
+    assert "chance not taken" not in [event.kind for event in few.events]
+
+
 def test_a_repetition_under_an_over_confident_model_is_a_lock_in():
     """A long lengthscale and little noise leave nothing to be had, in the eyes of a model that is wrong."""
     opt = Optimizer(GRID, GPMI(), kernel=kernels.RBF(2.0), noise_var=1e-4, seed=0)
@@ -637,7 +672,7 @@ def test_a_model_that_fails_loses_no_value():
 def test_the_printed_interval_is_that_of_the_method(learned: bool) -> None:
     """Far from 0 the shorter interval is two-sided; with a learned prior it begins at 0 all the same."""
     draws = np.linspace(1.0, 1.1, 201)
-    regret = Regret(3, np.array([0.5]), draws, draws, "by hand", learned)
+    regret = Regret(3, np.array([0.5]), draws, draws, np.full((201, 1), 0.5), "by hand", learned)
     low, high = regret.interval()
     assert (low == 0.0) == learned
     assert regret.in_words[0].startswith(f"{low:.3g} to {high:.3g} with") and regret.in_words[0] in repr(regret)

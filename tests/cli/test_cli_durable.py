@@ -248,3 +248,45 @@ def test_a_server_that_is_down_is_reported_while_it_is_tried_again(monkeypatch: 
     assert done.exit_code == 1 and "secret" not in done.stderr
     retrying, failed = done.stderr.splitlines()
     assert "is unreachable" in retrying and "retrying for" in retrying and "is unreachable" in failed
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "gpmi.study(address, space=[(0.0, 1.0)], patience=600.0)",
+        "gpmi.maximize(abs, [(0.0, 1.0)], budget=2, study=address)",
+    ],
+)
+def test_a_python_caller_hears_that_a_server_is_down_while_it_is_tried_again(call: str) -> None:
+    """On stderr, without any setting of logging: nobody waits a minute without a word."""
+    pytest.importorskip("psycopg")
+    code = f"""if True:
+        import types
+        import gpmi
+        from gpmi.storage import database
+
+        def stop_waiting(*args):
+            raise SystemExit(5)
+
+        database.SILENT = -1.0
+        database.random = types.SimpleNamespace(uniform=stop_waiting)  # it is to sleep before the next attempt
+        address = "postgresql://me:secret@127.0.0.1:1/studies"
+        {call}
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 5 and "secret" not in line
+    assert line.startswith("gpmi: ") and "is unreachable" in line and "retrying for" in line
+
+
+def test_a_report_shows_which_section_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rich.status import Status
+
+    shown: list[str] = []
+    monkeypatch.setattr(Status, "update", lambda self, status: shown.append(status))
+    monkeypatch.chdir(tmp_path)
+    with gpmi.study("run.db", space=[(0.0, 1.0)], seed=0) as study:
+        study.optimize(lambda x: -((x[0] - 0.3) ** 2), budget=6)
+    assert invoke("report", "run.db").exit_code == 0
+    assert shown[0] == "writing the report, 1 of 11: What was found"
+    assert len(shown) == 11 and shown[-1].startswith("writing the report, 11 of 11: ")

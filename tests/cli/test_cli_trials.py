@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import sqlite3
 from pathlib import Path
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 import gpmi
 from gpmi import cli
+from gpmi.model.model import Model
 from gpmi.trials.files import read_trials
 
 SPACE = {"x": (0.0, 1.0), "kind": ["a", "b"]}
@@ -59,7 +61,7 @@ def test_what_is_asked_and_told_by_commands_is_what_an_optimizer_asks(folder: Pa
         assert fine("tell", "run.db", number, y) == ""
     with gpmi.study("run.db", "mine") as study:
         assert [trial.y for trial in study.trials] == [trial.y for trial in opt.trials]
-    best = json.loads(fine("best", "run.db", "--json"))
+    best = json.loads(fine("best", "run.db", "--recommended", "--json"))
     assert opt.best is not None
     assert (best["number"], best["y"], best["x"]) == (opt.best.number, opt.best.y, opt.best.x)
     assert best["recommended"] == opt.recommend() and "largest y" in fine("best", "run.db")
@@ -156,6 +158,24 @@ def test_parquet_and_optuna_both_ways(folder: Path) -> None:
                 ({"x": 0.25, "kind": "a"}, 1.0),
                 ({"x": 0.5, "kind": "b"}, 2.0),
             ]
+
+
+def test_commands_that_need_no_model_build_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of 20,000 values takes minutes and gigabytes; replaying them takes two seconds."""
+    with gpmi.study("run.db", "mine") as study:
+        study.optimize(lambda p: -((p["x"] - 0.3) ** 2), budget=8)
+        study.ask(2, lease=math.inf)
+    built, after = [], Model.after
+    monkeypatch.setattr(Model, "after", lambda *given: built.append(given) or after(*given))
+    found = json.loads(fine("best", "run.db", "--json"))
+    assert (found["recommended"], found["stopped"]) == (None, "budget")
+    assert found["events"] == [{"kind": "no recommendation", "message": "--recommended computes it"}]
+    assert "--recommended computes it" in fine("best", "run.db")
+    assert fine("trials", "run.db") and fine("trials", "run.db", "--json") and fine("trials", "run.db", "--csv")
+    fine("fail", "run.db", 8)
+    for target in ("run.csv", "run.jsonl", "run.parquet", "sqlite:///optuna.db"):
+        fine("export", "run.db", target)
+    assert not built and "recommended  {'x'" in fine("best", "run.db", "--recommended") and built
 
 
 def test_points_that_are_arrays(folder: Path) -> None:

@@ -522,6 +522,7 @@ def test_by_default_dead_is_what_lasts_ten_times_the_longest() -> None:
 
 
 def test_several_objectives_are_refused_in_a_trial_that_fails() -> None:
+    """Optuna calls a sampler only after it has stored a trial."""
     study = optuna.create_study(directions=["minimize", "maximize"], sampler=GPMISampler())
     with pytest.raises(ValueError, match="2 objectives, but GPMISampler takes one"):
         study.optimize(lambda trial: (trial.suggest_float("x", 0.0, 1.0), 1.0), n_trials=1)
@@ -535,7 +536,8 @@ def test_several_objectives_are_refused_in_a_trial_that_fails() -> None:
         ({"search_space": [(0.0, 1.0)]}, "give a dict of names"),
         ({"seed": -1}, "seed"),
         ({"stale_after": "soon"}, "stale_after"),
-        ({"goal": "max"}, "no argument 'goal'"),
+        ({"goal": "max"}, "goal is not an argument of GPMISampler"),
+        ({"n_startup_trials": 5}, "did you mean n_init="),
         ({"aim": "win"}, "aim"),
         ({"constraints": "a <= 1"}, "give search_space as well"),
         ({"search_space": {"a": (0.0, 1.0)}, "constraints": "b <= 1"}, "b"),

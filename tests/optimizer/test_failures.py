@@ -136,7 +136,7 @@ def test_without_failures_and_constraints_there_is_no_chance() -> None:
 def test_the_ledger_speaks_of_the_feasible_part_and_counts_failures() -> None:
     opt = played(Optimizer(BOX, seed=5, budget=25), 25)
     ledger = opt.ledger
-    assert "failed (diverged" in str(ledger) and "0 infeasible" in str(ledger)
+    assert "failed (diverged" in ledger.statistics and "0 infeasible" in ledger.statistics
     regret = ledger.regret()
     true = hill([0.6, 0.4]) - hill(opt.recommend())  # the best that works
     low, high = regret.interval()
@@ -407,16 +407,3 @@ def test_a_run_in_which_nothing_was_feasible_keeps_its_model() -> None:
     r = gpmi.maximize(lambda x: gpmi.Measured(float(x[0]), 0.0, (1.0 + float(x[0]),)), [(0.0, 1.0)], budget=8, seed=0)
     assert r.x is None and r.y is None and len(r.trials) == 8
     assert r.recommended is not None and r.ledger is not None and r.events
-
-
-def test_the_ledger_says_that_its_interval_ends_where_trials_fail(tmp_path: Path) -> None:
-    def f(x: Any) -> float:
-        if x[0] > 0.6:
-            raise RuntimeError("crash")
-        return float(x[0])
-
-    r = gpmi.maximize(f, [(0.0, 1.0)], budget=10, seed=0, on_failure="learn")
-    assert "regions where trials probably fail" in str(r.ledger)
-    assert "regions where trials probably fail" in r.report(tmp_path / "run.html").read_text(encoding="utf-8")
-    whole = gpmi.maximize(lambda x: float(x[0]), [(0.0, 1.0)], budget=10, seed=0)
-    assert "probably fail" not in str(whole.ledger)

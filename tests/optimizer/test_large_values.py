@@ -34,7 +34,7 @@ def total(x: Any) -> float:
 )
 def test_large_and_small_values_leak_no_warning(space: Any, arguments: dict[str, Any], scale: float) -> None:
     opt = Optimizer(space, seed=1, **arguments)
-    for _ in range(9):
+    for _ in range(12):
         x = opt.ask()
         opt.tell(x, scale * total(x))
     assert np.isfinite(opt.ledger.improvement) and np.isfinite(opt.ledger.regret().simple).all()

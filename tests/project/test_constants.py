@@ -21,7 +21,7 @@ from scipy import stats
 import gpmi
 from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Trial, kernels
 from gpmi._support.types import Observations
-from gpmi.analysis.ledger import warning_events
+from gpmi.analysis.ledger import untaken_chance, warning_events
 from gpmi.analysis.ledger.calibration import judge
 from gpmi.analysis.ledger.maxima import draw_maxima
 from gpmi.gp.approximate.success import Requirement, SuccessProbability
@@ -41,7 +41,9 @@ from gpmi.model.model import objective
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.contexts import share_of_gain
 from gpmi.optimizer.escape import is_escape_due, is_small, last_wasted, taught_nothing
+from gpmi.optimizer.exclusions import around_rejected
 from gpmi.policies import Mean, State
+from gpmi.policies.guard import Account
 from gpmi.policies.promises import Promises, account
 from gpmi.policies.risk import risk_of
 from gpmi.search.climb import climb
@@ -309,6 +311,30 @@ def test_noise_is_in_doubt_where_it_explains_as_much_and_not_before_twenty_value
         return bool(warning_events(opt.ledger))
 
     assert warned(noisy) and not warned(noisy[:18]) and not warned(np.sin(8.0 * x[:, 0]) + np.cos(8.0 * x[:, 1]))
+
+
+@guards("gpmi.model.fitting.schedule.SUSPECT_FROM", 8, 64)
+@guards("gpmi.model.fitting.schedule.SUSPECT_BELOW", -20.0, 20.0)
+def test_a_row_is_repeated_from_sixteen_values_on_if_noise_explains_them_as_well() -> None:
+    x, rng = np.random.default_rng(0).random((60, 2)), np.random.default_rng(1)
+    smooth = np.sin(5.0 * x[:, 0]) + np.cos(4.0 * x[:, 1])
+
+    def repeats(y: Array) -> bool:
+        opt = Optimizer(x, seed=0, n_init=8)
+        opt.tell_all(list(zip(x, y, strict=False)))
+        return opt.ask().tobytes() in {row.tobytes() for row in x[: len(y)]}
+
+    noisy = smooth[:17] + rng.standard_normal(17)
+    assert repeats(noisy) and not repeats(noisy[:15]) and not repeats(smooth[:17])
+
+
+@guards("gpmi.analysis.ledger.run_warnings.UNTAKEN", 0.0, 0.02, 0.5, 1.0)
+def test_a_chance_was_not_taken_if_more_may_be_had_with_a_probability_of_a_fifth() -> None:
+    def event(value: float) -> Any:
+        return untaken_chance(replayed(TWO, [(TWO[0], value)] * 5, **GIVEN))
+
+    assert stats.norm.sf(0.4) == pytest.approx(0.34, abs=0.01) and event(0.4).kind == "chance not taken"
+    assert stats.norm.sf(1.5) == pytest.approx(0.07, abs=0.01) and event(1.5) is None
 
 
 @guards("gpmi.analysis.ledger.ledger.SAME", 0.0, 1e-4, 1e-2)
@@ -908,3 +934,20 @@ def test_half_of_an_improvement_by_two_sd_is_left_under_coordinates_with_a_corre
     context = 0.5 + float(np.sqrt(-2.0 * np.log(0.9)))
     assert opt.model is not None
     assert 0.4 < share_of_gain(opt.model, opt.space.with_fixed({1: context}), opt._log) < 0.6
+
+
+@guards("gpmi.optimizer.exclusions.AROUND", 0.01, 0.2)
+@guards("gpmi.optimizer.exclusions.SOON", 1, 20)
+def test_no_point_is_asked_near_a_rejected_one_before_five_more_values_are_told() -> None:
+    opt = Optimizer([(0.0, 2.0)], kernel=kernels.RBF(1.0), noise_var=1e-4, seed=0)
+    opt.reject([1.0])
+    for told in range(6):
+        barred = around_rejected(opt.space, opt._log)
+        assert barred is not None and (0.08 < barred.within[0, 0] < 0.12) == (told < 5)
+        opt.tell([0.3 * told], 0.0)
+
+
+@guards("gpmi.policies.guard.KAPPA", 1.0, 4.0)
+def test_the_guard_allows_twice_the_bound_of_its_own_policy() -> None:
+    account = Account(charged=0.0, weight=3.0, learned=0.0, queries=1)
+    assert account.allows(3.9, 1.0, 1.0) and not account.allows(4.1, 1.0, 1.0)  # sqrt(4 * 1) = 2

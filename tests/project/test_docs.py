@@ -5,6 +5,8 @@ from __future__ import annotations
 import doctest
 import inspect
 import re
+import runpy
+import tomllib
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -57,6 +59,24 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run in a temporary folder, and draw nowhere."""
     monkeypatch.chdir(tmp_path)
     matplotlib.use("Agg")
+
+
+# Versions
+
+
+def test_the_page_on_versions_has_every_package_that_gpmi_declares_and_ci_renews_the_test_weekly() -> None:
+    """`make test-newest` writes the page; a new dependency needs another run of it."""
+    names = runpy.run_path(str(ROOT / ".ci" / "versions.py"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    packages = names["declared"](project)
+    assert packages["numpy"] == (">=1.26", "") and packages["psycopg"] == (">=3.1", "postgres")
+    rows = re.findall(r"^\| ([\w-]+) \| [\w ]+ \| (\S+) \| \d\S* \|$", names["PAGE"].read_text("utf-8"), re.MULTILINE)
+    assert rows == [(name, bound or "any") for name, (bound, _) in packages.items()]
+    with pytest.raises(SystemExit, match="no scipy"):
+        names["page"](packages, dict.fromkeys(packages.keys() - {"scipy"}, "1.0"))
+    workflow = (ROOT / ".github" / "workflows" / "newest.yml").read_text(encoding="utf-8")
+    assert "schedule:" in workflow and "run: make test-newest" in workflow
+    assert re.search(r"^test-newest:.*  ## ", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
 
 
 # Python

@@ -13,7 +13,7 @@ import pytest
 import gpmi
 import gpmi.run.study
 from gpmi import GPMI, Int, Optimizer, Real, SpaceExhausted, kernels, maximize, minimize
-from gpmi._support.checks import FOREIGN_NAMES
+from gpmi._support.checks import FOREIGN_NAMES, MISSING
 from gpmi.run.options import OptimizerOptions, RunOptions, RunSettings
 
 BOX = [(-5.0, 10.0), (0.0, 15.0)]
@@ -419,6 +419,37 @@ def test_the_names_of_other_libraries_are_refused_with_ours(run, name, ours):
         run(**{name: 3})
 
 
+@pytest.mark.parametrize(
+    "call",
+    [maximize, minimize, gpmi.Optimizer, gpmi.study, gpmi.run.study.Study.optimize, gpmi.Optimizer.tell],
+    ids=NAME,
+)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("directions", "gpmi optimises one value so far, not several: combine them"),
+        ("objectives", "gpmi optimises one value so far"),
+        ("pruner", "gpmi does not end evaluations early yet: let f itself stop"),
+        ("fidelity", "gpmi has no fidelities yet: evaluate f at the fidelity that counts"),
+    ],
+)
+def test_what_gpmi_cannot_do_yet_is_said_plainly_with_what_to_do(call, name, words):
+    with pytest.raises(TypeError, match=f"{name} is not an argument of .*; {words}"):
+        call(**{name: 3})
+
+
+@pytest.mark.parametrize("answer", [(1.0, 2.0), [1.0, 2.0], {"a": 1.0, "b": 2.0}, np.array([1.0, 2.0])], ids=repr)
+def test_several_values_of_an_evaluation_are_refused_with_what_to_do(answer, tmp_path):
+    words = r"gpmi optimises one value so far, not several: combine .* gpmi.Measured\(y, constraints=\[...\]\)"
+    for options in ({}, {"timeout": 60.0}, {"on_failure": "learn"}):
+        with pytest.raises(TypeError, match=f"f returned .*{words}"):
+            maximize(lambda x: answer, BOX, budget=3, seed=0, **options)
+    with pytest.raises(TypeError, match=f"y is .*{words}"):
+        gpmi.Optimizer(BOX, seed=0).tell([0.5] * len(BOX), answer)
+    with pytest.raises(TypeError, match=f"goal is .*{words}"):
+        gpmi.Optimizer(BOX, goal=["max", "min"])
+
+
 def test_the_run_of_a_study_does_not_promise_what_it_has_not():
     for name, ours in (("bounds", "space="), ("random_state", "seed="), ("n_initial_points", "n_init=")):
         with pytest.raises(TypeError, match=f"did you mean {ours} of gpmi.study"):
@@ -437,8 +468,8 @@ def test_a_name_of_other_libraries_is_none_of_ours(run):
     """And the signature says what may be given, no more."""
     parameters = inspect.signature(run).parameters
     assert not FOREIGN_NAMES.keys() & parameters.keys()
-    if run is not gpmi.study:
-        assert all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+    assert not MISSING.keys() & parameters.keys()
+    assert all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in parameters.values())
 
 
 def test_an_unknown_argument_is_refused_with_the_nearest_name_or_all_names():

@@ -9,9 +9,10 @@ import pytest
 
 import gpmi
 from gpmi import GPMI, Optimizer, kernels, maximize, minimize
-from gpmi.analysis.ledger.calibration import ENOUGH
+from gpmi.analysis.ledger.calibration import ENOUGH, Calibration
 from gpmi.run.stopping import (
     Budget,
+    GainBelow,
     ImprovementBelow,
     PhiBelow,
     RegretBelow,
@@ -193,14 +194,15 @@ def test_under_doubt_no_rule_certifies(given, monkeypatch):
     rules = RegretBelow(10.0), RegretBelowNoise(0.01), ImprovementBelow(10.0)
     fine = np.tile([0.5, -0.8, 1.2, -1.4], 6)
     for z, certified in ((fine, True), (fine[:13], False), (2.0 * fine, False)):
-        monkeypatch.setattr(gpmi.analysis.ledger.Ledger, "_residuals", lambda self, z=z: z)
+        calibration = Calibration(z, opt.ledger._posterior)
+        monkeypatch.setattr(gpmi.analysis.ledger.Ledger, "calibration", calibration)
         assert (opt.ledger.doubt is None) == certified
         assert [rule.stop(opt, 0.0) is not None for rule in rules] == [certified] * 3
 
 
 def test_with_a_learned_prior_the_regret_is_looked_at_four_times_in_each_doubling(monkeypatch):
     looks = []
-    monkeypatch.setattr(gpmi.analysis.ledger.Ledger, "is_below", lambda self, *_: looks.append(self.n) or False)
+    monkeypatch.setattr(gpmi.analysis.ledger.Ledger, "is_below", lambda self, *_, **__: looks.append(self.n) or False)
     maximize(wave, BOX, budget=50, stop=RegretBelow(1.0), seed=0)
     assert [n for n in looks if n >= 16] == [16, 20, 24, 28, 32, 40, 48]
 
@@ -252,3 +254,39 @@ def test_the_first_of_two_reasons_is_enough_and_a_missing_one_ends_the_question(
 def test_bad_rules_are_refused(make, words):
     with pytest.raises((ValueError, TypeError), match=words):
         make()
+
+
+def test_a_gain_that_is_unlikely_stops_a_run():
+    r = maximize(wave, BOX, budget=60, stop=GainBelow(0.05), seed=0)
+    assert r.reason == "10 more evaluations will hardly gain 0.05"
+    gain = r.ledger.gain()
+    assert gain.evaluations == 10 and gain.probability_above(0.05) <= 0.05
+    assert r.ledger.doubt is None
+    longer = maximize(wave, BOX, budget=len(r.trials) + 10, seed=0)
+    assert wave(longer.recommended) - wave(r.recommended) <= 0.05
+
+
+def test_a_rule_may_be_about_a_context():
+    """The second coordinate is given: the regret is that of the best point with this coordinate."""
+
+    def f(x):
+        return -((x[0] - 0.3 * x[1]) ** 2)
+
+    opt = Optimizer([(0.0, 1.0), (0.0, 1.0)], seed=0)
+    for i in range(32):
+        x = opt.ask(fixed={1: 0.8}) if i % 4 else opt.ask()
+        opt.tell(x, f(x))
+    rule = RegretBelow(1e-3, fixed={1: 0.8})
+    ledger = opt.ledger
+    assert (rule.stop(opt, 0.0) is not None) == ledger.is_below(1e-3, fixed={1: 0.8})
+    assert ledger.is_below(1e-2, fixed={1: 0.8})
+    with pytest.raises((ValueError, KeyError, IndexError)):
+        RegretBelow(1e-3, fixed={7: 0.8}).stop(opt, 0.0)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"eps": 0.0}, {"eps": 1.0, "chance": 1.5}, {"eps": 1.0, "evaluations": 0}], ids=str
+)
+def test_a_gain_that_makes_no_sense_is_refused(arguments):
+    with pytest.raises(ValueError, match=list(arguments)[-1]):
+        GainBelow(**arguments)

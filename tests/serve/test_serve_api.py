@@ -16,6 +16,7 @@ from waiting import LIMIT, wait_until
 import gpmi
 from gpmi.serve.live_updates import LiveUpdates
 from gpmi.serve.session import Session
+from gpmi.trials import Details
 
 
 @pytest.fixture
@@ -177,12 +178,14 @@ def test_the_description_is_valid_and_complete(client: Any) -> None:
     from openapi_spec_validator import validate
 
     from gpmi.serve.api import GET_ENDPOINTS, POST_ENDPOINTS
+    from gpmi.serve.openapi import MEASURED
 
     description = client.get("/api/openapi.json").json()
     validate(description)
     assert set(description["paths"]) == {f"/api/{name}" for name in (*GET_ENDPOINTS, *POST_ENDPOINTS)}
     for name, method in {**dict.fromkeys(GET_ENDPOINTS, "get"), **dict.fromkeys(POST_ENDPOINTS, "post")}.items():
         assert method in description["paths"][f"/api/{name}"]
+    assert set(MEASURED) == {"y", *Details.__annotations__}  # the fields of an outcome, all described
 
 
 def test_watchers_are_notified_of_changes_that_another_page_read_first(tmp_path: Path) -> None:

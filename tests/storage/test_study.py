@@ -581,7 +581,7 @@ def test_what_contradicts_the_study_is_refused(path: Path) -> None:
         ({"aim": "earn"}, "aim is 'earn', but that of the study is 'find'"),
         ({"space": [(0.0, 2.0), (0.0, 1.0)]}, "space is"),
         ({"kernel": gpmi.kernels.RBF(0.1)}, "kernel is"),
-        ({"colour": 1}, "colour is not an argument of a study"),
+        ({"colour": 1}, "colour is not an argument of study; it takes address, name, "),
     ):
         with pytest.raises((ValueError, TypeError), match=words):
             gpmi.study(path, **wrong)  # type: ignore[arg-type]
@@ -1287,7 +1287,7 @@ def test_an_argument_that_tell_does_not_have_is_refused(path: Path) -> None:
     with gpmi.study(path, space=[(0.0, 1.0)], seed=0) as study:
         trial = study.ask()
         for wrong in ("why", "noise"):
-            with pytest.raises(TypeError, match=f"tell has no argument '{wrong}'; give noise_var"):
+            with pytest.raises(TypeError, match=f"{wrong} is not an argument of tell; "):
                 study.tell(trial, 1.0, **{wrong: 1})
         assert study.pending
 

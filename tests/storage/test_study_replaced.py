@@ -20,8 +20,10 @@ import gpmi
 pytest.importorskip("sqlalchemy")
 
 from gpmi.run.study import Study
+from gpmi.storage import database
 from gpmi.storage.errors import Busy, StudyError, Unavailable
 from gpmi.storage.outbox import Outbox
+from gpmi.storage.study_log import StudyLog
 
 BOX = [(0.0, 1.0), (0.0, 1.0)]
 
@@ -131,8 +133,6 @@ def locked(path: Path) -> Any:
 
 
 def test_what_waits_is_delivered_after_the_folder_was_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import gpmi.storage.database as database
-
     monkeypatch.setattr(database, "BUSY", 0.01)
     (tmp_path / "here").mkdir()
     path = tmp_path / "here" / "run.db"
@@ -184,12 +184,16 @@ def test_a_disk_that_is_full_leaves_no_half_of_a_file(tmp_path: Path, monkeypatc
 # Reading
 
 
+def set_clock(monkeypatch: pytest.MonkeyPatch, clock: Clock) -> None:
+    """Let all that waits for the database use this clock."""
+    monkeypatch.setattr(database, "time", clock)
+    monkeypatch.setattr(StudyLog, "_sleep", lambda self, seconds: clock.sleep(seconds))
+
+
 def test_reading_is_tried_again_while_the_database_does_not_answer(
     path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    import gpmi.storage.database as database
-
-    monkeypatch.setattr(database, "time", Clock())
+    set_clock(monkeypatch, Clock())
     with gpmi.study(path, space=BOX, seed=0) as study:
         run(study, 2)
         reading, failures = study._log._database.reading, [3]
@@ -220,10 +224,8 @@ def test_reading_is_tried_again_while_the_database_does_not_answer(
 
 
 def test_who_waits_for_a_lock_waits_as_long_as_others_are_served(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import gpmi.storage.database as database
-
     clock = Clock()
-    monkeypatch.setattr(database, "time", clock)
+    set_clock(monkeypatch, clock)
     monkeypatch.setattr(database, "BUSY", 0.02)
     with gpmi.study(path, space=BOX, seed=0, patience=2.5) as study, gpmi.study(path) as other:
         monkeypatch.setattr(database, "fair_lock", lambda path, seconds: nullcontext())

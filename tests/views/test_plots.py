@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 import gpmi
 from gpmi import kernels, plots
+from gpmi._support.sobol import sobol
 from gpmi.analysis.ledger.history import LOOKS
 from gpmi.analysis.ledger.ledger import Ledger, Regret
 from gpmi.views.figures.contours import GRID
@@ -45,7 +46,7 @@ def box_run(d, *, budget=8, goal="max", policy=None):
 
 @pytest.fixture(scope="module")
 def mixed_run():
-    return gpmi.maximize(mixed_hill, MIXED, budget=10, seed=0)
+    return gpmi.maximize(mixed_hill, MIXED, budget=15, seed=0)  # as many as importances need
 
 
 def panels(figure):
@@ -394,7 +395,8 @@ def test_the_ledger_s_panels_show_its_numbers():
 
 def test_a_regret_that_falls_by_orders_of_magnitude_has_a_logarithmic_scale(monkeypatch):
     def regret(self, t=None):
-        return Regret(t, np.zeros(1), np.linspace(0.0, 10.0**-t, 101), np.zeros(101), "made up", learned=False)
+        draws = np.linspace(0.0, 10.0**-t, 101)
+        return Regret(t, np.zeros(1), draws, np.zeros(101), np.zeros((101, 1)), "made up", learned=False)
 
     monkeypatch.setattr(Ledger, "regret", regret)
     ax = panels(plots.ledger(box_run(1)))[1]
@@ -487,10 +489,23 @@ def test_bars_and_curves_show_the_importances(mixed_run):
         plots.partial_dependence(mixed_run, ("rate", "x"), ax=Figure().add_subplot())
 
 
+def test_with_too_few_values_importances_are_refused_and_contours_are_of_the_first_two_parameters():
+    opt = gpmi.Optimizer([(0.0, 1.0)] * 3, seed=0)
+    for x in sobol(3, 3, (1,)):
+        opt.tell(x, hill(x))
+    for draw in (plots.importances, plots.partial_dependence):
+        with pytest.raises(ValueError, match="not known yet: it takes 12 values to say, and there are 8"):
+            draw(opt)
+    assert [panels(plots.contours(opt))[0].get_xlabel(), panels(plots.contours(opt))[0].get_ylabel()] == [
+        "$x_{1}$",
+        "$x_{2}$",
+    ]
+
+
 def test_every_figure_can_be_drawn_into_axes_from_every_source(mixed_run, tmp_path):
     space = [(0.0, 1.0)] * 2
     with gpmi.study(tmp_path / "s.db", space=space, seed=0) as study:
-        for x in ([0.1, 0.2], [0.8, 0.4], [0.3, 0.9]):
+        for x in sobol(2, 4, (1,))[:9]:
             study.tell(x, hill(x))
         for draw in (plots.convergence, plots.importances, plots.partial_dependence, plots.parallel, plots.calibration,
                      plots.contours):  # fmt: skip

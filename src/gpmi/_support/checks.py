@@ -20,19 +20,56 @@ LARGEST_SEED = 10**100  # NumPy's own seeds have 39 digits; nobody can copy a nu
 LARGEST = 1e100  # the largest |y|: y^2 = 1e200 leaves room for sums and products below the largest float, 1.8e308
 _SHOWN = 500  # characters of a value in a message, at most; our choice, not tuned
 _GOAL = "gpmi.maximize or gpmi.minimize, or goal= of gpmi.Optimizer"
+_RUNS = "of gpmi.maximize and gpmi.minimize"
+ONE_VALUE = (
+    "gpmi optimises one value so far, not several: combine them into one number, or measure the others as "
+    "constraints, gpmi.Measured(y, constraints=[...])"
+)
+# Names that other libraries use for what gpmi cannot do yet, and what to do meanwhile.
+MISSING = {
+    **dict.fromkeys(("objectives", "n_objectives", "directions", "goals", "values", "reference_point"), ONE_VALUE),
+    **dict.fromkeys(
+        ("pruner", "pruners", "scheduler", "early_stopping", "should_prune", "step", "report"),
+        "gpmi does not end evaluations early yet: let f itself stop and return its value, or raise under "
+        'on_failure="learn"; timeout= limits the time of each',
+    ),
+    **dict.fromkeys(
+        ("fidelity", "fidelities", "fidelity_space", "resource", "min_resource", "max_resource", "max_t"),
+        "gpmi has no fidelities yet: evaluate f at the fidelity that counts, and give cheaper values as "
+        f"earlier=[(x, y, noise_var), ...] {_RUNS}, where noise_var is the variance of their error",
+    ),
+}
 # Names that other libraries use for our arguments: Optuna, scikit-optimize, scikit-learn, bayesian-optimization,
-# hyperopt, Ax.
+# hyperopt, Ax, Ray Tune, SMAC, Nevergrad, SciPy.
 FOREIGN_NAMES = {
-    **dict.fromkeys(("n_trials", "n_calls", "n_iter", "max_evals", "max_iter", "total_trials"), "budget="),
-    **dict.fromkeys(("bounds", "pbounds", "dimensions", "search_space", "domain"), "space="),
-    **dict.fromkeys(("direction", "directions", "sense"), _GOAL),
+    **dict.fromkeys(
+        (
+            *("n_trials", "n_calls", "n_iter", "max_evals", "max_iter", "maxiter", "total_trials", "num_samples"),
+            *("n_evaluations", "n_iterations", "max_trials", "num_trials", "maxfun"),
+        ),
+        "budget=",
+    ),
+    **dict.fromkeys(
+        (
+            *("bounds", "pbounds", "dimensions", "search_space", "domain", "parameters", "configspace"),
+            *("param_space", "parametrization", "param_distributions"),
+        ),
+        "space=",
+    ),
+    **dict.fromkeys(("direction", "sense", "mode", "minimize", "maximize"), _GOAL),
+    **dict.fromkeys(("func", "fun", "fn", "objective", "evaluation_function"), f"f, the first argument {_RUNS}"),
+    **dict.fromkeys(("y0", "warm_start", "points_to_evaluate", "evaluated_rewards"), f"earlier= {_RUNS}, or x0="),
+    **dict.fromkeys(("parameter_constraints", "outcome_constraints", "constraints_func"), "constraints="),
+    "catch": f'on_failure="learn" {_RUNS}',
+    "study_name": "name= of gpmi.study",
+    "load_if_exists": "gpmi.study, which opens a study that exists",
     **dict.fromkeys(("random_state", "rng", "rstate"), "seed="),
-    **dict.fromkeys(("n_jobs", "n_workers", "num_workers"), "workers= of gpmi.maximize and gpmi.minimize"),
+    **dict.fromkeys(("n_jobs", "n_workers", "num_workers"), f"workers= {_RUNS}"),
     **dict.fromkeys(("n_initial_points", "n_random_starts", "init_points", "n_startup_trials"), "n_init="),
     **dict.fromkeys(("acq_func", "acquisition_function", "sampler"), "policy="),
-    **dict.fromkeys(("callback", "callbacks"), "on_trial= of gpmi.maximize and gpmi.minimize"),
-    **dict.fromkeys(("verbose", "show_progress_bar"), "progress=True of gpmi.maximize and gpmi.minimize"),
-    "storage": "study= of gpmi.maximize and gpmi.minimize",
+    **dict.fromkeys(("callback", "callbacks"), f"on_trial= {_RUNS}"),
+    **dict.fromkeys(("verbose", "show_progress_bar"), f"progress=True {_RUNS}"),
+    "storage": f"study= {_RUNS}, or the address of gpmi.study",
 }
 
 Arguments = ParamSpec("Arguments")
@@ -51,15 +88,18 @@ def with_name_hints(function: Callable[Arguments, Returned]) -> Callable[Argumen
         for name in kwargs:
             if name not in parameters:
                 what = function.__qualname__.removesuffix(".__init__")
-                raise TypeError(f"{name} is not an argument of {what}; {_name_hint(name, parameters)}")
+                raise TypeError(f"{name} is not an argument of {what}; {name_hint(name, parameters)}")
         return function(*args, **kwargs)
 
     return hinted
 
 
-def _name_hint(name: str, parameters: Iterable[str]) -> str:
+def name_hint(name: str, parameters: Iterable[str]) -> str:
+    """Say what an unknown argument may mean: the name that gpmi has for it, or that gpmi cannot do it yet."""
     from difflib import get_close_matches  # only for a message
 
+    if name in MISSING:
+        return MISSING[name]
     known = [one for one in parameters if one != "self"]
     if (ours := FOREIGN_NAMES.get(name)) is not None:
         if ours.endswith("=") and ours[:-1] not in known:
@@ -237,10 +277,24 @@ def checked_noise(noise_var: Any, repeats: Any) -> tuple[float, int]:
 
 def checked_value(y: Any) -> float:
     """Return y as a finite number that is small enough to square."""
-    value = number("y", y, "give one finite number, or call fail(x) for an evaluation that has none")
+    remedy = "give one finite number, or call fail(x) for an evaluation that has none"
+    value = number("y", y, ONE_VALUE if has_several(y) else remedy)
     if abs(value) > LARGEST:
         raise ValueError(f"y is {y!r}, too large to square; give values below {LARGEST:g}, in other units")
     return value
+
+
+def has_several(value: Any) -> bool:
+    """Whether a value is a collection of several values, as an evaluation with several objectives returns."""
+    size = value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, list | tuple | dict) else 0
+    return size > 1
+
+
+def checked_goal(goal: Any) -> None:
+    """Refuse a goal that is neither "max" nor "min", and several of them with a sentence of their own."""
+    if isinstance(goal, list | tuple | dict):
+        raise TypeError(f"goal is {shown(goal)}; {ONE_VALUE}")
+    one_of("goal", goal, ("max", "min"))
 
 
 def missing_attribute(module: str, public: Sequence[str]) -> Callable[[str], Any]:

@@ -192,13 +192,10 @@ def interval(low: float, high: float, median: float) -> str:
 
 # Limits of an interval
 
-UNKNOWN = "not known: the values do not show yet how much f varies"
 
-
-def not_covered(*, failures: bool = False) -> Line:
-    """Return the line about what an interval cannot cover if the prior is learned, with `failures` if trials failed."""
-    more = "; regions where trials probably fail" if failures else ""
-    return "not covered", f"peaks that no query came near{more}"
+def not_covered() -> Line:
+    """Return the line about what an interval cannot cover if the prior is learned."""
+    return "not covered", "peaks that no query came near"
 
 
 # Lines
@@ -246,6 +243,24 @@ def regret_lines(t: int, recommended: Point, simple: str, cumulative: str, how: 
         ("cumulative", cumulative),
         ("drawn as", how),
     ]
+
+
+def answer_lines(evaluations: int, chance: float, step: float, low: float, high: float, noise: float) -> list[Line]:
+    """Return the answer to "can I stop?": what more evaluations bring, how far the best may be, and the noise.
+
+    `chance` is the probability of a gain of more than `step`; low and high limit the simple regret.
+    """
+    bound = f"{rough(low)} to {rough(high)}" if low > 0.0 else f"at most {rough(high)}"
+    return [
+        (f"{evaluations} more", f"evaluations gain more than {rough(step, 2)} with probability {percent(chance)}"),
+        ("missing", f"{bound} to the best possible value, with probability 95 %"),
+        ("noise", f"{rough(noise, 2)} is the standard deviation of a single value"),
+    ]
+
+
+def percent(probability: float) -> str:
+    """Format a probability that was estimated from draws: never 0 % or 100 %."""
+    return "below 1 %" if probability < 0.01 else "above 99 %" if probability > 0.99 else f"{100.0 * probability:.0f} %"
 
 
 def ledger_lines(n: int, chosen: int, explored: int, information: float, calibration: str) -> list[Line]:

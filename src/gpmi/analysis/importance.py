@@ -6,15 +6,14 @@ its logarithm, a choice by its options. With V the variance of f(x),
     first_i = Var(E[f | x_i]) / V             what x_i explains alone
     total_i = E[Var(f | all but x_i)] / V     what is lost if x_i is not known: alone and together with others
 
-f is the posterior mean, in units of y (the median if y is transformed). A kernel of distances such as Matern's is not a
-product over the parameters, so there is no closed form. The integral over x_i is a Gauss rule or a sum over all levels.
-The integral over the other parameters is a mean over m Sobol points. Each of these gives a line along x_i, and the
-values along the m lines give both indices and the curve E[f | x_i]. The intervals are those of functions drawn from the
-posterior. The mean is smoother than these, so with few values its index may lie outside of their interval. Then the
-nearest end of the interval is reported: the index of the mean is not plausible for f. Of 312 indices of four known
-functions at 15 and 30 values, 50 lay outside. Reporting the ends reduced the mean error from 0.060 to 0.058 (first) and
-from 0.088 to 0.083 (total) at 15 values, and changed it by less than 0.001 at 30. Medians of the drawn functions did
-about as well, with more bias.
+f is uncertain, and so are its indices. Functions are drawn from the ledger's belief, equally many from each of its
+posteriors. The index that is reported is the median of their indices, and the interval is that of their indices. With a
+learned prior it is wider: functions of users are sums of functions of one parameter more often than draws of a Gaussian
+process are, which has no such sums in its prior. docs/benchmarks/importance.md has the coverage.
+
+A kernel of distances such as Matern's is not a product over the parameters, so there is no closed form. The integral
+over x_i is a Gauss rule or a sum over all levels. The integral over the other parameters is a mean over m Sobol points.
+Each of these gives a line along x_i, and the values along the m lines give both indices and the curve E[f | x_i].
 
 Constraints: x is uniform on the feasible part of the space. Only the feasible part of a line counts, and the points are
 weighted so that both conditional distributions are right. Candidates: the other columns are those of a row of the
@@ -33,23 +32,25 @@ from gpmi._support.sobol import sobol
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Mask
 from gpmi.analysis.ledger.ledger import Ledger
-from gpmi.analysis.ledger.regret import Interval
+from gpmi.analysis.ledger.regret import Interval, credible_interval
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.paths import Paths, PathSampler, has_features
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.tracking import chunks, mean_in_chunks
-from gpmi.model.fitting.warp import Warp
+from gpmi.gp.tracking import mean_in_chunks
 from gpmi.space import Candidates, Parameters, Space
 from gpmi.space.axes import Axis, axes_of
 
 LEVEL = 0.95  # of the intervals, as everywhere
+WIDER = 1.5  # the factor of an interval's two halves with a learned prior; chosen on development functions and seeds
 # Our choices, for the cost. tests/analysis/test_importance.py compares the indices with brute force.
 NODES = 20  # of the Gauss rule along a parameter; a parameter with at most this many levels takes each of them once
-LINES, FEWEST = 1024, 128  # lines along each parameter, at most and at least
-WORK = 1.5e8  # the approximate number of kernel values behind the mean: decides between the two
-DRAWN_LINES = 128  # lines on which the drawn functions are evaluated
+LINES = 128, 1024  # lines along each parameter, at least and at most, for the mean
+DRAWN_LINES = 64, 128  # the same for the drawn functions
+WORK = 1.5e8  # the approximate number of kernel values behind each of the two: decides between the limits
+_JOINT = 128  # points at which functions without random features are drawn
 DRAWS = 128  # functions: a quantile of 2.5 % is then estimated with an sd of 1.4 %
-_FEATURES = 256
+_FEATURES = 2048  # random features of all posteriors together; each has its own
+_AT_ONCE = 2**16  # kernel values and features computed at once: 0.5 MB stays in the cache, and halves the time
 _OWN_FUNCTIONS = 64  # lines if a constraint is a function of the user, which is called at every point
 _LOG2_TRIED = 17  # log2 of the number of points tried to find feasible ones: 20 ms for each parameter
 _ENOUGH = 64  # feasible points, at least; with fewer the constraints are ignored
@@ -67,7 +68,7 @@ class Importance:
     """The importance of one parameter."""
 
     name: str
-    first: float  # of the posterior mean, or the nearest end of its interval
+    first: float  # the median of the indices of the drawn functions
     total: float
     first_interval: Interval
     total_interval: Interval
@@ -107,12 +108,12 @@ class Importances:
 
 
 def importances(source: HasLedger) -> Importances:
-    """Return the Sobol indices of the posterior mean of a Result, an Optimizer or a Study, with intervals.
+    """Return the Sobol indices of f with 95 % intervals, from a Result, an Optimizer or a Study.
 
-    An index outside of its interval is replaced by the nearest end.
+    They come from the ledger's belief. Raise a ValueError while that claims nothing, before `ledger.needed` values.
 
-    The numbers are the same on every call: random numbers come from (seed, t). O(n) for each of about 20 p m points,
-    with p parameters and m = 128 to 1,024 lines. A thousand values in ten dimensions take a few seconds.
+    The numbers are the same on every call: random numbers come from (seed, t). O(n) for each of about 20 p m points and
+    each posterior, with p parameters and m = 64 or 128 lines. A thousand values in ten dimensions take a few seconds.
     """
     ledger = getattr(source, "ledger", None)
     if not isinstance(ledger, Ledger):
@@ -121,28 +122,35 @@ def importances(source: HasLedger) -> Importances:
         raise TypeError(f"source is {source!r}; give a Result, an Optimizer or a Study")
     if not ledger.n:
         raise ValueError("source has no value, so nothing is known about its parameters; tell values first")
+    if ledger.unknown is not None:
+        raise ValueError(f"which parameters of source matter is {ledger.unknown}")
     return _importances(ledger)
 
 
 @one_blas_thread
 def _importances(ledger: Ledger) -> Importances:
-    posterior = ledger.orientation.posterior(ledger.model.posterior)
-    warp, space, seed = ledger.orientation.warp(ledger.model.warp), ledger.space, ledger.setting.seed
+    space, seed, posteriors = ledger.space, ledger.setting.seed, ledger.belief.posteriors
     axes = axes_of(space, 2)
-    lines = _lines(len(axes), posterior.n, space)
+    lines, few = _lines(len(axes), ledger.n, len(posteriors), space)
     measure = _measure(space, axes, lines, seed)
     rng = np.random.default_rng([seed, ledger.n, 0, 6])  # no suggestion and no regret draws from it
-    drawn = _paths(posterior, measure, ledger.model.recommended, rng)
-    found = [_one(axis, measure.along(i), posterior, drawn, warp) for i, axis in enumerate(axes)]
+    start, size, count = ledger.model.recommended, -(-DRAWS // len(posteriors)), _FEATURES // len(posteriors)
+    drawn = [_paths(posterior, measure, start, size, count, rng) for posterior in posteriors]
+    found = [_one(axis, measure.along(i), few, drawn, ledger) for i, axis in enumerate(axes)]
     return Importances(tuple(found), measure.note)
 
 
-def _lines(p: int, n: int, space: Space) -> int:
-    """Return the number of lines along each of p parameters, for n observations: a power of two."""
-    wanted = WORK / (max(p, 1) * max(n, 1) * NODES)
+def _lines(p: int, n: int, posteriors: int, space: Space) -> tuple[int, int]:
+    """Return the numbers of lines along each of p parameters, for the mean and for the drawn functions: powers of two.
+
+    n is the number of observations.
+    """
     if isinstance(space, Parameters) and space.constraints.functions:
-        return _OWN_FUNCTIONS
-    return int(2 ** np.floor(np.log2(np.clip(wanted, FEWEST, LINES))))
+        return _OWN_FUNCTIONS, _OWN_FUNCTIONS
+    points = WORK / (max(p, 1) * NODES)
+    wanted = ((points / max(n, 1), LINES), (points / (n * posteriors + _FEATURES), DRAWN_LINES))
+    lines, few = (int(2 ** np.floor(np.log2(np.clip(value, *limits)))) for value, limits in wanted)
+    return lines, few
 
 
 # Where f is evaluated
@@ -247,43 +255,62 @@ def _nodes(part: Any) -> tuple[Array, Array]:
 
 
 def _paths(
-    posterior: Posterior, measure: ProductMeasure | TableMeasure, start: Array, rng: np.random.Generator
+    posterior: Posterior,
+    measure: ProductMeasure | TableMeasure,
+    start: Array,
+    size: int,
+    count: int,
+    rng: np.random.Generator,
 ) -> Paths:
-    """Draw functions from the posterior. A kernel without random features is drawn at the points of some lines."""
+    """Draw `size` functions from a posterior, with `count` random features.
+
+    A kernel without random features is drawn at the points of some lines.
+    """
     rough = has_features(posterior.kernel)
-    z = start[None] if rough else np.unique(measure.along(0).rows[:, 0], axis=0)[:: max(1, LINES // DRAWN_LINES)]
-    return PathSampler.of(posterior, z).paths(DRAWS, rng, rough=rough, count=_FEATURES)
+    z = start[None] if rough else np.unique(measure.along(0).rows[:, 0], axis=0)[:_JOINT]
+    return PathSampler.of(posterior, z).paths(size, rng, rough=rough, count=count)
 
 
-def _one(axis: Axis, lines: ParameterLines, posterior: Posterior, drawn: Paths, warp: Warp) -> Importance:
-    """Return the indices along one parameter, of the mean and of the drawn functions."""
-    m, q, d = lines.rows.shape
-    mean = warp.inverse(mean_in_chunks(posterior, lines.rows.reshape(-1, d))).reshape(m, q, 1)
-    some = lines.rows[:DRAWN_LINES]
-    flat, values = some.reshape(-1, d), np.empty((some.shape[0] * q, DRAWS))
-    for part in chunks(len(flat), len(drawn.centres) + DRAWS + _FEATURES):
-        values[part] = warp.inverse(drawn.everywhere(flat[part]))
-    first, total, effect = (part[..., 0] for part in indices(mean, lines.weights, uneven=lines.uneven))
-    firsts, totals, effects = indices(values.reshape(-1, q, DRAWS), lines.weights[: len(some)], uneven=lines.uneven)
-    # Using fewer lines shifts the indices of the mean and of the drawn functions alike: the shift is subtracted.
-    few = indices(mean[: len(some)], lines.weights[: len(some)], uneven=lines.uneven)
-    firsts, totals = np.clip(firsts + (first - few[0]), 0.0, 1.0), np.clip(totals + (total - few[1]), 0.0, 1.0)
-    effects = effects + (effect[:, None] - few[2])
-    if warp.bends:  # the mean of medians is not a mean, so the curve comes from the drawn functions
-        effect = effects.mean(axis=1)
-    tails = [0.5 * (1.0 - LEVEL), 0.5 * (1.0 + LEVEL)]
-    of_first, of_total = (Interval(*np.quantile(one, tails).tolist()) for one in (firsts, totals))
+def _one(axis: Axis, lines: ParameterLines, few: int, drawn: list[Paths], ledger: Ledger) -> Importance:
+    """Return the indices along one parameter: those of the drawn functions, on the first few of the lines."""
+    _, q, d = lines.rows.shape
+    mean = _in_units_of_y(ledger, mean_in_chunks(ledger.model.posterior, lines.rows.reshape(-1, d))).reshape(-1, q, 1)
+    flat = lines.rows[:few].reshape(-1, d)
+    step = max(1, _AT_ONCE // (len(drawn[0].centres) + _FEATURES // len(drawn)))
+    parts = [flat[begin : begin + step] for begin in range(0, len(flat), step)]
+    values = np.concatenate([np.concatenate([paths.everywhere(part) for part in parts]) for paths in drawn], axis=1)
+    values = _in_units_of_y(ledger, values).reshape(-1, q, values.shape[1])
+    many, some = (indices(mean[:m], lines.weights[:m], uneven=lines.uneven) for m in (len(mean), few))
+    own = indices(values, lines.weights[:few], uneven=lines.uneven)
+    # Fewer lines shift the indices of the mean and those of the drawn functions alike: the shift is subtracted.
+    firsts, totals, effects = (each + (exact - rough) for each, exact, rough in zip(own, many, some, strict=True))
+    firsts, totals = np.clip(firsts, 0.0, 1.0), np.clip(totals, 0.0, 1.0)
+    learned, tails = not ledger.setting.priors.is_fixed, [0.5 * (1.0 - LEVEL), 0.5 * (1.0 + LEVEL)]
     return Importance(
         name=axis.name,
-        first=float(np.clip(first, *of_first)),
-        total=float(np.clip(total, *of_total)),
-        first_interval=of_first,
-        total_interval=of_total,
+        first=float(np.median(firsts)),
+        total=float(np.median(totals)),
+        first_interval=index_interval(firsts, learned=learned),
+        total_interval=index_interval(totals, learned=learned),
         axis=axis,
         settings=lines.settings,
-        effect=effect,
+        effect=effects.mean(axis=1),
         effect_interval=np.quantile(effects, tails, axis=1).T,
     )
+
+
+def index_interval(draws: Array, *, learned: bool) -> Interval:
+    """Return a 95 % interval for an index from draws of it; with a learned prior, WIDER on both sides of the median."""
+    interval = credible_interval(draws, LEVEL)
+    if not learned:
+        return interval
+    middle = float(np.median(draws))
+    low, high = (middle + WIDER * (end - middle) for end in interval)
+    return Interval(max(low, 0.0), min(high, 1.0))
+
+
+def _in_units_of_y(ledger: Ledger, z: Array) -> Array:
+    return ledger.orientation.values(ledger.model.to_units_of_y(z))
 
 
 def indices(values: Array, weights: Array, *, uneven: bool = False) -> tuple[Array, Array, Array]:

@@ -90,11 +90,8 @@ def report(result: Result, elapsed: float, cpu: float, console: Console) -> None
     console.print(_table(result), highlight=False)
     console.print()
     if result.ledger is not None:
-        low, high = result.ledger.regret().interval()
-        _print(
-            console,
-            f"according to the model, the recommended point is {low:.3g} to {high:.3g} below the maximum (95 %)",
-        )
+        for name, text in result.ledger.answer():
+            _print(console, f"{name} {text}")
     _print(console, f"stopped: {result.reason}, after {len(result.trials)} evaluations")
     _print(console, f"time: {elapsed:.2f} s, {cpu:.2f} s of CPU")
     for event in result.events:

@@ -109,15 +109,24 @@ def fail(
 # All of them
 
 
-def best(address: Address, name: Name = None, as_json: AsJson = False) -> None:
-    """Show the best value so far and the point to use.
+def best(
+    address: Address,
+    name: Name = None,
+    recommended: Annotated[
+        bool, typer.Option("--recommended", help="Compute the point to use when values are noisy.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show the best value so far and its point.
 
+    --recommended adds the point with the best posterior mean. It needs the model, so it takes as long as `gpmi ask`.
     The exit code is 3 if there is no value.
     """
     from gpmi.cli.run_commands import summary_json, summary_text
 
     with open_for_command(address, name) as study:
-        found, result = study.best, study.result()
+        found = study.best
+        result = study.result(no_model=None if recommended else "--recommended computes it")
         if as_json and found is not None:
             typer.echo(json.dumps({"number": found.number, **summary_json(result)}))
         elif found is not None:
@@ -180,9 +189,19 @@ def report(
     study of a thousand trials.
     """
     from gpmi.run.progress import lasting_console
+    from gpmi.views.html import IDS, write
 
-    with open_for_command(address, name) as study, lasting_console(stderr=True).status("writing the report"):
-        typer.echo(study.report(_report_path(study, address, out)))
+    begun: list[str] = []
+    with (
+        open_for_command(address, name) as study,
+        lasting_console(stderr=True).status("reading the study") as status,
+    ):
+
+        def show(title: str) -> None:
+            begun.append(title)
+            status.update(f"writing the report, {len(begun)} of {len(IDS)}: {title}")
+
+        typer.echo(write(study, _report_path(study, address, out), on_section=show))
 
 
 def _report_path(study: "Study", address: str, out: Path | None) -> Path:

@@ -141,6 +141,16 @@ class Paths(NamedTuple):
             value, gradient = value + np.einsum("ij,ij->i", phi, w), gradient + pull_phi(w)
         return value, gradient
 
+    def part(self, numbers: NDArray[np.intp]) -> Paths:
+        """Return the paths with these numbers."""
+        return self._replace(values=self.values[:, numbers], v=self.v[:, numbers], w=self.w[:, numbers])
+
+    def at(self, z: Array, which: NDArray[np.intp]) -> Array:
+        """Return path which[i] at z_i, (m,), without its gradient. O(m (n + K + F) d)."""
+        k = self.posterior.kernel(z, self.centres)
+        values: Array = self.posterior.prior_mean(z) + np.einsum("ij,ij->i", k, self.v.T[which])
+        return values if self.features is None else values + np.einsum("ij,ij->i", self.features(z)[0], self.w.T[which])
+
     def everywhere(self, z: Array) -> Array:
         """Return all paths at all points z (m, d): (m, size). O(m (n + K + F) (d + size))."""
         values: Array = self.posterior.prior_mean(z)[:, None] + self.posterior.kernel(z, self.centres) @ self.v

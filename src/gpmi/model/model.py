@@ -73,6 +73,11 @@ class ModelSetting:
             return shaped
         return replace(shaped, y=shaped.y - self.trend(shaped.x))
 
+    def suspects_noise(self, observed: Observations) -> bool:
+        """Return whether these values, oriented, may be noisy although nobody says so (`PriorSchedule`)."""
+        known = self.trend is not None
+        return self.priors.suspects_noise(self.detrended(observed), known_mean=known, preloaded=self.preloaded)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
@@ -240,6 +245,21 @@ class Model:
     @cached_property
     def _best_in(self) -> dict[tuple[tuple[int, bytes], ...], Array]:
         return {}
+
+    def to_units_of_y(self, z: Array) -> Array:
+        """Return y at z = warp(y), for predictions. Beyond the observed values the inverse is continued as a line.
+
+        A logarithm fits the values that there are. Continued beyond them, its inverse would grow exponentially.
+        """
+        if not self.warp.bends or not self.posterior.n:
+            return z
+        low, high = float(self.posterior.y.min()), float(self.posterior.y.max())
+        inside = np.clip(z, low, high)
+        ends = self.warp.inverse(np.array([low, high]))
+        slopes = np.exp(-self.warp.log_slope(ends))
+        below, above = np.minimum(z - low, 0.0), np.maximum(z - high, 0.0)
+        found: Array = self.warp.inverse(inside) + below * slopes[0] + above * slopes[1]
+        return found
 
     def in_units_of_y(self, mu: float, sd: float) -> tuple[float, float]:
         """Return the median and half the width of the central 68 % of y, where warp(y) ~ N(mu, sd^2)."""

@@ -94,7 +94,7 @@ class Optimizer(Printable):
         the box, even where constraints are broken.
     x0 : points to ask first, one or a list of them. They count as part of the initial design.
     repeats : whether a point of a finite set may be asked again. With aim="find" a point is repeated only if f is noisy
-        or no other point is left.
+        or no other point is left, or once, to see whether f is noisy.
     seed : a non-negative whole number; None draws one, kept in `seed`.
     constraints : strings such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
     noise : the distribution of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that
@@ -138,7 +138,7 @@ class Optimizer(Printable):
         self._log = Log(None if budget is None else checks.whole("budget", budget, 1))
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
         self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
-        checks.one_of("goal", goal, ("max", "min"))
+        checks.checked_goal(goal)
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
         soften = defaults.compress_losses and made.rows is not None
@@ -192,6 +192,7 @@ class Optimizer(Printable):
         for _ in count() if budget is None else range(budget):
             yield self._next_trial(self._subspaces.whole)
 
+    @checks.with_name_hints
     @locked
     def tell(
         self,
@@ -266,6 +267,7 @@ class Optimizer(Printable):
         """Withdraw a pending point, as if it had never been asked. x is the point, its trial or its number."""
         self._log.change(lambda: self._log.forget(self._pending_number(x)))
 
+    @checks.with_name_hints
     @locked
     def correct(
         self,

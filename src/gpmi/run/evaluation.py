@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi._support import processes
-from gpmi._support.checks import shown
+from gpmi._support.checks import ONE_VALUE, has_several, shown
 from gpmi._support.fork_rng import split_generators
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.text import error_message
@@ -57,6 +57,7 @@ class NoNumber(NamedTuple):
     """The repr of a non-number returned by f in a subprocess: a bug in f, not a failed trial."""
 
     text: str
+    has_several: bool  # values
 
     def __repr__(self) -> str:
         return self.text
@@ -113,7 +114,7 @@ def record(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> 
         if isinstance(answer, Failure):
             raise ValueError(answer.why)
         if isinstance(answer, Measured):
-            return optimizer.tell(trial, answer.y, noise_var=answer.noise_var, constraints=answer.constraints)
+            return optimizer.tell(trial, **answer._asdict())
         return optimizer.tell(trial, answer)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may need other arguments
@@ -134,8 +135,8 @@ def _mistake(answer: Any, error: Exception, learns: bool) -> str:
         wrong += ", not an array: return y.item()"
     elif isinstance(y, list | tuple) and len(y) == 1:
         wrong += ", not a list: return y[0]"
-    elif isinstance(y, list | tuple):
-        wrong += ", or gpmi.Measured(y, constraints=[...]) if constraints are measured with it"
+    elif y.has_several if isinstance(y, NoNumber) else has_several(y):
+        wrong += f"; {ONE_VALUE}"
     return f"{wrong}; {LEARNED if learns else NO_VALUE}"
 
 
@@ -301,7 +302,7 @@ def _decode(message: bytes) -> Any:
     if kind == "failure":
         return Failure(content)
     if kind == "other":
-        return NoNumber(content)
+        return NoNumber(*content)
     raise RaisedInProcess(content)
 
 
@@ -312,10 +313,12 @@ def _encode(y: Any) -> tuple[str, Any]:
     if isinstance(y, Measured):
         numbers = [_number(one) for one in (y.y, y.noise_var, *y.constraints)]
         return (
-            ("other", shown(y)) if None in numbers else ("measured", [one.hex() for one in numbers if one is not None])
+            ("other", (shown(y), False))
+            if None in numbers
+            else ("measured", [one.hex() for one in numbers if one is not None])
         )
     value = _number(y)
-    return ("other", shown(y)) if value is None else ("value", value.hex())
+    return ("other", (shown(y), has_several(y))) if value is None else ("value", value.hex())
 
 
 def _has_ended(process: Any) -> bool:

@@ -247,7 +247,7 @@ def _result(optimizer: Optimizer, end: Stop, interrupts: Interrupts) -> Result:
         finally:
             interrupts.presses_needed = None
     except BaseException as error:
-        result = Result.of(optimizer, end.reason, model=False)
+        result = Result.of(optimizer, end.reason, no_model="the run was interrupted")
         if not isinstance(error, KeyboardInterrupt):
             _attach(error, result)
             raise

@@ -40,21 +40,26 @@ class RunOptions(TypedDict, total=False):
     progress: bool
 
 
-class OptimizerOptions(TypedDict, total=False):
-    """How points are chosen: the arguments of `Optimizer` that a run passes on."""
+class StudyOptions(TypedDict, total=False):
+    """How points are chosen: the arguments of `Optimizer` that a study stores without changing their defaults."""
 
-    aim: Aim
     policy: Policy | None
     kernel: Kernel | None
     noise_var: float | None
     fit: Literal["map", "loo", "mcmc"]
     n_init: int | None
     repeats: bool
-    seed: int | None
     mean: Callable[[Any], float] | None
     x0: Any
     constraints: Any
     noise: Literal["normal", "student"]
+
+
+class OptimizerOptions(StudyOptions, total=False):
+    """The arguments of `Optimizer` that a run passes on."""
+
+    aim: Aim
+    seed: int | None
 
 
 class MaximizeOptions(RunOptions, OptimizerOptions, total=False):

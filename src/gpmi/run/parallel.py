@@ -155,7 +155,7 @@ class ParallelLoop:
     def _record_late(self, trial: Trial, answer: Any) -> Trial:
         """Record the value as one more at the trial's point."""
         value = answer if isinstance(answer, Measured) else Measured(answer)
-        return self.optimizer.tell(trial.x, value.y, noise_var=value.noise_var, constraints=value.constraints or None)
+        return self.optimizer.tell(trial.x, **value._asdict())
 
     def _record_arrived(self) -> None:
         """Record the outcomes that have arrived when the run ends early. Their errors do not hide its reason.

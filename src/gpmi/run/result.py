@@ -10,10 +10,11 @@ from typing import Literal
 
 from gpmi._support.text import Line, WholePoint, best_lines, error_message, event_summary
 from gpmi._support.types import Event, Point
-from gpmi.analysis.ledger import Ledger, warning_events
+from gpmi.analysis.ledger import Ledger, untaken_chance, warning_events
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.optimizer import Optimizer
+from gpmi.policies import Guarded, Reinvest
 from gpmi.space import Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import Printable
@@ -37,20 +38,25 @@ class Result(Printable):
     warp: Warp = IDENTITY  # usually z = y; see `Optimizer.warp`
 
     @staticmethod
-    def of(optimizer: Optimizer, reason: str, *, model: bool = True) -> Result:
-        """Return the result so far. Without `model`, or if the model fails, nothing that needs it is filled in."""
+    def of(optimizer: Optimizer, reason: str, *, no_model: str | None = None) -> Result:
+        """Return the result so far.
+
+        If `no_model` says why there is no model, or if the model fails, nothing that needs it is filled in.
+        """
         best, recommended, posterior, ledger = optimizer.best, None, None, None
         failure: tuple[Event, ...] = ()
         alarm: tuple[Event, ...] = ()
         told = any(trial.status == "told" for trial in optimizer.trials)
-        if told and model:
+        if told and no_model is None:
             try:
                 recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
                 alarm = warning_events(ledger)
+                if isinstance(optimizer.policy, Reinvest | Guarded) and (missed := untaken_chance(ledger)) is not None:
+                    alarm = (*alarm, missed)
             except Exception as error:  # the evaluations must not be lost if the model fails
                 failure = (Event("no recommendation", f"the model failed: {error_message(error)}"),)
-        elif told:
-            failure = (Event("no recommendation", "the run was interrupted"),)
+        elif told and no_model is not None:
+            failure = (Event("no recommendation", no_model),)
         return Result(
             x=None if best is None else optimizer.space.copy(best.x),
             y=None if best is None else best.y,

@@ -9,8 +9,9 @@ A new rule is a class here and a name in `__all__`; study files find it by its n
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,7 @@ __all__ = [
     "Both",
     "Budget",
     "Either",
+    "GainBelow",
     "ImprovementBelow",
     "PhiBelow",
     "RegretBelow",
@@ -181,11 +183,13 @@ class RegretBelow(Rule):
 
     It never stops while the ledger's calibration is "over-confident" or "too early to say". On a box, and if the prior
     is learned, it is checked after 16, 20, 24, 28, 32, 40, ... values only, four times in each doubling. Where trials
-    fail, f is compared with its maximum among points that probably work; better points beyond them are not covered.
+    fail, the regret is against the best point that works, under draws of what works. With `fixed` the regret is that of
+    the points with these coordinates, as in `Ledger.regret`.
     """
 
     eps: float
     level: float = 0.95
+    fixed: Mapping[Any, Any] | None = None
 
     def __post_init__(self) -> None:
         checks.positive("eps", self.eps)
@@ -193,7 +197,7 @@ class RegretBelow(Rule):
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
         ledger = _ledger_when_due(optimizer)
-        below = ledger is not None and ledger.is_below(self.eps, self.level)
+        below = ledger is not None and ledger.is_below(self.eps, self.level, fixed=self.fixed)
         return Stop(f"regret below {self.eps:g}") if below else None
 
 
@@ -216,10 +220,40 @@ class RegretBelowNoise(Rule):
 
 
 @dataclass(frozen=True)
+class GainBelow(Rule):
+    """Stop when it is unlikely that more evaluations improve the recommended point by more than eps, in units of y.
+
+    `chance` is the largest probability that counts as unlikely, `evaluations` the number of further evaluations.
+
+    It says that going on will hardly help, not that the recommended point is the optimum: `RegretBelow` says that. It
+    is checked as often as `RegretBelow`, and never stops while the calibration is "over-confident" or "too early to
+    say".
+    """
+
+    eps: float
+    chance: float = 0.05
+    evaluations: int = 10
+
+    def __post_init__(self) -> None:
+        checks.positive("eps", self.eps)
+        checks.probability("chance", self.chance)
+        checks.whole("evaluations", self.evaluations, 1)
+
+    def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        ledger = _ledger_when_due(optimizer)
+        if ledger is None or ledger.doubt is not None:
+            return None
+        if ledger.gain(self.evaluations).probability_above(self.eps) > self.chance:
+            return None
+        return Stop(f"{self.evaluations} more evaluations will hardly gain {self.eps:g}")
+
+
+@dataclass(frozen=True)
 class ImprovementBelow(Rule):
     """Stop when max over x of E[(f(x) - f(recommended))^+] is below the price of one evaluation, in units of y.
 
-    It never stops while the ledger's calibration is "over-confident" or "too early to say".
+    It is checked as often as `RegretBelow`, and never stops while the calibration is "over-confident" or "too early to
+    say".
     """
 
     price: float
@@ -228,8 +262,8 @@ class ImprovementBelow(Rule):
         checks.positive("price", self.price)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
-        ledger = _ledger_after_policy(optimizer)
-        below = ledger is not None and ledger.improvement < self.price and ledger.doubt is None
+        ledger = _ledger_when_due(optimizer)
+        below = ledger is not None and ledger.doubt is None and ledger.improvement < self.price
         return Stop(f"expected improvement below {self.price:g}") if below else None
 
 

@@ -13,10 +13,11 @@ from gpmi._support.checks import with_name_hints
 from gpmi._support.text import Line
 from gpmi._support.types import Event, Point
 from gpmi.analysis.ledger import Ledger
+from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim
 from gpmi.run.evaluation import Measured
 from gpmi.run.loop import run_optimizer
-from gpmi.run.options import RunOptions, RunSettings, with_options
+from gpmi.run.options import RunOptions, RunSettings, StudyOptions, with_options
 from gpmi.run.result import Result
 from gpmi.space import SpaceExhausted
 from gpmi.storage.entries import StoredEntry
@@ -183,11 +184,15 @@ class Study(Printable):
         """Return the point with the best posterior mean, as `Optimizer.recommend`."""
         return self.refresh().recommend(fixed=fixed)
 
-    def result(self) -> Result:
-        """Return the result so far, as `maximize` does."""
+    def result(self, *, no_model: str | None = None) -> Result:
+        """Return the result so far, as `maximize` does.
+
+        The recommended point and the ledger need a model, which takes as long as a suggestion. If `no_model` says why
+        you do without, they are None, and an event has the reason.
+        """
         optimizer = self.refresh()
         spent = optimizer.budget is not None and optimizer.evaluated >= optimizer.budget
-        return Result.of(optimizer, "budget" if spent else "not ended")
+        return Result.of(optimizer, "budget" if spent else "not ended", no_model=no_model)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
         """Write a report of the current state to one HTML file (docs/report.md), and return its path."""
@@ -246,6 +251,8 @@ class Study(Printable):
         return [("study", self.name), *self.refresh().summary_lines()]
 
 
+@with_name_hints
+@with_options(StudyOptions, Optimizer)
 def study(
     address: str | os.PathLike[str],
     name: str | None = None,
@@ -257,7 +264,7 @@ def study(
     budget: int | None = None,
     lease: float = LEASE,
     patience: float = PATIENCE,
-    **options: Any,
+    **options: Unpack[StudyOptions],
 ) -> Study:
     """Open a study, or create it if there is none with this name and `space` is given.
 

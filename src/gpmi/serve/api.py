@@ -23,16 +23,15 @@ from gpmi._support import checks
 from gpmi._support.types import Point
 from gpmi.serve.app_state import state_of
 from gpmi.serve.live_updates import TooManyWatchers
-from gpmi.serve.openapi import description
+from gpmi.serve.openapi import FLOAT_FIELDS, STATUSES, description
 from gpmi.serve.session import MAX_BATCH, Conflict, NoSuchTrial, Session
 from gpmi.space import Space, SpaceExhausted
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_to_json
-from gpmi.trials import Trial
+from gpmi.trials import Details, Outcome, Trial
 
 MAX_PAGE = 1000  # trials in one answer; our choice
-FLOAT_FIELDS = ("noise_var", "mu", "sd", "surprise", "asked", "ended", "y_before")
-STATUSES = ("pending", "told", "failed", "rejected", "retracted")
+DETAILS = tuple(Details.__annotations__)  # what may accompany a value
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
@@ -103,16 +102,11 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def _measurement(body: dict[str, Any]) -> dict[str, Any]:
-    """Return what may accompany a value: noise_var, repeats and constraints."""
-    more: dict[str, Any] = {}
-    if "noise_var" in body:
-        more["noise_var"] = checks.number("noise_var", body["noise_var"])
-    if "repeats" in body:
-        more["repeats"] = whole("repeats", body["repeats"], 1)
-    if "constraints" in body:
-        if not isinstance(body["constraints"], list):
-            raise ValueError(f"constraints is {checks.shown(body['constraints'])}; give a list of numbers")
-        more["constraints"] = [checks.number("constraints", one) for one in body["constraints"]]
+    """Return what accompanies a value, checked with it. In JSON a whole number may be written as 1.0."""
+    more = {name: body[name] for name in DETAILS if name in body}
+    if "repeats" in more:
+        more["repeats"] = whole("repeats", more["repeats"], 1)
+    Outcome.value(body["y"], **more)
     return more
 
 
@@ -189,7 +183,7 @@ async def ask(request: Request, session: Session) -> Any:
 
 @json_endpoint
 async def tell(request: Request, session: Session) -> Any:
-    body = await body_of(request, "number", "x", "y", "noise_var", "repeats", "constraints", "again", required=("y",))
+    body = await body_of(request, "number", "x", "y", *DETAILS, "again", required=("y",))
     if ("number" in body) == ("x" in body):
         raise ValueError("give either the number of a trial, or a point as x")
     y, more = checks.number("y", body["y"]), _measurement(body)
@@ -210,7 +204,7 @@ async def fail(request: Request, session: Session) -> Any:
 
 @json_endpoint
 async def correct(request: Request, session: Session) -> Any:
-    body = await body_of(request, "number", "y", "noise_var", "repeats", "constraints", required=("number", "y"))
+    body = await body_of(request, "number", "y", *DETAILS, required=("number", "y"))
     number, y, more = whole("number", body["number"]), checks.number("y", body["y"]), _measurement(body)
     return {"trial": trial_to_json(session.space, await run_in_threadpool(session.correct, number, y, **more))}
 

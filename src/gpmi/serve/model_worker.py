@@ -16,9 +16,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-from gpmi._support.text import rough
 from gpmi._support.types import Point
-from gpmi.analysis.ledger.advice import advise
+from gpmi.analysis.ledger.advice import MORE, advise
 from gpmi.run.study import Study, study
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_to_json
@@ -40,7 +39,10 @@ class StudySummary:
     recommended: Any = None  # the point to use, as JSON; None before the first value
     believed: tuple[float, float, float] | None = None  # mu - sd, mu and mu + sd at that point, in units of y
     interval: tuple[float, float] | None = None  # 95 % interval of the simple regret; None if unknown or not drawn
-    regret: str = ""  # the interval in words, or why there is none
+    regret: str = ""  # why there is no interval
+    chance: float | None = None  # the probability that ten more results improve on it by more than `step`
+    step: float | None = None  # the smallest gain that counts, in units of y
+    noise: float | None = None  # the standard deviation of a single value
     advice: str = "go on"  # or "stop", "distrust"
     why: str = ""
 
@@ -57,12 +59,24 @@ def summarise(source: Study) -> StudySummary:
     point = point_to_json(view.space, view.recommended)
     if ledger.n > DRAW_LIMIT:
         skipped = f"not computed, because it takes minutes with more than {DRAW_LIMIT:,} values; `gpmi report` has it"
-        gain = f"one more evaluation is expected to gain at most {rough(ledger.improvement)}"
-        return StudySummary(ledger.n, point, view.believed, None, skipped, "go on", gain)
-    regret, advice = ledger.regret(), advise(ledger)
+        return StudySummary(ledger.n, point, regret=skipped, advice="go on", why=f"whether to stop is {skipped}")
+    regret, gain, advice = ledger.regret(), ledger.gain(MORE), advise(ledger)
+    if not regret.known:
+        return StudySummary(ledger.n, point, regret=regret.how, advice=advice.what, why=advice.why)
     low, high = regret.interval()
-    interval = (low, high) if regret.known else None
-    return StudySummary(ledger.n, point, view.believed, interval, regret.in_words[0], advice.what, advice.why)
+    step = ledger.smallest_gain
+    return StudySummary(
+        ledger.n,
+        point,
+        view.believed,
+        (low, high),
+        "",
+        gain.probability_above(step),
+        step,
+        ledger.noise_sd,
+        advice.what,
+        advice.why,
+    )
 
 
 def draw_pictures(source: Study) -> list[Section]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import Any, get_args
+
+from gpmi.trials.trial import Origin, Status
 
 JSON = "application/json"
 POINT: dict[str, Any] = {
@@ -12,6 +14,8 @@ POINT: dict[str, Any] = {
 }
 NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0, "description": "the number of the trial"}
 NULLABLE = {"type": ["number", "null"]}
+FLOAT_FIELDS = ("noise_var", "mu", "sd", "surprise", "asked", "ended", "y_before")  # of a trial, besides y
+STATUSES: tuple[str, ...] = get_args(Status)
 TRIAL: dict[str, Any] = {
     "type": "object",
     "required": ["number", "x", "y", "status", "origin"],
@@ -20,13 +24,13 @@ TRIAL: dict[str, Any] = {
         "x": POINT,
         "label": {"type": ["string", "number", "null"], "description": "the name of the candidate's row"},
         "y": NULLABLE,
-        "status": {"enum": ["pending", "told", "failed", "rejected", "retracted"]},
-        "origin": {"enum": ["design", "policy", "user"]},
+        "status": {"enum": list(STATUSES)},
+        "origin": {"enum": list(get_args(Origin))},
         "repeats": {"type": "integer"},
         "constraints": {"type": "array", "items": {"type": "number"}},
         "why": {"type": ["string", "null"], "description": "why the trial failed"},
         "fixed": {"type": ["object", "null"], "description": "the coordinates that were fixed when it was suggested"},
-        **{name: NULLABLE for name in ("noise_var", "mu", "sd", "surprise", "asked", "ended", "y_before")},
+        **dict.fromkeys(FLOAT_FIELDS, NULLABLE),
     },
 }
 MEASURED: dict[str, Any] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpmi._support.text import rough, round_to_sd, rounded
 from gpmi._support.types import Point
 from gpmi.serve.live_updates import LiveUpdates
+from gpmi.serve.model_worker import StudySummary
 from gpmi.serve.parameter_fields import format_point
 from gpmi.serve.session import Session, StudySnapshot
 from gpmi.storage.serialization import point_to_json
@@ -65,31 +66,33 @@ def _model_summary(session: Session, live: LiveUpdates, best: Trial | None) -> C
     if seq < live.state["seq"]:  # comes first: what follows may rest on a result that was corrected since
         text = "Working out what the latest results mean … Until then, the summary below is out of date."
         parts.append(tag("p", text, class_="muted working"))
-    if now.recommended is not None and now.believed is not None:
-        low, middle, high = now.believed
-        sd = 0.5 * abs(high - low)
+    if now.recommended is not None and now.t:
         same = best is not None and now.recommended == point_to_json(session.space, best.x)
         parts += [
             tag("h3", "The point to use"),
             tag("p", "The same point.") if same else _coordinates(session, now.recommended),
-            tag("p", f"Expected there: {round_to_sd(middle, sd)} ± {round_to_sd(sd, sd)}"),
         ]
-    if now.interval is not None and now.t > 1:
-        bound = tag("strong", rough(now.interval[1]))
-        parts.append(
-            tag(
-                "p",
-                "It falls short of the best possible result by at most ",
-                bound,
-                ", with probability 95 %, as far as the model can tell.",
-            )
-        )
-    elif now.regret and now.t:
-        parts.append(tag("p", f"How far it may be from the best possible result is {now.regret}."))
-    parts.append(advice_line(now.advice, now.why))
+    parts += [tag("h3", "Can I stop?"), advice_line(now.advice, now.why)]
+    if now.interval is not None:
+        parts.append(_statistics(now))
     if live.problem:
         parts.append(tag("p", f"The model could not be computed: {live.problem}", class_="problem"))
     return parts
+
+
+def _statistics(now: StudySummary) -> Markup:
+    """Return the numbers behind the advice, folded."""
+    assert now.interval is not None and now.noise is not None
+    lines = [
+        f"The point to use falls short of the best possible result by at most {rough(now.interval[1])}, with "
+        "probability 95 %, as far as the model can tell.",
+        f"A single result has a noise of {rough(now.noise, 2)} (standard deviation).",
+    ]
+    if now.believed is not None:
+        low, middle, high = now.believed
+        sd = 0.5 * abs(high - low)
+        lines.insert(0, f"Expected at the point to use: {round_to_sd(middle, sd)} ± {round_to_sd(sd, sd)}.")
+    return tag("details", tag("summary", "For statisticians"), [tag("p", line) for line in lines])
 
 
 def pictures(live: LiveUpdates) -> Markup:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from gpmi._support.checks import shown
 from gpmi._support.interrupts import uninterrupted
-from gpmi._support.logger import logger
+from gpmi._support.logger import warn_user
 from gpmi._support.text import install_command, without_password
 from gpmi.storage.errors import Busy, StudyError, Unavailable
 from gpmi.storage.fair_lock import fair_lock
@@ -32,7 +32,7 @@ except ImportError as error:  # pragma: no cover
 
 Value = TypeVar("Value")
 
-SILENT = 2.0  # seconds of retries after which the logger says why; our choice
+SILENT = 2.0  # seconds of retries after which the user hears why; our choice
 CONNECT_TIMEOUT = 3  # seconds for a server to answer; with SILENT, the user hears of it within five. Our choice
 BUSY = 10.0  # seconds for which one attempt waits for the lock; there are more attempts, so the value matters little
 WAIT = 30.0  # seconds in the queue for the lock, at most: 16 processes that take a second each. Not tuned
@@ -46,7 +46,7 @@ def retried(
     patience: float,
     roll_back: Callable[[], None] = lambda: None,
     progress: Callable[[], int | None] = lambda: None,
-    sleep: Callable[[float], object] = time.sleep,
+    sleep: Callable[[float], object] | None = None,
 ) -> Value:
     """Return act(), retried for `patience` seconds while the database is unreachable; `roll_back()` on each failure.
 
@@ -65,9 +65,11 @@ def retried(
             if waited >= patience:
                 raise
             if waited > SILENT and not warned:
-                logger.warning("%s; retrying for %.0f s", error, patience - waited)
+                warn_user("%s; retrying for %.0f s", error, patience - waited)
                 warned = True
-            sleep(pause * random.uniform(0.5, 1.0))  # so that many waiting processes do not retry together
+            (sleep or time.sleep)(
+                pause * random.uniform(0.5, 1.0)
+            )  # so that many waiting processes do not retry together
             pause = min(2.0 * pause, 1.0)
         except BaseException:
             roll_back()

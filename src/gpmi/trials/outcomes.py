@@ -50,7 +50,9 @@ class Outcome:
         """Return a value with its details, validated."""
         given: Any = details
         if unknown := given.keys() - Details.__annotations__.keys():
-            raise TypeError(f"tell has no argument {min(unknown)!r}; give {', '.join(Details.__annotations__)}")
+            name = min(unknown)
+            hint = checks.name_hint(name, ("x", "y", *Details.__annotations__))
+            raise TypeError(f"{name} is not an argument of tell; {hint}")
         return Outcome("told", y, **given).checked()
 
     @staticmethod

@@ -194,16 +194,20 @@ class RunView:
 
     @cached_property
     def believed(self) -> tuple[float, float, float] | None:
-        """mu - sd, mu and mu + sd at the recommended point, in units of y."""
-        if self.recommended_row is None:
+        """The quantiles of f at the recommended point at -1, 0 and 1 sd, in units of y; None while it is unknown."""
+        if self.ledger is None or self.ledger.unknown is not None:
             return None
-        low, middle, high = self.bounds(self.recommended_row[None])[:, 0].tolist()
+        from scipy.special import ndtr
+
+        ledger, levels = self.ledger, ndtr(np.array([-1.0, 0.0, 1.0]))
+        found = ledger.model.to_units_of_y(ledger.belief.quantiles(ledger.model.recommended, levels))
+        low, middle, high = np.sort(ledger.orientation.values(found)).tolist()
         return low, middle, high
 
     @cached_property
     def importances(self) -> Importances | None:
-        """The Sobol indices; None without a model."""
-        return None if self.ledger is None else importances(self)
+        """The Sobol indices; None while they are unknown."""
+        return None if self.ledger is None or self.ledger.unknown is not None else importances(self)
 
     @cached_property
     def regret_history(self) -> RegretHistory | None:

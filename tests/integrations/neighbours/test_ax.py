@@ -119,5 +119,5 @@ def test_the_factor_of_a_single_metric_changes_nothing() -> None:
 
 def test_several_objectives_are_refused() -> None:
     client = client_of(BOX, "f, g")
-    with pytest.raises(Exception, match="one objective"):
+    with pytest.raises(Exception, match="several objectives; GPMINode takes one"):
         one(client)

@@ -95,7 +95,8 @@ def test_the_papers_phi() -> None:
     mu, var = posterior(x, y)(at[:, 0].numpy())
     alpha, g = np.log(2e6), posterior(x, y).gamma_hat()
     expected = mu + np.sqrt(alpha) * (np.sqrt(var + g) - np.sqrt(g))
-    np.testing.assert_allclose(PolicyAcquisition(paper_model(x, y))(at).detach().numpy(), expected, rtol=1e-6)
+    found = PolicyAcquisition(paper_model(x, y))(at).detach().numpy()
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)  # a score may be close to 0
 
 
 @pytest.mark.parametrize("policy", [gpmi.GPMI(), gpmi.Reinvest()], ids=repr)
@@ -142,7 +143,7 @@ def test_a_run_finds_the_maximum() -> None:
 
 def test_what_it_cannot_do_is_said() -> None:
     x, y = data()
-    with pytest.raises(ValueError, match="single output"):
+    with pytest.raises(ValueError, match="single-output"):
         state_of(SingleTaskGP(x, torch.cat([y, y], 1)))
     with pytest.raises(ValueError, match="outcome transform Log"):
         state_of(SingleTaskGP(x, y + 10.0, outcome_transform=Log()))

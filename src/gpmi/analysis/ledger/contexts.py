@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi._support.types import Array
-from gpmi.analysis.ledger.maxima import Allowed, most_plausible
+from gpmi.analysis.ledger.maxima import plausible_in
+from gpmi.analysis.ledger.region import Region
 from gpmi.gp.paths import PathSampler
 from gpmi.gp.posterior import Posterior
 from gpmi.search.screen import neighbours, spread_over
@@ -39,13 +40,13 @@ def draw_gaps(
     size: int,
     rng: np.random.Generator,
     seed: int,
-    allowed: Allowed | None,
+    region: Region | None,
 ) -> tuple[Array, Array]:
     """Draw f jointly `size` times at all queries, and for each the maximum of f under its coordinates: (size, Q) both.
 
     O(n^2 m + K^3 + size m (n + K)) for m points in all, of which K are drawn exactly.
     """
-    points = [_candidates(posterior, one, rng, seed, allowed) for one in asked]
+    points = [_candidates(posterior, one, rng, seed, region) for one in asked]
     at = np.concatenate([one.at for one in asked])
     first = max(1, _JOINT // len(asked))  # of each part
     joint = np.concatenate([at, *(z[:first] for z in points)])
@@ -54,25 +55,25 @@ def draw_gaps(
     best, k, j = [], 0, 0
     for one, z in zip(asked, points, strict=True):
         own, near = values[k : k + len(one.at)], rest[j : j + len(z[:first])]
-        counted = own if allowed is None else own[allowed(one.at)]
-        found = np.concatenate([counted, near, paths.everywhere(z[first:])])
-        top = found.max(axis=0) if len(found) else own.max(axis=0)
+        found = np.concatenate([own, near, paths.everywhere(z[first:])])
+        if region is not None:
+            found = np.where(region.everywhere(np.concatenate([one.at, z])), found, -np.inf)
+        top = np.where(np.isneginf(found).all(axis=0), own.max(axis=0), found.max(axis=0))
         best.append(np.tile(top, (len(one.at), 1)))
         k, j = k + len(one.at), j + len(z[:first])
     return np.concatenate(best).T, values.T
 
 
 def _candidates(
-    posterior: Posterior, one: ContextQueries, rng: np.random.Generator, seed: int, allowed: Allowed | None
+    posterior: Posterior, one: ContextQueries, rng: np.random.Generator, seed: int, region: Region | None
 ) -> Array:
     """Return points (., d) that may hold the maximum under the coordinates of a query, the most likely ones first."""
     space = one.space
     z = space.rows if space.rows is not None else spread_over(space, _SCREEN, (seed, 1))
-    z = z if allowed is None else z[allowed(z)]
-    z = z[most_plausible(posterior, z)[:_POINTS]] if len(z) else z
+    best = one.at[posterior.mu(one.at).argmax()]
+    z = z[plausible_in(posterior, z, best[None], region)[:_POINTS]]
     if space.rows is not None or not len(z):
         return z
     assert isinstance(space, Parameters)
     near = neighbours(space, z[np.argsort(-posterior.mu(z), kind="stable")[:1]], rng)
-    near = near if allowed is None else near[allowed(near)]
     return np.concatenate([z[:1], near, z[1:]])

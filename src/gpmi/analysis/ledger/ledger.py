@@ -15,24 +15,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.text import Line, aligned, ledger_lines, not_covered, tally
+from gpmi._support.text import Line, aligned, answer_lines, ledger_lines, not_covered, tally
 from gpmi._support.types import Array, Event, Observations
-from gpmi.analysis.ledger.averaged_prediction import FIRST, AveragedResiduals, RunValues, inflation
+from gpmi.analysis.ledger.belief import Belief, PriorDraws, averages, believed, draw_priors_of
 from gpmi.analysis.ledger.calibration import Calibration, judge
 from gpmi.analysis.ledger.contexts import ContextQueries
-from gpmi.analysis.ledger.maxima import most_likely_better, spread_of_difference
+from gpmi.analysis.ledger.gain import Gain, draw_gain, expected_improvement
+from gpmi.analysis.ledger.maxima import most_likely_better
 from gpmi.analysis.ledger.regret import Regret, draw_regret, trailing_repeats, unknown_regret
 from gpmi.analysis.ledger.steps import Step
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.tracking import moments_in_chunks
 from gpmi.model.model import Model, ModelSetting
 from gpmi.model.orientation import Orientation
-from gpmi.policies import EI, LogEI, State
-from gpmi.search.multistart import best_point
-from gpmi.search.objective import Objective
-from gpmi.search.screen import best_observed, screen_of
-from gpmi.space import Parameters, Space
+from gpmi.search.screen import screen_of
+from gpmi.space import Space
 from gpmi.trials import Trial
 from gpmi.trials.outcomes import Outcomes
 
@@ -44,9 +41,12 @@ MISSED = 0.25  # a repetition is a lock-in if the regret exceeds the noise with 
 CERTAIN = 0.002  # or if the model is over-confident at this error: 25 looks together then have an error of 5 %
 
 RESOLVED = 1e-4  # prior sd: a smaller regret is not resolved. Ten times the error of a drawn value, see `gpmi.gp.paths`
+SMALLEST = 0.01  # of the range of the values: a smaller gain does not count, even without noise; our choice
 _PART = 4  # every fourth draw of the prior is examined before the others: our choice
 _CLEARLY = 2.5  # times the allowed probability is clearly too much: 64 draws estimate 0.05 with an sd of 0.03
-CLOSEST = 1000  # candidates whose improvement is computed in units of y if y is transformed: our limit on the cost
+# With a learned prior nothing is claimed before NEEDED values for each parameter and one more parameter: with fewer the
+# interval covers too seldom (docs/benchmarks/belief.md).
+NEEDED = 3
 
 
 class LockIn(NamedTuple):
@@ -63,7 +63,7 @@ class LedgerCache:
 
     regrets: dict[Any, Regret]  # by the number of values, of outcomes if some failed, and the fixed coordinates
     steps: dict[int, Step]  # the steps before the last, by t: several threads may fill it at the same time
-    residuals: AveragedResiduals = field(default_factory=AveragedResiduals)
+    draws: dict[int, PriorDraws] = field(default_factory=dict)  # by the number of values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,9 +160,9 @@ class Ledger:
         `fixed` the regret is that of the points with these coordinates: of the point that `recommend(fixed=...)`
         returns, and of the queries with exactly these fixed.
 
-        `maxima` states the cost and the approximations. A learned prior is averaged over (`averaged_prediction`). One
-        value, or values that are all equal, do not show how much f varies, and then the regret is unknown. The random
-        numbers come from (seed, t), so a second reading gives the same draws, and reading changes no suggestion.
+        `maxima` states the cost and the approximations. A learned prior is averaged over (`belief`). Before
+        `needed` values, or while all are equal, the regret is unknown. The random numbers come from (seed, t), so a
+        second reading gives the same draws, and reading changes no suggestion.
         """
         t = self.n if t is None else checks.whole("t", t, 1)
         part = self.space.with_fixed(fixed) if fixed else self.space
@@ -171,15 +171,15 @@ class Ledger:
         if key not in regrets:
             model = self.model_after(t)
             rng = np.random.default_rng([self.setting.seed, t, 0, 1])  # no suggestion draws from it
-            if self._has_no_scale(t):
-                regrets[key] = unknown_regret(model, part)
+            if (why := self._too_little(t)) is not None:
+                regrets[key] = unknown_regret(model, part, why)
             else:
-                queries, mixture = self._queries_by_context(t), self._mixture(model, t)
+                queries, belief = self._queries_by_context(t), self._belief(model)
                 own = [one.at for one in queries if one.space.fixed_coordinates == part.fixed_coordinates]
                 has_contexts = any(one.space.fixed_coordinates for one in queries)
                 regrets[key] = draw_regret(
                     model,
-                    mixture,
+                    belief.posteriors,
                     own[0] if own else self.rows[:0],
                     self.orientation.normals(rng),
                     within=part,
@@ -196,54 +196,76 @@ class Ledger:
                 found.setdefault(part.fixed_coordinates, (part, []))[1].append(i)
         return [ContextQueries(part, self.rows[:t][numbers]) for part, numbers in found.values()]
 
-    def _has_no_scale(self, t: int) -> bool:
-        """Return whether the prior is learned and the first t values do not show how much f varies."""
-        return not self.setting.priors.is_fixed and bool(np.ptp(self._detrended[:t]) == 0.0)
+    @property
+    def needed(self) -> int:
+        """The number of values before which a learned prior supports no interval and no advice to stop."""
+        if self.setting.priors.is_fixed:
+            return 1
+        enough = NEEDED * (len(set(self.space.groups)) + 1)
+        return enough if self.space.rows is None else min(enough, max(2, len(self.space.rows)))
 
     @property
-    def _averages(self) -> bool:
-        """Whether to average over the prior: it is learned, and the noise is normal."""
-        return not (self.setting.priors.is_fixed or self.setting.priors.student_noise)
+    def unknown(self) -> str | None:
+        """Why the values support no interval yet, as text; None if they do."""
+        return self._too_little(self.n)
 
-    def _mixture(self, model: Model, t: int) -> tuple[Posterior, ...]:
-        """Return the posteriors whose mixture with equal weights was believed after t values, given the model of that
-        time.
+    def _too_little(self, t: int) -> str | None:
+        """Return why the first t values support no interval; None if they do."""
+        if t < self.needed:
+            return f"not known yet: it takes {self.needed} values to say, and there are {t}"
+        if not self.setting.priors.is_fixed and bool(np.ptp(self._detrended[:t]) == 0.0):
+            return "not known yet: all values are equal, so they do not show how much f varies"
+        return None
+
+    @cached_property
+    @one_blas_thread
+    def belief(self) -> Belief:
+        """What is known about f after all values, oriented so that larger is better: every number here comes from it.
+
+        With a fixed prior it is the model's posterior, and the residuals are those recorded when the values came. A
+        learned prior is averaged over, which costs about 30 suggestions.
         """
-        if not self._averages:
-            return model.mixture
-        values = RunValues(self.setting, self._oriented.first(t), model.warp)
-        residuals = self.cache.residuals
-        priors = residuals.priors(values)
-        return values.posteriors(priors, t, inflation(residuals(values), len(priors)))
+        return self._belief(self.model)
+
+    def _belief(self, model: Model) -> Belief:
+        """Return the belief after the values of a model, the first n of this run."""
+        if not averages(model):
+            surprises = [trial.surprise for trial in self.trials[: model.n] if trial.surprise is not None]
+            return Belief(model.mixture, self.orientation.values(np.array(surprises)))
+        observed, draws = self._oriented.first(model.n), self.cache.draws
+        if model.n not in draws:
+            draws[model.n] = draw_priors_of(model, observed)
+        return believed(model, observed, draws[model.n])
 
     @one_blas_thread
-    def is_below(self, eps: float, level: float = 0.95) -> bool:
+    def is_below(self, eps: float, level: float = 0.95, *, fixed: Mapping[Any, Any] | None = None) -> bool:
         """Return whether the values certify that the simple regret is at most eps with probability `level`.
 
-        Never under a verdict "over-confident" or "too early to say". P(regret > eps) >= P(f(x) - f(recommended) > eps)
-        for every x. So if that is too large for one point, the answer is no, and no draws are made. Where draws are
-        costly, a part of them is made next, and the rest only if the part does not clearly say no.
+        Never if there is a `doubt`. P(regret > eps) >= P(f(x) - f(recommended) > eps) P(x works) for every x. So if
+        that is too large for one point, the answer is no, and no draws are made. Where draws are costly, a part of them
+        is made next, and the rest only if the part does not clearly say no.
         """
         level, model = checks.probability("level", level), self.model
-        if self._has_no_scale(self.n):
+        if self._too_little(self.n) is not None:
             return False
-        z = self.space.rows if self.space.rows is not None else screen_of(self.space, self.setting.seed)
-        if model.chance is not None:
-            z = np.concatenate([z[model.allowed(z)], model.recommended[None]])
+        part = self.space.with_fixed(fixed) if fixed else self.space
+        recommended = model.recommended_in(part)
+        z = part.rows if part.rows is not None else screen_of(part, self.setting.seed)
+        works = None if model.chance is None else model.chance.works(z)
         straight = not model.warp.bends
-        if straight and most_likely_better((model.posterior,), z, model.recommended, eps) > 1.0 - level:
+        if straight and most_likely_better((model.posterior,), z, recommended, eps, works) > 1.0 - level:
             return False
         if self.doubt is not None:
             return False
-        if not self.setting.priors.is_fixed or self.space.rows is None:
-            mixture, allowed = self._mixture(model, self.n)[::_PART], _CLEARLY * (1.0 - level)
-            if straight and most_likely_better(mixture, z, model.recommended, eps) > allowed:
+        if not self.setting.priors.is_fixed or part.rows is None:
+            some, allowed = self.belief.posteriors[::_PART], _CLEARLY * (1.0 - level)
+            if straight and most_likely_better(some, z, recommended, eps, works) > allowed:
                 return False
             rng = np.random.default_rng([self.setting.seed, self.n, 0, 5])
-            part = draw_regret(model, mixture, self.rows[:0], self.orientation.normals(rng), parts=_PART)
-            if 1.0 - part.probability_below(eps) > allowed:
+            drawn = draw_regret(model, some, self.rows[:0], self.orientation.normals(rng), parts=_PART, within=part)
+            if 1.0 - drawn.probability_below(eps) > allowed:
                 return False
-        return self.regret().probability_below(eps) >= level
+        return self.regret(fixed=fixed).probability_below(eps) >= level
 
     # Whether the confidence is justified
 
@@ -251,19 +273,12 @@ class Ledger:
     def calibration(self) -> Calibration:
         """The residuals of the values and a verdict on them. `left_out` costs O(n^3) when it is read.
 
-        With a fixed prior the residuals are the surprises of the steps, O(n). A learned prior is averaged over, as in
-        the interval that the verdict is about: `AveragedResiduals` states the cost, once for each value.
+        With a fixed prior the residuals are the surprises of the steps, O(n). With a learned prior they are those of
+        the belief, which the verdict is about.
         """
-        return Calibration(self._residuals(), self._posterior)
-
-    @one_blas_thread
-    def _residuals(self) -> Array:
-        if not self._averages:
-            return np.array([trial.surprise for trial in self.trials if trial.surprise is not None])
-        if self.n <= FIRST or self._has_no_scale(self.n):
-            return np.empty(0)
-        values = RunValues(self.setting, self._oriented, self.model.warp)
-        return self.orientation.values(self.cache.residuals(values))
+        if averages(self.model) and self._too_little(self.n) is not None:
+            return Calibration(np.empty(0), self._posterior)
+        return Calibration(self.orientation.values(self.belief.residuals), self._posterior)
 
     @property
     def doubt(self) -> str | None:
@@ -305,13 +320,19 @@ class Ledger:
     @cached_property
     def noise_sd(self) -> float:
         """The standard deviation of the noise in units of y. If y is transformed, the one at the recommended point."""
-        return self._in_units_of_y(math.sqrt(self.model.posterior.noise_var))
+        known = self._too_little(self.n) is None
+        return self._in_units_of_y(math.sqrt(self.belief.noise_var if known else self.model.posterior.noise_var))
 
     @cached_property
     def floor(self) -> float:
         """The smallest regret that counts: the sd of the noise, or the resolution of the draws if that is larger."""
         (var,) = self.model.posterior.kernel.diagonal(self.model.recommended[None])
         return max(self.noise_sd, self._in_units_of_y(RESOLVED * math.sqrt(var)))
+
+    @property
+    def smallest_gain(self) -> float:
+        """The smallest gain that counts: the sd of the noise, or 1 % of the range of the values if that is larger."""
+        return max(self.noise_sd, SMALLEST * float(np.ptp(self.y)) if self.n else 0.0)
 
     def _in_units_of_y(self, sd: float) -> float:
         """Convert a standard deviation at the recommended point to units of y."""
@@ -320,46 +341,37 @@ class Ledger:
             return sd
         return model.in_units_of_y(float(model.posterior.mu(model.recommended)[0]), sd)[1]
 
-    @cached_property
     @one_blas_thread
-    def improvement(self) -> float:
-        """max over x of E[(f(x) - f(recommended))^+] in units of y, from their joint distribution.
+    def gain(self, evaluations: int = 10, *, fixed: Mapping[Any, Any] | None = None) -> Gain:
+        """Return draws of what this many further evaluations would add to f at the recommended point (`draw_gain`).
 
-        This is the largest expected gain from moving to another point; it is 0 at the recommended point itself. On a
-        finite set of m points it costs O(n^2 m). On a box x is found as the policy LogEI finds it. If y is transformed,
-        f(recommended) is replaced by its median. The expectation is then computed in units of y, at the CLOSEST points
-        with the largest improvement in units of the transformed y.
+        With `fixed` both the recommended point and the evaluations have these coordinates.
         """
-        posterior, warp, row = self.model.posterior, self.model.warp, self.model.recommended
-        best = float(posterior.mu(row)[0])
-        state = State(noise_var=posterior.noise_var, best_observed=best, best_mean=best)
-        z = self.space.rows if self.space.rows is not None else self._most_promising(posterior, state)
-        if self.model.chance is not None:  # only in the feasible part; if that is empty, the improvement is 0
-            z = np.concatenate([z[self.model.allowed(z)], row[None]])
-        mu, var = moments_in_chunks(posterior, z)
-        if not warp.bends:
-            return float(EI("mean").score(mu, spread_of_difference(posterior, z, row), state).max())
-        from scipy.special import ndtri
+        evaluations = checks.whole("evaluations", evaluations, 1)
+        regret = self.regret(fixed=fixed)
+        if not regret.known:
+            return Gain(evaluations, np.empty(0))
+        row = self.model.recommended_in(self.space.with_fixed(fixed) if fixed else self.space)
+        rng = np.random.default_rng([self.setting.seed, self.n, evaluations, 2])  # no suggestion draws from it
+        return draw_gain(self.model, self.belief, row, regret.where, evaluations, self.orientation.normals(rng))
 
-        top = np.argsort(-EI("mean").score(mu, var, state))[:CLOSEST]
-        quantiles = ndtri((np.arange(200) + 0.5) / 200)
-        values = warp.inverse(mu[top, None] + np.sqrt(var[top, None]) * quantiles)
-        gains = np.maximum(values - warp.inverse(np.array([best])), 0.0)
-        return float(gains.mean(axis=1).max())
+    @cached_property
+    def improvement(self) -> float:
+        """max over x of E[(f(x) - f(recommended))^+] in units of y: the largest expected gain of moving elsewhere.
 
-    def _most_promising(self, posterior: Posterior, state: State) -> Array:
-        """Return the point with the largest expected improvement, (1, d)."""
-        assert isinstance(self.space, Parameters)
-        screen = screen_of(self.space, self.setting.seed)
-        objective = Objective(posterior, LogEI("mean"), state, chance=self.model.chance)
-        rng = np.random.default_rng([self.setting.seed, self.n, 0, 2])
-        known = best_observed(posterior)
-        return best_point(objective, self.space, screen, objective(screen), known, rng).row[None]
+        On a box x is one of the maxima of the drawn functions. Where trials fail the gain is weighted by the
+        probability that x works. Infinite if there are too few values to say.
+        """
+        regret = self.regret()
+        if not regret.known:
+            return math.inf
+        z = regret.where if self.space.rows is None else self.space.rows
+        return expected_improvement(self.model, self.belief, z)
 
     # Text
 
     def __repr__(self) -> str:
-        """Return the lines that need no draws of the regret, so it is cheap. `print(ledger)` shows all lines."""
+        """Return the statistics that need no draws, so it is cheap. `print(ledger)` answers "can I stop?"."""
         return aligned(self._lines())
 
     def _lines(self) -> list[Line]:
@@ -380,25 +392,37 @@ class Ledger:
         failed = f"{len(self.failures)} failed" + (f" ({reasons})" if reasons != "none" else "")
         return f"{failed}, {self.infeasible} infeasible"
 
+    def answer(self, evaluations: int = 10) -> list[Line]:
+        """Return the three numbers that decide whether to stop, as lines; before `needed` values, why there are none.
+
+        What `evaluations` more would gain does not say how good the recommended point is: the second line does.
+        """
+        regret, gain = self.regret(), self.gain(evaluations)
+        if not gain.known:
+            return [("can I stop?", regret.how)]
+        chance, step = gain.probability_above(self.smallest_gain), self.smallest_gain
+        return answer_lines(evaluations, chance, step, *regret.interval(), self.noise_sd)
+
     def __str__(self) -> str:
         if not self.n:
             return "no value has been told"
-        values, information, calibration, *failures = self._lines()
+        values, *_ = self._lines()
+        return aligned([values, *self.answer(), ("more", "the statistics behind this are in ledger.statistics")])
+
+    @property
+    def statistics(self) -> str:
+        """The statistics behind the answer, one in each line: regrets, information, calibration, lock-in, failures."""
+        values, *others = self._lines()
         simple, cumulative = self.regret().in_words
         lock_in = self.lock_in
+        learned = not self.setting.priors.is_fixed
         return aligned(
             [
                 values,
-                information,
                 ("simple regret", simple),
-                *([] if self.setting.priors.is_fixed else [not_covered(failures=bool(self.failures))]),
+                *([not_covered()] if learned else []),
                 ("cumulative", cumulative),
-                (
-                    "one more",
-                    f"evaluation is expected to gain at most {self.improvement:.3g}; the noise is {self.noise_sd:.3g}",
-                ),
-                calibration,
+                *others,
                 ("lock-in", "none" if lock_in is None else lock_in.reason),
-                *failures,
             ]
         )

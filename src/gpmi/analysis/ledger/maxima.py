@@ -6,13 +6,14 @@ of a screen; each draw is then continued to a function on the whole box (a path)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpmi._support.types import Array, Mask
+from gpmi.analysis.ledger.region import Region
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.paths import FEATURES, Paths, PathSampler, has_features
 from gpmi.gp.posterior import Posterior
@@ -41,13 +42,11 @@ _ROUNDS = 9  # for this many steps; a rough maximum is enough
 _LEVELS = 64  # levels of one discrete parameter that are tried, at most
 
 
-Allowed: TypeAlias = Callable[[Array], Mask]  # which points of (m, d) count for the maximum
-
-
 class Maxima(NamedTuple):
     """Joint draws of max f and of f at some points."""
 
     best: Array  # (size,), max of f over the space
+    where: Array  # (size, d), a point at which f has it
     at: Array  # (size, k), f at the points asked for
     how: str  # what was drawn, and what is approximate about it
 
@@ -60,17 +59,20 @@ def draw_maxima(
     size: int,
     rng: np.random.Generator,
     seed: int = 0,  # of the screen
-    allowed: Allowed | None = None,
+    region: Region | None = None,  # `size` draws of it
 ) -> Maxima:
-    """Draw max f over the space and f at `at`, jointly, `size` times. Only allowed points and the first of `at` count.
+    """Draw max f over the space and f at `at`, jointly, `size` times.
+
+    With a `region` a point counts for the maximum of a draw of f only if it works in the draw of the region with the
+    same number. The first of `at` always counts.
 
     On a finite set of m points, K of which may hold the maximum, it costs O(n^2 m + n K^2 + K^3 + size K^2). On a box K
     is at most 512, and each round of the climb adds O(size (n + K)).
     """
     if space.rows is None:
-        return _on_a_box(posterior, space, at, size, rng, seed, allowed)
-    rows = space.rows if allowed is None else space.rows[allowed(space.rows)]
-    numbers = most_plausible(posterior, rows)
+        return _on_a_box(posterior, space, at, size, rng, seed, region)
+    rows = space.rows
+    numbers = plausible_in(posterior, rows, at[:1], region)
     how = f"joint draws at the {len(numbers)} candidates that may hold the maximum"
     if len(numbers) > JOINT:
         numbers = numbers[:JOINT]
@@ -79,13 +81,19 @@ def draw_maxima(
     if len(numbers) <= limit:
         z = np.concatenate([at, rows[numbers]])
         draws = posterior.sample(z, rng, size)
-        return Maxima(draws[:, _counted(z, allowed)].max(axis=1), draws[:, : len(at)], how)
+        return Maxima(*_largest(_counted(draws.T, z, region), z), draws[:, : len(at)], how)
     joint, rest = rows[numbers[:limit]], rows[numbers[limit:]]
     how = f"{how}, those beyond {limit} by {FEATURES} random features"
     sampler = PathSampler.of(posterior, np.concatenate([at, joint]))
     paths = sampler.paths(size, rng, rough=True)
-    best = np.maximum(paths.values[_counted(paths.z, allowed)].max(axis=0), paths.everywhere(rest).max(axis=0))
-    return Maxima(best, paths.values[: len(at)].T, how)
+    values, z = np.concatenate([paths.values, paths.everywhere(rest)]), np.concatenate([paths.z, rest])
+    return Maxima(*_largest(_counted(values, z, region), z), paths.values[: len(at)].T, how)
+
+
+def _largest(values: Array, z: Array) -> tuple[Array, Array]:
+    """Return the largest of the values (m, size) at z (m, d) in each column, and the points where they are."""
+    top = values.argmax(axis=0)
+    return values[top, np.arange(values.shape[1])], z[top]
 
 
 def _on_a_box(
@@ -95,28 +103,29 @@ def _on_a_box(
     size: int,
     rng: np.random.Generator,
     seed: int,
-    allowed: Allowed | None,
+    region: Region | None,
 ) -> Maxima:
     """Draw paths through `at` and the most plausible points of a screen, and climb them."""
     assert isinstance(space, Parameters)
     wide = space.unit_dim >= _WIDE
     screen = spread_over(space, _SCREEN_WIDE if wide else _SCREEN, (seed, 1))
-    screen = screen if allowed is None else screen[allowed(screen)]
     few = size < _GROUPS * _FEW_PATHS  # the paths of one of many posteriors
-    screen = screen[most_plausible(posterior, screen)[: _SOME if few else None]]
+    screen = screen[plausible_in(posterior, screen, at[:1], region)[: _SOME if few else None]]
     limit = min(2 * size, _JOINT_WIDE if wide else _JOINT) if has_features(posterior.kernel) else _JOINT
     sampler = PathSampler.of(posterior, np.concatenate([at, screen[:limit]]))
     rough = few or _is_uncertain_between(sampler, space, seed)
     groups = _GROUPS if rough and not few else 1
     count = FEATURES // 2 if few else FEATURES
-    best, values = [], []
-    for _ in range(groups):
-        paths = sampler.paths(-(-size // groups), rng, rough=rough, count=count)
-        best.append(_maxima(paths, space, screen[limit:], _STARTS_WIDE if wide else _STARTS, allowed))
+    found, values, each = [], [], -(-size // groups)
+    for group in range(groups):
+        paths = sampler.paths(each, rng, rough=rough, count=count)
+        part = None if region is None else region.part((group * each + np.arange(each)) % size)
+        found.append(_maxima(paths, space, screen[limit:], _STARTS_WIDE if wide else _STARTS, part))
         values.append(paths.values[: len(at)].T)
+    best, where = (np.concatenate([one[i] for one in found])[:size] for i in (0, 1))
     between = f"{count} random features" if rough else "their conditional mean"
     how = f"posterior paths through {len(sampler.z)} points, continued by {between} and climbed; a lower bound"
-    return Maxima(np.concatenate(best)[:size], np.concatenate(values)[:size], how)
+    return Maxima(best, where, np.concatenate(values)[:size], how)
 
 
 def _is_uncertain_between(sampler: PathSampler, space: Parameters, seed: int) -> bool:
@@ -132,7 +141,7 @@ def most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
     REACH sd of another one is left out. The sd of the difference of the two values is at most the sum of their sd, so
     the first exceeds the second with a probability below 3e-7.
     """
-    if len(z) == 0:  # no point is allowed
+    if len(z) == 0:  # nothing of the screen is inside narrow constraints
         return np.empty(0, dtype=np.intp)
     mu, var = moments_in_chunks(posterior, z)
     sd = np.sqrt(var)
@@ -143,10 +152,32 @@ def most_plausible(posterior: Posterior, z: Array) -> NDArray[np.intp]:
     return numbers[np.argsort(-chance, kind="stable")]
 
 
-def most_likely_better(mixture: Sequence[Posterior], z: Array, row: Array, by: float) -> float:
+def plausible_in(posterior: Posterior, z: Array, first: Array, region: Region | None) -> NDArray[np.intp]:
+    """Return the rows of z (m, d) that may hold the maximum over a region, the most likely ones first.
+
+    They are compared with `first` (1, d) only, the one point that works in every draw. A point that works with a
+    probability below 3e-7 is left out.
+    """
+    if region is None or len(z) == 0:
+        return most_plausible(posterior, z)
+    from scipy.special import log_ndtr
+
+    (mu, var), works = moments_in_chunks(posterior, z), region.chance.works.log(z)
+    (best,), (spread,) = posterior(first)
+    may = (mu + REACH * np.sqrt(var) >= best - REACH * np.sqrt(spread)) & (works >= log_ndtr(-REACH))
+    numbers = np.flatnonzero(may)
+    with np.errstate(over="ignore"):  # a point that is known and not the best has no chance
+        chance = log_ndtr((mu[numbers] - best) / np.maximum(np.sqrt(var[numbers]), TINY))
+    return numbers[np.argsort(-(chance + works[numbers]), kind="stable")]
+
+
+def most_likely_better(
+    mixture: Sequence[Posterior], z: Array, row: Array, by: float, works: Array | None = None
+) -> float:
     """Return the max over z (m, d) of P(f(z) - f(row) > by), a lower bound of P(regret at row > by).
 
-    The posteriors have equal weights. O(n^2 m) for each posterior.
+    If z_i works with probability works_i (m,) only, that is multiplied. The posteriors have equal weights. O(n^2 m) for
+    each posterior.
     """
     from scipy.special import ndtr
 
@@ -157,7 +188,7 @@ def most_likely_better(mixture: Sequence[Posterior], z: Array, row: Array, by: f
         # If f(z) and f(row) are the same value, their means differ by rounding only, which is below 1e-12 prior sd.
         surely = gap > 1e-12 * np.sqrt(posterior.kernel.diagonal(z))
         total += np.where(spread == 0.0, surely, ndtr(gap / np.sqrt(np.maximum(spread, TINY))))
-    return float(total.max()) / len(mixture)
+    return float((total if works is None else works * total).max()) / len(mixture)
 
 
 def spread_of_difference(posterior: Posterior, z: Array, row: Array) -> Array:
@@ -173,44 +204,49 @@ def spread_of_difference(posterior: Posterior, z: Array, row: Array) -> Array:
 # Maxima of functions drawn from a posterior
 
 
-def _counted(z: Array, allowed: Allowed | None) -> Mask | slice:
-    """Return which of the points z (m, d) count for the maximum: the allowed ones, and the first."""
-    if allowed is None:
-        return slice(None)
-    counted = allowed(z)
-    counted[0] = True
-    return counted
+def _counted(values: Array, z: Array, region: Region | None) -> Array:
+    """Return the drawn values (m, size) at z (m, d), -inf where z does not work in a draw. The first always counts."""
+    if region is None:
+        return values
+    works = region.everywhere(z)
+    works[0] = True
+    return np.where(works, values, -np.inf)
 
 
-def _maxima(paths: Paths, space: Parameters, more: Array, starts: int, allowed: Allowed | None) -> Array:
-    """Climb each path from points of z and of `more` (m, d) where it is high; return the largest values found, (size,).
+def _maxima(paths: Paths, space: Parameters, more: Array, starts: int, region: Region | None) -> tuple[Array, Array]:
+    """Climb each path from points of z and of `more` (m, d) where it is high; return the largest values found, (size,),
+    and where they are, (size, d).
 
     The points are divided into _CELLS cells by the nearest of as many centres. The best point of each cell is a
     candidate for a start, so that not all starts are on one peak. After a few rounds only the best climbs continue.
     """
     z = np.concatenate([paths.z, more])
     values = np.concatenate([paths.values, paths.everywhere(more)]) if len(more) else paths.values  # (K + m, size)
-    if allowed is not None:
-        counted = _counted(z, allowed)
-        z, values = z[counted], values[counted]
+    values = _counted(values, z, region)
 
     def along(z: Array, which: NDArray[np.intp]) -> Array:
         on_path = paths(z, which)[0]
-        return on_path if allowed is None else np.where(allowed(z), on_path, -np.inf)
+        return on_path if region is None else np.where(region(z, which), on_path, -np.inf)
 
     first = _starts(values, (z - space.lo) / space.span, starts)  # (starts, size)
     count, size = first.shape
     which = np.tile(np.arange(size), count)
-    at, value = _climb(paths, space, z[first.ravel()], which, _ROUNDS_ALL, allowed)
+    at, value = _climb(paths, space, z[first.ravel()], which, _ROUNDS_ALL, region)
     top = np.argsort(-value.reshape(count, size), axis=0, kind="stable")[:_ROUNDS_BEST_OF]
     kept = (top * size + np.arange(size)).ravel()
-    at, value = _climb(paths, space, at[kept], which[kept], _ROUNDS, allowed)
+    at, value = _climb(paths, space, at[kept], which[kept], _ROUNDS, region)
+    ends, heights = [at.reshape(-1, size, space.dim)], [value.reshape(-1, size)]
     if space.discrete_settings > 1:
         last = value.reshape(-1, size).argmax(axis=0) * size + np.arange(size)
         moved, _ = best_levels(along, space, at[last], value[last], _spread_levels)
-        value = np.append(value, _climb(paths, space, moved, np.arange(size), _ROUNDS, allowed)[1])
-    best: Array = np.maximum(values.max(axis=0), value.reshape(-1, size).max(axis=0))
-    return best
+        at, value = _climb(paths, space, moved, np.arange(size), _ROUNDS, region)
+        ends, heights = [*ends, at[None]], [*heights, value[None]]
+    best, where = _largest(values, z)
+    reached, every = np.concatenate(heights), np.arange(size)
+    top = reached.argmax(axis=0)
+    higher = reached[top, every] > best
+    where = np.where(higher[:, None], np.concatenate(ends)[top, every], where)
+    return np.where(higher, reached[top, every], best), where
 
 
 def _starts(values: Array, unit: Array, starts: int) -> NDArray[np.intp]:
@@ -231,7 +267,7 @@ def _starts(values: Array, unit: Array, starts: int) -> NDArray[np.intp]:
 
 
 def _climb(
-    paths: Paths, space: Parameters, z: Array, which: NDArray[np.intp], rounds: int, allowed: Allowed | None
+    paths: Paths, space: Parameters, z: Array, which: NDArray[np.intp], rounds: int, region: Region | None
 ) -> tuple[Array, Array]:
     """Climb towards local maxima over the continuous coordinates: path which[i] from z_i, all of them in lockstep.
 
@@ -242,12 +278,16 @@ def _climb(
     """
     metric = np.where(space.continuous, np.minimum(paths.posterior.kernel.reach(space.dim), space.span) ** 2, 0.0)
     value, gradient = paths(z, which)
+    if region is not None:
+        value = np.where(region(z, which), value, -np.inf)
     length = 0.1 / np.maximum(np.sqrt((metric * gradient**2).sum(axis=1)), TINY)  # the first step: a tenth of reach
     for _ in range(rounds):
         with np.errstate(over="ignore", invalid="ignore"):  # a step that overflows ends at the bounds
             new = space.last_inside(z, z + (length[:, None] * metric) * gradient)
         new_value, new_gradient = paths(new, which)
-        better = new_value > value if allowed is None else (new_value > value) & allowed(new)
+        better = new_value > value
+        if region is not None and better.any():
+            better[better] = region(new[better], which[better])
         step = new - z
         curvature = (step * (gradient - new_gradient)).sum(axis=1)
         squared = np.divide(step**2, metric, out=np.zeros_like(step), where=metric > 0.0).sum(axis=1)

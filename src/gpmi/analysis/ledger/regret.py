@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.text import UNKNOWN, aligned, interval, regret_lines
+from gpmi._support.text import aligned, interval, regret_lines
 from gpmi._support.types import Array, Mask, Point
 from gpmi.analysis.ledger.contexts import HOW, ContextQueries, draw_gaps
 from gpmi.analysis.ledger.maxima import draw_maxima
+from gpmi.analysis.ledger.region import Region
 from gpmi.gp.posterior import Posterior
 from gpmi.model.model import Model
 from gpmi.space import Space
@@ -21,6 +22,7 @@ from gpmi.space import Space
 # each draw is climbed, which costs more, so there are 256 and the sd is 0.014.
 DRAWS = 512  # on a finite set
 PATHS = 256  # on a box
+EXACT = 128  # candidates at which regions that work are drawn exactly: our limit on the cost, not tuned
 
 
 class Interval(NamedTuple):
@@ -38,14 +40,14 @@ class Regret:
     recommended: Point
     simple: Array  # (DRAWS or PATHS,), max f - f(recommended); (1,), infinite, if it is not known
     cumulative: Array  # the same for the sum over the policy's queries x_s of max f - f(x_s)
-    how: str  # how max f was drawn, and what is approximate about it
+    where: Array  # (the same, d), coordinates of a maximum of each drawn f; (0, d) if the regret is not known
+    how: str  # how max f was drawn, and what is approximate about it; if it is not known, why
     learned: bool = False  # whether the prior is learned: then the interval begins at 0
 
     def interval(self, level: float = 0.95) -> Interval:
         """Return a credible interval for the simple regret.
 
-        It is `credible_interval`, or [0, q(level)] if the prior is learned, or [0, inf] if the values do not show how
-        much f varies.
+        It is `credible_interval`, or [0, q(level)] if the prior is learned, or [0, inf] if it is not known.
         """
         if self.learned:  # one-sided: nearly all misses of a learned prior are above
             level = checks.probability("level", level)
@@ -54,7 +56,7 @@ class Regret:
 
     @property
     def known(self) -> bool:
-        """Whether the regret is known. With a learned prior it is not after one value, or while all are equal."""
+        """Whether the regret is known. With a learned prior it is not after a few values, or while all are equal."""
         return bool(np.isfinite(self.simple).all())
 
     def probability_below(self, eps: float) -> float:
@@ -65,7 +67,7 @@ class Regret:
     def in_words(self) -> tuple[str, str]:
         """The 95 % intervals and medians of the simple regret (`interval`) and of the cumulative regret, as text."""
         if not self.known:
-            return UNKNOWN, UNKNOWN
+            return self.how, self.how
         both = (self.interval(), self.simple), (credible_interval(self.cumulative, 0.95), self.cumulative)
         first, second = (interval(*limits, float(np.median(draws))) for limits, draws in both)
         return first, second
@@ -107,24 +109,38 @@ def draw_regret(
     recommended = model.recommended_in(space)
     at = np.concatenate([recommended[None], queries])
     size = -(-(DRAWS if space.rows is not None else PATHS) // (parts * len(mixture)))
-    allowed = None if model.chance is None else model.allowed
-    found = [draw_maxima(posterior, space, at, size, rng, seed, allowed) for posterior in mixture]
-    best = model.warp.inverse(np.concatenate([one.best for one in found]))
-    values = model.warp.inverse(np.concatenate([one.at for one in found]))
+    regions = regions_of(model, space, at[:1], size, len(mixture))
+    pairs = list(zip(mixture, regions, strict=True))
+    found = [draw_maxima(posterior, space, at, size, rng, seed, region) for posterior, region in pairs]
+    best = model.to_units_of_y(np.concatenate([one.best for one in found]))
+    values = model.to_units_of_y(np.concatenate([one.at for one in found]))
+    where = np.concatenate([one.where for one in found])
     gaps = np.maximum(best[:, None] - values, 0.0)
     how = found[0].how + (f"; under {len(mixture)} draws of the prior" if len(mixture) > 1 else "")
+    how += "" if model.chance is None else "; only points that work count, under draws of what works"
     learned, cumulative = not model.setting.priors.is_fixed, gaps[:, 1:].sum(axis=1)
     if contexts:
-        several = [draw_gaps(posterior, contexts, size, rng, seed, allowed) for posterior in mixture]
-        best, values = (model.warp.inverse(np.concatenate([one[i] for one in several])) for i in (0, 1))
+        several = [draw_gaps(posterior, contexts, size, rng, seed, region) for posterior, region in pairs]
+        best, values = (model.to_units_of_y(np.concatenate([one[i] for one in several])) for i in (0, 1))
         cumulative, how = np.maximum(best - values, 0.0).sum(axis=1), f"{how}; {HOW}"
-    return Regret(model.n, space.decode(recommended), gaps[:, 0], cumulative, how, learned)
+    return Regret(model.n, space.decode(recommended), gaps[:, 0], cumulative, where, how, learned)
 
 
-def unknown_regret(model: Model, space: Space) -> Regret:
-    """Return the regret if the values do not show how much f varies: it may be anything."""
+def regions_of(model: Model, space: Space, first: Array, size: int, count: int) -> list[Region | None]:
+    """Return `size` draws of what works for each of `count` posteriors; None if nothing failed."""
+    if model.chance is None:
+        return [None] * count
+    rng = np.random.default_rng([model.setting.seed, model.n, 0, 6])  # no suggestion draws from it
+    exact = first if space.rows is None else np.concatenate([first, space.rows[:EXACT]])
+    drawn = Region.drawn(model.chance, exact, size * count, rng)
+    return [drawn.part(number * size + np.arange(size)) for number in range(count)]
+
+
+def unknown_regret(model: Model, space: Space, why: str) -> Regret:
+    """Return the regret if the values do not support an interval: it may be anything."""
     draws = np.full(1, np.inf)
-    return Regret(model.n, space.decode(model.recommended_in(space)), draws, draws, UNKNOWN, True)
+    nowhere = np.empty((0, space.dim))
+    return Regret(model.n, space.decode(model.recommended_in(space)), draws, draws, nowhere, why, True)
 
 
 def trailing_repeats(queries: Array, same: float) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -31,6 +32,11 @@ class Requirement:
     def _standardised(self, mu: Array, var: Array) -> tuple[Array, Array]:
         total = np.maximum(var + self.spread, _LEAST * float(self.posterior.kernel.diagonal(self.posterior.x[:1])[0]))
         return self.sign * (mu - self.limit) / np.sqrt(total), total
+
+    def holds(self, g: Array) -> Mask:
+        """Return for values of g whether the requirement holds more often than not."""
+        holds: Mask = self.sign * (g - self.limit) >= 0.0
+        return holds
 
     def log(self, z: Array) -> Array:
         """Return the logarithm of the probability at z (m, d). O(n^2 m)."""
@@ -71,6 +77,16 @@ class SuccessProbability:
         """Return p at z (m, d)."""
         p: Array = np.exp(self.log(z))
         return p
+
+    @cached_property
+    def works(self) -> SuccessProbability:
+        """The probability that a point succeeds more often than not: p without the chance in each evaluation."""
+        return SuccessProbability(tuple(replace(requirement, spread=0.0) for requirement in self.requirements))
+
+    def draw(self, z: Array, rng: np.random.Generator, size: int) -> Mask:
+        """Draw jointly which of the points z (m, d) succeed more often than not, (size, m). O(n^2 m + m^3)"""
+        works: Mask = np.all([one.holds(one.posterior.sample(z, rng, size)) for one in self.requirements], axis=0)
+        return works
 
     def likely(self, z: Array, least: float = LIKELY) -> Mask:
         """Return which of the points z (m, d) succeed with a probability of at least `least`."""

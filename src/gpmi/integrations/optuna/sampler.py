@@ -246,8 +246,9 @@ def _fixed(study: Study, trial: FrozenTrial) -> dict[str, Any]:
 def _require_one_objective(study: Study) -> None:
     if len(study.directions) != 1:
         raise ValueError(
-            f"the study has {len(study.directions)} objectives, but GPMISampler takes one; combine them, "
-            "or pass the others as constraints by trial.set_constraint"
+            f"the study has {len(study.directions)} objectives, but GPMISampler takes one so far: combine them into "
+            "one number, or pass the others as constraints by trial.set_constraint; several objectives need another "
+            "sampler, such as optuna.samplers.NSGAIISampler"
         )
 
 
@@ -256,7 +257,8 @@ def _check_options(options: Mapping[str, Any], search_space: SearchSpace | None)
     known = [name for name in inspect.signature(Optimizer.__init__).parameters if name not in OURS]
     for name in options:
         if name not in known:
-            raise TypeError(f"GPMISampler has no argument {name!r}; it takes search_space, seed, stale_after, {known}")
+            hint = checks.name_hint(name, ("search_space", "seed", "stale_after", *known))
+            raise TypeError(f"{name} is not an argument of GPMISampler; {hint}")
         if search_space is None and name in ("constraints", "x0", "mean"):
             raise ValueError(f"{name} refers to the parameters; give search_space as well")
     free = {name: value for name, value in options.items() if search_space is not None or name != "kernel"}

@@ -7,6 +7,7 @@ has forgotten its start.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +18,13 @@ from gpmi.model.fitting.criterion import NO_FIT, Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, warped
 from gpmi.model.fitting.descent import ROUNDS, DescentPoint, descend, start
 from gpmi.model.fitting.fit import Prior, noise_density
-from gpmi.model.fitting.slice_sampling import chain, chain_along, directions
+from gpmi.model.fitting.slice_sampling import chain
 from gpmi.model.fitting.warp import Warp
 
 # Draws of the prior; everything that depends on them costs in proportion. The smallest number that covers well
-# (docs/benchmarks/ledger.md has the coverage).
+# (docs/benchmarks/belief.md has the coverage).
 DRAWS = 16
-_EVERY = 4  # unknowns per slice of a move: a quarter of the slices between two draws of a chain; our choice
+_SAME = 1.0  # sd: two peaks that are closer are one; our choice
 _BURN_IN = 4  # draws discarded because the chain starts at the peak; our choice
 
 
@@ -43,14 +44,22 @@ class DrawingProblem(NamedTuple):
         evidence = FitSetting(setting.template, setting.noise_var, setting.span, setting.groups)
         return DrawingProblem(setting, evidence.criterion(data.x, data.y, scale, data.noises), location, scale, warp)
 
-    def peak(self, near: Prior) -> DescentPoint:
-        """Return the most probable q, found from an earlier fit, or from the centres if that fit had another warp."""
+    def peaks(self, near: Prior) -> list[DescentPoint]:
+        """Return the different local maxima of the density of q that descents find.
+
+        They start from an earlier fit, if it had the same warp, from the centre of the hyper-prior and from much noise:
+        rough data are explained by short lengthscales without noise or by long ones with noise, and between the two
+        lies a valley that no chain crosses.
+        """
         criterion, hessian = self.criterion, None if self.setting.loo else near.hessian
+        starts = [start(criterion, q) for q in (criterion.unknowns.centre, criterion.unknowns.noisy)]
         if near.warp == self.warp:
-            starts = [start(criterion, self.q_of(near), hessian)]
-        else:
-            starts = [start(criterion, q) for q in (criterion.unknowns.centre, criterion.unknowns.noisy)]
-        return min((descend(criterion, begin, ROUNDS) for begin in starts), key=lambda peak: peak.loss)
+            starts.append(start(criterion, self.q_of(near), hessian))
+        found: list[DescentPoint] = []
+        for peak in sorted((descend(criterion, begin, ROUNDS) for begin in starts), key=lambda peak: peak.loss):
+            if all(_apart(peak.q, other) for other in found):
+                found.append(peak)
+        return found
 
     def q_of(self, prior: Prior) -> Array:
         """Return the q of a prior, within the bounds."""
@@ -76,32 +85,31 @@ def draw_priors(
     each unknown, each O(n^3).
     """
     problem = DrawingProblem.of(setting, observed, warp)
-    peak, unknowns = problem.peak(near), problem.criterion.unknowns
-    if peak.loss == NO_FIT:
-        return (problem.prior(peak.q),)
-    sampled = chain(problem.criterion.surprisal, unknowns, peak, _BURN_IN + DRAWS, len(peak.q), rng)
-    return tuple(problem.prior(q) for q in sampled[_BURN_IN:])
+    peaks, surprisal = problem.peaks(near), problem.criterion.surprisal
+    if peaks[0].loss == NO_FIT:
+        return (problem.prior(peaks[0].q),)
+    unknowns = problem.criterion.unknowns
+    drawn: list[Array] = []
+    for peak, count in zip(peaks, _shares(peaks, surprisal), strict=True):
+        if count:
+            drawn += chain(surprisal, unknowns, peak, _BURN_IN + count, len(peak.q), rng)[_BURN_IN:]
+    return tuple(problem.prior(q) for q in drawn)
 
 
-def move_priors(
-    setting: FitSetting,
-    observed: Observations,
-    before: tuple[Prior, ...],
-    hessian: Array | None,
-    rng: np.random.Generator,
-) -> tuple[Prior, ...]:
-    """Move each draw of the prior by one slice for every fourth unknown, given the observations.
+def _apart(q: Array, peak: DescentPoint) -> bool:
+    """Return whether q is another peak: more than _SAME sd away from this one, by its Hessian."""
+    off = q - peak.q
+    return float(off @ peak.hessian @ off) > _SAME**2
 
-    If `before` already has the right distribution, as draws resampled by their weights have, the moves preserve it and
-    make equal draws differ. `hessian`, from a fit nearby, gives the slices their directions and scales.
-    """
-    problem = DrawingProblem.of(setting, observed, before[0].warp)
-    unknowns, surprisal = problem.criterion.unknowns, problem.criterion.surprisal
-    scales = directions(start(problem.criterion, unknowns.centre, hessian).hessian, unknowns)
-    slices, after = -(-len(scales) // _EVERY), []
-    for prior in before:
-        after += chain_along(surprisal, unknowns, problem.q_of(prior), scales, 1, slices, rng)
-    return tuple(problem.prior(q) for q in after)
+
+def _shares(peaks: list[DescentPoint], surprisal: Callable[[Array], float]) -> list[int]:
+    """Return how many of the DRAWS belong to each peak: in proportion to its mass, by Laplace's approximation."""
+    losses = np.array([surprisal(peak.q) for peak in peaks])
+    log_dets = np.array([np.linalg.slogdet(peak.hessian)[1] for peak in peaks])
+    log_mass = -losses - 0.5 * np.where(np.isfinite(log_dets), log_dets, 0.0)
+    mass = np.exp(log_mass - log_mass.max())
+    ends = np.round(np.cumsum(mass) / mass.sum() * DRAWS).astype(int)
+    return [int(count) for count in np.diff(ends, prepend=0)]
 
 
 def draw_noise_priors(setting: FitSetting, observed: Observations) -> tuple[Prior, ...]:

@@ -15,15 +15,20 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.types import Array, Observations
 from gpmi.gp.kernels import Kernel
+from gpmi.gp.linalg import one_blas_thread
 from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, merges
 from gpmi.model.fitting.fit import Prior, fit, fit_noise
-from gpmi.model.fitting.prior_draws import draw_noise_priors, draw_priors, move_priors
+from gpmi.model.fitting.prior_draws import draw_noise_priors, draw_priors
 from gpmi.model.fitting.student_prior import fit_student
 from gpmi.model.fitting.undetected_noise import UndetectedNoise, undetected_noise
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.fitting.warp_selection import WARP_FROM, choose_warp, softened
+
+# On a finite set: the number of values from which noise is suspected, and the evidence for exact values, in nats, below
+# which it is. Chosen on the development tables of docs/benchmarks/noisy_tables.md.
+SUSPECT_FROM, SUSPECT_BELOW = 16, 0.1
 
 BULK = 128  # from this many preloaded values on, one fit serves all; for fewer, fits cost less than two suggestions
 
@@ -60,11 +65,12 @@ class PriorSchedule:
         self._setting = FitSetting(template, noise_var, span, groups, loo=fit == "loo")
         self._sampled, self._seed, self._soften = fit == "mcmc", seed, soften
         self._learned: dict[int, Prior] = {}
+        self._suspected: dict[int, bool] = {}
 
     def cleared(self) -> PriorSchedule:
         """Return a copy with nothing learned, for other observations."""
         fresh = copy(self)
-        fresh._learned = {}
+        fresh._learned, fresh._suspected = {}, {}
         return fresh
 
     @cached_property
@@ -143,23 +149,27 @@ class PriorSchedule:
         near = self(fit_size(p), observed, known_mean=known_mean, preloaded=preloaded)
         return draw_priors(self._setting, first, near, warp, self._stream(p, 3))
 
-    def move(
-        self, p: int, observed: Observations, before: tuple[Prior, ...], *, known_mean: bool = False, preloaded: int = 0
-    ) -> tuple[Prior, ...]:
-        """Return draws given the first p of the observations, moved from draws `before` of the same law: see
-        `move_priors`.
-        """
-        first = observed.first(p)
-        if not self._setting.template.unknown:
-            return draw_noise_priors(self._setting, first)
-        near = self(fit_size(p), observed, known_mean=known_mean, preloaded=preloaded)
-        hessian = near.hessian if near.warp == before[0].warp and not self._setting.loo else None
-        return move_priors(self._setting, first, before, hessian, self._stream(p, 4))
-
     def undetected_noise(self, observed: Observations, near: Prior) -> UndetectedNoise | None:
         """Return the noise that may exist although `near`, learned from these values, has almost none; or None."""
         learned = self._setting.template.unknown and not self.student_noise
         return undetected_noise(self._setting, observed, near) if learned else None
+
+    @one_blas_thread
+    def suspects_noise(self, observed: Observations, *, known_mean: bool = False, preloaded: int = 0) -> bool:
+        """Return whether these values may be noisy, judged from the first 16, 32, 64, ... of them, and cached.
+
+        They may if the fit has found noise, or if the evidence does not favour exact values (`undetected_noise`). False
+        if something is known about the noise.
+        """
+        learned = self._setting.template.unknown and self.noise_var is None and not self.student_noise
+        p = max(_octave(len(observed)), fit_size(preloaded) if preloaded >= BULK else 0)  # a fit exists
+        if p < SUSPECT_FROM or not learned or observed.noise_var.any():
+            return False
+        if p not in self._suspected:
+            near = self(p, observed, known_mean=known_mean, preloaded=preloaded)
+            found = undetected_noise(self._setting, observed.first(p), near)
+            self._suspected[p] = found is None or found.nats < SUSPECT_BELOW
+        return self._suspected[p]
 
     def _stream(self, p: int, use: int) -> np.random.Generator:
         """Return random numbers that no suggestion uses; 1 and 2 in the last place belong to the ledger."""

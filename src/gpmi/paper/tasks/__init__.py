@@ -9,6 +9,7 @@
 
 from collections.abc import Mapping
 
+from gpmi.paper.tasks import shallow_water, tsunami
 from gpmi.paper.tasks.fixed import FIXED
 from gpmi.paper.tasks.functions import (
     BRANIN,
@@ -43,4 +44,6 @@ __all__ = [
     "himmelblau",
     "log_goldstein_price",
     "mixture",
+    "shallow_water",
+    "tsunami",
 ]

@@ -19,7 +19,7 @@ from gpmi.space.conditions.arc import OnArc
 from gpmi.space.constraints.constraints import FEASIBILITY_TOLERANCE, Constraints, function_name, minimal_conflict
 from gpmi.space.constraints.level_ranges import level_ranges
 from gpmi.space.constraints.nearest_setting import NearestSetting
-from gpmi.space.constraints.polytope import Polytope
+from gpmi.space.constraints.polytope import THIN, Polytope
 from gpmi.space.layout import Layout
 from gpmi.space.parameters import Real
 
@@ -161,9 +161,14 @@ class FeasibleSet:
             shift = self.constraints.matrix @ self.layout.values(at_zero)[0]
             holds = ~(self.constraints.used @ ~active)
             matrix = self.constraints.matrix[:, self.reals] * self.width
+        lower, upper = self.constraints.lower, self.constraints.upper
+        about_reals = matrix.any(axis=1)
+        others = holds & ~about_reals
+        if np.any((lower - shift)[others] > THIN) or np.any((upper - shift)[others] < -THIN):
+            return None
+        holds &= about_reals
         key = shift[holds].tobytes() + holds.tobytes()
         if key not in self._polytopes:
-            lower, upper = self.constraints.lower, self.constraints.upper
             if len(self._polytopes) >= _REMEMBERED:
                 self._polytopes.clear()
             self._polytopes[key] = Polytope.of(matrix[holds], (lower - shift)[holds], (upper - shift)[holds])

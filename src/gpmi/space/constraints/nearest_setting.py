@@ -1,12 +1,15 @@
 """Find the feasible setting of the discrete parameters that is nearest to a given point.
 
-This is a mixed integer linear program. The reals are variables in [0, 1]. An Int is a whole number or, like a Choice, a
-set of binary variables, one for each value. A constraint on a parameter that may be inactive is relaxed by a big-M
-term where the parameter is inactive.
+This is a mixed integer linear program. The reals are variables in [0, 1]. A Choice is a set of binary variables, one
+for each option. An Int is a whole number; if conditions or forbidden combinations name single values of it, binary
+variables say in which run of consecutive values it lies. A variable for each value would make the program of an Int of
+many values a hundred times slower. A constraint on a parameter that may be inactive is relaxed by a big-M term where
+the parameter is inactive.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -18,7 +21,7 @@ from gpmi._support.types import Array, Numbers
 from gpmi.space.constraints.constraints import Constraints
 from gpmi.space.fixed import FixedParameter
 from gpmi.space.layout import Layout
-from gpmi.space.parameters import MOST_OPTIONS, Int
+from gpmi.space.parameters import Int
 
 _SECONDS = 20.0  # time limit of one program; those of the tests take milliseconds
 
@@ -27,8 +30,23 @@ class _Variables(NamedTuple):
     """The variables of the program that stand for one discrete parameter."""
 
     first: int
-    size: int  # 1 for a whole number, otherwise one binary variable for each value
-    by_option: bool
+    levels: int  # how many values it has
+    is_whole: bool  # the first variable is the level number
+    runs: tuple[tuple[int, int], ...]  # first and last level number of each run; each has a binary variable
+
+    @property
+    def binaries(self) -> slice:
+        start = self.first + self.is_whole
+        return slice(start, start + len(self.runs))
+
+    @property
+    def size(self) -> int:
+        return self.is_whole + len(self.runs)
+
+    def binaries_of(self, numbers: Iterable[float]) -> list[int]:
+        """Return the binary variables of which one is 1 if the level number is one of these, which are whole runs."""
+        chosen = {int(number) for number in numbers}
+        return [self.binaries.start + k for k, (first, _) in enumerate(self.runs) if first in chosen]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,16 +80,21 @@ class NearestSetting:
         for j in self.discrete:
             count = self.layout.encodings[j].count
             assert count is not None
-            by_option = not isinstance(self.layout.parameters[j], Int) or (count <= MOST_OPTIONS and self._by_value(j))
-            found[j] = _Variables(at, count if by_option else 1, by_option)
+            is_whole = isinstance(self.layout.parameters[j], Int)
+            runs = self._runs(j, count) if is_whole else tuple((number, number) for number in range(count))
+            found[j] = _Variables(at, count, is_whole, runs)
             at += found[j].size
         return found
 
-    def _by_value(self, j: int) -> bool:
-        """Whether a condition or a combination is about single values of a parameter."""
-        parents = {condition.parent for own in self.layout.conditions for condition in own}
-        named = {k for combination in self.constraints.forbidden for k, _ in combination.codes}
-        return j in parents | named
+    def _runs(self, j: int, count: int) -> tuple[tuple[int, int], ...]:
+        """Return the runs of level numbers that no condition and no combination tells apart; none if all are alike."""
+        named: list[Iterable[float]] = [c.numbers for own in self.layout.conditions for c in own if c.parent == j]
+        named += [codes for one in self.constraints.forbidden for k, codes in one.codes if k == j]
+        if not named:
+            return ()
+        alike = np.array([np.isin(np.arange(count), list(map(int, numbers))) for numbers in named])
+        first = np.flatnonzero(np.append(True, np.any(alike[:, 1:] != alike[:, :-1], axis=0))).tolist()
+        return tuple(zip(first, [*(number - 1 for number in first[1:]), count - 1], strict=True))
 
     def find(self, numbers: Array, s: Array) -> Array | None:
         """Return the feasible level numbers (p,) nearest to the given ones and to the reals s (q,).
@@ -82,7 +105,7 @@ class NearestSetting:
 
         q = len(self.reals)
         size = q + sum(v.size for v in self._variables.values())
-        whole = [j for j in self.discrete if not self._variables[j].by_option]
+        whole = [j for j in self.discrete if self._variables[j].is_whole]
         total = size + q + len(whole)  # the last ones are distances from the given point
         matrix, lower, upper = self._matrix(size)
         far, target, cost = np.zeros((0, total)), np.zeros(0), np.zeros(total)
@@ -90,7 +113,7 @@ class NearestSetting:
         for k, (variable, at, unit) in enumerate(
             [
                 *((i, s[i], 1.0) for i in range(q)),
-                *((self._variables[j].first, numbers[j], self._count(j)) for j in whole),
+                *((self._variables[j].first, numbers[j], float(self._variables[j].levels)) for j in whole),
             ]
         ):
             for sign in (1.0, -1.0):  # distance >= |variable - at| / unit
@@ -99,11 +122,11 @@ class NearestSetting:
                 far, target = np.vstack([far, line]), np.append(target, sign * at / unit)
             cost[size + k] = 1.0
         for j, variables in self._variables.items():
-            if variables.by_option:
-                cost[variables.first : variables.first + variables.size] = 1.0
-                cost[variables.first + int(numbers[j])] = 0.0
+            if variables.is_whole:
+                upper_ends[variables.first] = variables.levels - 1.0
             else:
-                upper_ends[variables.first] = self._count(j) - 1.0
+                cost[variables.binaries] = 1.0
+                cost[variables.first + int(numbers[j])] = 0.0
         constraints: list[Any] = [LinearConstraint(far, -np.inf, target)] if len(far) else []
         if len(matrix):
             constraints.append(LinearConstraint(np.pad(matrix, ((0, 0), (0, total - size))), lower, upper))
@@ -115,30 +138,31 @@ class NearestSetting:
             )  # fmt: skip
         return None if found.x is None else self._read(numbers, found.x)
 
-    def _count(self, j: int) -> float:
-        return float(self.layout.encodings[j].count or 1)
-
     def _read(self, numbers: Array, x: Array) -> Array:
         result = numbers.copy()
-        for j, (first, count, by_option) in self._variables.items():
-            result[j] = np.argmax(x[first : first + count]) if by_option else np.round(x[first])
+        for j, variables in self._variables.items():
+            result[j] = np.round(x[variables.first]) if variables.is_whole else np.argmax(x[variables.binaries])
         return result
 
     def _matrix(self, size: int) -> tuple[Array, Array, Array]:
         """Return the constraints as lower <= matrix x <= upper."""
         lines: list[tuple[Array, float, float]] = []
-        for first, count, by_option in self._variables.values():
-            if by_option:
+        for variables in self._variables.values():
+            if variables.runs:
                 line = np.zeros(size)
-                line[first : first + count] = 1.0
+                line[variables.binaries] = 1.0
                 lines.append((line, 1.0, 1.0))
+            if variables.runs and variables.is_whole:  # it is not below the first number of its run, or above the last
+                for ends, least, most in zip(np.transpose(variables.runs), (0.0, -np.inf), (np.inf, 0.0), strict=True):
+                    line = np.zeros(size)
+                    line[variables.first], line[variables.binaries] = 1.0, -ends
+                    lines.append((line, least, most))
         for r in range(len(self.constraints.linear)):
             lines += self._inequality(size, r)
         for combination in self.constraints.forbidden:
             line, most = np.zeros(size), len(combination.codes) - 1.0
             for j, codes in combination.codes:
-                first = self._variables[j].first
-                line[[first + int(code) for code in codes]] += 1.0
+                line[self._variables[j].binaries_of(codes)] += 1.0
                 line, most = self._switched(line, most, j, -1.0)
             lines.append((line, -np.inf, most))
         if not lines:
@@ -157,14 +181,14 @@ class NearestSetting:
                 line[real[j]] += coefficient * self.width[real[j]]
                 shift += coefficient * self.low[real[j]]
                 continue
-            first, count, by_option = self._variables[j]
-            if by_option:
-                assert parameter.limits is not None
-                line[first : first + count] += coefficient * parameter.values(np.arange(float(count)))
-            else:
+            variables = self._variables[j]
+            if variables.is_whole:
                 assert isinstance(parameter, Int)
-                line[first] += coefficient * parameter.step
+                line[variables.first] += coefficient * parameter.step
                 shift += coefficient * parameter.lo
+            else:
+                assert parameter.limits is not None
+                line[variables.binaries] += coefficient * parameter.values(np.arange(float(variables.levels)))
         lower, upper = one.lower - shift, one.upper - shift
         if not any(self.layout.conditions[j] for j in used):
             return [(line, lower, upper)]
@@ -189,8 +213,7 @@ class NearestSetting:
                 most -= 0.0 if parent.level in condition.numbers else by
                 line, most = self._switched(line, most, condition.parent, by)
                 continue
-            first = self._variables[condition.parent].first
-            line[[first + number for number in condition.numbers]] -= by
+            line[self._variables[condition.parent].binaries_of(condition.numbers)] -= by
             most -= by
             line, most = self._switched(line, most, condition.parent, by)
         return line, most

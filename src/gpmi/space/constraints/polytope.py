@@ -87,12 +87,16 @@ class Polytope:
     def sample(self, count: int, rng: np.random.Generator, log_density: LogDensity | None = None) -> Array:
         """Draw points (count, q) by hit and run, uniformly or with a density. O(rounds count r q) and 2 k programs.
 
+        The cube needs neither: it is what constraints on discrete parameters alone leave.
+
         Many chains run at the same time. The direction of a step is the difference of two other chains. These are
         spread like the polytope itself, so a thin one is as easy as a cube.
         """
         k = self.basis.shape[1]
         if k == 0:
             return np.repeat(self.centre[None], count, axis=0)
+        if log_density is None and self.basis.shape[0] == k and len(self.rows) == 2 * k:  # the cube
+            return rng.random((count, k))
         n = 2 * max((count + 1) // 2, 4 * (k + 1))
         corners = self.pull_inside(self._corners())
         x = rng.dirichlet(np.ones(len(corners)), n) @ corners

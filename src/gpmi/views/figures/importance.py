@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpmi._support.text import shortened
-from gpmi.analysis.importance import Importance
+from gpmi.analysis.importance import Importance, Importances
 from gpmi.space.axes import Axis
-from gpmi.views.figures.axes import axes_of, label_axis
+from gpmi.views.figures.axes import label_axis
 from gpmi.views.figures.style import BLACK, BLUE, LIGHT
 from gpmi.views.run_view import RunView
 
@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_importances(ax: Axes, run: RunView) -> None:
+def draw_importances(ax: Axes, found: Importances, axes: list[Axis]) -> None:
     """Draw the total and the first-order index of each parameter with their intervals, the largest on top."""
-    assert run.importances is not None
-    names = {id(one): axis.name for one, axis in zip(run.importances, axes_of(run.space, 2), strict=True)}
-    ranked = run.importances.ranked
+    names = {id(one): axis.name for one, axis in zip(found, axes, strict=True)}
+    ranked = found.ranked
     at = np.arange(len(ranked), dtype=float)
     for shift, colour, which in ((-0.2, LIGHT, "total"), (0.2, BLUE, "first order")):
         values = [one.total if which == "total" else one.first for one in ranked]

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from gpmi.analysis.importance import Importances
+from gpmi.analysis.importance import importances as importances_of
 from gpmi.gp.posterior import Posterior
 from gpmi.space import Parameters, Space
 from gpmi.space.axes import Axis, contains_slices
@@ -108,10 +110,10 @@ def convergence(source: Any, *, optimum: float | None = None, ax: Axes | None = 
 def importances(source: Source, *, ax: Axes | None = None) -> Figure:
     """Draw which parameters matter: the first-order and total Sobol indices of `gpmi.importances`, with intervals."""
     view = _view(source)
-    assert view.importances is not None
+    found = _importances(view)
     with style():
-        ax = ax or new_figure(6.4, 1.1 + 0.45 * len(view.importances)).add_subplot()
-        draw_importances(ax, view)
+        ax = ax or new_figure(6.4, 1.1 + 0.45 * len(found)).add_subplot()
+        draw_importances(ax, found, axes_of(view.space, 2))
     return figure_of(ax)
 
 
@@ -123,13 +125,9 @@ def partial_dependence(
     `params` are names or numbers, by default the six that matter most; with `ax`, a single one.
     """
     view = _view(source)
-    assert view.importances is not None
-    axes = axes_of(view.space)
+    found, axes = _importances(view), axes_of(view.space)
     if params is None:
-        chosen = [
-            int(i)
-            for i in np.argsort([-one.total for one in view.importances], kind="stable")[: 6 if ax is None else 1]
-        ]
+        chosen = [int(i) for i in np.argsort([-one.total for one in found], kind="stable")[: 6 if ax is None else 1]]
     else:
         chosen = [_number(view.space, name) for name in ([params] if isinstance(params, str | int) else params)]
     if ax is not None and len(chosen) != 1:
@@ -143,7 +141,7 @@ def partial_dependence(
         else:
             panels = [ax]
         for i, (panel, number) in enumerate(zip(panels, chosen, strict=True)):
-            draw_dependence(panel, view, view.importances.each[number], axes[number])
+            draw_dependence(panel, view, found.each[number], axes[number])
             if i:
                 panel.sharey(panels[0])
             cell = panel.get_subplotspec()
@@ -246,6 +244,11 @@ def _view(source: Any, *, model: bool = True) -> RunView:
     return view
 
 
+def _importances(view: RunView) -> Importances:
+    """Return the Sobol indices of a run. Raise a ValueError if there are too few values to say."""
+    return importances_of(view) if view.importances is None else view.importances
+
+
 def _number(space: Space, param: str | int) -> int:
     """Return the number of a parameter among those that vary, from its name or its number among all."""
     varied = plain_axes(space, 2)
@@ -268,9 +271,8 @@ def _pair(view: RunView, params: Any) -> tuple[int, int]:
         if isinstance(params, str) or len(params) != 2 or params[0] == params[1]:
             raise ValueError(f"params is {params!r}; give the names of two parameters")
         return _number(view.space, params[0]), _number(view.space, params[1])
-    if count == 2:
+    if count == 2 or view.importances is None:
         return 0, 1
-    assert view.importances is not None
     totals = [-one.total for one in view.importances]
     first, second = sorted(int(i) for i in np.argsort(totals, kind="stable")[:2])
     return first, second

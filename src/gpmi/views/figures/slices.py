@@ -58,7 +58,7 @@ def draw_slices(panels: list[Axes], run: RunView, f: Function | None) -> None:
     its place on the axis is marked, at the bottom.
     """
     row = run.recommended_row
-    assert row is not None and run.believed is not None
+    assert row is not None
     queries = np.array([run.space.encode(trial.x) for _, trial in run.numbered])
     alone = len(panels) == 1
     for i, (ax, axis) in enumerate(zip(panels, axes_of(run.space), strict=True)):
@@ -71,7 +71,7 @@ def draw_slices(panels: list[Axes], run: RunView, f: Function | None) -> None:
             ax.plot(
                 at, np.zeros(len(at)), "|", color=BLUE, alpha=0.5, transform=ax.get_xaxis_transform(), markersize=9.0
             )
-        ax.plot(axis.positions(row[None]), [run.believed[1]], "*", **star(), label="recommended")
+        ax.plot(axis.positions(row[None]), run.mean(row[None]), "*", **star(), label="recommended")
         if i:
             ax.sharey(panels[0])
         cell = ax.get_subplotspec()

@@ -16,8 +16,12 @@ SMALLEST_SD = 0.01  # of an index when it is rounded: a certain index has three 
 
 def importance(run: RunView) -> Markup | None:
     """Return the first-order and total index of each parameter, the most important one first."""
+    if run.ledger is None:
+        return None
     found = run.importances
-    if found is None or not len(found):
+    if found is None:
+        return tag("p", f"Which parameters matter is {run.ledger.unknown}.")
+    if not len(found):
         return None
     return joined(
         tag(
@@ -34,8 +38,8 @@ def importance(run: RunView) -> Markup | None:
         ),
         tag(
             "p",
-            "The indices are those of the model's mean. The intervals are those of all functions that fit the values "
-            "equally well. An interval above its index says that the parameter may matter more than the data show.",
+            "Many functions fit the values. An index is the median over these functions. A wide interval says that the "
+            "values do not show yet how much the parameter matters.",
             class_="muted",
         ),
     )

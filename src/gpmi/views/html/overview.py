@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpmi._support.text import UNKNOWN, not_covered, rough, round_to_sd, rounded
+from gpmi._support.text import not_covered, round_to_sd, rounded
 from gpmi._support.types import Point
+from gpmi.analysis.ledger import Ledger
 from gpmi.analysis.ledger.advice import advise
-from gpmi.views.html.markup import Markup, cell, copy_button, exact, joined, sentence, simple_table, tag
+from gpmi.views.html.markup import Child, Markup, cell, copy_button, exact, joined, sentence, simple_table, tag
 from gpmi.views.run_view import RunView
 
 ADVICE = {"stop": "You can stop", "go on": "Go on", "distrust": "Do not trust the model"}
@@ -39,17 +40,23 @@ def found(run: RunView) -> Markup:
         )
     ]
     points: list[tuple[str, Point]] = [("best observed", best.x)]
-    if run.believed is not None:
-        low, middle, high = run.believed
+    if run.ledger is not None:
         same = _exact_point(run, best.x) == _exact_point(run, run.recommended)
         which = "the same point" if same else "the point with the best posterior mean"
-        text = f"If y is noisy, use {which}. There f is believed to be "
-        least, mean, most = (round_to_sd(value, 0.5 * abs(high - low)) for value in (low, middle, high))
-        parts += [tag("p", text, tag("strong", mean), f", {least} to {most} at one standard deviation.")]
+        parts += [tag("p", f"If y is noisy, use {which}. ", *_believed(run, run.ledger))]
         points += [] if same else [("recommended", run.recommended)]
     else:
         parts += [tag("p", "There is no model of these values, so no point is recommended.")]
     return joined(*parts, _points(run, points))
+
+
+def _believed(run: RunView, ledger: Ledger) -> list[Child]:
+    """Return what f is at the recommended point, as far as it is known."""
+    if run.believed is None:
+        return [f"What f is there is {ledger.unknown}."]
+    low, middle, high = run.believed
+    least, median, most = (round_to_sd(value, 0.5 * abs(high - low)) for value in (low, middle, high))
+    return ["There f is believed to be ", tag("strong", median), f", {least} to {most} at one standard deviation."]
 
 
 def _exact_point(run: RunView, x: Point) -> list[str]:
@@ -84,27 +91,29 @@ def advice(run: RunView) -> Markup:
     if run.ledger is None:
         return advice_line("go on", "there is no model yet; tell a value first")
     ledger, advised = run.ledger, advise(run.ledger)
-    regret = ledger.regret()
-    simple = regret.in_words[0] if regret.known else UNKNOWN
-    lock_in = ledger.lock_in
-    lines = [
-        ("simple regret", simple),
-        *([] if ledger.setting.priors.is_fixed else [not_covered(failures=bool(ledger.failures))]),
-        ("one more evaluation", f"is expected to gain at most {rough(ledger.improvement, 2)}"),
-        ("noise of a value", f"{rough(ledger.noise_sd, 2)} (standard deviation)"),
+    regret, lock_in = ledger.regret(), ledger.lock_in
+    statistics = [
+        ("simple regret", regret.in_words[0]),
+        *([] if ledger.setting.priors.is_fixed else [not_covered()]),
         ("calibration", f"{ledger.calibration.verdict}: {ledger.calibration.reason}"),
         ("lock-in", "none" if lock_in is None else lock_in.reason),
     ]
-    rows = [[tag("th", name, scope="row"), tag("td", text, class_="words")] for name, text in lines]
+    defined = "max f - f(recommended)." if run.goal == "max" else "f(recommended) - min f."
     return joined(
         advice_line(advised.what, advised.why),
+        _lines("Can I stop?", ledger.answer()),
         tag(
-            "p",
-            "The simple regret is how much the recommended point falls short of the optimum: ",
-            "max f - f(recommended)." if run.goal == "max" else "f(recommended) - min f.",
+            "details",
+            tag("summary", "For statisticians"),
+            tag("p", f"The simple regret is how much the recommended point falls short of the optimum: {defined}"),
+            _lines("What the ledger knows", statistics),
         ),
-        simple_table("What the ledger knows", ["quantity", "value"], rows),
     )
+
+
+def _lines(title: str, lines: Sequence[tuple[str, str]]) -> Markup:
+    rows = [[tag("th", name, scope="row"), tag("td", text, class_="words")] for name, text in lines]
+    return simple_table(title, ["quantity", "value"], rows)
 
 
 def advice_line(what: str, why: str) -> Markup:

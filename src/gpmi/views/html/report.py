@@ -72,8 +72,12 @@ IDS = tuple(_BUILDERS)  # the ids of all sections, in order
 
 
 @one_blas_thread
-def sections(source: Any, only: Collection[str] | None = None) -> list[Section]:
+def sections(
+    source: Any, only: Collection[str] | None = None, on_section: Callable[[str], None] = lambda _: None
+) -> list[Section]:
     """Return the sections about a Result, an Optimizer or a Study; with `only`, those with these ids.
+
+    `on_section` is called with the title of each before it is built.
 
     A section that has nothing to show is left out. A section that fails says so, and the others are still built.
     """
@@ -84,6 +88,7 @@ def sections(source: Any, only: Collection[str] | None = None) -> list[Section]:
     for name, (title, build) in _BUILDERS.items():
         if only is not None and name not in only:
             continue
+        on_section(title)
         try:
             html = build(run)
         except Exception as error:  # the results must be shown even if the model fails
@@ -97,10 +102,10 @@ def sections(source: Any, only: Collection[str] | None = None) -> list[Section]:
 # The page
 
 
-def page(source: Any, title: str | None = None) -> str:
+def page(source: Any, title: str | None = None, on_section: Callable[[str], None] = lambda _: None) -> str:
     """Return a complete HTML page about a Result, an Optimizer or a Study. It loads nothing."""
     run = RunView.of(source)
-    built = sections(run)
+    built = sections(run, on_section=on_section)
     heading = title if title is not None else f"Report of {run.name}" if run.name else "Report of a run"
     links = [tag("li", tag("a", one.title, href=f"#{one.id}")) for one in built]
     parts = [
@@ -134,11 +139,16 @@ def study_in(path: Path) -> str | None:
     return None if found is None else found[1]
 
 
-def write(source: Any, path: str | os.PathLike[str], title: str | None = None) -> Path:
+def write(
+    source: Any,
+    path: str | os.PathLike[str],
+    title: str | None = None,
+    on_section: Callable[[str], None] = lambda _: None,
+) -> Path:
     """Write the page to a file and return its path. A path that cannot be written is a ValueError before any work."""
     target = Path(path)
     if target.is_dir():
         raise ValueError(f"path is {str(target)!r}, which is a folder; give a file, such as report.html")
     checks.writable_folder("path", target, target.parent)
-    target.write_text(page(source, title), encoding="utf-8")
+    target.write_text(page(source, title, on_section), encoding="utf-8")
     return target

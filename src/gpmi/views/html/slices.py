@@ -67,9 +67,9 @@ def _slice(run: RunView, y: Scale, alone: bool, axis: Axis, rows: Array, bounds:
         places = np.unique(np.round(queries[np.isfinite(queries)], 1))
         chart.add(*(line(at, HEIGHT - BOTTOM - 7, at, HEIGHT - BOTTOM, "rug") for at in places.tolist()))
     row = run.recommended_row
-    assert row is not None and run.believed is not None
+    assert row is not None
     here = float(axis.positions(row[None])[0])
-    chart.add(star(float(chart.x(here)), float(y(run.believed[1]))))
+    chart.add(star(float(chart.x(here)), float(y(run.mean(row[None])[0]))))
     value = axis.labels[int(here)] if axis.labels is not None and np.isfinite(here) else rounded(here)
     lo, hi = float(np.nanmin(mu)), float(np.nanmax(mu))
     span = f"f is believed to lie between {round_to_sd(lo, hi - lo)} and {round_to_sd(hi, hi - lo)} along it"

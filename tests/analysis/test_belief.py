@@ -1,25 +1,25 @@
-"""Draws of the prior and the prediction averaged over them: laws against long chains and brute force."""
+"""The belief and what is computed from it: draws of the prior against long chains, gains against brute force."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import logsumexp
 
 import gpmi
 from gpmi import Optimizer, Posterior, kernels
 from gpmi._support.types import Observations
-from gpmi.analysis.ledger.averaged_prediction import RECENT, AveragedResiduals, Particles, RunValues, begin, inflation
+from gpmi.analysis.ledger.belief import Belief, believed, draw_priors_of, inflation
+from gpmi.analysis.ledger.gain import draw_gain, expected_improvement
 from gpmi.gp.kernels import AffineKernel
 from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.fit import fit
-from gpmi.model.fitting.prior_draws import DRAWS, DrawingProblem, draw_noise_priors, move_priors
+from gpmi.model.fitting.prior_draws import DRAWS, DrawingProblem, draw_noise_priors, draw_priors
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.slice_sampling import chain
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.fitting.warp import IDENTITY
-from gpmi.model.model import ModelSetting
+from gpmi.model.model import Model, ModelSetting
 from gpmi.space import Space
 
 BOX = [(0.0, 1.0), (0.0, 2.0)]
@@ -38,11 +38,11 @@ def posed(n=14, seed=0):
     return DrawingProblem.of(FitSetting(DEFAULT, None, SPAN, (0, 1)), Observations.of(x, y), IDENTITY)
 
 
-def values_of(x, y, **arguments):
+def model_of(x, y, **arguments):
     space = Space.of(BOX)
     kernel, noise_var = arguments.get("kernel"), arguments.get("noise_var")
     priors = PriorSchedule(kernel, noise_var, arguments.get("fit", "map"), span=space.span, groups=space.groups, seed=3)
-    return RunValues(ModelSetting(space, priors, 3), Observations.of(x, y), IDENTITY)
+    return Model.after(ModelSetting(space, priors, 3), Observations.of(x, y))
 
 
 # The kernel
@@ -91,37 +91,21 @@ def test_the_surprisal_integrates_the_mean_out():
 
 def test_a_draw_of_the_prior_has_the_mean_and_the_units_of_y():
     x, y = told()
-    drawn = values_of(x, y).setting.priors.draw(len(y), Observations.of(x, y), IDENTITY)
+    drawn = model_of(x, y).setting.priors.draw(len(y), Observations.of(x, y), IDENTITY)
     assert len(drawn) == DRAWS
     for prior in drawn:
         assert prior.mean == pytest.approx(y.mean())
         assert prior.kernel.constant == pytest.approx(y.var())
         assert 0.0 < prior.noise_var < 10.0 * y.var()
-    again = values_of(x, y).setting.priors.draw(len(y), Observations.of(x, y), IDENTITY)
+    again = model_of(x, y).setting.priors.draw(len(y), Observations.of(x, y), IDENTITY)
     assert [prior.noise_var for prior in again] == [prior.noise_var for prior in drawn]
-
-
-@pytest.mark.slow
-def test_moves_keep_the_law_of_the_draws():
-    """Draws of a long chain, each moved once, have the law they had."""
-    problem, rng = posed(8), np.random.default_rng(0)
-    x, y = told(8)
-    near = fit(problem.setting, x, y)
-    peak = problem.peak(near)
-    long = chain(problem.criterion.surprisal, problem.criterion.unknowns, peak, 600, 8, rng)
-    before = tuple(problem.prior(q) for q in long)
-    after = move_priors(problem.setting, Observations.of(x, y), before, near.hessian, rng)
-    was, now = (np.array([problem.q_of(prior) for prior in some]) for some in (before, after))
-    for k in range(was.shape[1]):
-        assert stats.ks_2samp(was[:, k], now[:, k]).pvalue > 1e-3
-        assert np.mean(was[:, k] == now[:, k]) < 0.05
 
 
 @pytest.mark.slow
 def test_the_draws_have_the_law_of_a_long_chain():
     x, y = told(10)
     problem = posed(10)
-    peak = problem.peak(fit(problem.setting, x, y))
+    (peak, *_) = problem.peaks(fit(problem.setting, x, y))
     criterion = problem.criterion
     long = np.array(chain(criterion.surprisal, criterion.unknowns, peak, 1500, 8, np.random.default_rng(1)))
     short = []
@@ -151,49 +135,64 @@ def test_under_a_given_kernel_the_noise_has_its_density():
     assert all(prior.kernel == kernel and prior.mean == 0.0 for prior in drawn)
 
 
-# The averaged prediction
+def two_readings(n=60, noise=0.5):
+    """Values that short lengthscales without noise explain, or long ones with noise: two peaks, far apart."""
+    rng = np.random.default_rng(4)
+    x = rng.random((n, 1))
+    y = np.sin(5.0 * x[:, 0]) + noise * rng.standard_normal(n)
+    return x, y, FitSetting(DEFAULT, None, np.ones(1), (0,))
+
+
+def test_a_fit_that_is_lost_in_a_dead_mode_does_not_keep_the_draws_there():
+    """The earlier fit has no noise and a short lengthscale; the values say otherwise by dozens of nats."""
+    x, y, setting = two_readings()
+    problem = DrawingProblem.of(setting, Observations.of(x, y), IDENTITY)
+    lost = problem.prior(np.array([0.0, np.log(6e-3), np.log(1e-7)]))
+    drawn = draw_priors(setting, Observations.of(x, y), lost, IDENTITY, np.random.default_rng(0))
+    surprisals = [problem.criterion.surprisal(problem.q_of(prior)) for prior in drawn]
+    (best, *_) = problem.peaks(lost)
+    assert max(surprisals) < problem.criterion.surprisal(best.q) + 15.0
+    assert all(0.1 < prior.noise_var < 0.6 for prior in drawn)
+
+
+@pytest.mark.slow
+def test_two_readings_share_the_draws_by_their_mass():
+    """Few values leave both readings open. The share of noisy draws is that of a density on a grid."""
+    x, y, setting = two_readings(n=7)
+    problem = DrawingProblem.of(setting, Observations.of(x, y), IDENTITY)
+    unknowns = problem.criterion.unknowns
+    axes = [np.linspace(max(lo, c - 4 * w), min(hi, c + 4 * w), 25) for lo, hi, c, w in
+            zip(unknowns.lo, unknowns.hi, unknowns.centre, unknowns.width, strict=True)]  # fmt: skip
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
+    loss = np.array([problem.criterion.surprisal(q) for q in grid])
+    weight = np.exp(loss.min() - loss)
+    noisy = float(weight[grid[:, 2] > np.log(0.01)].sum() / weight.sum())
+    near, drawn = fit(setting, x, y), []
+    for seed in range(12):
+        drawn += draw_priors(setting, Observations.of(x, y), near, IDENTITY, np.random.default_rng(seed))
+    share = np.mean([problem.q_of(prior)[-1] > np.log(0.01) for prior in drawn])
+    assert share == pytest.approx(noisy, abs=0.2)
+
+
+# The belief
 
 
 def test_a_residual_is_the_normal_quantile_of_the_averaged_probability():
     x, y = told(13)
-    values = values_of(x, y)
-    z = AveragedResiduals()(values)
-    start = begin(13)
-    assert (start, len(z)) == (4, 9)
-    drawn = values.setting.priors.draw(start, Observations.of(x, y), IDENTITY)
-    below = []
-    for prior in drawn:
-        posterior = prior.posterior().condition(x[:start], y[:start])
-        (mu,), (var,) = posterior(x[start])
-        below.append(stats.norm.cdf((y[start] - mu) / np.sqrt(var + prior.noise_var)))
-    assert z[0] == pytest.approx(stats.norm.ppf(np.mean(below)), rel=1e-6)
-
-
-def test_draws_that_predicted_better_count_more():
-    """The second residual: the draws are weighted by the density of the first value, if they are not moved."""
-    x, y = told(6)
-    values = values_of(x, y)
-    particles = Particles(4, values.setting.priors.draw(4, Observations.of(x, y), IDENTITY))
-    z, density = particles.ahead(values, 6)
-    for i, prior in enumerate(particles.drawn):
-        posterior = prior.posterior().condition(x[:5], y[:5])
-        (mu,), (var,) = posterior(x[5])
-        assert z[i, 1] == pytest.approx((y[5] - mu) / np.sqrt(var + prior.noise_var), rel=1e-6)
-        ahead = stats.norm.logpdf(y[5], mu, np.sqrt(var + prior.noise_var)) + 0.5 * np.log(2 * np.pi)
-        assert density[i, 1] == pytest.approx(ahead, rel=1e-6, abs=1e-9)
-    weights = density[:, 0]
-    alive = np.exp(2 * logsumexp(weights) - logsumexp(2 * weights)) / DRAWS
-    found = AveragedResiduals()(values)
-    if alive >= 0.5:
-        below = np.exp(logsumexp(weights + stats.norm.logcdf(z[:, 1])) - logsumexp(weights))
-        assert found[1] == pytest.approx(stats.norm.ppf(below), rel=1e-6)
-    else:
-        assert found[1] != 0.0
+    model = model_of(x, y)
+    draws = draw_priors_of(model, Observations.of(x, y))
+    assert len(draws.residuals) == 12
+    for s in (3, 11):
+        below = []
+        for prior in draws.priors:
+            (mu,), (var,) = prior.posterior().condition(x[:s], y[:s])(x[s])
+            below.append(stats.norm.cdf((y[s] - mu) / np.sqrt(var + prior.noise_var)))
+        assert draws.residuals[s - 1] == pytest.approx(stats.norm.ppf(np.mean(below)), rel=1e-6)
 
 
 @pytest.mark.slow
-def test_on_draws_of_the_hyper_prior_the_residuals_are_standard_normal():
-    """f, its lengthscales, its variance, its noise and its mean are drawn from what the draws assume."""
+def test_on_draws_of_the_hyper_prior_the_residuals_are_nearly_standard_normal():
+    """f, its lengthscales, variance, noise and mean are drawn from what the draws assume; these know the values."""
     residuals, rng = [], np.random.default_rng(0)
     for _ in range(40):
         x = rng.random((26, 2)) * SPAN
@@ -204,32 +203,21 @@ def test_on_draws_of_the_hyper_prior_the_residuals_are_standard_normal():
         kernel = kernels.Matern(nu=2.5, lengthscale=np.exp(q[1:3]) * SPAN, variance=float(np.exp(q[0])))
         f = Posterior.prior(AffineKernel(kernel, constant=1.0), 0.0).sample(x, rng)[0]
         y = f + np.exp(0.5 * q[-1]) * rng.standard_normal(26)
-        residuals.append(AveragedResiduals()(values_of(x, y)))
+        residuals.append(draw_priors_of(model_of(x, y), Observations.of(x, y)).residuals)
     z = np.concatenate(residuals)
-    assert np.mean(np.abs(z) <= 1.96) == pytest.approx(0.95, abs=0.04)
-    assert np.sqrt(np.mean(z**2)) == pytest.approx(1.0, abs=0.2)
+    assert np.mean(np.abs(z) <= 1.96) == pytest.approx(0.96, abs=0.04)
+    assert 0.75 < np.sqrt(np.mean(z**2)) < 1.1
 
 
-def test_residuals_do_not_depend_on_when_they_are_read():
-    x, y = told(21)
-    late, often = AveragedResiduals(), AveragedResiduals()
-    for n in range(1, 22):
-        read = often(values_of(x[:n], y[:n]))
-    np.testing.assert_allclose(late(values_of(x, y)), read, rtol=1e-6, atol=1e-9)
-    drawn = [foreseen.priors(values_of(x, y)) for foreseen in (late, often)]
-    np.testing.assert_allclose(*[[prior.noise_var for prior in some] for some in drawn], rtol=1e-6)
-    for n in (9, 15):
-        np.testing.assert_allclose(
-            often(values_of(x[:n], y[:n])), AveragedResiduals()(values_of(x[:n], y[:n])), rtol=1e-6
-        )
-
-
-def test_the_residuals_begin_in_the_first_half():
-    assert [begin(n) for n in (5, 8, 15, 16, 31, 32, 63, 64)] == [4, 4, 4, 8, 8, 16, 16, 32]
-    assert [begin(n) for n in (511, 512, 1000, 5000)] == [128, 384, 768, 4864]
-    assert all(RECENT <= n - begin(n) < 2 * RECENT for n in range(512, 3000))
-    for n in range(8, 200):
-        assert n / 4 < begin(n) <= n / 2
+def test_quantiles_of_the_belief_are_those_of_the_mixture():
+    x, y = told(12)
+    model = model_of(x, y)
+    belief = believed(model, Observations.of(x, y), draw_priors_of(model, Observations.of(x, y)))
+    row, levels = np.array([0.4, 1.1]), np.array([0.05, 0.5, 0.95])
+    for level, found in zip(levels, belief.quantiles(row, levels), strict=True):
+        moments = [posterior(row[None]) for posterior in belief.posteriors]
+        below = np.mean([stats.norm.cdf(found, mu[0], np.sqrt(var[0])) for mu, var in moments])
+        assert below == pytest.approx(level, abs=0.005)
 
 
 def test_large_residuals_raise_the_variances_and_small_ones_do_not_lower_them():
@@ -243,13 +231,15 @@ def test_large_residuals_raise_the_variances_and_small_ones_do_not_lower_them():
     order = inflation(np.full(20, 2.0), 16)
     assert not np.all(np.diff(order) < 0.0)
     x, y = told(12)
-    values = values_of(x, y)
-    drawn = values.setting.priors.draw(12, Observations.of(x, y), IDENTITY)[:2]
-    for plain, raised in zip(values.posteriors(drawn, 12), values.posteriors(drawn, 12, np.full(2, 4.0)), strict=True):
-        assert raised.noise_var == pytest.approx(4.0 * plain.noise_var)
-        z = np.random.default_rng(0).random((6, 2)) * SPAN
-        constant = plain.kernel.constant
-        np.testing.assert_allclose(raised.kernel(z, z) - constant, 4.0 * (plain.kernel(z, z) - constant))
+    model, observed = model_of(x, y), Observations.of(x, y)
+    draws = draw_priors_of(model, observed)
+    z, large = np.random.default_rng(0).random((6, 2)) * SPAN, 3.0 * np.ones(11)
+    factors = inflation(large, DRAWS)
+    plain, raised = (believed(model, observed, draws._replace(residuals=r)).posteriors for r in (0.0 * large, large))
+    for before, after, factor in zip(plain, raised, factors, strict=True):
+        assert after.noise_var == pytest.approx(factor * before.noise_var)
+        constant = before.kernel.constant
+        np.testing.assert_allclose(after.kernel(z, z) - constant, factor * (before.kernel(z, z) - constant))
 
 
 def test_a_learned_interval_is_the_quantile_of_a_mixture_and_begins_at_0():
@@ -260,10 +250,8 @@ def test_a_learned_interval_is_the_quantile_of_a_mixture_and_begins_at_0():
     regret = opt.ledger.regret()
     assert regret.learned and "16 draws of the prior" in regret.how
     assert regret.interval(0.9) == (0.0, np.quantile(regret.simple, 0.9))
-    values = values_of(x, y)
     grid = np.stack(np.meshgrid(np.linspace(0, 1, 21), np.linspace(0, 2, 21)), -1).reshape(-1, 2)
-    foreseen = AveragedResiduals()
-    mixture = values.posteriors(foreseen.priors(values), 12, inflation(foreseen(values), DRAWS))
+    mixture = opt.ledger.belief.posteriors
     at = np.concatenate([opt.model.recommended[None], grid])
     brute = np.concatenate([posterior.sample(at, np.random.default_rng(0), 200) for posterior in mixture])
     gaps = brute.max(axis=1) - brute[:, 0]
@@ -300,7 +288,7 @@ def test_one_value_or_equal_values_give_no_interval():
 
 def test_the_printed_interval_says_what_it_does_not_cover():
     opt = Optimizer(BOX, seed=3)
-    for row, value in zip(*told(6), strict=True):
+    for row, value in zip(*told(9), strict=True):
         opt.tell(row, value)
     assert "peaks that no query came near" in str(opt.ledger)
     assert "peaks that no query came near" in repr(opt.ledger.regret())
@@ -313,3 +301,78 @@ def test_a_value_far_beyond_everything_before_leaves_the_ledger_readable() -> No
     for y in (0.0, 0.0, 0.0, 0.0, 1e90):
         opt.tell(opt.ask(), y)
     assert np.all(np.isfinite(opt.ledger.regret().simple)) and str(opt.ledger)
+
+
+def test_before_enough_values_nothing_is_claimed():
+    opt = Optimizer(BOX, seed=3)
+    for row, value in zip(*told(9), strict=True):
+        opt.tell(row, value)
+        ledger, known = opt.ledger, len(opt.trials) >= 9  # 3 (p + 1) values
+        assert ledger.needed == 9
+        assert ledger.regret().known == ledger.gain().known == known
+        assert np.isfinite(ledger.improvement) == known
+        assert known or "it takes 9 values to say, and there are" in str(ledger)
+        assert known or ledger.calibration.verdict == "too early to say"
+        assert known or ledger.gain().probability_above(1e9) == 1.0
+    few = Optimizer(np.arange(4.0)[:, None] ** 2, seed=0)
+    assert few.ledger.needed == 4  # there are no more than four rows
+
+
+# What more evaluations would bring
+
+
+def test_the_gain_is_that_of_simulated_evaluations():
+    """On three points of a known posterior, with every evaluation simulated one by one and solved directly."""
+    z, noise = np.array([[0.0], [0.4], [1.0]]), 0.3
+    posterior = Posterior.prior(kernels.RBF(lengthscale=0.5), noise**2).condition(z[[0, 2]], np.array([0.2, 0.1]))
+    space = Space.of(z)
+    priors = PriorSchedule(kernels.RBF(0.5), noise**2, "map", span=space.span, groups=space.groups, seed=0)
+    model = Model.after(ModelSetting(space, priors, 0), Observations.of(z[[0, 2]], np.array([0.2, 0.1])))
+    here = int(np.argmax(posterior.mu(z)))
+    for count in (1, 4):
+        gain = draw_gain(model, Belief((posterior,), np.empty(0)), z[here], z, count, np.random.default_rng(0))
+        rng, brute = np.random.default_rng(1), []
+        for _ in range(4000):
+            f, after = posterior.sample(z, rng)[0], posterior
+            for at in posterior.sample(z, rng, count).argmax(axis=1):
+                after = after.condition(z[at], np.array([f[at] + noise * rng.standard_normal()]))
+            brute.append(f[np.argmax(after.mu(z))] - f[here])
+        assert gain.mean == pytest.approx(np.mean(brute), abs=0.06)
+        for eps in (0.0, 0.2, 0.5):
+            assert gain.probability_above(eps) == pytest.approx(np.mean(np.array(brute) > eps), abs=0.07)
+
+
+def test_more_evaluations_gain_more_and_none_beyond_the_regret():
+    x, y = told(14)
+    opt = Optimizer(BOX, seed=3)
+    for row, value in zip(x, y, strict=True):
+        opt.tell(row, value)
+    one, ten = opt.ledger.gain(1), opt.ledger.gain(10)
+    assert one.mean < ten.mean < opt.ledger.regret().simple.mean() * 1.05
+    assert ten.probability_above(0.0) >= ten.probability_above(1.0)
+    assert np.array_equal(opt.ledger.gain(10).draws, ten.draws)
+
+
+def test_the_improvement_is_the_largest_over_the_mixture():
+    x, y = told(12)
+    opt = Optimizer(BOX, seed=3)
+    for row, value in zip(x, y, strict=True):
+        opt.tell(row, value)
+    ledger, rng = opt.ledger, np.random.default_rng(0)
+    z = rng.random((40, 2)) * SPAN
+    row = ledger.model.recommended
+    draws = np.concatenate([posterior.sample(np.vstack([row, z]), rng, 4000) for posterior in ledger.belief.posteriors])
+    gains = np.maximum(draws[:, 1:] - draws[:, :1], 0.0).mean(axis=0)
+    assert expected_improvement(ledger.model, ledger.belief, z) == pytest.approx(gains.max(), rel=0.1)
+
+
+def test_a_transformation_is_continued_as_a_line_beyond_the_values():
+    x = np.random.default_rng(0).random((40, 2)) * SPAN
+    model = model_of(x, np.exp(6.0 * x[:, 0] + np.sin(4.0 * x[:, 1])))
+    assert model.warp.bends
+    low, high = model.posterior.y.min(), model.posterior.y.max()
+    inside = np.linspace(low, high, 9)
+    np.testing.assert_allclose(model.to_units_of_y(inside), model.warp.inverse(inside), rtol=1e-9)
+    top, step = float(model.to_units_of_y(np.array([high]))[0]), 1e-6
+    slope = (top - float(model.warp.inverse(np.array([high - step]))[0])) / step
+    assert float(model.to_units_of_y(np.array([high + 50.0]))[0]) == pytest.approx(top + 50.0 * slope, rel=1e-3)
