@@ -14,7 +14,7 @@ from gpmi import Posterior, kernels, maximize
 from gpmi.model.fitting import descent, schedule, slice_sampling
 from gpmi.model.fitting.criterion import Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, subset
-from gpmi.model.fitting.fit import SAMPLES, fit, fit_noise
+from gpmi.model.fitting.fit import SAMPLES, fit, fit_noise, noise_density
 from gpmi.model.fitting.unknowns import DEFAULT
 
 
@@ -273,3 +273,11 @@ def test_exact_observations_that_repeat_do_not_lose_the_fit() -> None:
     grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 11)] * 2), -1).reshape(-1, 2)
     result = maximize(lambda x: -((x[0] - 0.3) ** 2) - (x[1] - 0.6) ** 2, grid, budget=30, noise_var=0.0, seed=0)
     assert not [event for event in result.events if event.kind == "fit"]
+
+
+@pytest.mark.parametrize("x", [0.0, 6e-161, 1e-155, 1e-150])
+def test_noise_is_learned_where_the_kernel_nearly_vanishes(x: float) -> None:
+    """A variance of the kernel below the normal numbers is as good as none."""
+    kernel = kernels.RBF(1.0) * kernels.Linear(2.0)
+    rows, y = np.array([[0.0], [x]]), np.zeros(2)
+    assert fit_noise(rows, y, kernel).noise_var > 0.0 and np.all(np.isfinite(noise_density(rows, y, kernel).loss))

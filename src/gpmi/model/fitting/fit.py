@@ -151,7 +151,8 @@ def noise_density(x: Array, y: Array, kernel: Kernel, noises: RowNoise | None = 
     """
     data = FitData(x, y, noises).at_most(FIT_POINTS)
     x, y, noises = data.x, data.y, data.noises
-    unit = float(kernel.diagonal(x).mean() if len(y) else 0.0) or 1.0
+    mean = float(kernel.diagonal(x).mean()) if len(y) else 0.0
+    unit = mean if mean * np.exp(BOUNDS_NOISE[0]) >= np.finfo(float).tiny else 1.0  # a smaller noise_var divides to nan
     log_noise = np.linspace(*BOUNDS_NOISE, 400)  # steps of 5 %
     penalty = 0.5 * ((log_noise - LOG_NOISE[0]) / LOG_NOISE[1]) ** 2
     s = unit * np.exp(log_noise)
