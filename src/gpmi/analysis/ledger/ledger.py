@@ -41,7 +41,9 @@ MISSED = 0.25  # a repetition is a lock-in if the regret exceeds the noise with 
 CERTAIN = 0.002  # or if the model is over-confident at this error: 25 looks together then have an error of 5 %
 
 RESOLVED = 1e-4  # prior sd: a smaller regret is not resolved. Ten times the error of a drawn value, see `gpmi.gp.paths`
-SMALLEST = 0.01  # of the range of the values: a smaller gain does not count, even without noise; our choice
+# A smaller gain does not count, even without noise: this share of the distance from the mean of the values to the best.
+# The range would be that of one very bad value. Our choice.
+SMALLEST = 0.01
 _PART = 4  # every fourth draw of the prior is examined before the others: our choice
 _CLEARLY = 2.5  # times the allowed probability is clearly too much: 64 draws estimate 0.05 with an sd of 0.03
 # With a learned prior nothing is claimed before NEEDED values for each parameter and one more parameter: with fewer the
@@ -331,8 +333,8 @@ class Ledger:
 
     @property
     def smallest_gain(self) -> float:
-        """The smallest gain that counts: the sd of the noise, or 1 % of the range of the values if that is larger."""
-        return max(self.noise_sd, SMALLEST * float(np.ptp(self.y)) if self.n else 0.0)
+        """The smallest gain that counts: the sd of the noise, or 1 % of the way from the mean value to the best one."""
+        return max(self.noise_sd, SMALLEST * float(self.values.max() - self.values.mean()) if self.n else 0.0)
 
     def _in_units_of_y(self, sd: float) -> float:
         """Convert a standard deviation at the recommended point to units of y."""
