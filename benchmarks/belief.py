@@ -40,6 +40,8 @@ FUNCTIONS = (
     "himmelblau", "mixture", "goldstein-price", "log-goldstein-price", "hartmann-6", "ackley-5", "levy-4",
     "rosenbrock-4", "michalewicz-5", "styblinski-tang-4",
 )  # fmt: skip
+# On these nearly all queries missed the highest peak. The group was made after the runs, to show what the others do.
+THIN = ("mixture", "michalewicz-5", "ackley-5")
 DIMENSIONS, STREAM = range(1, 7), 91
 DRAW_SEEDS, FUNCTION_SEEDS, STOP_SEEDS = 6, 4, 2
 
@@ -227,6 +229,7 @@ def groups(rows: list[Row]) -> dict[str, list[Row]]:
     found |= {f"t = {t}": [r for r in rows if r[4] == t] for t in LOOKS}
     found["draws"] = [r for r in rows if r[1] not in FUNCTIONS]
     found["functions"] = [r for r in rows if r[1] in FUNCTIONS]
+    found[f"all but {', '.join(THIN)}"] = [r for r in rows if r[1] not in THIN]
     found |= {f"draws, d = {d}": [r for r in rows if r[1] == str(d)] for d in DIMENSIONS}
     found |= {name: [r for r in rows if r[1] == name] for name in FUNCTIONS}
     return {name: some for name, some in found.items() if some}
@@ -304,6 +307,24 @@ def chance_table(rows: list[Row]) -> list[str]:
     ]
 
 
+def _without_thin(seen: list[Row], rows: list[Row]) -> str:
+    """Return a sentence about the looks on all functions but THIN, and about how many runs could have been stopped."""
+    some = [r for r in seen if r[1] not in THIN]
+    late = [r for r in some if r[4] == max(LOOKS)]
+    loss = [float(pinball(np.array([r[7] for r in x]), np.array([r[9] for r in x])).mean()) for x in (some, late)]
+    gains = [r for r in rows if r[6] == "gain" and r[1] not in THIN]
+    inside = np.mean([r[8] - 1e-6 <= r[7] <= r[9] + 1e-6 for r in gains])
+    ends = {noise: [r[7] <= EPS for r in rows if r[0] == "stops" and r[2] == noise] for noise in (0.1, 0.3)}
+    good = ", ".join(f"{sum(v)} of {len(v)} at noise {noise:g}" for noise, v in ends.items())
+    return (
+        f"The misses are on {', '.join(THIN)}, where the highest peak is one that hardly any query came near, and the "
+        "values do not hint at it. The group without them was made after the runs: it covers in "
+        f"{100 * coverage(some):.1f} %, with a loss of {loss[0]:.3f} and {loss[1]:.3f} at t = 60, and the 90 % interval "
+        f"of the gain holds in {100 * inside:.1f} %. When the runs under `RegretBelow({EPS:g} sd)` ended, the true "
+        f"regret was at most {EPS:g} sd in {good}: no rule can rightly stop more."
+    )
+
+
 def write_page(new: int) -> None:
     """Write the page from the table."""
     rows = load()
@@ -329,6 +350,8 @@ def write_page(new: int) -> None:
         + ".",
         "",
         *harness.table(head, [interval_row(name, some) for name, some in groups(seen).items()]),
+        "",
+        _without_thin(seen, rows),
         "",
         f"## What {MORE} more evaluations bring",
         "",
