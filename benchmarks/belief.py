@@ -320,8 +320,8 @@ def _without_thin(seen: list[Row], rows: list[Row]) -> str:
         f"The misses are on {', '.join(THIN)}, where the highest peak is one that hardly any query came near, and the "
         "values do not hint at it. The group without them was made after the runs: it covers in "
         f"{100 * coverage(some):.1f} %, with a loss of {loss[0]:.3f} and {loss[1]:.3f} at t = 60, and the 90 % "
-        f"interval of the gain holds in {100 * inside:.1f} %. When the runs under `RegretBelow({EPS:g} sd)` ended, the true "
-        f"regret was at most {EPS:g} sd in {good}: no rule can rightly stop more."
+        f"interval of the gain holds in {100 * inside:.1f} %. When the runs under `RegretBelow({EPS:g} sd)` ended, the "
+        f"true regret was at most {EPS:g} sd in {good}: no rule can rightly stop more."
     )
 
 
