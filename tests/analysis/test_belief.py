@@ -8,6 +8,7 @@ from scipy import stats
 
 import gpmi
 from gpmi import Optimizer, Posterior, kernels
+from gpmi._support.text import noise_in_words
 from gpmi._support.types import Observations
 from gpmi.analysis.ledger.belief import Belief, believed, draw_priors_of, inflation
 from gpmi.analysis.ledger.gain import draw_gain, expected_improvement
@@ -313,7 +314,7 @@ def test_before_enough_values_nothing_is_claimed():
         assert np.isfinite(ledger.improvement) == known
         assert known or "it takes 9 values to say, and there are" in str(ledger)
         assert known or ledger.calibration.verdict == "too early to say"
-        assert known or ledger.gain().probability_above(1e9) == 1.0
+        assert known or np.isnan(ledger.gain().probability_above(1e9))
     few = Optimizer(np.arange(4.0)[:, None] ** 2, seed=0)
     assert few.ledger.needed == 4  # there are no more than four rows
 
@@ -376,3 +377,16 @@ def test_a_transformation_is_continued_as_a_line_beyond_the_values():
     top, step = float(model.to_units_of_y(np.array([high]))[0]), 1e-6
     slope = (top - float(model.warp.inverse(np.array([high - step]))[0])) / step
     assert float(model.to_units_of_y(np.array([high + 50.0]))[0]) == pytest.approx(top + 50.0 * slope, rel=1e-3)
+
+
+def test_noise_that_is_not_clear_is_given_as_a_range():
+    x, y = told(9)
+    opt = Optimizer(BOX, seed=3)
+    for row, value in zip(x, y, strict=True):
+        opt.tell(row, value)
+    low, high = opt.ledger.belief.noise_vars
+    variances = [posterior.noise_var for posterior in opt.ledger.belief.posteriors]
+    assert (low, high) == pytest.approx(np.quantile(variances, [0.1, 0.9]))
+    assert ("not clear yet" in str(opt.ledger)) == (high > 9.0 * low)
+    assert "not clear yet" in noise_in_words(0.1, (0.01, 0.5)) and "not clear" not in noise_in_words(0.1, (0.08, 0.12))
+    assert opt.ledger.advice.what == "go on" and "can I stop?  not yet" in str(opt.ledger)

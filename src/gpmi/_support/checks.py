@@ -56,6 +56,7 @@ FOREIGN_NAMES = {
         ),
         "space=",
     ),
+    **dict.fromkeys(("noise_sd", "noise_std"), "noise_var=, the variance"),
     **dict.fromkeys(("direction", "sense", "mode", "minimize", "maximize"), _GOAL),
     **dict.fromkeys(("func", "fun", "fn", "objective", "evaluation_function"), f"f, the first argument {_RUNS}"),
     **dict.fromkeys(("y0", "warm_start", "points_to_evaluate", "evaluated_rewards"), f"earlier= {_RUNS}, or x0="),

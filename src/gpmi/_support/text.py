@@ -245,17 +245,28 @@ def regret_lines(t: int, recommended: Point, simple: str, cumulative: str, how: 
     ]
 
 
-def answer_lines(evaluations: int, chance: float, step: float, low: float, high: float, noise: float) -> list[Line]:
-    """Return the answer to "can I stop?": what more evaluations bring, how far the best may be, and the noise.
+def answer_lines(
+    evaluations: int, chance: float, step: float, low: float, high: float, noise: float, noises: tuple[float, float]
+) -> list[Line]:
+    """Return what more evaluations bring, how far the best may be, and the noise.
 
-    `chance` is the probability of a gain of more than `step`; low and high limit the simple regret.
+    `chance` is the probability of a gain of more than `step`; low and high limit the simple regret. `noises` are limits
+    of the noise: if they differ much, its size is not clear yet.
     """
     bound = f"{rough(low)} to {rough(high)}" if low > 0.0 else f"at most {rough(high)}"
     return [
         (f"{evaluations} more", f"evaluations gain more than {rough(step, 2)} with probability {percent(chance)}"),
         ("missing", f"{bound} to the best possible value, with probability 95 %"),
-        ("noise", f"{rough(noise, 2)} is the standard deviation of a single value"),
+        ("noise", noise_in_words(noise, noises)),
     ]
+
+
+def noise_in_words(noise: float, noises: tuple[float, float]) -> str:
+    """Describe the standard deviation of the noise; as a range if its limits differ by more than a factor of 3."""
+    low, high = noises
+    if high > 3.0 * low and high > 2.0 * noise:
+        return f"not clear yet: a single value has a standard deviation of {rough(low, 2)} to {rough(high, 2)}"
+    return f"{rough(noise, 2)} is the standard deviation of a single value"
 
 
 def percent(probability: float) -> str:

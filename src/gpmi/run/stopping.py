@@ -196,9 +196,13 @@ class RegretBelow(Rule):
         checks.probability("level", self.level)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        if self.fixed is not None:
+            optimizer.space.with_fixed(self.fixed)  # refuses what does not exist, at the first evaluation
         ledger = _ledger_when_due(optimizer)
-        below = ledger is not None and ledger.is_below(self.eps, self.level, fixed=self.fixed)
-        return Stop(f"regret below {self.eps:g}") if below else None
+        if ledger is None or not ledger.is_below(self.eps, self.level, fixed=self.fixed):
+            return None
+        where = "" if not self.fixed else " with " + ", ".join(f"{name} = {v}" for name, v in self.fixed.items())
+        return Stop(f"regret below {self.eps:g}{where}")
 
 
 @dataclass(frozen=True)
@@ -243,7 +247,8 @@ class GainBelow(Rule):
         ledger = _ledger_when_due(optimizer)
         if ledger is None or ledger.doubt is not None:
             return None
-        if ledger.gain(self.evaluations).probability_above(self.eps) > self.chance:
+        gain = ledger.gain(self.evaluations)
+        if not gain.known or gain.probability_above(self.eps) > self.chance:
             return None
         return Stop(f"{self.evaluations} more evaluations will hardly gain {self.eps:g}")
 

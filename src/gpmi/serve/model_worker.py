@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from gpmi._support.types import Point
-from gpmi.analysis.ledger.advice import MORE, advise
+from gpmi.analysis.ledger.advice import MORE
 from gpmi.run.study import Study, study
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_to_json
@@ -60,7 +60,7 @@ def summarise(source: Study) -> StudySummary:
     if ledger.n > DRAW_LIMIT:
         skipped = f"not computed, because it takes minutes with more than {DRAW_LIMIT:,} values; `gpmi report` has it"
         return StudySummary(ledger.n, point, regret=skipped, advice="go on", why=f"whether to stop is {skipped}")
-    regret, gain, advice = ledger.regret(), ledger.gain(MORE), advise(ledger)
+    regret, gain, advice = ledger.regret(), ledger.gain(MORE), ledger.advice
     if not regret.known:
         return StudySummary(ledger.n, point, regret=regret.how, advice=advice.what, why=advice.why)
     low, high = regret.interval()

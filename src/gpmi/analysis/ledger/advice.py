@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from gpmi._support.text import percent, rough
 from gpmi.analysis.ledger.calibration import ENOUGH
-from gpmi.analysis.ledger.ledger import Ledger
+
+if TYPE_CHECKING:
+    from gpmi.analysis.ledger.ledger import Ledger
 
 MORE, UNLIKELY = 10, 0.05  # the advice is to stop if so many more evaluations gain anything with at most this chance
 
@@ -46,6 +48,6 @@ def advise(ledger: Ledger) -> Advice:
     more = f"{MORE} more evaluations gain more than {step} with probability {percent(chance)}"
     if chance <= UNLIKELY:
         left, missed = rough(regret.interval()[1]), percent(1.0 - regret.probability_below(ledger.smallest_gain))
-        better = f"with probability {missed} one is better by more than {step}, and up to {left} may be missing"
-        return Advice("stop", f"{more}; this does not exclude a better point: {better}")
+        better = f"with probability {missed} one is better by more than {step}, by up to {left}"
+        return Advice("stop", f"{more}; this does not exclude a better point that takes longer to find: {better}")
     return Advice("go on", more)

@@ -45,6 +45,12 @@ class Belief(NamedTuple):
         """The variance of the noise: the median over the posteriors."""
         return float(np.median([posterior.noise_var for posterior in self.posteriors]))
 
+    @property
+    def noise_vars(self) -> tuple[float, float]:
+        """The 10 % and 90 % quantiles of the variance of the noise over the posteriors."""
+        low, high = np.quantile([posterior.noise_var for posterior in self.posteriors], [0.1, 0.9]).tolist()
+        return low, high
+
     def quantiles(self, row: Array, levels: Array) -> Array:
         """Return quantiles of f at a point (d,), in units of warp(y)."""
         from scipy.special import ndtri

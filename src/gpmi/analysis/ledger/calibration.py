@@ -91,7 +91,7 @@ def judge(z: Array, error: float = ERROR) -> tuple[Verdict, str]:
 
     n = len(z)
     if n == 0:
-        return "too early to say", "no value has been predicted yet"
+        return "too early to say", "there are too few values"
     size, largest, each = float(z @ z), float(np.abs(z).max()), error / 5.0
     outside, inside = n - _inside(z, 0.95), _inside(z, 0.5)
     spread = f"the root mean square of {n} residuals is {np.sqrt(size / n):.3g}, and should be 1"

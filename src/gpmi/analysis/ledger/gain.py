@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpmi._support import checks
 from gpmi._support.types import Array, Mask
 from gpmi.analysis.ledger.belief import Belief
 from gpmi.analysis.ledger.maxima import spread_of_difference
@@ -38,13 +39,13 @@ class Gain:
         return len(self.draws) > 0
 
     def probability_above(self, eps: float) -> float:
-        """Return the probability of a gain of more than eps; 1 if there are too few values to say."""
-        return float(np.mean(self.draws > eps)) if self.known else 1.0
+        """Return the probability of a gain of more than eps; nan if there are too few values to say."""
+        return float(np.mean(self.draws > checks.number("eps", eps))) if self.known else np.nan
 
     @property
     def mean(self) -> float:
-        """The expected gain."""
-        return float(self.draws.mean()) if self.known else np.inf
+        """The expected gain; nan if there are too few values to say."""
+        return float(self.draws.mean()) if self.known else np.nan
 
     def __repr__(self) -> str:
         if not self.known:

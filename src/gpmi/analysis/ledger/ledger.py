@@ -17,6 +17,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.text import Line, aligned, answer_lines, ledger_lines, not_covered, tally
 from gpmi._support.types import Array, Event, Observations
+from gpmi.analysis.ledger.advice import MORE, Advice, advise
 from gpmi.analysis.ledger.belief import Belief, PriorDraws, averages, believed, draw_priors_of
 from gpmi.analysis.ledger.calibration import Calibration, judge
 from gpmi.analysis.ledger.contexts import ContextQueries
@@ -49,6 +50,7 @@ _CLEARLY = 2.5  # times the allowed probability is clearly too much: 64 draws es
 # With a learned prior nothing is claimed before NEEDED values for each parameter and one more parameter: with fewer the
 # interval covers too seldom (docs/benchmarks/belief.md).
 NEEDED = 3
+_ANSWERS = {"stop": "yes, going on will hardly help", "go on": "not yet", "distrust": "the model cannot say"}
 
 
 class LockIn(NamedTuple):
@@ -394,22 +396,31 @@ class Ledger:
         failed = f"{len(self.failures)} failed" + (f" ({reasons})" if reasons != "none" else "")
         return f"{failed}, {self.infeasible} infeasible"
 
-    def answer(self, evaluations: int = 10) -> list[Line]:
-        """Return the three numbers that decide whether to stop, as lines; before `needed` values, why there are none.
+    @cached_property
+    def advice(self) -> Advice:
+        """What to do next, and why: stop, go on, or distrust the model (`advise`)."""
+        return advise(self)
 
-        What `evaluations` more would gain does not say how good the recommended point is: the second line does.
+    def answer(self) -> list[Line]:
+        """Return the answer to "can I stop?" and its three numbers, as lines; before `needed` values, the reason why not.
+
+        What more evaluations would gain does not say how good the recommended point is: the line "missing" does.
         """
-        regret, gain = self.regret(), self.gain(evaluations)
+        regret, gain = self.regret(), self.gain(MORE)
         if not gain.known:
             return [("can I stop?", regret.how)]
         chance, step = gain.probability_above(self.smallest_gain), self.smallest_gain
-        return answer_lines(evaluations, chance, step, *regret.interval(), self.noise_sd)
+        low, high = (self._in_units_of_y(math.sqrt(var)) for var in self.belief.noise_vars)
+        return [
+            ("can I stop?", _ANSWERS[self.advice.what]),
+            *answer_lines(MORE, chance, step, *regret.interval(), self.noise_sd, (low, high)),
+        ]
 
     def __str__(self) -> str:
         if not self.n:
             return "no value has been told"
         values, *_ = self._lines()
-        return aligned([values, *self.answer(), ("more", "the statistics behind this are in ledger.statistics")])
+        return aligned([values, *self.answer(), ("more", "ledger.advice says why; print(ledger.statistics) has more")])
 
     @property
     def statistics(self) -> str:

@@ -67,6 +67,7 @@ from = "last line"          # a number, or a JSON object: {"y": 0.5, "noise_var"
 target = 0.001              # a value at least this good was observed
 # seconds = 3600
 # stagnation = 20           # this many values brought no new best one
+# gain_below = 0.01         # ten more evaluations probably improve it by less than this, in units of the value
 # regret_below = 0.01       # the recommended point is probably this close to the best, in units of the value
 # regret_below_noise = true # it is probably closer than the standard deviation of the noise
 # improvement_below = 0.001 # one more evaluation is expected to bring less than this

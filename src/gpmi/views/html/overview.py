@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from gpmi._support.text import not_covered, round_to_sd, rounded
 from gpmi._support.types import Point
 from gpmi.analysis.ledger import Ledger
-from gpmi.analysis.ledger.advice import advise
 from gpmi.views.html.markup import Child, Markup, cell, copy_button, exact, joined, sentence, simple_table, tag
 from gpmi.views.run_view import RunView
 
@@ -90,7 +89,7 @@ def advice(run: RunView) -> Markup:
     """Return the advice of the ledger and the numbers behind it."""
     if run.ledger is None:
         return advice_line("go on", "there is no model yet; tell a value first")
-    ledger, advised = run.ledger, advise(run.ledger)
+    ledger, advised = run.ledger, run.ledger.advice
     regret, lock_in = ledger.regret(), ledger.lock_in
     statistics = [
         ("simple regret", regret.in_words[0]),
