@@ -402,7 +402,7 @@ class Ledger:
         return advise(self)
 
     def answer(self) -> list[Line]:
-        """Return the answer to "can I stop?" and its three numbers, as lines; before `needed` values, the reason why not.
+        """Return the answer to "can I stop?" and its three numbers, as lines; before `needed` values, why not.
 
         What more evaluations would gain does not say how good the recommended point is: the line "missing" does.
         """
