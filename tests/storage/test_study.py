@@ -393,9 +393,12 @@ def test_the_trial_of_a_dead_process_is_offered_at_once(path: Path) -> None:
     with gpmi.study(path, space=BOX, seed=0) as study:
         process = os.fork()
         if process == 0:
-            gpmi.study(path).ask()
-            os._exit(0)
-        os.waitpid(process, 0)
+            try:
+                gpmi.study(path).ask()
+                os._exit(0)
+            finally:
+                os._exit(1)
+        assert os.waitpid(process, 0)[1] == 0
         assert study.ask().number == 0
 
 

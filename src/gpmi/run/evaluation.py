@@ -19,6 +19,7 @@ from gpmi._support import processes
 from gpmi._support.checks import ONE_VALUE, has_several, shown
 from gpmi._support.fork_rng import split_generators
 from gpmi._support.interrupts import uninterrupted
+from gpmi._support.study_files import make_read_only
 from gpmi._support.text import error_message
 from gpmi.optimizer import Optimizer
 from gpmi.run.channel import ResultChannel, ResultSender
@@ -273,6 +274,7 @@ def _evaluate_and_send(
     if hasattr(os, "setsid"):
         os.setsid()  # its own group, which Ctrl-C does not reach and which can be killed as a whole
     processes.adopt_orphans()
+    make_read_only()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
     try:

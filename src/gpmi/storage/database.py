@@ -19,10 +19,10 @@ from typing import Any, TypeVar
 from gpmi._support.checks import shown
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import warn_user
+from gpmi._support.study_files import protect, release
 from gpmi._support.text import install_command, without_password
 from gpmi.storage.errors import Busy, StudyError, Unavailable
 from gpmi.storage.fair_lock import fair_lock
-from gpmi.storage.forked_files import protect, release
 from gpmi.storage.tables import Transaction, prepare_tables
 
 try:

@@ -1,7 +1,8 @@
-"""Make the files of studies read-only in forked processes, which inherit every open file of their parent.
+"""Make the files of studies read-only in the process of an evaluation, which inherits every open file of the run.
 
 A function that is evaluated in a forked process may write into files that are not its own: two bytes into each are
-enough to destroy a database. No connection is used in a process other than the one that opened it.
+enough to destroy a database. Processes that the user forks are left alone: there a study may be opened anew, and SQLite
+then shares the file of its index with the connection that was inherited.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _owners: WeakKeyDictionary[object, Path] = WeakKeyDictionary()  # the files that
 
 
 def protect(owner: object, path: Path) -> None:
-    """Make the database at `path` read-only in processes forked from now on, until `release(owner)`."""
+    """Make the database at `path` read-only in evaluations that are started from now on, until `release(owner)`."""
     _owners[owner] = path
 
 
@@ -23,8 +24,11 @@ def release(owner: object) -> None:
     _owners.pop(owner, None)
 
 
-def _reopen_read_only() -> None:
-    """Replace each descriptor of a database by one that can only be read. Locks stay with the parent process."""
+def make_read_only() -> None:
+    """Replace each descriptor of a database by one that can only be read. Locks stay with the parent process.
+
+    It does nothing on a system that does not list descriptors as files.
+    """
     files = {}
     for path in set(_owners.values()):
         for name in (path.name, f"{path.name}-wal", f"{path.name}-shm", f"{path.name}-journal"):
@@ -34,7 +38,10 @@ def _reopen_read_only() -> None:
                 files[status.st_dev, status.st_ino] = file
     if not files:
         return
-    for number in [int(name) for name in os.listdir("/dev/fd") if name.isdigit()]:
+    names: list[str] = []
+    with suppress(OSError):
+        names = os.listdir("/dev/fd")
+    for number in [int(name) for name in names if name.isdigit()]:
         with suppress(OSError):
             status = os.fstat(number)
             found = files.get((status.st_dev, status.st_ino))
@@ -42,12 +49,3 @@ def _reopen_read_only() -> None:
                 readable = os.open(found, os.O_RDONLY)
                 os.dup2(readable, number, inheritable=False)
                 os.close(readable)
-
-
-def _after_fork() -> None:
-    with suppress(OSError):  # a system that does not list descriptors as files
-        _reopen_read_only()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
