@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import gpmi
 from gpmi import kernels, report
-from gpmi.analysis.ledger.advice import advise
 from gpmi.analysis.ledger.history import regret_history
 from gpmi.views.html.contours import contour_paths
 from gpmi.views.html.report import IDENTITY, study_in
@@ -278,8 +277,8 @@ def test_the_same_run_gives_the_same_report_with_its_numbers(run):
 
 
 def test_what_the_ledger_advises():
-    assert advise(gpmi.Optimizer([(0.0, 1.0)], seed=0).ledger).what == "go on"
-    assert advise(told(1.0).ledger).what == "go on"
+    assert gpmi.Optimizer([(0.0, 1.0)], seed=0).ledger.advice.what == "go on"
+    assert told(1.0).ledger.advice.what == "go on"
     prior = {"kernel": kernels.RBF(0.5), "noise_var": 1e-4}
     sure = gpmi.Optimizer([(0.0, 1.0)], seed=0, **prior)
     rng = np.random.default_rng(0)
@@ -291,11 +290,11 @@ def test_what_the_ledger_advises():
         strict=True,
     ):
         sure.tell([at], y)
-    assert advise(sure.ledger) == advise(sure.ledger) and advise(sure.ledger).what == "stop"
+    assert sure.ledger.advice == sure.ledger.advice and sure.ledger.advice.what == "stop"
     wrong = gpmi.Optimizer([(0.0, 1.0)], seed=0, **prior)
     for at in x:
         wrong.tell([at], 5.0 * rng.standard_normal())
-    assert advise(wrong.ledger).what == "distrust"
+    assert wrong.ledger.advice.what == "distrust"
 
 
 def test_the_course_of_the_regret_ends_with_the_current_regret(run):

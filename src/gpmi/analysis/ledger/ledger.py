@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.text import Line, aligned, answer_lines, ledger_lines, not_covered, tally
+from gpmi._support.text import Line, aligned, answer_lines, ledger_lines, not_covered, percent, rough, tally
 from gpmi._support.types import Array, Event, Observations
-from gpmi.analysis.ledger.advice import MORE, Advice, advise
+from gpmi.analysis.ledger.advice import MORE, UNLIKELY, Advice
 from gpmi.analysis.ledger.belief import Belief, PriorDraws, averages, believed, draw_priors_of
-from gpmi.analysis.ledger.calibration import Calibration, judge
+from gpmi.analysis.ledger.calibration import ENOUGH, Calibration, judge
 from gpmi.analysis.ledger.contexts import ContextQueries
 from gpmi.analysis.ledger.gain import Gain, draw_gain, expected_improvement
 from gpmi.analysis.ledger.maxima import most_likely_better
@@ -398,8 +398,31 @@ class Ledger:
 
     @cached_property
     def advice(self) -> Advice:
-        """What to do next, and why: stop, go on, or distrust the model (`advise`)."""
-        return advise(self)
+        """Stop if more evaluations will hardly help, go on if they may, or distrust a model that was wrong.
+
+        A stop has the same requirements as `gpmi.run.stopping.GainBelow(ledger.smallest_gain)`. It costs what `regret`
+        and `calibration` cost.
+        """
+        if not self.n:
+            return Advice("go on", "no value has been told yet")
+        regret, lock_in = self.regret(), self.lock_in
+        if not regret.known:
+            return Advice("go on", f"whether to stop is {regret.how}")
+        verdict, reason = self.calibration.verdict, self.calibration.reason
+        if verdict == "over-confident":
+            trust = "trust the measured values, not the interval, and measure the best point again"
+            return Advice("distrust", f"the model was over-confident ({reason}); {trust}")
+        if lock_in is not None:
+            return Advice("distrust", f"{lock_in.reason}; look at other points")
+        if verdict == "too early to say":
+            return Advice("go on", f"it is too early to judge the model: {reason}; at least {ENOUGH} are needed")
+        chance, step = self.gain(MORE).probability_above(self.smallest_gain), rough(self.smallest_gain, 2)
+        more = f"{MORE} more evaluations gain more than {step} with probability {percent(chance)}"
+        if chance > UNLIKELY:
+            return Advice("go on", more)
+        left, missed = rough(regret.interval()[1]), percent(1.0 - regret.probability_below(self.smallest_gain))
+        better = f"with probability {missed} one is better by more than {step}, by up to {left}"
+        return Advice("stop", f"{more}; this does not exclude a better point that takes longer to find: {better}")
 
     def answer(self) -> list[Line]:
         """Return the answer to "can I stop?" and its three numbers, as lines; before `needed` values, why not.
