@@ -133,7 +133,7 @@ def _importances(ledger: Ledger) -> Importances:
     axes = axes_of(space, 2)
     lines, few = _lines(len(axes), ledger.n, len(posteriors), space)
     measure = _measure(space, axes, lines, seed)
-    rng = np.random.default_rng([seed, ledger.n, 0, 6])  # no suggestion and no regret draws from it
+    rng = np.random.default_rng([seed, ledger.n, 0, 6])  # no suggestion draws from it
     start, size, count = ledger.model.recommended, -(-DRAWS // len(posteriors)), _FEATURES // len(posteriors)
     drawn = [_paths(posterior, measure, start, size, count, rng) for posterior in posteriors]
     found = [_one(axis, measure.along(i), few, drawn, ledger) for i, axis in enumerate(axes)]

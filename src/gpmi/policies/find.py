@@ -72,7 +72,7 @@ class Find(Delegating):
         return self.first
 
     def choose(self, search: PointSearch) -> Selected:
-        return search.escape() or search.repeat() or _exploit_late(search) or self._choose_by_score(search)
+        return search.escape() or _exploit_late(search) or search.repeat() or self._choose_by_score(search)
 
     def _choose_by_score(self, search: PointSearch) -> Selected:
         """Try one score after the other, until the point is not a duplicate and not next to a pending one."""

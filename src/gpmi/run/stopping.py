@@ -18,6 +18,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.types import Event
 from gpmi.analysis.ledger import Ledger
+from gpmi.analysis.ledger.gain import MOST as MOST_MORE
 from gpmi.optimizer import Optimizer
 
 __all__ = [
@@ -241,7 +242,7 @@ class GainBelow(Rule):
     def __post_init__(self) -> None:
         checks.positive("eps", self.eps)
         checks.probability("chance", self.chance)
-        checks.whole("evaluations", self.evaluations, 1)
+        checks.whole("evaluations", self.evaluations, 1, MOST_MORE)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
         ledger = _ledger_when_due(optimizer)

@@ -31,8 +31,9 @@ ENOUGH = 14
 class Calibration:
     """The standardised residuals of a run, their coverage, and a verdict on them.
 
-    `ahead` are one-step-ahead residuals, recorded when each value came. The model of that moment had not seen the
-    value, so they are a fair test. `left_out` are leave-one-out residuals under the present model. Its prior may have
+    `ahead` are one-step-ahead residuals. With a fixed prior they were recorded when each value came, before the model
+    had seen it: a fair test. With a learned prior they are those of the belief, whose draws know all values (`belief`).
+    `left_out` are leave-one-out residuals under the present model. Its prior may have
     been learned from the same values, so they decide nothing.
     """
 

@@ -19,6 +19,7 @@ from gpmi.gp.tracking import moments_in_chunks
 from gpmi.model.model import Model
 from gpmi.policies import EI, State
 
+MOST = 100  # evaluations: their joint values take O(MOST^3) for each draw
 DRAWS = 512  # of the gain: a probability of 0.05 is estimated with an sd of 0.01
 _CLOSEST = 1000  # points whose improvement is computed in units of y if y is transformed: our limit on the cost
 

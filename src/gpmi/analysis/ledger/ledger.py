@@ -21,6 +21,7 @@ from gpmi.analysis.ledger.advice import MORE, UNLIKELY, Advice
 from gpmi.analysis.ledger.belief import Belief, PriorDraws, averages, believed, draw_priors_of
 from gpmi.analysis.ledger.calibration import ENOUGH, Calibration, judge
 from gpmi.analysis.ledger.contexts import ContextQueries
+from gpmi.analysis.ledger.gain import MOST as MOST_MORE
 from gpmi.analysis.ledger.gain import Gain, draw_gain, expected_improvement
 from gpmi.analysis.ledger.maxima import most_likely_better
 from gpmi.analysis.ledger.regret import Regret, draw_regret, trailing_repeats, unknown_regret
@@ -178,7 +179,7 @@ class Ledger:
             if (why := self._too_little(t)) is not None:
                 regrets[key] = unknown_regret(model, part, why)
             else:
-                queries, belief = self._queries_by_context(t), self._belief(model)
+                queries, belief = self._queries_by_context(t), self.belief if t == self.n else self._belief(model)
                 own = [one.at for one in queries if one.space.fixed_coordinates == part.fixed_coordinates]
                 has_contexts = any(one.space.fixed_coordinates for one in queries)
                 regrets[key] = draw_regret(
@@ -336,7 +337,8 @@ class Ledger:
     @property
     def smallest_gain(self) -> float:
         """The smallest gain that counts: the sd of the noise, or 1 % of the way from the mean value to the best one."""
-        return max(self.noise_sd, SMALLEST * float(self.values.max() - self.values.mean()) if self.n else 0.0)
+        values = self.values[[trial.feasible for trial in self.trials]] if self.infeasible else self.values
+        return max(self.noise_sd, SMALLEST * float(values.max() - values.mean()) if len(values) else 0.0)
 
     def _in_units_of_y(self, sd: float) -> float:
         """Convert a standard deviation at the recommended point to units of y."""
@@ -351,13 +353,21 @@ class Ledger:
 
         With `fixed` both the recommended point and the evaluations have these coordinates.
         """
-        evaluations = checks.whole("evaluations", evaluations, 1)
+        evaluations = checks.whole("evaluations", evaluations, 1, MOST_MORE)
         regret = self.regret(fixed=fixed)
         if not regret.known:
             return Gain(evaluations, np.empty(0))
-        row = self.model.recommended_in(self.space.with_fixed(fixed) if fixed else self.space)
-        rng = np.random.default_rng([self.setting.seed, self.n, evaluations, 2])  # no suggestion draws from it
-        return draw_gain(self.model, self.belief, row, regret.where, evaluations, self.orientation.normals(rng))
+        part = self.space.with_fixed(fixed) if fixed else self.space
+        key = evaluations, part.fixed_coordinates
+        if key not in self._gains:
+            rng = np.random.default_rng([self.setting.seed, self.n, evaluations, 2])  # no suggestion draws from it
+            normals, row = self.orientation.normals(rng), self.model.recommended_in(part)
+            self._gains[key] = draw_gain(self.model, self.belief, row, regret.where, evaluations, normals)
+        return self._gains[key]
+
+    @cached_property
+    def _gains(self) -> dict[Any, Gain]:
+        return {}
 
     @cached_property
     def improvement(self) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gpmi._support.types import Array, Observations
 from gpmi.gp.kernels import AffineKernel
+from gpmi.gp.linalg import eigen
 from gpmi.model.fitting.criterion import NO_FIT, Criterion, FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, warped
 from gpmi.model.fitting.descent import ROUNDS, DescentPoint, descend, start
@@ -25,6 +26,8 @@ from gpmi.model.fitting.warp import Warp
 # (docs/benchmarks/belief.md has the coverage).
 DRAWS = 16
 _SAME = 1.0  # sd: two peaks that are closer are one; our choice
+_REPEATS, _NOTHING = 4, 0.02  # descents that are repeated from their end, at most, and the gain that is none, in nats
+_DIFFERENCE = 0.02  # step of the differences behind a Hessian, in logarithms; rounding and curvature are far below 1 %
 _BURN_IN = 4  # draws discarded because the chain starts at the peak; our choice
 
 
@@ -56,7 +59,7 @@ class DrawingProblem(NamedTuple):
         if near.warp == self.warp:
             starts.append(start(criterion, self.q_of(near), hessian))
         found: list[DescentPoint] = []
-        for peak in sorted((descend(criterion, begin, ROUNDS) for begin in starts), key=lambda peak: peak.loss):
+        for peak in sorted((_polished(criterion, begin) for begin in starts), key=lambda peak: peak.loss):
             if all(_apart(peak.q, other) for other in found):
                 found.append(peak)
         return found
@@ -96,6 +99,31 @@ def draw_priors(
     return tuple(problem.prior(q) for q in drawn)
 
 
+def _polished(criterion: Criterion, begin: DescentPoint) -> DescentPoint:
+    """Return the local minimum of the loss below a start, with the Hessian of the loss there.
+
+    A start far up has gradients so large that the Hessian learned on the way is useless and the descent ends early: it
+    is repeated from its end with a fresh one until that gains nothing. The Hessian takes two gradients an unknown.
+    """
+    peak = descend(criterion, begin, ROUNDS)
+    for _ in range(_REPEATS):
+        again = descend(criterion, start(criterion, peak.q), ROUNDS)
+        if not again.loss < peak.loss - _NOTHING:
+            break
+        peak = again
+    unknowns, hessian = criterion.unknowns, np.empty_like(peak.hessian)
+    for k in range(len(peak.q)):
+        ends = np.tile(peak.q, (2, 1))
+        ends[:, k] = np.clip(peak.q[k] + np.array([-_DIFFERENCE, _DIFFERENCE]), unknowns.lo[k], unknowns.hi[k])
+        below, above = (criterion.loss(q)[1] for q in ends)
+        hessian[k] = (above - below) / (ends[1, k] - ends[0, k])
+    values, vectors = eigen(0.5 * (hessian + hessian.T))
+    if not np.isfinite(values).all():
+        return peak
+    curved = np.maximum(values, unknowns.width.max() ** -2)  # no wider than the prior
+    return DescentPoint(peak.q, peak.loss, (vectors * curved) @ vectors.T)
+
+
 def _apart(q: Array, peak: DescentPoint) -> bool:
     """Return whether q is another peak: more than _SAME sd away from this one, by its Hessian."""
     off = q - peak.q
@@ -104,9 +132,8 @@ def _apart(q: Array, peak: DescentPoint) -> bool:
 
 def _shares(peaks: list[DescentPoint], surprisal: Callable[[Array], float]) -> list[int]:
     """Return how many of the DRAWS belong to each peak: in proportion to its mass, by Laplace's approximation."""
-    losses = np.array([surprisal(peak.q) for peak in peaks])
-    log_dets = np.array([np.linalg.slogdet(peak.hessian)[1] for peak in peaks])
-    log_mass = -losses - 0.5 * np.where(np.isfinite(log_dets), log_dets, 0.0)
+    log_mass = np.array([-surprisal(peak.q) - 0.5 * np.linalg.slogdet(peak.hessian)[1] for peak in peaks])
+    log_mass = np.where(np.isfinite(log_mass), log_mass, -NO_FIT)
     mass = np.exp(log_mass - log_mass.max())
     ends = np.round(np.cumsum(mass) / mass.sum() * DRAWS).astype(int)
     return [int(count) for count in np.diff(ends, prepend=0)]
