@@ -427,7 +427,7 @@ def test_the_names_of_other_libraries_are_refused_with_ours(run, name, ours):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("directions", "gpmi optimises one value so far, not several: combine them"),
+        ("directions", "gpmi optimises one value so far, not several: give one number"),
         ("objectives", "gpmi optimises one value so far"),
         ("pruner", "gpmi does not end evaluations early yet: let f itself stop"),
         ("fidelity", "gpmi has no fidelities yet: evaluate f at the fidelity that counts"),
@@ -440,7 +440,7 @@ def test_what_gpmi_cannot_do_yet_is_said_plainly_with_what_to_do(call, name, wor
 
 @pytest.mark.parametrize("answer", [(1.0, 2.0), [1.0, 2.0], {"a": 1.0, "b": 2.0}, np.array([1.0, 2.0])], ids=repr)
 def test_several_values_of_an_evaluation_are_refused_with_what_to_do(answer, tmp_path):
-    words = r"gpmi optimises one value so far, not several: combine .* gpmi.Measured\(y, constraints=\[...\]\)"
+    words = r"gpmi optimises one value so far, not several: give one .* gpmi.Measured\(y, constraints=\[...\]\)"
     for options in ({}, {"timeout": 60.0}, {"on_failure": "learn"}):
         with pytest.raises(TypeError, match=f"f returned .*{words}"):
             maximize(lambda x: answer, BOX, budget=3, seed=0, **options)

@@ -22,7 +22,7 @@ _SHOWN = 500  # characters of a value in a message, at most; our choice, not tun
 _GOAL = "gpmi.maximize or gpmi.minimize, or goal= of gpmi.Optimizer"
 _RUNS = "of gpmi.maximize and gpmi.minimize"
 ONE_VALUE = (
-    "gpmi optimises one value so far, not several: combine them into one number, or measure the others as "
+    "gpmi optimises one value so far, not several: give one number that combines them, or measure the others as "
     "constraints, gpmi.Measured(y, constraints=[...])"
 )
 # Names that other libraries use for what gpmi cannot do yet, and what to do meanwhile.
