@@ -60,8 +60,8 @@ def evaluated(folder: Path) -> list[float]:
 
 
 def only_progress(stderr: str) -> bool:
-    """Whether nothing was said but how far the run is."""
-    return re.fullmatch(r"(\d+/\d+   \d+:\d\d:\d\d.*\n)*", stderr) is not None
+    """Whether nothing was said but how far the run is, and on a busy machine that it waits for the database."""
+    return re.fullmatch(r"(\d+/\d+   \d+:\d\d:\d\d.*\n|.*; retrying for \d+ s\n)*", stderr) is not None
 
 
 def wait_for(folder: Path, count: int) -> None:
