@@ -100,7 +100,7 @@ def advice(run: RunView) -> Markup:
     defined = "max f - f(recommended)." if run.goal == "max" else "f(recommended) - min f."
     return joined(
         advice_line(advised.what, advised.why),
-        _lines("Can I stop?", ledger.answer()),
+        _lines("Can I stop?", ledger.answer()[1:] or ledger.answer()),  # the advice above is the first line
         tag(
             "details",
             tag("summary", "For statisticians"),
