@@ -273,8 +273,9 @@ def study(
     address : the path of an SQLite file, or postgresql://user:password@host/database for many machines.
     name : which of the studies in the database; "default" if it is left out, or the only one if the database has just
         one study and `space` is left out, too.
-    space, goal, aim, seed, options : as for `Optimizer`. The study stores them: a later opening may leave them out, and
-        must not contradict them. Functions and classes of your own cannot be stored and are refused.
+    space, goal, aim, seed : as for `Optimizer`, and so are all its other arguments. The study stores them: a later
+        opening may leave them out, and must not contradict them. Functions and classes of your own cannot be stored and
+        are refused.
     budget : the total number of evaluations; a later opening may replace it.
     lease : lease duration: after this many seconds without a heartbeat the trial is reassigned.
     patience : retry timeout for an unreachable database, in seconds. Then `ask` raises a `StudyError`, and `tell`
