@@ -369,7 +369,7 @@ def write_page(new: int) -> None:
         *harness.table(("problem", "what", "a suggestion", "cost", "ratio"), priced),
     ]
     text = (
-        "Every number is from belief.csv. What the quantities are is in [../ledger.md](../ledger.md). The runs were "
+        "Every number is from belief.csv. [../ledger.md](../ledger.md) defines the quantities. The runs were "
         "listed beforehand. They were played a second time after a fault was mended, and nothing was chosen on them."
     )
     harness.page(__file__, "The belief, measured", text, body, runs=len({r[:4] for r in rows}), new=new)

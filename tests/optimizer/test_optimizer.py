@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -273,58 +273,6 @@ def test_with_repeats_a_row_may_be_asked_again_and_the_tie_goes_to_the_lowest_ro
     assert [float(x[0]) for x in run(opt, lambda x: 5.0, 5)] == [0.0] * 5
     opt = Optimizer(d, Explore(), kernel=kernels.RBF(1e-3), noise_var=1e-2)
     assert [float(x[0]) for x in opt.ask(3)] == [0.0, 1.0, 2.0]
-
-
-TABLE = np.random.default_rng(0).random((200, 2))
-
-
-def queries_of_table(noise_sd: float, goal: Literal["max", "min"] = "max", **options: Any) -> tuple[list[bytes], Any]:
-    """Play 40 queries on a smooth table, and return the rows asked and the optimizer."""
-    rng, sign = np.random.default_rng(1), 1.0 if goal == "max" else -1.0
-    opt = Optimizer(TABLE, seed=0, goal=goal, **options)
-
-    def f(x: np.ndarray) -> float:
-        return sign * float(np.sin(5.0 * x[0]) + np.cos(4.0 * x[1]) + noise_sd * rng.standard_normal())
-
-    return [np.asarray(x).tobytes() for x in run(opt, f, 40)], opt
-
-
-def test_the_best_row_of_a_table_is_asked_once_more_if_the_values_may_be_noisy() -> None:
-    asked, opt = queries_of_table(0.3)
-    first = next(i for i, row in enumerate(asked) if row in asked[:i])
-    assert first >= 16 and len(set(asked)) < 39  # the second value differs, so more rows are repeated
-    assert "noise suspected" in [event.kind for event in opt.events]
-    # The same values at once, in any portions, give the same query: what is suspected depends on the values alone.
-    before = Optimizer(TABLE, seed=0)
-    before.tell_all([(trial.x, trial.y) for trial in opt.trials[:first]])
-    np.testing.assert_array_equal(before.ask(), opt.trials[first].x)
-    assert queries_of_table(0.3, "min")[0] == asked
-
-
-def test_no_row_is_asked_twice_if_the_values_are_exact_or_said_to_be() -> None:
-    for noise_sd, options in ((0.0, {}), (0.3, {"repeats": False}), (0.3, {"noise_var": 0.0}), (0.3, {"fit": "loo"})):
-        asked, opt = queries_of_table(noise_sd, **options)
-        if options == {"fit": "loo"}:
-            assert len(set(asked)) < 40  # the evidence decides, whatever the policy's fit is
-        else:
-            assert len(set(asked)) == 40 and "noise suspected" not in [event.kind for event in opt.events]
-
-
-def test_one_repeat_shows_that_a_rough_table_is_exact() -> None:
-    rough = np.random.default_rng(3).standard_normal(200)
-    number = {row.tobytes(): i for i, row in enumerate(TABLE)}
-    asked = run(Optimizer(TABLE, seed=0), lambda x: rough[number[x.tobytes()]], 70)
-    assert len({np.asarray(x).tobytes() for x in asked}) == 69
-
-
-def test_error_bars_and_a_known_prior_say_enough_about_the_noise() -> None:
-    rng = np.random.default_rng(1)
-    known = Optimizer(TABLE, seed=0, kernel=kernels.RBF(0.3), n_init=8)
-    bars = Optimizer(TABLE, seed=0)
-    for opt in (known, bars):
-        opt.tell_all([(x, rng.standard_normal(), 0.5 if opt is bars else 0.0) for x in TABLE[:20]])
-        opt.ask()
-        assert "noise suspected" not in [event.kind for event in opt.events]
 
 
 def test_minimising_mirrors_maximising() -> None:

@@ -313,21 +313,6 @@ def test_noise_is_in_doubt_where_it_explains_as_much_and_not_before_twenty_value
     assert warned(noisy) and not warned(noisy[:18]) and not warned(np.sin(8.0 * x[:, 0]) + np.cos(8.0 * x[:, 1]))
 
 
-@guards("gpmi.model.fitting.schedule.SUSPECT_FROM", 8, 64)
-@guards("gpmi.model.fitting.schedule.SUSPECT_BELOW", -20.0, 20.0)
-def test_a_row_is_repeated_from_sixteen_values_on_if_noise_explains_them_as_well() -> None:
-    x, rng = np.random.default_rng(0).random((60, 2)), np.random.default_rng(1)
-    smooth = np.sin(5.0 * x[:, 0]) + np.cos(4.0 * x[:, 1])
-
-    def repeats(y: Array) -> bool:
-        opt = Optimizer(x, seed=0, n_init=8)
-        opt.tell_all(list(zip(x, y, strict=False)))
-        return opt.ask().tobytes() in {row.tobytes() for row in x[: len(y)]}
-
-    noisy = smooth[:17] + rng.standard_normal(17)
-    assert repeats(noisy) and not repeats(noisy[:15]) and not repeats(smooth[:17])
-
-
 @guards("gpmi.analysis.ledger.run_warnings.UNTAKEN", 0.0, 0.02, 0.5, 1.0)
 def test_a_chance_was_not_taken_if_more_may_be_had_with_a_probability_of_a_fifth() -> None:
     def event(value: float) -> Any:

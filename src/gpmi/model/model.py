@@ -73,11 +73,6 @@ class ModelSetting:
             return shaped
         return replace(shaped, y=shaped.y - self.trend(shaped.x))
 
-    def suspects_noise(self, observed: Observations) -> bool:
-        """Return whether these values, oriented, may be noisy although nobody says so (`PriorSchedule`)."""
-        known = self.trend is not None
-        return self.priors.suspects_noise(self.detrended(observed), known_mean=known, preloaded=self.preloaded)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:

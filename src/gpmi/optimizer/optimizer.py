@@ -94,7 +94,7 @@ class Optimizer(Printable):
         the box, even where constraints are broken.
     x0 : points to ask first, one or a list of them. They count as part of the initial design.
     repeats : whether a point of a finite set may be asked again. With aim="find" a point is repeated only if f is noisy
-        or no other point is left, or once, to see whether f is noisy.
+        or no other point is left.
     seed : a non-negative whole number; None draws one, kept in `seed`.
     constraints : strings such as "a + b <= 1", (A, lb, ub), `Forbidden`, functions feasible(point) -> bool, or a list.
     noise : the distribution of the noise. "student" has heavy tails, Student's t with 4 degrees of freedom, so that

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from gpmi._support.types import Array, Event, Mask
-from gpmi.gp.tracking import first_best
+from gpmi._support.types import Array
 from gpmi.model.model import Model
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.audit import audit_of
@@ -29,7 +28,6 @@ from gpmi.space import SpaceExhausted
 from gpmi.trials import Log
 
 REGION = 2  # stream id of the relevant region
-SUSPECTED = Event("noise suspected", "the best row is asked once more, to see whether its value differs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,18 +119,6 @@ class Selection:
             return None
         return self.best_new(Explore(), barred=around_pending(self.subspace.space, self.log, self.barred))
 
-    def repeat(self) -> Selected | None:
-        log, model, here = self.log, self.model, self._is_proven_here
-        # One repeat is enough: its value shows whether f is noisy (`is_noisy`).
-        if not self.repeats or self.subspace.space.rows is None or len(log.places) < len(log) or not here.any():
-            return None
-        if not model.setting.suspects_noise(replace(log.observed, y=self.orientation.values(log.observed.y))):
-            return None
-        best = first_best(np.where(here, mean_at_told(model.posterior, model.members), -np.inf))
-        objective = self.objective.with_policy(Mean())
-        point = _selected(objective.policy, objective.result_at(model.posterior.x[best]))
-        return replace(point, events=(*point.events, SUSPECTED))
-
     def escape(self) -> Selected | None:
         x = escape_point(self.model, self.log, self.subspace, self.orientation, self.risk)
         if x is None:
@@ -161,19 +147,13 @@ class Selection:
 
     def _best_told(self) -> float:
         """Return the best posterior mean at a proven told point of the subspace; -inf if there is none. O(n)."""
-        model = self.model
+        model, space = self.model, self.subspace.space
         if not model.posterior.n:
             return -np.inf
-        told = mean_at_told(model.posterior, model.members)
-        return float(np.max(told, initial=-np.inf, where=self._is_proven_here))
-
-    @property
-    def _is_proven_here(self) -> Mask:
-        """Which rows of the posterior are proven points of the subspace, (n,)."""
-        space, rows = self.subspace.space, self.model.posterior.x
-        here = [not space.fixed_coordinates or space.contains(row) for row in rows]
-        proven: Mask = self.model.proven & np.array(here, dtype=bool)
-        return proven
+        here = model.proven & np.array(
+            [not space.fixed_coordinates or space.contains(row) for row in model.posterior.x]
+        )
+        return float(np.max(mean_at_told(model.posterior, model.members), initial=-np.inf, where=here))
 
     @cached_property
     def _failed(self) -> Mapping[int, Array]:

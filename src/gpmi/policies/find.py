@@ -25,8 +25,7 @@ LATE = 0.2
 class Find(Delegating):
     """The policy of aim="find": the point of `first`, or of `then` if that is a duplicate, after two other rules.
 
-    The first step that yields a point decides. Before them, on a finite set, one repeat of the best row may ask whether
-    f is noisy (`PointSearch.repeat`):
+    The first step that yields a point decides:
 
     1. After two queries in a row that taught nothing, the run may escape: on spaces with options to the next design
        point, on boxes of at most 3 numbers to the point farthest from all trials. On boxes, later escapes need more
@@ -72,7 +71,7 @@ class Find(Delegating):
         return self.first
 
     def choose(self, search: PointSearch) -> Selected:
-        return search.escape() or _exploit_late(search) or search.repeat() or self._choose_by_score(search)
+        return search.escape() or _exploit_late(search) or self._choose_by_score(search)
 
     def _choose_by_score(self, search: PointSearch) -> Selected:
         """Try one score after the other, until the point is not a duplicate and not next to a pending one."""

@@ -128,9 +128,6 @@ class PointSearch(Protocol):
     def explore_apart(self) -> Selected | None:
         """Select the point with the largest variance that is not near a pending one; None on a finite set."""
 
-    def repeat(self) -> Selected | None:
-        """Select the best told row of a finite set, if no row has two trials and the values may be noisy."""
-
     def escape(self) -> Selected | None:
         """Select a point far from the others, chosen without the model, if the last queries taught nothing."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-MORE, UNLIKELY = 10, 0.05  # the advice is to stop if so many more evaluations gain anything with at most this chance
+MORE, UNLIKELY = 10, 0.05  # stop if MORE evaluations gain anything with a probability of at most UNLIKELY
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.types import Array, Observations
 from gpmi.gp.kernels import Kernel
-from gpmi.gp.linalg import one_blas_thread
 from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, merges
 from gpmi.model.fitting.fit import Prior, fit, fit_noise
@@ -25,10 +24,6 @@ from gpmi.model.fitting.undetected_noise import UndetectedNoise, undetected_nois
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.fitting.warp_selection import WARP_FROM, choose_warp, softened
-
-# On a finite set: the number of values from which noise is suspected, and the evidence for exact values, in nats, below
-# which it is. Chosen on the development tables of docs/benchmarks/noisy_tables.md.
-SUSPECT_FROM, SUSPECT_BELOW = 16, 0.1
 
 BULK = 128  # from this many preloaded values on, one fit serves all; for fewer, fits cost less than two suggestions
 
@@ -65,12 +60,11 @@ class PriorSchedule:
         self._setting = FitSetting(template, noise_var, span, groups, loo=fit == "loo")
         self._sampled, self._seed, self._soften = fit == "mcmc", seed, soften
         self._learned: dict[int, Prior] = {}
-        self._suspected: dict[int, bool] = {}
 
     def cleared(self) -> PriorSchedule:
         """Return a copy with nothing learned, for other observations."""
         fresh = copy(self)
-        fresh._learned, fresh._suspected = {}, {}
+        fresh._learned = {}
         return fresh
 
     @cached_property
@@ -153,23 +147,6 @@ class PriorSchedule:
         """Return the noise that may exist although `near`, learned from these values, has almost none; or None."""
         learned = self._setting.template.unknown and not self.student_noise
         return undetected_noise(self._setting, observed, near) if learned else None
-
-    @one_blas_thread
-    def suspects_noise(self, observed: Observations, *, known_mean: bool = False, preloaded: int = 0) -> bool:
-        """Return whether these values may be noisy, judged from the first 16, 32, 64, ... of them, and cached.
-
-        They may if the fit has found noise, or if the evidence does not favour exact values (`undetected_noise`). False
-        if something is known about the noise.
-        """
-        learned = self._setting.template.unknown and self.noise_var is None and not self.student_noise
-        p = max(_octave(len(observed)), fit_size(preloaded) if preloaded >= BULK else 0)  # a fit exists
-        if p < SUSPECT_FROM or not learned or observed.noise_var.any():
-            return False
-        if p not in self._suspected:
-            near = self(p, observed, known_mean=known_mean, preloaded=preloaded)
-            found = undetected_noise(self._setting, observed.first(p), near)
-            self._suspected[p] = found is None or found.nats < SUSPECT_BELOW
-        return self._suspected[p]
 
     def _stream(self, p: int, use: int) -> np.random.Generator:
         """Return random numbers that no suggestion uses; 1 and 2 in the last place belong to the ledger."""
