@@ -131,7 +131,7 @@ def by_kind(rows: list[Row]) -> list[str]:
         "one repeat less find",
         "one repeat less given",
         "repeated in",
-        "repeats: one repeat, given",
+        "repeats: the rule, given",
     )
     return harness.table(head, lines)
 
