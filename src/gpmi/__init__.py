@@ -9,6 +9,7 @@ from gpmi._support.types import Event
 from gpmi.gp.posterior import Posterior
 from gpmi.optimizer import Optimizer
 from gpmi.policies import (
+    EHVI,
     EI,
     GPMI,
     GPUCB,
@@ -19,23 +20,28 @@ from gpmi.policies import (
     LogEI,
     Policy,
     Reinvest,
+    Scalarised,
     State,
     Thompson,
     VarianceBonus,
 )
 from gpmi.run.evaluation import Measured
-from gpmi.run.loop import maximize, minimize
+from gpmi.run.loop import maximize, minimize, optimize
 from gpmi.run.result import Result
 from gpmi.space import Choice, Forbidden, Int, Real, Space, SpaceExhausted
 from gpmi.trials import Trial
+from gpmi.trials.goals import AtLeast, AtMost, Match, Max, Min
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "EHVI",
     "EI",
     "GPMI",
     "GPUCB",
     "GPUCBPE",
+    "AtLeast",
+    "AtMost",
     "Choice",
     "Event",
     "Explore",
@@ -44,13 +50,17 @@ __all__ = [
     "Guarantee",
     "Int",
     "LogEI",
+    "Match",
+    "Max",
     "Measured",
+    "Min",
     "Optimizer",
     "Policy",
     "Posterior",
     "Real",
     "Reinvest",
     "Result",
+    "Scalarised",
     "Space",
     "SpaceExhausted",
     "State",
@@ -64,6 +74,7 @@ __all__ = [
     "kernels",
     "maximize",
     "minimize",
+    "optimize",
     "plots",
     "stopping",
     "study",

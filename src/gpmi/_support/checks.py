@@ -22,12 +22,14 @@ _SHOWN = 500  # characters of a value in a message, at most; our choice, not tun
 _GOAL = "gpmi.maximize or gpmi.minimize, or goal= of gpmi.Optimizer"
 _RUNS = "of gpmi.maximize and gpmi.minimize"
 ONE_VALUE = (
-    "gpmi optimises one value so far, not several: give one number that combines them, or measure the others as "
-    "constraints, gpmi.Measured(y, constraints=[...])"
+    'for several outputs use gpmi.optimize(f, space, goals={"yield": "max", "cost": "min"}), or goals= of '
+    "gpmi.Optimizer and gpmi.study; f then returns a dict of outputs"
 )
 # Names that other libraries use for what gpmi cannot do yet, and what to do meanwhile.
 MISSING = {
-    **dict.fromkeys(("objectives", "n_objectives", "directions", "goals", "values", "reference_point"), ONE_VALUE),
+    **dict.fromkeys(("objectives", "n_objectives", "directions", "goals", "values"), ONE_VALUE),
+    "reference_point": "state the worst value you would accept of each objective: gpmi.Max(at_least=...) and "
+    "gpmi.Min(at_most=...) in goals=",
     **dict.fromkeys(
         ("pruner", "pruners", "scheduler", "early_stopping", "should_prune", "step", "report"),
         "gpmi does not end evaluations early yet: let f itself stop and return its value, or raise under "

@@ -220,13 +220,25 @@ def best_lines(goal: Literal["max", "min"], x: Point | None, y: float | None, *,
     return [(name, rounded(y))] + ([] if x is None else [("at x", WholePoint.of(x))])
 
 
-def trial_line(number: int, x: Point, y: float | None, status: str, origin: str, notes: Sequence[str] = ()) -> str:
+def trial_line(
+    number: int,
+    x: Point,
+    y: float | None,
+    status: str,
+    origin: str,
+    notes: Sequence[str] = (),
+    outputs: Mapping[str, float] | None = None,
+) -> str:
     """Format a trial in one line: `Trial(7, x=[0.5, 0.25], y=1.25, told, policy)`; without y if it has none.
 
-    `notes` come last, such as the error bar or the first value of a corrected trial.
+    The outputs of a run with goals stand in place of y. `notes` come last, such as the error bar or the first value of
+    a corrected trial.
     """
     more = "".join(f", {note}" for note in notes)
-    before, after = f"Trial({number}, x=", ("" if y is None else f", y={rounded(y)}") + f", {status}, {origin}{more})"
+    value = "" if y is None else f", y={rounded(y)}"
+    if outputs:
+        value = "".join(f", {name}={rounded(one)}" for name, one in outputs.items())
+    before, after = f"Trial({number}, x=", f"{value}, {status}, {origin}{more})"
     return before + point(x, WIDTH - len(before) - len(after)) + after
 
 

@@ -73,9 +73,12 @@ class Feasibility:
 
     def _limits(self, outcomes: Outcomes, preloaded: int) -> list[Requirement]:
         """Return the requirements that each of the constraints is at most 0."""
-        x, constraints = outcomes.told, outcomes.constraints
+        measured = [(outcomes.told, values) for values in outcomes.constraints.T]
         requirements = []
-        for i, values in enumerate(constraints.T):
+        for i, (x, values) in enumerate(measured if outcomes.limits is None else outcomes.limits):
+            known = ~np.isnan(values)
+            if not known.all():
+                x, values = x[known], values[known]
             if len(values) == 0:
                 continue
             seed = self._seed + 1 + i  # used only by draws of the prior, which do not happen here

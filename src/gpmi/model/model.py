@@ -305,7 +305,7 @@ class PendingPosteriors:
         A pending point counts as observed with its posterior mean. mu stays, and var falls around the point, which
         pushes the next query away. O(n^2) for each trial.
         """
-        steps = log.pending
+        steps = log.unobserved
         start, done, posterior = self._last.get(member, (None, [], told))
         if start is not told or done != steps[: len(done)]:
             done, posterior = [], told
@@ -339,7 +339,7 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
     The best values are those of points that succeed. If there are none yet, the worst values take their place: then any
     point that succeeds is an improvement.
     """
-    chosen = log.chosen([*log.told, *log.pending])
+    chosen = log.chosen([*log.told, *log.unobserved])
     size, dim = model.setting.space.extent
     observed, means = (told.observed, told.mu_at_observed) if told.n else (np.empty(0), np.empty(0))
     if model.outcomes is not None and told.n:

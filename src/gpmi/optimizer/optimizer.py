@@ -23,7 +23,9 @@ from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
 from gpmi._support.text import Line, best_lines, event_summary
 from gpmi._support.types import Array, Event, Observations, Point
+from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
 from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
+from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
@@ -31,7 +33,15 @@ from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
+from gpmi.model.outputs import OutputModel, OutputModels
 from gpmi.optimizer.defaults import Defaults, has_bound
+from gpmi.optimizer.objectives import (
+    check_options_for_several,
+    checked_goals,
+    from_objectives,
+    output_prior,
+    policy_for,
+)
 from gpmi.optimizer.suggestion import (
     Suggestion,
     default_n_init,
@@ -42,13 +52,14 @@ from gpmi.optimizer.suggestion import (
     starting_points,
 )
 from gpmi.policies import Aim, Policy
+from gpmi.policies.objectives import JointPolicy
 from gpmi.policies.policy import checked_policy
 from gpmi.search.subspaces import Subspace, Subspaces
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.log import TrialOrPoint
-from gpmi.trials.outcomes import check_count, details_of
+from gpmi.trials.outcomes import NONE, check_count, details_of
 from gpmi.trials.trial import checked_trials
 
 Self = TypeVar("Self", bound="Optimizer")
@@ -129,28 +140,36 @@ class Optimizer(Printable):
         x0: Any = None,
         constraints: Any = None,
         noise: Literal["normal", "student"] = "normal",
+        goals: Mapping[str, Any] | None = None,
     ) -> None:
         made = Space.of(space).constrained(constraints)
+        checks.checked_goal(goal)
+        self.goals = None if goals is None else checked_goals(goals, goal, made)
+        goal = goal if self.goals is None else self.goals.direction
         chosen, bounded = aim if policy is None else checked_policy(policy), has_bound(made, kernel, noise_var, repeats)
         self.defaults = defaults = Defaults.of(chosen, kernel, bounded=bounded)
         self.space = made = made.with_ranks() if defaults.rank_columns else made
-        self.policy = defaults.policy
-        self._log = Log(None if budget is None else checks.whole("budget", budget, 1))
+        self.policy = defaults.policy if self.goals is None else policy_for(self.goals, aim, policy, defaults.policy)
+        self._log = Log(None if budget is None else checks.whole("budget", budget, 1), self.goals)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
         self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
-        checks.checked_goal(goal)
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
         soften = defaults.compress_losses and made.rows is not None
         units = made.units if defaults.widen_choices else made.span
         where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
-        priors = PriorSchedule(kernel, noise_var, fit, **where, soften=soften, noise=noise)
+        several = self.goals is not None and self.goals.single is None
+        if several:
+            check_options_for_several(fit, mean)
+        own = None if several else noise_var
+        priors = PriorSchedule(None if several else kernel, own, fit, **where, soften=soften, noise=noise)
         self.n_init = (
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
 
         trend = prior_mean(mean, self.space)
         self._orientation = Orientation(goal)
+        self._prior_options = {"kernel": kernel, "noise_var": noise_var, "fit": fit, "noise": noise, **where}
         self._events: dict[Event, int] = {}  # in order, with the number of values when each first occurred
         self._reset_model(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
         self._start = starting_points(x0, self.space)
@@ -197,13 +216,15 @@ class Optimizer(Printable):
     def tell(
         self,
         x: Point | Trial | int,
-        y: float,
+        y: float | Mapping[str, float],
         *,
-        noise_var: float = 0.0,
+        noise_var: float | Mapping[str, float] = 0.0,
         repeats: int = 1,
         constraints: Sequence[float] | None = None,
     ) -> Trial:
         """Record the value y observed at x: a pending point, or any other point of the space. Order is free.
+
+        In a run with goals, y is a dict of outputs. Some of them may come later: tell them to the same trial.
 
         x may also be a pending trial or its number: use it if two pending trials are at the same point. A bare point
         means the one asked first.
@@ -216,8 +237,12 @@ class Optimizer(Printable):
         Gaussian process with a learned prior, and a policy's expected gain is multiplied by the probability that all
         hold. Every value must come with the same number of constraints.
         """
-        outcome = Outcome.value(y, noise_var=noise_var, repeats=repeats, constraints=constraints)
-        return self.record(self._pending_at(x), outcome)
+        outcome = self.outcome_of(y, noise_var=noise_var, repeats=repeats, constraints=constraints)
+        return self.record(self._open_at(x, outcome), outcome)
+
+    def outcome_of(self, y: Any, **details: Any) -> Outcome:
+        """Return a value, or the outputs of a run with goals, as a validated outcome."""
+        return Outcome.value(y, **details) if self.goals is None else Outcome.measured(self.goals, y, **details)
 
     @locked
     def fail(self, x: Point | Trial | int, why: str | None = None) -> Trial:
@@ -236,7 +261,7 @@ class Optimizer(Printable):
         the space in every coordinate, and none within 5 % of it before 5 more values have been told. A rejection is not
         a failure: the model learns nothing from it. `retract` takes it back.
         """
-        return self.record(self._pending_at(x), Outcome.rejection())
+        return self.record(self._open_at(x, Outcome.rejection()), Outcome.rejection())
 
     def record(self, target: TrialOrPoint, outcome: Outcome) -> Trial:
         """Record the outcome of a pending trial, or of a new trial at a point.
@@ -257,7 +282,7 @@ class Optimizer(Printable):
         possible error. If one is refused, nothing is told.
         """
         with self._log.lock:
-            told = self._log.deliver_all(self._observations(observations, noise_var), self._settle, self._pending_at)
+            told = self._log.deliver_all(self._observations(observations, noise_var), self._settle, self._open_at)
         for trial in told:
             logger.info("%r", trial)
         return told
@@ -272,13 +297,13 @@ class Optimizer(Printable):
     def correct(
         self,
         trial: Trial | int,
-        y: float,
+        y: float | Mapping[str, float],
         *,
-        noise_var: float | None = None,
+        noise_var: float | Mapping[str, float] | None = None,
         repeats: int | None = None,
         constraints: Sequence[float] | None = None,
     ) -> Trial:
-        """Replace the value of a trial by y, as if y had been told originally.
+        """Replace the value of a trial by y, as if y had been told originally. Outputs that y leaves out stay.
 
         The trial, or its number, must have been told, failed or retracted. noise_var, repeats and constraints keep
         their values unless given. The model and its prior are computed again: O(n^3). Predictions stored with trials
@@ -286,12 +311,18 @@ class Optimizer(Printable):
         None, and `y_before` keeps its first value. Pending points stay pending; only later asks use y.
         """
         given: Any = {"noise_var": noise_var, "repeats": repeats, "constraints": constraints}
+        value: Any = y
 
         def correct() -> Trial:
             old = self._log.correctable(trial)
             number = self._own_number(trial, old.number)
-            outcome = Outcome("told", **details_of(old)).corrected(y, **given)
-            check_count(outcome.constraints, self._log.count_of_constraints(number))
+            before = Outcome("told", **details_of(old))
+            if self.goals is None:
+                outcome = before.corrected(value, **given)
+            else:
+                changed = {name: value for name, value in given.items() if value is not None}
+                outcome = before.with_outputs(Outcome.measured(self.goals, y, **changed))
+            self._log.check(outcome, number)
             return self._log.correct(number, outcome)
 
         corrected = self._log.change(correct)
@@ -325,6 +356,7 @@ class Optimizer(Printable):
           and no such told point works, it is the best point that succeeds with a probability of at least 0.95, told or
           not, or else the point most likely to succeed.
         """
+        self._require_single("a point to recommend")
         space, model = self._subspaces.with_fixed(fixed).space, self.model
         if model is None:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
@@ -369,10 +401,12 @@ class Optimizer(Printable):
     def best(self) -> Trial | None:
         """The trial with the best observed value, the first of equals; None before the first.
 
-        Trials that broke a constraint do not count.
+        Trials that broke a constraint do not count. Several objectives have no best trial but a `front`: None.
         """
         told, values = self._log.told, self._values()
-        if self._log.count_of_constraints():
+        if self._is_several:
+            return None
+        if self._log.count_of_constraints() or (self.goals is not None and self.goals.limits):
             values = np.where([self._log[number].feasible for number in told], values, -np.inf)
         return None if not told or values.max() == -np.inf else self._log[told[int(np.argmax(values))]]
 
@@ -381,12 +415,44 @@ class Optimizer(Printable):
     def model(self) -> Model | None:
         """The model after all values, oriented so that larger is better; None before the first value.
 
+        None also if there are several objectives: `models` has the model of each output.
         Reading it updates it: O(n^2) for each new value, and O(n^3) if the schedule asks for a new fit.
         """
-        if not self._log.told:
+        if not self._log.told or self._is_several:
             return None
         with one_blas_thread:
             return self._current_model()
+
+    @property
+    @locked
+    def models(self) -> Mapping[str, OutputModel]:
+        """The model of each output with a value, in a run with goals. Reading it updates it, as for `model`."""
+        if self.goals is None:
+            raise ValueError("the run has no goals, so there is one model: read opt.model, or give goals=")
+        self._drop_outdated()
+        with one_blas_thread:
+            return self._outputs.all(self._log)
+
+    @property
+    @locked
+    def front(self) -> tuple[Trial, ...]:
+        """The trials that no other trial beats in every objective, in a run with goals; see `FrontAnalysis.front`."""
+        return self.front_analysis.front
+
+    def choose(
+        self, where: Mapping[str, Any] | None = None, confidence: float = CONFIDENCE, **objective: str
+    ) -> Chosen:
+        """Return the best predicted point that meets conditions, in a run with goals; see `FrontAnalysis.choose`."""
+        return self.front_analysis.choose(where, confidence, **objective)
+
+    @property
+    @locked
+    def front_analysis(self) -> FrontAnalysis:
+        """What is known of the goals: the front, and the choice of a point from it."""
+        if self.goals is None:
+            raise ValueError('the run has no goals, so it has no front; give goals={"yield": "max", "cost": "min"}')
+        ended = tuple(trial for trial in self._log.trials if trial.status != "pending")
+        return FrontAnalysis(self.goals, self.space, self.seed, ended, self.models, self._chance())
 
     @property
     @locked
@@ -468,10 +534,27 @@ class Optimizer(Printable):
         self._revision = self._log.revision  # of the values behind the following
         self._setting = setting
         self._pending_posteriors = PendingPosteriors()
+        if self.goals is not None:
+            self._outputs = OutputModels(self.goals, self._output_setting)
         self._ledger_cache = LedgerCache({}, {})  # draws read from the last ledger, for the next one
         self._model: Model | None = None  # after the values told when it was last used
         # Behind the policy's last choice, plus the values told since; `surprise` is measured against it.
         self._model_at_choice: Model | None = None
+
+    def _output_setting(self, name: str) -> ModelSetting:
+        assert self.goals is not None
+        return ModelSetting(self.space, output_prior(self.goals, name, **self._prior_options), self.seed)
+
+    @property
+    def _is_several(self) -> bool:
+        """Whether there are several objectives, or a target, and hence no single y."""
+        return self.goals is not None and self.goals.single is None
+
+    def _require_single(self, what: str) -> None:
+        if self._is_several:
+            assert self.goals is not None
+            names = ", ".join(self.goals.objectives)
+            raise ValueError(f"with the objectives {names} there is no single {what}; read front, or call choose")
 
     def _values(self) -> Array:
         """Return the values, oriented, (n,)."""
@@ -498,7 +581,7 @@ class Optimizer(Printable):
         """Return the model to compare the next value with; None if a learned prior has not been used yet."""
         self._drop_outdated()
         log = self._log
-        if not (self._setting.priors.is_fixed or (log.unchosen < len(log) and log.told)):
+        if self._is_several or not (self._setting.priors.is_fixed or (log.unchosen < len(log) and log.told)):
             return None
         with suppress(Exception):  # the value must be recorded even if the model fails; the next `ask` raises the error
             if self._model_at_choice is None:
@@ -533,31 +616,32 @@ class Optimizer(Printable):
 
     def _settle(self, target: TrialOrPoint, outcome: Outcome) -> Trial:
         """Record the outcome of a pending trial or of a new trial at a point, and compare a value with the model."""
-        number = self._pending_number(target) if names_a_trial(target) else None
+        number = self._open_number(target, outcome) if names_a_trial(target) else None
         point = self.space.canonical(target) if number is None else None
         with one_blas_thread:
             before = None
             if outcome.status == "told":
-                check_count(outcome.constraints, self._log.count_of_constraints())
+                self._log.check(outcome)
                 before = self._model_before_value()
             with uninterrupted():
                 trial = self._log.settle(self._add(point, "user").number if number is None else number, outcome)
-            return trial if before is None else self._compare(trial, before)
+            is_last = self._revision == self._log.revision and trial.y is not None  # not a late output of an old trial
+            return trial if before is None or not is_last else self._compare(trial, before)
 
     def _add(self, x: Point, origin: Origin, **fields: Any) -> Trial:
         """Add a pending trial at x."""
         return self._log.add(self.space.freeze(x), self.space.encode(x), origin, **fields)
 
-    def _pending_at(self, x: TrialOrPoint) -> TrialOrPoint:
-        """Return the number of the pending trial at a point, if there is one; otherwise x."""
+    def _open_at(self, x: TrialOrPoint, outcome: Outcome) -> TrialOrPoint:
+        """Return the number of the trial at a point that can take the outcome, if there is one; otherwise x."""
         if names_a_trial(x):
             return x
-        number = self._log.find_pending(self.space.encode(x), self.space.rounding)
+        number = self._log.find_open(self.space.encode(x), self.space.rounding, outcome)
         return x if number is None else number
 
     def _pending_trial(self, x: TrialOrPoint) -> Trial | int:
         """Return a trial, or the number of the pending trial at a point; refuse any other point."""
-        found = self._pending_at(x)
+        found = self._open_at(x, Outcome.rejection())
         if not names_a_trial(found):
             raise ValueError(f"x is {x!r}, which is not pending; give a point that was asked and has no outcome yet")
         return found
@@ -566,6 +650,10 @@ class Optimizer(Printable):
         """Return the number of a pending trial; refuse one of another run."""
         trial = self._pending_trial(x)
         return self._own_number(trial, self._log.pending_number(trial))
+
+    def _open_number(self, trial: Trial | int, outcome: Outcome) -> int:
+        """Return the number of a trial that can take the outcome; refuse one of another run."""
+        return self._own_number(trial, self._log.open_number(trial, outcome))
 
     def _own_number(self, trial: Trial | int, number: int) -> int:
         """Return the number; refuse a trial of another run with the same number."""
@@ -581,17 +669,23 @@ class Optimizer(Printable):
         for one in trials_given("observations", observations):
             if not isinstance(one, Trial) or one.status == "told":
                 x, outcome = self._observation(one)
-                count = check_count(outcome.constraints, count)
-                more = checked_noise(outcome.noise_var + extra, 1)[0]
-                checked.append((self.space.canonical(x), replace(outcome, noise_var=more)))
+                if self.goals is None:
+                    count = check_count(outcome.constraints, count)
+                checked.append((self.space.canonical(x), outcome.with_more_noise(extra)))
         return checked
 
     def _observation(self, one: Any) -> tuple[Point, Outcome]:
         """Validate the value of an observation of `tell_all`."""
         if isinstance(one, Trial):
-            return one.x, Outcome("told", one.y, **details_of(one)).checked()
+            outcome = Outcome("told", one.y, **details_of(one))
+            if self.goals is None:  # of a run with goals only y counts
+                outcome = replace(outcome, outputs=NONE, output_noise_var=NONE, output_repeats=NONE)
+            outcome = outcome.checked()
+            if self.goals is not None:
+                self._log.check(outcome)
+            return one.x, outcome
         if isinstance(one, tuple | list) and len(one) in (2, 3):
-            return one[0], Outcome.value(one[1], noise_var=one[2] if len(one) == 3 else 0.0)
+            return one[0], self.outcome_of(one[1], noise_var=one[2] if len(one) == 3 else 0.0)
         raise TypeError(f"observations has {checks.shown(one)}; give (x, y), (x, y, noise_var) or a Trial")
 
     # How a suggestion is made
@@ -634,10 +728,27 @@ class Optimizer(Printable):
             )
 
     def _policy_suggestion(self, subspace: Subspace) -> Suggestion:
+        if self._is_several:
+            return self._joint_suggestion(subspace)
         self._model_at_choice = model = self._current_model()
         limits: dict[str, Any] = {"budget": self._log.horizon, "repeats": self.repeats}
         chosen = from_policy(
             model, self.policy, self._log, subspace, self._pending_posteriors, self._orientation, **limits
         )
+        self._note(*chosen.events)
+        return chosen
+
+    def _chance(self) -> SuccessProbability | None:
+        """Return the probability that an evaluation succeeds and keeps all limits; None if nothing speaks to it."""
+        setting, outcomes = self._setting.with_preloaded(self._log.told_before_asking), self._log.outcomes
+        return None if outcomes is None else setting.feasibility.chance(outcomes, setting.preloaded)
+
+    def _joint_suggestion(self, subspace: Subspace) -> Suggestion:
+        """Return the policy's choice for several objectives."""
+        assert self.goals is not None and isinstance(self.policy, JointPolicy)
+        log, chance = self._log, self._chance()
+        models = self._outputs.all(log)
+        limits: dict[str, Any] = {"budget": log.horizon, "repeats": self.repeats}
+        chosen = from_objectives(models, self.goals, self.policy, log, subspace, chance, self.seed, **limits)
         self._note(*chosen.events)
         return chosen

@@ -4,12 +4,14 @@ from gpmi.policies.batch import GPUCBPE
 from gpmi.policies.find import Aim, Find, of_aim
 from gpmi.policies.guard import Guarded
 from gpmi.policies.improvement import EI, LogEI
+from gpmi.policies.objectives import EHVI, JointPolicy, Scalarised
 from gpmi.policies.others import Explore, Thompson
 from gpmi.policies.phi import GPMI, GPUCB, Mean, VarianceBonus
 from gpmi.policies.policy import Guarantee, PointSearch, Policy, Selected, State
 from gpmi.policies.reinvest import Reinvest
 
 __all__ = [
+    "EHVI",
     "EI",
     "GPMI",
     "GPUCB",
@@ -19,11 +21,13 @@ __all__ = [
     "Find",
     "Guarantee",
     "Guarded",
+    "JointPolicy",
     "LogEI",
     "Mean",
     "PointSearch",
     "Policy",
     "Reinvest",
+    "Scalarised",
     "Selected",
     "State",
     "Thompson",

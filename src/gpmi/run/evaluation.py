@@ -7,7 +7,7 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from numbers import Real
@@ -49,8 +49,8 @@ class Measured(NamedTuple):
     f may return this instead of a number; see `Optimizer.tell` for the fields.
     """
 
-    y: float
-    noise_var: float = 0.0
+    y: float | Mapping[str, float]  # a dict of outputs in a run with goals; noise_var is then one, too, or one number
+    noise_var: float | Mapping[str, float] = 0.0
     constraints: tuple[float, ...] = ()
 
 
@@ -102,8 +102,12 @@ def failure_of(y: Any) -> Failure | None:
     """Return the failure that an answer of f stands for: a Failure, nan or an infinity. None for any other answer."""
     if isinstance(y, Failure):
         return y
-    value = _number(y.y if isinstance(y, Measured) else y)
-    return None if value is None or math.isfinite(value) else Failure(f"f returned {value}")
+    answer = y.y if isinstance(y, Measured) else y
+    for name, one in answer.items() if isinstance(answer, Mapping) else [(None, answer)]:
+        value = _number(one)
+        if value is not None and not math.isfinite(value):
+            return Failure(f"f returned {value}{'' if name is None else f' for {name}'}")
+    return None
 
 
 def record(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> Trial:
@@ -127,6 +131,8 @@ def _mistake(answer: Any, error: Exception, learns: bool) -> str:
     if isinstance(answer, Failure):
         return f"{error}; {LEARN_FROM_FAILURES}"
     y = answer.y if isinstance(answer, Measured) else answer
+    if isinstance(y, Mapping):
+        return str(error)
     value, wrong = _number(y), "it must return one finite number"
     if value is not None:
         return str(error) if math.isfinite(value) else f"{wrong}; {LEARN_FROM_FAILURES}"
@@ -301,6 +307,9 @@ def _decode(message: bytes) -> Any:
     if kind == "measured":
         y, noise_var, *constraints = map(float.fromhex, content)
         return Measured(y, noise_var, tuple(constraints))
+    if kind == "outputs":
+        values, own = ({name: float.fromhex(one) for name, one in part.items()} for part in content)
+        return Measured(values, own) if own else values
     if kind == "failure":
         return Failure(content)
     if kind == "other":
@@ -312,6 +321,8 @@ def _encode(y: Any) -> tuple[str, Any]:
     """Encode what f returned for JSON without loss: floats as hexadecimal text."""
     if isinstance(y, Failure):
         return "failure", y.why
+    if (outputs := _outputs(y)) is not None:
+        return "outputs", outputs
     if isinstance(y, Measured):
         numbers = [_number(one) for one in (y.y, y.noise_var, *y.constraints)]
         return (
@@ -321,6 +332,19 @@ def _encode(y: Any) -> tuple[str, Any]:
         )
     value = _number(y)
     return ("other", (shown(y), has_several(y))) if value is None else ("value", value.hex())
+
+
+def _outputs(y: Any) -> tuple[dict[str, str], dict[str, str]] | None:
+    """Return the outputs and their noise variances as text; None if y is not a dict of numbers by name."""
+    values, own = (y.y, y.noise_var) if isinstance(y, Measured) else (y, {})
+    if not isinstance(values, Mapping):
+        return None
+    own = own if isinstance(own, Mapping) else dict.fromkeys(values, own)
+    parts = [{name: _number(one) for name, one in part.items()} for part in (values, own)]
+    if any(not isinstance(name, str) or one is None for part in parts for name, one in part.items()):
+        return None
+    first, second = ({name: one.hex() for name, one in part.items() if one is not None} for part in parts)
+    return first, second
 
 
 def _has_ended(process: Any) -> bool:

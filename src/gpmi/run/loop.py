@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -22,12 +22,13 @@ from gpmi.run.result import Result
 from gpmi.run.stopping import Stop, checked_stop
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import trials_given
+from gpmi.trials.goals import Max, Min  # noqa: F401  # of an example
 
 Show: TypeAlias = Callable[[Trial], None]
 
 
 def _start(
-    f: Callable[[Any], float | Measured],
+    f: Callable[[Any], Any],
     space: Any,
     goal: Literal["max", "min"],
     *,
@@ -96,6 +97,35 @@ def maximize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack
 def minimize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack[MaximizeOptions]) -> Result:
     """Find the minimum of f. The arguments are those of `maximize`, and y keeps its sign."""
     return _start(f, space, "min", **options)
+
+
+@with_name_hints
+@with_options(MaximizeOptions, RunSettings, Optimizer, _start)
+def optimize(
+    f: Callable[[Any], Mapping[str, float] | Measured],
+    space: Any,
+    *,
+    goals: Mapping[str, Any],
+    **options: Unpack[MaximizeOptions],
+) -> Result:
+    """Optimise several outputs of f. The other arguments are those of `maximize`.
+
+    Parameters
+    ----------
+    f : a function of one point that returns a dict of outputs, or `gpmi.Measured` with a dict and error bars.
+    goals : what each output is for: "max", "min", `gpmi.Max(at_least=...)`, `gpmi.Min(at_most=...)`,
+        `gpmi.Match(target, within=...)`, the limits `gpmi.AtLeast(value)` and `gpmi.AtMost(value)`, or None for an
+        output that is only watched. State the worst value that you would accept of each objective: it decides which
+        part of the front is explored.
+
+    Examples
+    --------
+    >>> goals = {"far": Max(at_least=0.0), "cost": Min(at_most=1.0)}
+    >>> r = optimize(lambda x: {"far": x[0], "cost": x[0] ** 2}, [(0.0, 1.0)], goals=goals, budget=12, seed=0)
+    >>> len(r.front) > 5, r.choose(cost="min", where={"far": ">= 0.5"}).x[0] > 0.45
+    (True, True)
+    """
+    return _start(f, space, "max", goals=goals, **options)
 
 
 def run_optimizer(optimizer: Optimizer, f: Callable[[Any], float | Measured], **options: Unpack[RunOptions]) -> Result:

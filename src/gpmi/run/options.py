@@ -7,7 +7,7 @@ Signatures and help update themselves.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from typing import Any, Literal, TypedDict, TypeVar
 
@@ -40,8 +40,8 @@ class RunOptions(TypedDict, total=False):
     progress: bool
 
 
-class StudyOptions(TypedDict, total=False):
-    """How points are chosen: the arguments of `Optimizer` that a study stores without changing their defaults."""
+class ModelOptions(TypedDict, total=False):
+    """How points are chosen: the arguments of `Optimizer` that runs and studies pass on with their defaults."""
 
     policy: Policy | None
     kernel: Kernel | None
@@ -55,7 +55,13 @@ class StudyOptions(TypedDict, total=False):
     noise: Literal["normal", "student"]
 
 
-class OptimizerOptions(StudyOptions, total=False):
+class StudyOptions(ModelOptions, total=False):
+    """The arguments of `Optimizer` that a study stores without changing their defaults."""
+
+    goals: Mapping[str, Any] | None
+
+
+class OptimizerOptions(ModelOptions, total=False):
     """The arguments of `Optimizer` that a run passes on."""
 
     aim: Aim

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from gpmi._support.text import Line, WholePoint, best_lines, error_message, event_summary
 from gpmi._support.types import Event, Point
+from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
 from gpmi.analysis.ledger import Ledger, untaken_chance, warning_events
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.warp import IDENTITY, Warp
@@ -18,6 +20,7 @@ from gpmi.policies import Guarded, Reinvest
 from gpmi.space import Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import Printable
+from gpmi.trials.goals import Goals
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -36,6 +39,8 @@ class Result(Printable):
     posterior: Posterior | None  # of warp(y)
     ledger: Ledger | None = None  # regret, calibration, advice
     warp: Warp = IDENTITY  # usually z = y; see `Optimizer.warp`
+    goals: Goals | None = None  # of the outputs, if there are any
+    front_analysis: FrontAnalysis | None = None  # what is known of the goals; see `front` and `choose`
 
     @staticmethod
     def of(optimizer: Optimizer, reason: str, *, no_model: str | None = None) -> Result:
@@ -45,14 +50,18 @@ class Result(Printable):
         """
         best, recommended, posterior, ledger = optimizer.best, None, None, None
         failure: tuple[Event, ...] = ()
+        analysis: FrontAnalysis | None = None
         alarm: tuple[Event, ...] = ()
         told = any(trial.status == "told" for trial in optimizer.trials)
         if told and no_model is None:
             try:
-                recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
-                alarm = warning_events(ledger)
-                if isinstance(optimizer.policy, Reinvest | Guarded) and (missed := untaken_chance(ledger)) is not None:
-                    alarm = (*alarm, missed)
+                analysis = None if optimizer.goals is None else optimizer.front_analysis
+                if optimizer.goals is None or optimizer.goals.single is not None:
+                    recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
+                    alarm = warning_events(ledger)
+                    is_earning = isinstance(optimizer.policy, Reinvest | Guarded)
+                    if is_earning and (missed := untaken_chance(ledger)) is not None:
+                        alarm = (*alarm, missed)
             except Exception as error:  # the evaluations must not be lost if the model fails
                 failure = (Event("no recommendation", f"the model failed: {error_message(error)}"),)
         elif told and no_model is not None:
@@ -70,7 +79,27 @@ class Result(Printable):
             posterior=posterior,
             ledger=ledger,
             warp=IDENTITY if posterior is None else optimizer.warp,
+            goals=optimizer.goals,
+            front_analysis=analysis,
         )
+
+    @property
+    def front(self) -> tuple[Trial, ...]:
+        """The trials that no other trial beats in every objective, in a run with goals; see `FrontAnalysis.front`."""
+        return self._analysis.front
+
+    def choose(
+        self, where: Mapping[str, Any] | None = None, confidence: float = CONFIDENCE, **objective: str
+    ) -> Chosen:
+        """Return the best predicted point that meets conditions, in a run with goals; see `FrontAnalysis.choose`."""
+        return self._analysis.choose(where, confidence, **objective)
+
+    @property
+    def _analysis(self) -> FrontAnalysis:
+        if self.front_analysis is None:
+            reason = "the run has no goals" if self.goals is None else "there is no model"
+            raise ValueError(f"{reason}, so there is no front; gpmi.optimize(f, space, goals=...) has one")
+        return self.front_analysis
 
     def report(self, path: str | PathLike[str], *, title: str | None = None) -> Path:
         """Write a report to a self-contained HTML file (docs/report.md) and return its path."""

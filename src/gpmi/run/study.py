@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Unpack, overload
@@ -12,6 +12,7 @@ from gpmi._support import checks
 from gpmi._support.checks import with_name_hints
 from gpmi._support.text import Line
 from gpmi._support.types import Event, Point
+from gpmi.analysis.front import CONFIDENCE, Chosen
 from gpmi.analysis.ledger import Ledger
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim
@@ -71,7 +72,7 @@ class Study(Printable):
             raise
         return asked[0] if n is None else asked
 
-    def tell(self, x: Trial | int | Point, y: float, **details: Unpack[Details]) -> Trial:
+    def tell(self, x: Trial | int | Point, y: float | Mapping[str, float], **details: Unpack[Details]) -> Trial:
         """Record the value y of x: a Trial or its number, even if another worker evaluated it or its lease has expired.
 
         It is durable when the call returns: in the database or, if that is unreachable, in the outbox, which is
@@ -82,7 +83,7 @@ class Study(Printable):
         If x is a point, y becomes a new trial that was not suggested. `noise_var`, `repeats` and `constraints` are as
         for `Optimizer.tell`.
         """
-        return self.optimizer.record(x, Outcome.value(y, **details))
+        return self.optimizer.record(x, self.optimizer.outcome_of(y, **details))
 
     def fail(self, x: Trial | int, why: str | None = None) -> Trial:
         """Record that the evaluation of a trial failed, and why. It is stored as safely as a value."""
@@ -94,7 +95,7 @@ class Study(Printable):
         """Record that a pending trial, or another point, will not be evaluated, as `Optimizer.reject`."""
         return self.optimizer.record(x, Outcome.rejection())
 
-    def correct(self, trial: Trial | int, y: float, **details: Unpack[Details]) -> Trial:
+    def correct(self, trial: Trial | int, y: float | Mapping[str, float], **details: Unpack[Details]) -> Trial:
         """Replace the value of a trial, as `Optimizer.correct`."""
         return self.optimizer.correct(trial, y, **details)
 
@@ -131,6 +132,17 @@ class Study(Printable):
     def best(self) -> Trial | None:
         """The trial with the best observed value; None before the first."""
         return self.refresh().best
+
+    @property
+    def front(self) -> tuple[Trial, ...]:
+        """The trials that no other trial beats in every objective, as `Optimizer.front`."""
+        return self.refresh().front
+
+    def choose(
+        self, where: Mapping[str, Any] | None = None, confidence: float = CONFIDENCE, **objective: str
+    ) -> Chosen:
+        """Return the best predicted point that meets conditions, as `Optimizer.choose`."""
+        return self.refresh().choose(where, confidence, **objective)
 
     @property
     def ledger(self) -> Ledger:

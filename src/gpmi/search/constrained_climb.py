@@ -17,6 +17,7 @@ from gpmi._support.types import Array, Numbers
 from gpmi.gp.linalg import eigen
 from gpmi.policies.policy import TINY
 from gpmi.search.climb import DIFFERENCE, GIVE_UP, RADIUS, ROUNDS, SAME_PEAK
+from gpmi.search.joint import JointObjective
 from gpmi.search.objective import Objective
 from gpmi.space import Parameters, Polytope
 
@@ -43,9 +44,11 @@ class _Climber:
     moving: bool = True
 
 
-def climb_inside(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
+def climb_inside(
+    objective: Objective | JointObjective, space: Parameters, starts: Array, tolerance: float
+) -> tuple[Array, Array]:
     """Climb over the reals from every start (k, d), inside. Return the points reached and the scores there."""
-    feasible, reach = space.feasible_set, objective.posterior.kernel.reach(space.dim)
+    feasible, reach = space.feasible_set, objective.reach(space.dim)
     if not len(feasible.reals):
         return starts.copy(), objective(starts)
     numbers = space.layout.level_numbers(starts)
@@ -104,7 +107,7 @@ def _accept_or_shrink(climber: _Climber, step: Array, end: Array, there: tuple[f
 class _Expansion:
     """The expansion of the score around points, by s."""
 
-    objective: Objective
+    objective: Objective | JointObjective
     space: Parameters
     numbers: Array  # (k, p), of the starts
     reach: Array  # (d,)

@@ -13,6 +13,7 @@ from gpmi.gp.tracking import first_best
 from gpmi.search.barriers import Barriers
 from gpmi.search.climb import climb
 from gpmi.search.constrained_climb import LevelsToTry, Values, best_levels_inside, climb_inside
+from gpmi.search.joint import JointObjective
 from gpmi.search.objective import Objective, SearchResult
 from gpmi.search.screen import neighbours
 from gpmi.space import Parameters
@@ -28,7 +29,7 @@ WIDTHS = (3e-2, 1e-2, 3e-3, 1e-3)  # widths of the neighbourhoods in which a dra
 
 
 def best_point(
-    objective: Objective,
+    objective: Objective | JointObjective,
     space: Parameters,
     screen: Array,  # (m, d), points of the space
     screened: Array,  # (m,), the scores there
@@ -148,7 +149,9 @@ def _range(scores: Array) -> float | None:
     return _range(finite) if len(finite) else None
 
 
-def _climb_all(objective: Objective, space: Parameters, starts: Array, tolerance: float) -> tuple[Array, Array]:
+def _climb_all(
+    objective: Objective | JointObjective, space: Parameters, starts: Array, tolerance: float
+) -> tuple[Array, Array]:
     """Climb from every start over the continuous coordinates, the others unchanged."""
     if not space.plain:
         return climb_inside(objective, space, starts, tolerance)
@@ -158,7 +161,7 @@ def _climb_all(objective: Objective, space: Parameters, starts: Array, tolerance
     some_discrete = not is_free.all()
     free = is_free if some_discrete else slice(None)  # a view is cheaper than a copy
     lo, width = space.lo[free], space.span[free]
-    reach = objective.posterior.kernel.reach(space.dim)[free] / width
+    reach = objective.reach(space.dim)[free] / width
     size = 1 + len(lo) if objective.posterior.n > GROUPED else 1  # a climb evaluates points in groups of d + 1
 
     def unit_objective(u: Array, which: Numbers) -> tuple[Array, Array]:
@@ -176,7 +179,7 @@ def _climb_all(objective: Objective, space: Parameters, starts: Array, tolerance
 
 
 def _best_of(
-    objective: Objective,
+    objective: Objective | JointObjective,
     space: Parameters,
     points: Array,  # (m, d)
     scores: Array,  # (m,)

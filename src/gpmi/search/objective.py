@@ -100,6 +100,10 @@ class Objective:
             score = float((mean_of(plain) if self.members else self.score(mu, var))[0])
         return SearchResult(row, float(mu[0]), float(var[0]), score, number, events)
 
+    def reach(self, d: int) -> Array:
+        """Return the distance along each of d coordinates over which f changes much, (d,)."""
+        return self.posterior.kernel.reach(d)
+
     def with_policy(self, policy: Policy) -> Objective:
         """Return the objective of another policy."""
         members = tuple(member.with_policy(policy) for member in self.members)

@@ -36,7 +36,9 @@ class Delivery:
 
     def equals(self, entry: StoredEntry) -> bool:
         """Whether an entry has the same value, or is a failure as well."""
-        return entry.kind == self.outcome.status and entry.content.get("y") == self.outcome.y
+        stored = entry.content
+        same = stored.get("y") == self.outcome.y and stored.get("outputs", {}) == dict(self.outcome.outputs)
+        return entry.kind == self.outcome.status and same
 
     def competes_with(self, entry: StoredEntry) -> bool:
         """Whether an entry for the same trial comes from another worker and differs: then both count."""
@@ -46,7 +48,8 @@ class Delivery:
         """Refuse the delivery if its worker has delivered something else for the same trial."""
         if not self.equals(entry):
             number = entry.content.get("of", entry.content["number"])
-            was = f"the value {entry.content['y']!r}" if entry.kind == "told" else "a failure"
+            value = entry.content.get("y", entry.content.get("outputs"))
+            was = f"the value {value!r}" if entry.kind == "told" else "a failure"
             raise ValueError(
                 f"trial {number} already has {was} from this worker; use correct({number}, y) to replace it, "
                 "or tell(x, y) to add an observation"

@@ -15,7 +15,8 @@ from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_from_json, point_to_json
 from gpmi.trials import Log, Origin, Outcome, Trial
-from gpmi.trials.outcomes import check_count, details_of, stored_fields
+from gpmi.trials.goals import Goals
+from gpmi.trials.outcomes import details_of, stored_fields
 from gpmi.trials.trial import PREDICTIONS, fields_of_type
 
 LATEST = 253402300800.0  # the end of the year 9999, in seconds since 1970: later times have no date
@@ -25,9 +26,9 @@ FLAGS = fields_of_type("bool")
 class ReplayedLog(Log):
     """A log whose trials come from stored entries."""
 
-    def __init__(self, space: Space, budget: int | None) -> None:
+    def __init__(self, space: Space, budget: int | None, goals: Goals | None = None) -> None:
         self.space, self._first_budget = space, budget
-        super().__init__(budget)
+        super().__init__(budget, goals)
 
     def _clear(self) -> None:
         super()._clear()
@@ -121,7 +122,7 @@ class ReplayedLog(Log):
                 self.forget(self.pending_number(number), when)
             case "corrected":
                 outcome = Outcome("told", **details_of(self.correctable(number))).corrected(**stored_fields(content))
-                check_count(outcome.constraints, self.count_of_constraints(number))
+                self.check(outcome, number)
                 self.correct(number, outcome, when)
             case "retracted":
                 self.retract(self.retractable(number).number, when)
@@ -131,10 +132,10 @@ class ReplayedLog(Log):
     def _replay_outcome(self, entry: StoredEntry, number: int, outcome: Outcome, content: Mapping[str, Any]) -> None:
         if "x" in content:  # nobody had asked for it
             self._add_numbered(entry, number, content["x"], "user")
-        if outcome.status == "told":
-            check_count(outcome.constraints, self.count_of_constraints())
-        self.settle(self.pending_number(number), outcome, entry.time)
-        if outcome.status == "told":
+        self.check(outcome)
+        number, revision = self.open_number(number, outcome), self.revision
+        self.settle(number, outcome, entry.time)
+        if outcome.status == "told" and revision == self.revision:
             self.note(number, **_predictions(content))
 
     def _add_numbered(self, entry: StoredEntry, number: int, x: Any, origin: Origin, **fields: Any) -> None:

@@ -20,6 +20,7 @@ from gpmi._support.types import Point
 from gpmi.gp import kernels
 from gpmi.optimizer import Optimizer
 from gpmi.space import Candidates, Choice, Constant, Forbidden, Int, Parameters, Real, Space, is_matrix_form
+from gpmi.trials.goals import Goals
 
 PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant)}
 KERNELS = {kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Sum, kernels.Product)}
@@ -98,6 +99,7 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
         "policy": lambda one: _build(one, POLICIES),
         "constraints": lambda some: [_constraint_from_json(one) for one in some],
         "x0": lambda points: [point_from_json(one) for one in points],
+        "goals": Goals.from_json,
     }
     return {name: read.get(name, lambda same: same)(value) for name, value in description.items()}
 
@@ -133,6 +135,8 @@ def option_to_json(name: str, value: Any, space: Any) -> Any:
         about = Space.of(space)
         one = isinstance(value, Mapping) or (shape(value) is not None and len(shape(value) or ()) == 1)
         return [point_to_json(about, x) for x in ([value] if one and not _dicts(value) else value)]
+    if name == "goals":
+        return Goals.of(value).to_json()
     if name == "mean":
         raise ValueError(
             f"mean is {shown(value)}, a function, which a study cannot store; subtract it in f, and leave out mean"

@@ -35,7 +35,8 @@ from gpmi.storage.serialization import point_from_json, point_to_json, text_of
 from gpmi.storage.tables import NEVER, Lease, StoredStudy, Transaction
 from gpmi.storage.workers import has_ended, own_name
 from gpmi.trials import Outcome, Trial, names_a_trial
-from gpmi.trials.log import FindPending, Settle, TrialOrPoint
+from gpmi.trials.goals import Goals
+from gpmi.trials.log import FindOpen, Settle, TrialOrPoint
 
 Value = TypeVar("Value")
 Fixed: TypeAlias = Mapping[Any, Any] | None
@@ -61,8 +62,9 @@ class StudyLog(ReplayedLog):
         patience: float,
         space: Space,
         budget: int | None,
+        goals: Goals | None = None,
     ) -> None:
-        super().__init__(space, budget)
+        super().__init__(space, budget, goals)
         self.name = name
         self.identity = stored.identity  # of the study, wherever its database is
         self.worker = own_name()
@@ -431,9 +433,7 @@ class StudyLog(ReplayedLog):
                 self._warn(f"{error}; the outcome is saved in {path}, and is delivered with the next call")
                 return self._expected(delivery)
 
-    def deliver_all(
-        self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: FindPending
-    ) -> list[Trial]:
+    def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: FindOpen) -> list[Trial]:
         """Store observations together or not at all, each in the pending trial at its point or in a new one.
 
         Tokens derive from the content and the index in the list, so delivering the same list again is a no-op.
@@ -470,6 +470,9 @@ class StudyLog(ReplayedLog):
         number = self._number_of(target)
         granted = self._own.get(number, self.grants.get(number))
         token = uuid.uuid4().hex if granted is None else f"answer:{granted.checksum}"
+        if outcome.outputs:  # others may come later
+            names = hashlib.sha256(text_of(sorted(outcome.outputs)).encode()).hexdigest()[:8]
+            token = f"{token}:{names}"
         return Delivery(outcome, token, self.worker, number, point_to_json(self.space, self.point_of(number)))
 
     def _deliver(self, delivery: Delivery, settle: Settle, *, no_retry: bool) -> Trial:
@@ -479,7 +482,7 @@ class StudyLog(ReplayedLog):
         return trial
 
     def _store_delivery(
-        self, transaction: Transaction, delivery: Delivery, settle: Settle, find: FindPending = lambda x: x
+        self, transaction: Transaction, delivery: Delivery, settle: Settle, find: FindOpen = lambda x, _: x
     ) -> Trial:
         """Store a delivery, unless it is in the log already. find(x) returns the trial that an observation at x fills.
 
@@ -496,7 +499,7 @@ class StudyLog(ReplayedLog):
             return self._repeated(delivery, entry)
         target, more = self._target(delivery)
         if number is None:
-            target = find(target)
+            target = find(target, delivery.outcome)
             number = target if isinstance(target, int) else None
         if target is None:
             late = {"number": number, **delivery.outcome.to_json(), "late": True}
@@ -519,7 +522,7 @@ class StudyLog(ReplayedLog):
             return point_from_json(delivery.point), {"of": number}
         if point is None:
             raise ValueError(f"trial is {number}: there is no such trial")
-        if self.is_pending(number):
+        if self.is_pending(number) or (number in self._trials and self.lacks(number, delivery.outcome)):
             return number, {}
         return (None, {}) if delivery.outcome.status == "failed" else (point, {"of": number})
 
@@ -536,9 +539,11 @@ class StudyLog(ReplayedLog):
         outcome = delivery.outcome
         if delivery.number is None:
             x = self.space.freeze(self.space.canonical(point_from_json(delivery.point)))
-            return Trial(self.next_number, x, origin="user", **vars(outcome))
+            return Trial(self.next_number, x, origin="user", **{**vars(outcome), **self._derived(outcome)})
         trial = self.at(delivery.number)
-        return replace(trial, **vars(outcome)) if trial.status == "pending" else trial
+        if trial.status != "pending":
+            return trial
+        return replace(trial, **{**vars(outcome), **self._derived(outcome)})
 
     def _is_orphan(self, target: Trial | int) -> bool:
         """Whether this process got the trial from a log since replaced by a copy that lacks it."""

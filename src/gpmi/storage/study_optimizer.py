@@ -25,7 +25,7 @@ class StudyOptimizer(Optimizer):
 
     def __init__(self, description: Mapping[str, Any], make_log: Callable[..., StudyLog]) -> None:
         super().__init__(**arguments(description))
-        self.log = make_log(space=self.space, budget=self.budget)
+        self.log = make_log(space=self.space, budget=self.budget, goals=self.goals)
         self._log = self.log
 
     def refresh(self) -> None:

@@ -78,7 +78,7 @@ class ReplayedOptimizer(Optimizer):
 
     def __init__(self, description: Any) -> None:
         super().__init__(**arguments(description))
-        self._log = self.log = ReplayedLog(self.space, self.budget)
+        self._log = self.log = ReplayedLog(self.space, self.budget, self.goals)
 
     def suggested(self, fixed: Any) -> Point:
         """Return the next suggestion without adding it to the log."""

@@ -12,12 +12,20 @@ from gpmi._support.text import Line, aligned, coordinate, html_lines, html_table
 from gpmi._support.types import Point
 from gpmi.space import Space
 from gpmi.trials import Trial
-from gpmi.trials.trial import fields_of_type
+from gpmi.trials.trial import ABOUT_OUTPUTS, fields_of_type
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-LEFT_OUT = ("number", "x", "order", "charge", "zeta", "fixed")  # the fields of a trial without a separate column
+LEFT_OUT = (
+    "number",
+    "x",
+    "order",
+    "charge",
+    "zeta",
+    "fixed",
+    *ABOUT_OUTPUTS,
+)  # the fields of a trial without a separate column
 COLUMNS = tuple(field.name for field in fields(Trial) if field.name not in LEFT_OUT)  # after the parameters
 OPTIONAL = ("label", "fixed")  # after these, if a trial has one
 TIMES = ("asked", "ended")

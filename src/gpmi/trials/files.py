@@ -27,12 +27,12 @@ from gpmi._support.types import Point
 from gpmi.space import Choice, Parameters, Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import Printable, names_of
-from gpmi.trials.trial import checked_trials, fields_of_type
+from gpmi.trials.trial import ABOUT_OUTPUTS, checked_trials, fields_of_type
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-FIELDS = tuple(field.name for field in fields(Trial) if field.name not in ("number", "x"))
+FIELDS = tuple(field.name for field in fields(Trial) if field.name not in ("number", "x", *ABOUT_OUTPUTS))
 WHOLE = fields_of_type("int")
 FLAGS = fields_of_type("bool")
 TEXTS = fields_of_type("Status", "Origin", "str")

@@ -20,14 +20,17 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from gpmi._support import checks
+from gpmi._support.checks import ONE_VALUE
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Array, GrowingObservations, Mask, Observations, Point
-from gpmi.trials.outcomes import Ending, Outcome, Outcomes, details_of
+from gpmi.trials.goals import Goals
+from gpmi.trials.outcomes import NONE, OUTPUTS, Ending, Outcome, Outcomes, check_count, details_of
 from gpmi.trials.trial import PREDICTIONS, Origin, Status, Trial, names_a_trial
 
 TrialOrPoint: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
 Settle: TypeAlias = Callable[[TrialOrPoint, Outcome], Trial]  # how an Optimizer records an outcome
-FindPending: TypeAlias = Callable[[TrialOrPoint], TrialOrPoint]  # the pending trial at a point, or else the point
+# The trial at a point that can take an outcome, or else the point.
+FindOpen: TypeAlias = Callable[[TrialOrPoint, Outcome], TrialOrPoint]
 
 
 class Entry(NamedTuple):
@@ -46,8 +49,9 @@ class Log:
     rejected or retracted trial stays in the log, and no model sees it.
     """
 
-    def __init__(self, budget: int | None = None) -> None:
+    def __init__(self, budget: int | None = None, goals: Goals | None = None) -> None:
         self.budget = budget  # how many evaluations there will be in all
+        self.goals = goals  # of the outputs; None if an evaluation has one value y
         self.revision = 0  # rises when a value changes or vanishes: what was derived from the values is then void
         self.lock = RLock()  # of the log and of everything derived from it
         self._clear()
@@ -67,6 +71,7 @@ class Log:
         # The numbers of the trials by status, each in the order in which they got that status.
         self._pending: dict[int, None] = {}
         self._told: list[int] = []
+        self._awaiting: list[int] = []  # told other outputs, but not the one of the single objective
         self._failed: list[int] = []
         self._rejected: list[int] = []
         self._counted: dict[int, Array] = {}  # the rows of the trials that count
@@ -100,9 +105,12 @@ class Log:
             self._failed.append(trial.number)
         elif trial.status == "rejected":
             self._rejected.append(trial.number)
-        elif trial.y is not None:
+        elif trial.y is None and (self.goals is None or self.goals.single is not None):
+            self._awaiting.append(trial.number)
+        else:
             self._told.append(trial.number)
-            self._observed.append(self._rows[trial.number], trial.y, trial.noise_var, trial.repeats)
+            if trial.y is not None:
+                self._observed.append(self._rows[trial.number], trial.y, trial.noise_var, trial.repeats)
             if trial.origin == "user":
                 vars(self).pop("told_before_asking", None)
 
@@ -147,8 +155,34 @@ class Log:
 
     @property
     def told(self) -> Sequence[int]:
-        """The numbers of the trials with a value, in the order of the values."""
+        """The numbers of the trials with a value, in the order of the values.
+
+        With goals, it is the value of the single objective, or any output if there are several objectives.
+        """
         return self._told
+
+    @property
+    def awaiting(self) -> Sequence[int]:
+        """The numbers of the trials that were told other outputs, but not yet the one of the single objective."""
+        return self._awaiting
+
+    @property
+    def unobserved(self) -> list[int]:
+        """The numbers of the trials whose y is still to come: those that are pending, then those that await it."""
+        return [*self._pending, *self._awaiting]
+
+    def observed_output(self, name: str) -> tuple[list[int], Observations]:
+        """Return the trials with a value of this output, in the order of their outcomes, and these values. O(n)."""
+        ended = [trial for trial in self._trials.values() if trial.status == "told" and name in trial.outputs]
+        trials = sorted(ended, key=lambda trial: trial.order or 0)
+        numbers = [trial.number for trial in trials]
+        x = np.array([self._rows[number] for number in numbers]) if numbers else np.empty((0, 0))
+        return numbers, Observations.of(
+            x,
+            np.array([trial.outputs[name] for trial in trials], dtype=float),
+            np.array([trial.output_noise_var.get(name, 0.0) for trial in trials], dtype=float),
+            np.array([trial.output_repeats.get(name, 1) for trial in trials], dtype=float),
+        )
 
     @property
     def failed(self) -> Sequence[int]:
@@ -193,13 +227,21 @@ class Log:
     @property
     def outcomes(self) -> Outcomes | None:
         """All values and failures with their constraints; None without any failure or constraint. O(n)."""
-        if not self._failed and not self.count_of_constraints():
+        named = self.goals.limits if self.goals is not None else {}
+        if not self._failed and not self.count_of_constraints() and not named:
             return None
-        limits, failed = [self._trials[number].constraints for number in self._told], set(self._failed)
+        told, failed = [self._trials[number] for number in self._told], set(self._failed)
         ended = sorted([*self._told, *self._failed], key=lambda number: self._trials[number].order or 0)
         x = np.array([self._rows[number] for number in ended])
-        values = np.array(limits).reshape(len(limits), -1 if limits else 0)
-        return Outcomes(x, np.array([number in failed for number in ended], dtype=bool), values)
+        is_failed = np.array([number in failed for number in ended], dtype=bool)
+        if named:
+            found = [[trial.outputs.get(name, np.nan) for trial in told] for name in named]
+            excess = [goal.excess(np.array(one)) for goal, one in zip(named.values(), found, strict=True)]
+            rows = [(goal, self.observed_output(name)[1]) for name, goal in named.items()]
+            limits = tuple((observed.x, goal.excess(observed.y)) for goal, observed in rows)
+            return Outcomes(x, is_failed, np.array(excess).T.reshape(len(told), len(named)), limits)
+        values = np.array([trial.constraints for trial in told]).reshape(len(told), -1 if told else 0)
+        return Outcomes(x, is_failed, values)
 
     def failed_lately(self, count: int) -> tuple[int, int]:
         """Of the policy's last `count` trials with an outcome: how many failed, and how many there are. O(n)."""
@@ -241,6 +283,14 @@ class Log:
         close = np.flatnonzero(np.all(apart <= rounding, axis=1))
         return numbers[int(close[0])] if len(close) == 1 else None
 
+    def find_open(self, row: Array, rounding: Array, outcome: Outcome) -> int | None:
+        """Return the trial at these coordinates that can take the outcome: pending, or told without its outputs."""
+        number = self.find_pending(row, rounding)
+        if number is not None or not outcome.outputs:
+            return number
+        there = (number for number, own in self._rows.items() if np.array_equal(own, row))
+        return next((number for number in there if self.lacks(number, outcome)), None)
+
     def pending_number(self, trial: Trial | int) -> int:
         """Return the number of a pending trial; raise a ValueError if it is not pending in this log."""
         number = trial.number if isinstance(trial, Trial) else int(trial)
@@ -248,6 +298,36 @@ class Log:
             others = f"give one of {self.pending[:10]}" if self._pending else "none is; correct replaces a value"
             raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {others}")
         return number
+
+    def open_number(self, trial: Trial | int, outcome: Outcome) -> int:
+        """Return the number of a trial that can take this outcome: pending, or told without the outputs in it."""
+        number = trial.number if isinstance(trial, Trial) else int(trial)
+        told = self._trials.get(number)
+        if not outcome.outputs or told is None or told.status != "told":
+            return self.pending_number(trial)
+        if not self.lacks(number, outcome):
+            known = ", ".join(name for name in outcome.outputs if name in told.outputs)
+            raise ValueError(f"x is trial {number}, which has its {known} already; correct replaces a value")
+        return number
+
+    def lacks(self, number: int, outcome: Outcome) -> bool:
+        """Whether a trial was told some outputs, and none of those in the outcome."""
+        trial = self._trials[number]
+        return trial.status == "told" and bool(outcome.outputs) and trial.outputs.keys().isdisjoint(outcome.outputs)
+
+    def check(self, outcome: Outcome, excluding: int | None = None) -> None:
+        """Raise unless a value fits those before: the same number of constraints, or outputs that have goals.
+
+        `excluding` is a trial whose value it replaces.
+        """
+        if outcome.status != "told":
+            return
+        if self.goals is not None:
+            self.goals.checked(outcome.outputs)
+        elif outcome.outputs:
+            raise TypeError(f"y is {checks.shown(dict(outcome.outputs))}, but the run has no goals; {ONE_VALUE}")
+        else:
+            check_count(outcome.constraints, self.count_of_constraints(excluding))
 
     def correctable(self, trial: Any) -> Trial:
         """Return a trial that was told, failed or retracted; raise a ValueError if it has another status."""
@@ -277,11 +357,9 @@ class Log:
         """Record the outcome of a trial, or of a new trial at a point, by settle(target, outcome)."""
         return settle(target, outcome)
 
-    def deliver_all(
-        self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: FindPending
-    ) -> list[Trial]:
-        """Record outcomes at points, each of the pending trial that find(point) returns or of a new one."""
-        return [settle(find(x), outcome) for x, outcome in observations]
+    def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: FindOpen) -> list[Trial]:
+        """Record outcomes at points, each of the trial that find(point, outcome) returns or of a new one."""
+        return [settle(find(x, outcome), outcome) for x, outcome in observations]
 
     def change(self, act: Callable[[], Trial]) -> Trial:
         """Record what act() does to one trial, as a whole or not at all."""
@@ -307,6 +385,8 @@ class Log:
             trial = trials[i]
             if trial.status == "retracted":
                 self.retract(numbers[i])
+            elif trial.outputs_before is not None:
+                self.correct(numbers[i], Outcome("told", **details_of(trial)).checked())
             elif trial.y is not None and trial.y_before is not None:
                 self.correct(numbers[i], Outcome("told", trial.y, **details_of(trial)))
 
@@ -337,9 +417,20 @@ class Log:
         return trial
 
     def settle(self, number: int, outcome: Outcome, ended: float | None = None) -> Trial:
-        """Record the outcome of a pending trial; `ended` is now by default."""
+        """Record the outcome of a pending trial; `ended` is now by default.
+
+        A trial that was told some of its outputs gets others. They count from the place of its first outcome, so that
+        the model is a function of the trials. O(n)
+        """
         ended = self._now() if ended is None else ended
-        trial = replace(self._trials[number], **vars(outcome), order=self._outcomes, ended=ended)
+        before = self._trials[number]
+        if before.status == "told":
+            merged = Outcome("told", **details_of(before)).with_outputs(outcome)
+            self._trials[number] = trial = replace(before, **{**vars(merged), **self._derived(merged)})
+            self._entries.append(Entry("told", number, ended, outcome))
+            self._derive()
+            return trial
+        trial = replace(before, **{**vars(outcome), **self._derived(outcome)}, order=self._outcomes, ended=ended)
         self._outcomes += 1
         self._trials[number] = trial
         self._entries.append(Entry(outcome.status, number, ended, outcome))
@@ -354,14 +445,15 @@ class Log:
 
         Its prediction stays. `surprise` and `information` are reset.
         """
-        self._trials[number] = replace(self._outdated(number), **vars(outcome))
+        self._trials[number] = replace(self._outdated(number), **{**vars(outcome), **self._derived(outcome)})
         self._entries.append(Entry("corrected", number, self._now() if when is None else when, outcome))
         self._derive()
         return self._trials[number]
 
     def retract(self, number: int, when: float | None = None) -> Trial:
         """Take back the outcome of a trial: it no longer counts. O(n)."""
-        self._trials[number] = replace(self._outdated(number), y=None, status="retracted")
+        nothing: Any = {"y": None, **dict.fromkeys(OUTPUTS, NONE), "unmet": ()}
+        self._trials[number] = replace(self._outdated(number), status="retracted", **nothing)
         self._entries.append(Entry("retracted", number, self._now() if when is None else when))
         self._derive()
         return self._trials[number]
@@ -384,10 +476,15 @@ class Log:
     def _now(self) -> float:
         return time.time()
 
+    def _derived(self, outcome: Outcome) -> dict[str, Any]:
+        """Return the fields of a trial that follow from its outputs; none in a run without goals."""
+        return {} if self.goals is None or not outcome.outputs else outcome.derived(self.goals)
+
     def _outdated(self, number: int) -> Trial:
         old = self._trials[number]
         before = old.y if old.y_before is None else old.y_before
-        return replace(old, y_before=before, surprise=None, information=None)
+        first = old.outputs_before if old.outputs_before is not None or not old.outputs else old.outputs
+        return replace(old, y_before=before, outputs_before=first, surprise=None, information=None)
 
     def _no_longer_pending(self, number: int) -> None:
         del self._pending[number]
@@ -414,6 +511,8 @@ class Log:
 
 def _first_outcome(trial: Trial) -> Outcome:
     """Return the outcome of a trial as it was before it was corrected or retracted."""
+    if outputs := trial.outputs if trial.outputs_before is None else trial.outputs_before:
+        return Outcome("told", **{**details_of(trial), "outputs": outputs}).checked()
     y = trial.y if trial.y_before is None else trial.y_before
     ending: Ending = "told" if y is not None else "rejected" if trial.status == "rejected" else "failed"
     return Outcome(ending, y, **details_of(trial))

@@ -17,10 +17,14 @@ from gpmi._support.checks import LARGEST, checked_noise, checked_value
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Mask
 from gpmi.gp.replicates import places_of
+from gpmi.trials.goals import Goals, Outputs, checked_output
 
 Ending: TypeAlias = Literal["told", "failed", "rejected"]  # the status of a trial with an outcome
 
 REASON = 200  # characters of the reason for a failure that are kept: our choice, a line or two
+
+
+NONE = Outputs()  # no outputs
 
 
 class Details(TypedDict, total=False):
@@ -44,6 +48,9 @@ class Outcome:
     repeats: int = 1
     constraints: tuple[float, ...] = ()
     why: str | None = None
+    outputs: Mapping[str, float] = NONE
+    output_noise_var: Mapping[str, float] = NONE
+    output_repeats: Mapping[str, int] = NONE
 
     @staticmethod
     def value(y: float, **details: Unpack[Details]) -> Outcome:
@@ -54,6 +61,33 @@ class Outcome:
             hint = checks.name_hint(name, ("x", "y", *Details.__annotations__))
             raise TypeError(f"{name} is not an argument of tell; {hint}")
         return Outcome("told", y, **given).checked()
+
+    @staticmethod
+    def measured(
+        goals: Goals,
+        outputs: Any,
+        *,
+        noise_var: float | Mapping[str, float] = 0.0,
+        repeats: int = 1,
+        constraints: Any = None,
+    ) -> Outcome:
+        """Return measured outputs, validated. `noise_var` is one number for all of them, or a number by output."""
+        checked = goals.checked(outputs)
+        if constraints is not None and len(constraints) > 0:
+            raise ValueError(
+                f"constraints is {checks.shown(constraints)}, but the run has goals; give the output a limit, "
+                "gpmi.AtMost or gpmi.AtLeast, and tell its value with the others"
+            )
+        own = noise_var if isinstance(noise_var, Mapping) else dict.fromkeys(checked, noise_var)
+        for name in own:
+            if goals.checked_name(name) not in checked:
+                raise ValueError(f"noise_var has {name!r}, which y has not; give error bars of the outputs in y")
+        return Outcome(
+            "told",
+            outputs=Outputs(checked),
+            output_noise_var=Outputs(own),
+            output_repeats=Outputs(dict.fromkeys(checked, repeats)),
+        ).checked()
 
     @staticmethod
     def failure(why: str | None = None) -> Outcome:
@@ -70,20 +104,68 @@ class Outcome:
 
         The log checks the number of constraints, which depends on the other values.
         """
+        if self.outputs:
+            return self._with_checked_outputs()
         y = checked_value(self.y) if self.status == "told" else None
         noise_var, repeats = checked_noise(self.noise_var, self.repeats)
         limits, why = checked_constraints(self.constraints), checked_why(self.why)
         return replace(self, y=y, noise_var=noise_var, repeats=repeats, constraints=limits, why=why)
 
-    def corrected(self, y: float, **details: Unpack[Details]) -> Outcome:
+    def _with_checked_outputs(self) -> Outcome:
+        """Return the outcome with its outputs validated. The log derives y from them (`Log.settle`)."""
+        given = {"outputs": self.outputs, "noise_var": self.output_noise_var, "repeats": self.output_repeats}
+        for name, one in given.items():
+            if not isinstance(one, Mapping):
+                raise TypeError(f"{name} is {checks.shown(one)}; give numbers by output")
+        values = {name: checked_output(name, value) for name, value in self.outputs.items()}
+        own, means = dict[str, float](), dict[str, int]()
+        for name in values:
+            own[name], means[name] = checked_noise(
+                self.output_noise_var.get(name, 0.0), self.output_repeats.get(name, 1)
+            )
+        return Outcome(
+            self.status,
+            outputs=Outputs(values),
+            output_noise_var=Outputs({name: one for name, one in own.items() if one != 0.0}),
+            output_repeats=Outputs({name: one for name, one in means.items() if one != 1}),
+        )
+
+    def corrected(self, y: float | None = None, **details: Unpack[Details]) -> Outcome:
         """Return another value in its place; details that are None or left out stay as they are."""
         given: Any = {name: detail for name, detail in details.items() if detail is not None}
         return replace(self, status="told", y=y, why=None, **given).checked()
+
+    def with_outputs(self, later: Outcome) -> Outcome:
+        """Return the outcome with the outputs of another one added, in place of those that it has already."""
+        names = ("outputs", "output_noise_var", "output_repeats")
+        kept = {name: {k: v for k, v in getattr(self, name).items() if k not in later.outputs} for name in names}
+        merged: Any = {name: Outputs({**kept[name], **getattr(later, name)}) for name in names}
+        return replace(self, status="told", why=None, **merged)
+
+    def with_more_noise(self, extra: float) -> Outcome:
+        """Return the outcome with this variance added to its own, and to that of each output."""
+        if not self.outputs:
+            return replace(self, noise_var=checked_noise(self.noise_var + extra, 1)[0])
+        more = {name: self.output_noise_var.get(name, 0.0) + extra for name in self.outputs}
+        return replace(self, output_noise_var=Outputs(more)).checked()
+
+    def derived(self, goals: Goals) -> dict[str, Any]:
+        """Return the fields of a trial that follow from the outputs: y of a single objective, and the limits unmet."""
+        name = goals.single
+        ordered = Outputs({name: self.outputs[name] for name in goals if name in self.outputs})
+        fields = {"outputs": ordered, "unmet": goals.unmet(self.outputs)}
+        if name is None or name not in self.outputs:
+            return fields | {"y": None, "noise_var": 0.0, "repeats": 1}
+        own, means = self.output_noise_var.get(name, 0.0), self.output_repeats.get(name, 1)
+        return fields | {"y": self.outputs[name], "noise_var": own, "repeats": means}
 
     def to_json(self, *, complete: bool = False) -> dict[str, Any]:
         """Return the fields that differ from their defaults, or all that are not None, as a study stores them."""
         values = {name: getattr(self, name) for name in STORED}
         stored = {name: value for name, value in values.items() if value != DEFAULTS[name] or complete}
+        if complete:  # a study without goals stores nothing about outputs
+            left_out = ("y", "noise_var", "repeats", "constraints") if self.outputs else OUTPUTS
+            stored = {name: value for name, value in stored.items() if name not in left_out}
         return {name: _plain(value) for name, value in stored.items() if value is not None}
 
     @staticmethod
@@ -95,6 +177,7 @@ class Outcome:
 DEFAULTS: Mapping[str, Any] = {field.name: field.default for field in fields(Outcome) if field.name != "status"}
 STORED = tuple(DEFAULTS)  # the fields besides the status, which is the kind of a stored entry
 DETAILS = tuple(name for name in STORED if name != "y")
+OUTPUTS = ("outputs", "output_noise_var", "output_repeats")
 
 
 def details_of(source: Any) -> dict[str, Any]:
@@ -108,7 +191,7 @@ def stored_fields(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +200,10 @@ class Outcomes:
 
     x: Array  # (n, d), coordinates
     failed: Mask  # (n,)
-    constraints: Array  # (t, k), of the t points with a value, in their order; a point is feasible where all are <= 0
+    # (t, k), of the t points with a value, in their order; a point is feasible where all are <= 0. nan: not measured.
+    constraints: Array
+    # The rows (t_i, d) and values (t_i,) of each constraint, where an output may be measured without the others.
+    limits: tuple[tuple[Array, Array], ...] | None = None
 
     @property
     def success(self) -> Mask:
@@ -139,7 +225,8 @@ class Outcomes:
         """The outcomes up to the t-th value."""
         (told,) = np.nonzero(~self.failed)
         end = len(self.x) if t == len(told) else int(told[t - 1]) + 1
-        return Outcomes(self.x[:end], self.failed[:end], self.constraints[:t])
+        limits = self.limits if t == len(told) else None
+        return Outcomes(self.x[:end], self.failed[:end], self.constraints[:t], limits)
 
     def feasible_at(self, x: Array) -> Mask:
         """At which of the told points x (m, d) every constraint, averaged over the values there, is <= 0. O(t + m)"""

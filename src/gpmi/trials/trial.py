@@ -12,7 +12,7 @@ from gpmi._support import checks
 from gpmi._support.checks import checked_value
 from gpmi._support.text import point, rounded, shortened, trial_line
 from gpmi._support.types import Point
-from gpmi.trials.outcomes import Outcome, check_count, details_of
+from gpmi.trials.outcomes import NONE, OUTPUTS, Outcome, check_count, details_of
 
 # A trial is pending until it has an outcome: a value was told, it failed, or its point was rejected. A retracted trial
 # counts for nothing.
@@ -52,11 +52,17 @@ class Trial:
     constraints: tuple[float, ...] = ()  # measured together with y; the point is feasible where all are <= 0
     why: str | None = None  # why it failed
     fixed: Mapping[Any, Any] | None = None  # the fixed coordinates of the ask, by name or number
+    # In a run with goals, where y is the output of a single objective:
+    outputs: Mapping[str, float] = NONE  # what was measured so far, by output
+    output_noise_var: Mapping[str, float] = NONE  # as noise_var, for outputs that have one
+    output_repeats: Mapping[str, int] = NONE  # as repeats, for outputs that are means
+    outputs_before: Mapping[str, float] | None = None  # its first outputs, if they were corrected or retracted
+    unmet: tuple[str, ...] = ()  # the outputs that break their limit, or whose limit is not measured yet
 
     @property
     def feasible(self) -> bool:
-        """Whether it has a value and every constraint measured with it is at most 0."""
-        return self.status == "told" and all(value <= 0.0 for value in self.constraints)
+        """Whether it has a value, every constraint measured with it is at most 0, and every limit holds."""
+        return self.status == "told" and not self.unmet and all(value <= 0.0 for value in self.constraints)
 
     @property
     def label(self) -> Any:
@@ -68,22 +74,29 @@ class Trial:
         if self.why is not None:
             notes.append(shortened(self.why, WHY))
         if self.status == "told" and not self.feasible:
-            notes.append("infeasible")
+            unknown = [name for name in self.unmet if name not in self.outputs]
+            notes.append(f"{', '.join(unknown)} not measured" if unknown else "infeasible")
         if self.noise_var:
             notes.append(f"noise_var={rounded(self.noise_var)}")
         if self.repeats != 1:
             notes.append(f"mean of {self.repeats}")
         notes += [] if self.fixed is None else [f"fixed {point(self.fixed)}"]
-        if self.y_before is not None:
-            notes.append(f"{'corrected, first value' if self.status == 'told' else 'was'} {rounded(self.y_before)}")
-        return trial_line(self.number, self.x, self.y, self.status, self.origin, notes)
+        was = "corrected, first value" if self.status == "told" else "was"
+        if self.outputs_before is not None:
+            notes.append(f"{was} {point(self.outputs_before)}")
+        elif self.y_before is not None:
+            notes.append(f"{was} {rounded(self.y_before)}")
+        return trial_line(self.number, self.x, self.y, self.status, self.origin, notes, self.outputs)
 
+
+ABOUT_OUTPUTS = (*OUTPUTS, "outputs_before", "unmet")  # the fields of a run with goals
 
 # The fields that a model fills: the prediction for a point, and how its value compared with that.
 PREDICTIONS = tuple(
     field.name
     for field in fields(Trial)
     if field.name not in {"number", "x", "origin", "order", "asked", "ended", "y_before", "fixed"}
+    and field.name not in ABOUT_OUTPUTS
     and field.name not in {other.name for other in fields(Outcome)}
 )
 
@@ -117,5 +130,8 @@ def _checked(trial: Any) -> Trial:
     if trial.order is not None:
         checks.whole("order", trial.order, 0)
     before = None if trial.y_before is None else checked_value(trial.y_before)
+    first = None if trial.outputs_before is None else Outcome("told", outputs=trial.outputs_before).checked().outputs
     outcome = Outcome("told" if trial.status == "told" else "failed", trial.y, **details_of(trial)).checked()
-    return replace(trial, y=outcome.y, y_before=before, **details_of(outcome))
+    if outcome.outputs:  # y and the fields about it follow from the outputs
+        return replace(trial, outputs_before=first, **{name: getattr(outcome, name) for name in OUTPUTS})
+    return replace(trial, y=outcome.y, y_before=before, outputs_before=first, **details_of(outcome))

@@ -47,6 +47,7 @@ class PriorSchedule:
         seed: int,
         soften: bool = False,  # whether the worse half of the values is always compressed (`softened`)
         noise: Literal["normal", "student"] = "normal",
+        transforms: bool = True,  # whether y may be transformed
     ) -> None:
         template = _checked_kernel(kernel, len(span))
         noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
@@ -58,7 +59,7 @@ class PriorSchedule:
             raise ValueError(f"noise is 'student', but fit is {fit!r}; under heavy tails the prior is learned by 'map'")
         self.student_noise = noise == "student"  # heavy tails: Student's t
         self._setting = FitSetting(template, noise_var, span, groups, loo=fit == "loo")
-        self._sampled, self._seed, self._soften = fit == "mcmc", seed, soften
+        self._sampled, self._seed, self._soften, self._transforms = fit == "mcmc", seed, soften, transforms
         self._learned: dict[int, Prior] = {}
 
     def cleared(self) -> PriorSchedule:
@@ -121,7 +122,7 @@ class PriorSchedule:
         is_cold = is_bulk and begin is None
         warm = None if begin is None else self(begin, observed, known_mean=known_mean, preloaded=preloaded)
         warp = IDENTITY
-        if not (known_mean or first.noise_var.any()):
+        if self._transforms and not (known_mean or first.noise_var.any()):
             warp = self._warp(first.x, first.y, IDENTITY if warm is None else warm.warp, anew=is_cold)
         if warp.bends and data.noises is not None:  # the mean of warp(y) is not warp(the mean of y)
             data = FitData.of(replace(first, y=warp(first.y)))

@@ -1,0 +1,215 @@
+"""A suggestion for several objectives: what is known of the front, the reference, and the search for the best score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpmi._support.types import Array, Event, Mask
+from gpmi.gp.approximate.success import SuccessProbability
+from gpmi.gp.ensemble import Ensemble
+from gpmi.gp.posterior import Posterior
+from gpmi.model.fitting.schedule import PriorSchedule
+from gpmi.model.model import risk_now
+from gpmi.model.outputs import OutputModel, is_exact, objective_values, targets_of
+from gpmi.optimizer.exclusions import around_pending, around_rejected
+from gpmi.optimizer.suggestion import Suggestion
+from gpmi.policies import Aim, Policy
+from gpmi.policies.objectives import EHVI, JointPolicy, Scalarised, Standing, front_above
+from gpmi.policies.policy import State
+from gpmi.policies.reference import inferred_reference
+from gpmi.search.barriers import Barriers
+from gpmi.search.joint import JointObjective
+from gpmi.search.subspaces import Subspace
+from gpmi.space import Parameters, Space
+from gpmi.trials import Log
+from gpmi.trials.goals import Goals
+
+DRAWS = 8  # of f at the told points, if these are not known exactly; docs/benchmarks/objectives.md
+JOINT = 4  # stream id of a suggestion for several objectives
+NEAR = 8  # points of the front around which the search looks, at most; our choice
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of the objectives at the points told and pending."""
+
+    x: Array  # (n, d)
+    outputs: tuple[Ensemble, ...]  # the posteriors in each draw
+    values: Array  # (S, n, k), the objectives there, larger is better
+    told: int  # how many of the points are told
+
+
+def from_objectives(
+    models: Mapping[str, OutputModel],
+    goals: Goals,
+    policy: JointPolicy,
+    log: Log,
+    subspace: Subspace,
+    chance: SuccessProbability | None,
+    seed: int,
+    *,
+    budget: int | None,
+    repeats: bool,
+) -> Suggestion:
+    """Return the policy's choice, given the models of all objectives and the pending trials of the log."""
+    space = subspace.space
+    horizon = None if budget is None else max(1, budget - log.unchosen)
+    stream = (seed, len(log.told), len(log.failed) + len(log.pending), JOINT)
+    rng = np.random.default_rng(stream)
+    known = known_of(models, goals, log, space, rng)
+    works = feasible_points(known.x, log, chance, known.told)
+    risk = risk_now(log, horizon)
+    size, dim = space.extent
+    t = int(log.chosen([*log.told, *log.pending, *log.failed]).sum()) + 1
+    state = State(
+        t=t,
+        size=size,
+        dim=dim,
+        horizon=horizon,
+        caution=risk.caution if chance is not None else 0.0,
+        log_enough=risk.log_enough,
+    )
+    means = np.stack(
+        [objective_values(goals[name], models[name].model.posterior.mu(known.x)) for name in goals.objectives], axis=1
+    )
+    reference = reference_of(goals, means[works] if works.any() else means, t)
+    standing = Standing(known.values, works, reference, targets_of(goals), state, stream)
+    score = policy.joint_score(standing)
+    state = replace(state, best_mean=policy.level(standing))
+    objective = JointObjective(known.outputs, score, policy, state, chance)
+    good = _around(known, works, reference, space)
+    barred = around_rejected(space, log) if space.rows is None else None
+    found = subspace.search.best_joint(
+        objective, good, _taken(log, space, models, repeats), rng, _apart(space, log, barred)
+    )
+    return Suggestion(space.decode(found.row), "policy", {}, (*_events(models), *found.events))
+
+
+def known_of(
+    models: Mapping[str, OutputModel], goals: Goals, log: Log, space: Space, rng: np.random.Generator
+) -> Known:
+    """Return what is known at the points told and pending: exactly, or as DRAWS draws if a value is uncertain.
+
+    With fixed coordinates the points are moved there, and the posterior means are taken for what is known.
+    """
+    rows = _distinct([log.rows[number] for number in log.told])
+    pending = [log.rows[number] for number in log.pending]
+    objectives = [(goal, models[name].model.posterior) for name, goal in goals.objectives.items()]
+    if space.fixed_coordinates:
+        here = np.array([space.contains(row) for row in rows], dtype=bool)
+        rows = space.move_to_fixed(rows) if isinstance(space, Parameters) else rows[here]
+    x = np.concatenate([rows, np.array(pending).reshape(len(pending), rows.shape[1])])
+    exact = space.fixed_coordinates or all(is_exact(posterior, rows) for _, posterior in objectives)
+    if exact:
+        extended = [posterior.anticipate(np.array(pending)) if pending else posterior for _, posterior in objectives]
+        ensembles = tuple(Ensemble(posterior) for posterior in extended)
+        values = [objective_values(goal, posterior.mu(x))[None] for goal, posterior in objectives]
+    else:
+        ensembles, values = (), []
+        for goal, posterior in objectives:
+            drawn = posterior.sample(x, rng, DRAWS)
+            start = Posterior.prior(posterior.kernel, 0.0, posterior.mean, posterior.trend)
+            ensembles = (*ensembles, Ensemble(start.condition(x, drawn[0]), drawn))
+            values.append(objective_values(goal, drawn))
+    return Known(x, ensembles, np.stack(values, axis=2), len(rows))
+
+
+def _distinct(rows: list[Array]) -> Array:
+    return np.array(list({row.tobytes(): row for row in rows}.values()))
+
+
+def feasible_points(x: Array, log: Log, chance: SuccessProbability | None, told: int) -> Mask:
+    """Return which of the points count for the front: told ones that keep all limits, pending ones that probably do."""
+    if chance is None:
+        return np.ones(len(x), dtype=bool)
+    works = chance.likely(x)
+    outcomes = log.outcomes
+    if outcomes is not None and outcomes.constraints.shape[1]:
+        works[:told] &= outcomes.feasible_at(x[:told])
+    return works
+
+
+def reference_of(goals: Goals, values: Array, turn: int) -> Array:
+    """Return the reference (k,): what was stated as acceptable, and an inferred value where nothing was.
+
+    `values` (n, k) are the objectives at the points that count.
+    """
+    stated = np.array([np.nan if goal.reference is None else goal.reference for goal in goals.objectives.values()])
+    return np.where(np.isnan(stated), inferred_reference(values, stated, turn), stated)
+
+
+def _around(known: Known, works: Mask, reference: Array, space: Space) -> Array:
+    """Return points of the front, spread over it, around which to look."""
+    values = known.values[0]
+    at = np.flatnonzero(works) if works.any() else np.arange(len(known.x))
+    front = front_above(values[at], reference)
+    on_front = [i for i in at if any(np.array_equal(values[i], one) for one in front)] or list(at)
+    order = sorted(on_front, key=lambda i: tuple(values[i]))
+    chosen = np.unique(np.linspace(0, len(order) - 1, min(NEAR, len(order))).round().astype(int))
+    return known.x[[order[i] for i in chosen]]
+
+
+def _taken(log: Log, space: Space, models: Mapping[str, OutputModel], repeats: bool) -> Mapping[int, Array]:
+    """Return the trials whose points may not be asked again: all, if nothing is noisy or `repeats` is False."""
+    rejected = {number: log.row(number) for number in log.rejected}
+    failed = {number: log.rows[number] for number in log.failed} if space.rows is not None else {}
+    noisy = repeats and any(not is_exact(one.model.posterior, one.model.posterior.x) for one in models.values())
+    return {**(failed if noisy else log.rows), **rejected}
+
+
+def _apart(space: Space, log: Log, barred: Barriers | None) -> Barriers | None:
+    return around_pending(space, log, barred) if log.pending and space.rows is None else barred
+
+
+def _events(models: Mapping[str, OutputModel]) -> tuple[Event, ...]:
+    return tuple(event for one in models.values() for event in (*one.model.prior.events, *one.model.posterior.events))
+
+
+# Arguments of the Optimizer
+
+
+def checked_goals(goals: Any, goal: str, space: Space) -> Goals:
+    """Validate the goals of the outputs; a single `goal` and parameters of the same name are refused."""
+    found = Goals.of(goals)
+    if goal != "max":
+        raise ValueError(f"goal is {goal!r}, but goals names the outputs; leave out goal, and say it in goals")
+    for name in space.names or ():
+        if name in found:
+            raise ValueError(f"goals has {name!r}, which is also a parameter; give one of them another name")
+    return found
+
+
+def policy_for(goals: Goals, aim: Aim, policy: Policy | None, default: Policy) -> Policy:
+    """Return the policy of a run with goals; refuse one that does not fit the number of objectives."""
+    joint = isinstance(policy, JointPolicy)
+    if goals.single is not None:
+        if joint:
+            raise ValueError(f"policy is {policy!r}, but {goals.single} is the only objective; leave out policy")
+        return default
+    if policy is None:
+        return EHVI() if aim == "find" else Scalarised()
+    if not joint:
+        names = ", ".join(goals.objectives)
+        raise ValueError(f"policy is {policy!r}, for one objective, but the goals have {names}; give gpmi.EHVI()")
+    return policy
+
+
+def check_options_for_several(fit: str, mean: Any) -> None:
+    """Refuse arguments of an Optimizer that several objectives do not have."""
+    if fit == "mcmc":
+        raise ValueError("fit is 'mcmc', but there are several objectives, which are learned by 'map' or 'loo'")
+    if mean is not None:
+        raise ValueError(f"mean is {mean!r}, but there are several objectives; subtract known means in f")
+
+
+def output_prior(goals: Goals, name: str, *, kernel: Any, noise_var: Any, fit: Any, **options: Any) -> PriorSchedule:
+    """Return the prior of an output. A kernel or noise_var is that of all objectives, or a dict by output."""
+    kernel = kernel.get(name) if isinstance(kernel, Mapping) else kernel if name in goals.objectives else None
+    noise_var = (
+        noise_var.get(name) if isinstance(noise_var, Mapping) else noise_var if name in goals.objectives else None
+    )
+    return PriorSchedule(kernel, noise_var, "map" if fit == "mcmc" else fit, transforms=False, **options)

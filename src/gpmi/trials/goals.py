@@ -1,0 +1,303 @@
+"""Goals: what each output of an evaluation is for.
+
+An evaluation measures named outputs. An output is optimised (`Max`, `Min`, `Match`), limited (`AtLeast`, `AtMost`), or
+only watched (None). `Goals` is the collection that a run has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+
+from gpmi._support import checks
+from gpmi._support.checks import LARGEST
+from gpmi._support.text import rounded
+from gpmi._support.types import Array, FrozenPoint
+
+
+class Outputs(FrozenPoint):
+    """Numbers by output, such as what one evaluation measured: a read-only dict."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+
+@dataclass(frozen=True)
+class Max:
+    """Make the output as large as possible; `at_least` is the worst value you would still accept."""
+
+    at_least: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_optional(self, "at_least")
+
+    def oriented(self, y: Array) -> Array:
+        """Return the values so that larger is better."""
+        return y
+
+    @property
+    def reference(self) -> float | None:
+        """The worst acceptable value, oriented so that larger is better; None if none was stated."""
+        return self.at_least
+
+    def __str__(self) -> str:
+        return "max" if self.at_least is None else f"max, at least {rounded(self.at_least)}"
+
+
+@dataclass(frozen=True)
+class Min:
+    """Make the output as small as possible; `at_most` is the worst value you would still accept."""
+
+    at_most: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_optional(self, "at_most")
+
+    def oriented(self, y: Array) -> Array:
+        """Return the values so that larger is better."""
+        result: Array = 0.0 - y
+        return result
+
+    @property
+    def reference(self) -> float | None:
+        """The worst acceptable value, oriented so that larger is better; None if none was stated."""
+        return None if self.at_most is None else 0.0 - self.at_most
+
+    def __str__(self) -> str:
+        return "min" if self.at_most is None else f"min, at most {rounded(self.at_most)}"
+
+
+@dataclass(frozen=True)
+class Match:
+    """Bring the output close to `target`: minimise |y - target|. More than `within` away is not acceptable.
+
+    The model is the one of y, and the policy uses the distribution of |y - target| that follows from it.
+    """
+
+    target: float
+    within: float | None = None  # required; None only to explain that
+
+    def __post_init__(self) -> None:
+        _check(self, "target")
+        if self.within is None:
+            raise TypeError(
+                f"within is None; give the distance from the target that you accept, as in "
+                f"gpmi.Match({rounded(self.target)}, within=1)"
+            )
+        object.__setattr__(self, "within", checks.positive("within", self.within))
+
+    def oriented(self, y: Array) -> Array:
+        """Return minus the distance from the target: larger is better."""
+        result: Array = -np.abs(y - self.target)
+        return result
+
+    @property
+    def reference(self) -> float:
+        """The worst acceptable value, oriented so that larger is better."""
+        assert self.within is not None
+        return -self.within
+
+    def __str__(self) -> str:
+        return f"match {rounded(self.target)} within {rounded(self.reference * -1.0)}"
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    """The output must be at least `value`: a limit, not an objective."""
+
+    value: float
+    sign: ClassVar[float] = -1.0
+
+    def __post_init__(self) -> None:
+        _check(self, "value")
+
+    def excess(self, y: Array) -> Array:
+        """Return by how much the limit is broken; it holds where this is <= 0."""
+        result: Array = self.value - y
+        return result
+
+    def __str__(self) -> str:
+        return f"at least {rounded(self.value)}"
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """The output must be at most `value`: a limit, not an objective."""
+
+    value: float
+    sign: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        _check(self, "value")
+
+    def excess(self, y: Array) -> Array:
+        """Return by how much the limit is broken; it holds where this is <= 0."""
+        result: Array = y - self.value
+        return result
+
+    def __str__(self) -> str:
+        return f"at most {rounded(self.value)}"
+
+
+Objective: TypeAlias = Max | Min | Match
+Limit: TypeAlias = AtLeast | AtMost
+Goal: TypeAlias = Objective | Limit | None
+KINDS = {kind.__name__: kind for kind in (Max, Min, Match, AtLeast, AtMost)}
+_FORMS = '"max", "min", gpmi.Max, gpmi.Min, gpmi.Match, gpmi.AtLeast, gpmi.AtMost, or None to watch it'
+
+
+@dataclass(frozen=True)
+class Goals(Mapping[str, Goal]):
+    """The outputs of an evaluation in their order, each with its goal."""
+
+    pairs: tuple[tuple[str, Goal], ...]
+
+    @staticmethod
+    def of(given: Any) -> Goals:
+        """Return the goals that a user gives as a dict, validated."""
+        if isinstance(given, Goals):
+            return given
+        if not isinstance(given, Mapping):
+            raise TypeError(f'goals is {checks.shown(given)}; give a dict such as {{"yield": "max", "cost": "min"}}')
+        if not given:
+            raise ValueError('goals is empty; give a goal for each output, such as {"yield": "max", "cost": "min"}')
+        goals = Goals(tuple((_checked_name(name), _checked_goal(name, goal)) for name, goal in given.items()))
+        if not goals.objectives:
+            raise ValueError(
+                f"goals has no objective, only {', '.join(goals)}; give at least one output the goal "
+                '"max", "min" or gpmi.Match'
+            )
+        return goals
+
+    def __getitem__(self, name: str) -> Goal:
+        return self._by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Goal]:
+        return dict(self.pairs)
+
+    @cached_property
+    def objectives(self) -> dict[str, Objective]:
+        """The outputs that are optimised."""
+        return {name: goal for name, goal in self.pairs if isinstance(goal, Max | Min | Match)}
+
+    @cached_property
+    def limits(self) -> dict[str, Limit]:
+        """The outputs with a limit."""
+        return {name: goal for name, goal in self.pairs if isinstance(goal, AtLeast | AtMost)}
+
+    @cached_property
+    def single(self) -> str | None:
+        """The one output that is maximised or minimised, whose value is y; None if there are several objectives."""
+        name, *others = self.objectives
+        return None if others or isinstance(self[name], Match) else name
+
+    @property
+    def direction(self) -> Literal["max", "min"]:
+        """The goal of the single objective; "max" if there are several."""
+        return "min" if self.single is not None and isinstance(self[self.single], Min) else "max"
+
+    def unmet(self, outputs: Mapping[str, float]) -> tuple[str, ...]:
+        """Return the limits that these outputs break, or that are not measured yet."""
+        return tuple(
+            name
+            for name, limit in self.limits.items()
+            if name not in outputs or not float(limit.excess(np.asarray(outputs[name]))) <= 0.0
+        )
+
+    def accepts(self, outputs: Mapping[str, float]) -> bool:
+        """Whether all objectives are measured and none is worse than what was stated as acceptable."""
+        return all(
+            name in outputs
+            and (goal.reference is None or float(goal.oriented(np.asarray(outputs[name]))) >= goal.reference)
+            for name, goal in self.objectives.items()
+        )
+
+    def checked(self, outputs: Any) -> dict[str, float]:
+        """Return measured outputs as numbers; refuse an unknown name and anything that is not a finite number."""
+        if not isinstance(outputs, Mapping):
+            example = ", ".join(f"{name!r}: ..." for name in self)
+            raise TypeError(
+                f"y is {checks.shown(outputs)}, but the run has goals; give a dict of outputs {{{example}}}"
+            )
+        if not outputs:
+            raise ValueError(f"y has no output; give at least one of {', '.join(self)}")
+        return {self.checked_name(name): checked_output(name, value) for name, value in outputs.items()}
+
+    def checked_name(self, name: Any) -> str:
+        """Return the name of an output; refuse an unknown one."""
+        if name not in self._by_name:
+            near = checks.similar_name(name, list(self)) if isinstance(name, str) else None
+            hint = f"did you mean {near!r}?" if near else f"the goals name {', '.join(map(repr, self))}"
+            raise ValueError(f"{name!r} is not an output of this run; {hint} (None watches an output)")
+        return str(name)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the goals as a study stores them."""
+        return [
+            {"output": name}
+            if goal is None
+            else {"output": name, "kind": type(goal).__name__, **{f.name: getattr(goal, f.name) for f in fields(goal)}}
+            for name, goal in self.pairs
+        ]
+
+    @staticmethod
+    def from_json(stored: Any) -> Goals:
+        """Return the goals of a stored description, validated."""
+        given: dict[str, Goal] = {}
+        for one in stored:
+            about = {key: value for key, value in one.items() if key not in ("output", "kind")}
+            given[one["output"]] = KINDS[one["kind"]](**about) if "kind" in one else None
+        return Goals.of(given)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} ({'watched' if goal is None else goal})" for name, goal in self.pairs)
+
+
+def checked_output(name: str, value: Any) -> float:
+    """Return one measured output as a finite number that is small enough to square."""
+    remedy = "give one finite number, leave out an output that was not measured, or call fail(x)"
+    result = checks.number(str(name), value, remedy)
+    if abs(result) > LARGEST:
+        raise ValueError(f"{name} is {value!r}, too large to square; give values below {LARGEST:g}, in other units")
+    return result
+
+
+def _checked_name(name: Any) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise TypeError(f"goals has the output {checks.shown(name)}; give its name, a string that is not empty")
+    return name
+
+
+def _checked_goal(name: str, goal: Any) -> Goal:
+    if goal is None or isinstance(goal, Max | Min | Match | AtLeast | AtMost):
+        return goal
+    if isinstance(goal, str) and goal in ("max", "min"):
+        return Max() if goal == "max" else Min()
+    if isinstance(goal, type) and goal in KINDS.values():
+        raise TypeError(f"the goal of {name!r} is the class {goal.__name__}; give an instance, {goal.__name__}(...)")
+    if isinstance(goal, list | tuple | set):
+        raise TypeError(
+            f"the goal of {name!r} is {checks.shown(goal)}; an output has one goal, and gpmi.Min(at_most=...) or "
+            "gpmi.Max(at_least=...) states a direction and a limit together"
+        )
+    raise TypeError(f"the goal of {name!r} is {checks.shown(goal)}; give {_FORMS}")
+
+
+def _check(goal: Any, field: str) -> None:
+    object.__setattr__(goal, field, checked_output(field, getattr(goal, field)))
+
+
+def _check_optional(goal: Any, field: str) -> None:
+    if getattr(goal, field) is not None:
+        _check(goal, field)
