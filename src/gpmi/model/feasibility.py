@@ -9,6 +9,7 @@ import numpy as np
 from gpmi._support.types import Array, Event, Mask, Numbers, Observations
 from gpmi.gp.approximate.success import Requirement, SuccessProbability
 from gpmi.model.fitting.classifier_prior import ClassifierPrior, fit_classifier
+from gpmi.model.fitting.data import warped
 from gpmi.model.fitting.schedule import PriorSchedule, fit_size
 from gpmi.trials.outcomes import Outcomes
 
@@ -33,7 +34,7 @@ class Feasibility:
         self._span, self._groups, self._seed = span, groups, seed
         self._classes: dict[int, ClassifierPrior] = {}
         self._priors: dict[int, PriorSchedule] = {}  # by the number of the constraint
-        self._last: tuple[int, SuccessProbability] | None = None  # the number of outcomes, and the result
+        self._last: tuple[tuple[int, ...], SuccessProbability] | None = None  # the numbers of outcomes, and the result
 
     def cleared(self) -> Feasibility:
         """Return a copy with nothing learned, for other outcomes."""
@@ -46,7 +47,7 @@ class Feasibility:
 
         `preloaded` counts the values that existed before the first suggestion, if there are many: see `PriorSchedule`.
         """
-        n, last = len(outcomes.x), self._last  # a copy: several threads may read ledgers of the same run
+        n, last = outcomes.size, self._last  # a copy: several threads may read ledgers of the same run
         if last is None or last[0] != n:
             requirements, events = self._failures(outcomes)
             self._last = last = n, SuccessProbability((*requirements, *self._limits(outcomes, preloaded)), events)
@@ -73,20 +74,19 @@ class Feasibility:
 
     def _limits(self, outcomes: Outcomes, preloaded: int) -> list[Requirement]:
         """Return the requirements that each of the constraints is at most 0."""
-        measured = [(outcomes.told, values) for values in outcomes.constraints.T]
-        requirements = []
-        for i, (x, values) in enumerate(measured if outcomes.limits is None else outcomes.limits):
-            known = ~np.isnan(values)
-            if not known.all():
-                x, values = x[known], values[known]
-            if len(values) == 0:
+        limits, requirements = outcomes.limits, []
+        if limits is None:
+            limits = tuple(Observations.of(outcomes.told, np.ascontiguousarray(one)) for one in outcomes.constraints.T)
+        for i, observed in enumerate(limits):
+            if len(observed) == 0:
                 continue
             seed = self._seed + 1 + i  # used only by draws of the prior, which do not happen here
             fresh = PriorSchedule(None, None, "map", span=self._span, groups=self._groups, seed=seed)
             priors = self._priors.setdefault(i, fresh)
-            observed = Observations.of(x, np.ascontiguousarray(values))
-            prior = priors(priors.fit_size(len(values)), observed, preloaded=preloaded)
-            posterior = prior.posterior().condition_merged(x, prior.warp(observed.y))
+            prior = priors(priors.fit_size(len(observed)), observed, preloaded=preloaded)
+            modelled = warped(observed, prior.warp)
+            noise = None if observed.plain else prior.noise_var / modelled.repeats + modelled.noise_var
+            posterior = prior.posterior().condition_merged(modelled.x, modelled.y, noise)
             limit = float(prior.warp(np.zeros(1))[0])
             requirements.append(Requirement(posterior, limit, -1.0, 0.0))
         return requirements

@@ -171,7 +171,7 @@ class Model:
     def with_outcomes(self, outcomes: Outcomes | None) -> Model:
         """Return the same model with the failures and constraints of these outcomes; `self` if they are not new."""
         current = self.outcomes
-        if outcomes is None or (current is not None and len(current.x) == len(outcomes.x)):
+        if outcomes is None or (current is not None and current.size == outcomes.size):
             return self
         return replace(self, outcomes=outcomes)
 

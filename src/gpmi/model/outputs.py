@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from gpmi._support.types import Array
+from gpmi._support.types import Array, Observations
 from gpmi.gp.posterior import Posterior
 from gpmi.model.model import Model, ModelSetting
 from gpmi.model.orientation import Orientation
@@ -57,31 +57,54 @@ class OutputModels:
     def __init__(self, goals: Goals, setting: Callable[[str], ModelSetting]) -> None:
         self._goals = goals
         self._setting = setting  # of the model of each output
-        self._settings: dict[str, ModelSetting] = {}
-        self._last: dict[str, OutputModel] = {}
+        self._last: dict[str, _Cached] = {}
 
-    def of(self, name: str, log: Log) -> OutputModel | None:
-        """Return the model of an output after all its values in the log; None before the first.
+    def check_settings(self) -> None:
+        """Make the settings of all outputs once, which refuses what is not allowed."""
+        for name in self._goals:
+            self._setting(name)
 
-        The values must continue those of the last call. After a correction, make a new object.
+    def of(self, name: str, log: Log) -> OutputModel:
+        """Return the model of an output after all its values in the log, of which there may be none.
+
+        It extends the last one, unless a value in between was corrected, retracted or told late.
         """
         numbers, observed = log.observed_output(name)
-        if not numbers:
-            return None
-        last = self._last.get(name)
-        if last is not None and last.numbers == tuple(numbers):
-            return last
-        goal = self._goals[name]
-        setting = self._settings.setdefault(name, self._setting(name)).with_preloaded(log.told_before_asking)
-        oriented = replace(observed, y=orientation_of(goal).values(observed.y))
-        model = Model.after(setting, oriented, None if last is None else last.model)
-        self._last[name] = found = OutputModel(name, goal, model, tuple(numbers))
-        return found
+        first, last = log.output_told_before_asking(name), self._last.get(name)
+        if last is None or last.first != first or not _begins_with(observed, last.observed):
+            last = _Cached(self._setting(name), first)
+        oriented = replace(observed, y=orientation_of(self._goals[name]).values(observed.y))
+        model = Model.after(last.setting.with_preloaded(first), oriented, last.model)
+        self._last[name] = replace(last, observed=observed, model=model)
+        return OutputModel(name, self._goals[name], model, tuple(numbers))
 
     def all(self, log: Log) -> Mapping[str, OutputModel]:
         """Return the models of all outputs with at least one value."""
         found = ((name, self.of(name, log)) for name in self._goals)
-        return {name: model for name, model in found if model is not None}
+        return {name: output for name, output in found if output.numbers}
+
+    def objectives(self, log: Log) -> Mapping[str, OutputModel]:
+        """Return the models of all objectives; before the first value of an objective, its prior."""
+        return {name: self.of(name, log) for name in self._goals.objectives}
+
+
+@dataclass(frozen=True, eq=False)
+class _Cached:
+    """The last model of an output, and what it was made from."""
+
+    setting: ModelSetting
+    first: int  # values before the first suggestion
+    observed: Observations = field(default_factory=lambda: Observations.of(np.empty((0, 0)), np.empty(0)))
+    model: Model | None = None
+
+
+def _begins_with(observed: Observations, earlier: Observations) -> bool:
+    """Whether the observations are the earlier ones and possibly more. O(n)."""
+    n = len(earlier)
+    if n > len(observed):
+        return False
+    pairs = ((getattr(observed, name)[:n], getattr(earlier, name)) for name in ("y", "noise_var", "repeats"))
+    return n == 0 or (np.array_equal(observed.x[:n], earlier.x) and all(np.array_equal(a, b) for a, b in pairs))
 
 
 def is_exact(posterior: Posterior, x: Array) -> bool:

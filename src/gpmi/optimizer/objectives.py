@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gpmi._support.types import Array, Event, Mask
+from gpmi._support import checks
+from gpmi._support.types import Array, Event, FrozenPoint, Mask
 from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.ensemble import Ensemble
+from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import risk_now
@@ -20,16 +22,17 @@ from gpmi.optimizer.suggestion import Suggestion
 from gpmi.policies import Aim, Policy
 from gpmi.policies.objectives import EHVI, JointPolicy, Scalarised, Standing, front_above
 from gpmi.policies.policy import State
-from gpmi.policies.reference import inferred_reference
+from gpmi.policies.reference import inner_reference, wide_is_due, wide_reference
 from gpmi.search.barriers import Barriers
 from gpmi.search.joint import JointObjective
 from gpmi.search.subspaces import Subspace
-from gpmi.space import Parameters, Space
+from gpmi.space import Parameters, Space, SpaceExhausted
 from gpmi.trials import Log
 from gpmi.trials.goals import Goals
 
 DRAWS = 8  # of f at the told points, if these are not known exactly; docs/benchmarks/objectives.md
 JOINT = 4  # stream id of a suggestion for several objectives
+WIDE = "wide"  # the note of a trial whose reference was wide
 NEAR = 8  # points of the front around which the search looks, at most; our choice
 
 
@@ -76,17 +79,22 @@ def from_objectives(
     means = np.stack(
         [objective_values(goals[name], models[name].model.posterior.mu(known.x)) for name in goals.objectives], axis=1
     )
-    reference = reference_of(goals, means[works] if works.any() else means, t)
+    reference, is_wide = reference_of(goals, means, works, known, log, t)
     standing = Standing(known.values, works, reference, targets_of(goals), state, stream)
     score = policy.joint_score(standing)
     state = replace(state, best_mean=policy.level(standing))
     objective = JointObjective(known.outputs, score, policy, state, chance)
     good = _around(known, works, reference, space)
     barred = around_rejected(space, log) if space.rows is None else None
-    found = subspace.search.best_joint(
-        objective, good, _taken(log, space, models, repeats), rng, _apart(space, log, barred)
-    )
-    return Suggestion(space.decode(found.row), "policy", {}, (*_events(models), *found.events))
+    search, apart = subspace.search, _apart(space, log, barred)
+    try:
+        found = search.best_joint(objective, good, _taken(log, space, models, repeats), rng, apart)
+    except SpaceExhausted:
+        if not repeats:
+            raise
+        found = search.best_joint(objective, good, _never_again(log, space), rng, apart)
+    fields = {"policy_notes": FrozenPoint({WIDE: 1.0})} if is_wide else {}
+    return Suggestion(space.decode(found.row), "policy", fields, (*_events(models), *found.events))
 
 
 def known_of(
@@ -96,7 +104,7 @@ def known_of(
 
     With fixed coordinates the points are moved there, and the posterior means are taken for what is known.
     """
-    rows = _distinct([log.rows[number] for number in log.told])
+    rows = _distinct([log.rows[number] for number in log.told]).reshape(-1, space.dim)
     pending = [log.rows[number] for number in log.pending]
     objectives = [(goal, models[name].model.posterior) for name, goal in goals.objectives.items()]
     if space.fixed_coordinates:
@@ -133,13 +141,23 @@ def feasible_points(x: Array, log: Log, chance: SuccessProbability | None, told:
     return works
 
 
-def reference_of(goals: Goals, values: Array, turn: int) -> Array:
-    """Return the reference (k,): what was stated as acceptable, and an inferred value where nothing was.
+def reference_of(goals: Goals, values: Array, works: Mask, known: Known, log: Log, turn: int) -> tuple[Array, bool]:
+    """Return the reference (k,), and whether it is wide: what was stated, and an inferred value where nothing was.
 
-    `values` (n, k) are the objectives at the points that count.
+    `values` (n, k) are the objectives at the points told and pending, and `works` (n,) says which of them count.
     """
     stated = np.array([np.nan if goal.reference is None else goal.reference for goal in goals.objectives.values()])
-    return np.where(np.isnan(stated), inferred_reference(values, stated, turn), stated)
+    if not np.isnan(stated).any():
+        return stated, False
+    places = {row.tobytes(): i for i, row in enumerate(known.x)}
+    asked = [log[number] for number in log.told if log[number].origin == "policy"]
+    rows = ((places.get(log.rows[trial.number].tobytes()), trial) for trial in asked)
+    queries = [(row, bool((trial.policy_notes or {}).get(WIDE))) for row, trial in rows if row is not None]
+    is_wide = wide_is_due(values, works, queries) or not works.any()
+    seen = values[works] if works.any() else values
+    wide_so_far = sum(is_wide for _, is_wide in queries)
+    inferred = wide_reference(seen, wide_so_far) if is_wide else inner_reference(seen)
+    return np.where(np.isnan(stated), inferred, stated), is_wide
 
 
 def _around(known: Known, works: Mask, reference: Array, space: Space) -> Array:
@@ -155,10 +173,14 @@ def _around(known: Known, works: Mask, reference: Array, space: Space) -> Array:
 
 def _taken(log: Log, space: Space, models: Mapping[str, OutputModel], repeats: bool) -> Mapping[int, Array]:
     """Return the trials whose points may not be asked again: all, if nothing is noisy or `repeats` is False."""
-    rejected = {number: log.row(number) for number in log.rejected}
-    failed = {number: log.rows[number] for number in log.failed} if space.rows is not None else {}
     noisy = repeats and any(not is_exact(one.model.posterior, one.model.posterior.x) for one in models.values())
-    return {**(failed if noisy else log.rows), **rejected}
+    return _never_again(log, space) if noisy else {**log.rows, **_never_again(log, space)}
+
+
+def _never_again(log: Log, space: Space) -> Mapping[int, Array]:
+    """Return the trials whose points are never asked again: rejected ones and, on a finite set, failed ones."""
+    failed = {number: log.rows[number] for number in log.failed} if space.rows is not None else {}
+    return {**failed, **{number: log.row(number) for number in log.rejected}}
 
 
 def _apart(space: Space, log: Log, barred: Barriers | None) -> Barriers | None:
@@ -206,10 +228,34 @@ def check_options_for_several(fit: str, mean: Any) -> None:
         raise ValueError(f"mean is {mean!r}, but there are several objectives; subtract known means in f")
 
 
+def of_single_output(goals: Goals | None, kernel: Any, noise_var: Any) -> tuple[Any, Any]:
+    """Return the kernel and noise_var of a single objective; None and None if there are several.
+
+    In a run with goals each may be a dict by output, which is validated.
+    """
+    if goals is None:
+        return kernel, noise_var
+    for argument, given in (("kernel", kernel), ("noise_var", noise_var)):
+        for name, one in given.items() if isinstance(given, Mapping) else ():
+            if name not in goals:
+                names = ", ".join(map(repr, goals))
+                raise ValueError(f"{argument} has {checks.shown(name)}, which is not an output; give one of {names}")
+            if argument == "noise_var" and one is not None:
+                checks.variance(f"noise_var[{name!r}]", one)
+            elif argument == "kernel" and not isinstance(one, Kernel | None):
+                remedy = "give a kernel such as gpmi.kernels.RBF(lengthscale=0.3), or None to learn it"
+                raise TypeError(f"kernel[{name!r}] is {checks.shown(one)}; {remedy}")
+    if goals.single is None:
+        return None, None
+    return _of_output(goals, goals.single, kernel), _of_output(goals, goals.single, noise_var)
+
+
+def _of_output(goals: Goals, name: str, given: Any) -> Any:
+    """Return the part of an argument for an output: one given as it is counts for every objective."""
+    return given.get(name) if isinstance(given, Mapping) else given if name in goals.objectives else None
+
+
 def output_prior(goals: Goals, name: str, *, kernel: Any, noise_var: Any, fit: Any, **options: Any) -> PriorSchedule:
     """Return the prior of an output. A kernel or noise_var is that of all objectives, or a dict by output."""
-    kernel = kernel.get(name) if isinstance(kernel, Mapping) else kernel if name in goals.objectives else None
-    noise_var = (
-        noise_var.get(name) if isinstance(noise_var, Mapping) else noise_var if name in goals.objectives else None
-    )
-    return PriorSchedule(kernel, noise_var, "map" if fit == "mcmc" else fit, transforms=False, **options)
+    own = (_of_output(goals, name, given) for given in (kernel, noise_var))
+    return PriorSchedule(*own, "map" if fit == "mcmc" else fit, transforms=False, **options)

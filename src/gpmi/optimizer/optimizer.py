@@ -18,7 +18,6 @@ from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.checks import checked_noise
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
 from gpmi._support.text import Line, best_lines, event_summary
@@ -39,9 +38,11 @@ from gpmi.optimizer.objectives import (
     check_options_for_several,
     checked_goals,
     from_objectives,
+    of_single_output,
     output_prior,
     policy_for,
 )
+from gpmi.optimizer.observations import given_observations, outcome_of
 from gpmi.optimizer.suggestion import (
     Suggestion,
     default_n_init,
@@ -58,8 +59,9 @@ from gpmi.search.subspaces import Subspace, Subspaces
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
+from gpmi.trials.goal_summary import found_lines, infeasible_note, waiting_lines
 from gpmi.trials.log import TrialOrPoint
-from gpmi.trials.outcomes import NONE, check_count, details_of
+from gpmi.trials.outcomes import details_of
 from gpmi.trials.trial import checked_trials
 
 Self = TypeVar("Self", bound="Optimizer")
@@ -93,7 +95,8 @@ class Optimizer(Printable):
         what else the aim or the policy sets in the initial design and the model.
     kernel, noise_var : the prior. With both given the model is exactly the paper's: mean 0, coordinates and y as they
         are, nothing learned. Anything that is None is learned from the values: kernel=None, noise_var=None, or a
-        hyper-parameter of a kernel, as in `kernels.Matern(nu=1.5, lengthscale=None)`.
+        hyper-parameter of a kernel, as in `kernels.Matern(nu=1.5, lengthscale=None)`. In a run with goals each may be a
+        dict by output; given as they are, they are those of every objective.
     fit : how it is learned: as the most probable hyper-parameters ("map"), as those that best predict each observation
         from the others ("loo"), or by averaging the policy's score over draws from their posterior ("mcmc", several
         times the cost; `posterior` then uses the most probable ones).
@@ -128,8 +131,8 @@ class Optimizer(Printable):
         policy: Policy | None = None,
         *,
         aim: Aim = "find",
-        kernel: Kernel | None = None,
-        noise_var: float | None = None,
+        kernel: Kernel | Mapping[str, Kernel | None] | None = None,
+        noise_var: float | Mapping[str, float | None] | None = None,
         fit: Literal["map", "loo", "mcmc"] = "map",
         n_init: int | None = None,
         budget: int | None = None,
@@ -146,8 +149,10 @@ class Optimizer(Printable):
         checks.checked_goal(goal)
         self.goals = None if goals is None else checked_goals(goals, goal, made)
         goal = goal if self.goals is None else self.goals.direction
+        given = {"kernel": kernel, "noise_var": noise_var}  # of each output
+        kernel, noise_var = of_single_output(self.goals, **given)
         chosen, bounded = aim if policy is None else checked_policy(policy), has_bound(made, kernel, noise_var, repeats)
-        self.defaults = defaults = Defaults.of(chosen, kernel, bounded=bounded)
+        self.defaults = defaults = Defaults.of(chosen, given["kernel"], bounded=bounded)
         self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = defaults.policy if self.goals is None else policy_for(self.goals, aim, policy, defaults.policy)
         self._log = Log(None if budget is None else checks.whole("budget", budget, 1), self.goals)
@@ -158,19 +163,20 @@ class Optimizer(Printable):
         soften = defaults.compress_losses and made.rows is not None
         units = made.units if defaults.widen_choices else made.span
         where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
-        several = self.goals is not None and self.goals.single is None
-        if several:
+        if self._is_several:
             check_options_for_several(fit, mean)
-        own = None if several else noise_var
-        priors = PriorSchedule(None if several else kernel, own, fit, **where, soften=soften, noise=noise)
+        priors = PriorSchedule(kernel, noise_var, fit, **where, soften=soften, noise=noise)
         self.n_init = (
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
 
         trend = prior_mean(mean, self.space)
         self._orientation = Orientation(goal)
-        self._prior_options = {"kernel": kernel, "noise_var": noise_var, "fit": fit, "noise": noise, **where}
+        self._prior_options = {**given, "fit": fit, "noise": noise, **where}
         self._events: dict[Event, int] = {}  # in order, with the number of values when each first occurred
+        if self.goals is not None:
+            self._outputs = OutputModels(self.goals, self._output_setting)
+            self._outputs.check_settings()
         self._reset_model(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
         self._start = starting_points(x0, self.space)
         self._subspaces = Subspaces(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
@@ -219,12 +225,13 @@ class Optimizer(Printable):
         y: float | Mapping[str, float],
         *,
         noise_var: float | Mapping[str, float] = 0.0,
-        repeats: int = 1,
+        repeats: int | Mapping[str, int] = 1,
         constraints: Sequence[float] | None = None,
     ) -> Trial:
         """Record the value y observed at x: a pending point, or any other point of the space. Order is free.
 
-        In a run with goals, y is a dict of outputs. Some of them may come later: tell them to the same trial.
+        In a run with goals, y is a dict of outputs, and noise_var and repeats may be dicts as well. Outputs may come
+        one by one: tell the others to the same trial, or to its point.
 
         x may also be a pending trial or its number: use it if two pending trials are at the same point. A bare point
         means the one asked first.
@@ -242,7 +249,7 @@ class Optimizer(Printable):
 
     def outcome_of(self, y: Any, **details: Any) -> Outcome:
         """Return a value, or the outputs of a run with goals, as a validated outcome."""
-        return Outcome.value(y, **details) if self.goals is None else Outcome.measured(self.goals, y, **details)
+        return outcome_of(self.goals, y, **details)
 
     @locked
     def fail(self, x: Point | Trial | int, why: str | None = None) -> Trial:
@@ -273,16 +280,20 @@ class Optimizer(Printable):
         logger.info("%r", trial)
         return trial
 
-    def tell_all(self, observations: Iterable[Any] | Printable, *, noise_var: float = 0.0) -> list[Trial]:
+    def tell_all(
+        self, observations: Iterable[Any] | Printable, *, noise_var: float | Mapping[str, float] = 0.0
+    ) -> list[Trial]:
         """Tell known values, such as those of an earlier run, in their order.
 
         An observation is (x, y), (x, y, noise_var) or a Trial with its own noise_var, repeats and constraints; trials
         without a value are skipped. A Result stands for its trials. A value at a pending point is told to its trial, as
         by `tell`. The argument noise_var is added to that of each observation: the variance of the earlier run's
-        possible error. If one is refused, nothing is told.
+        possible error. If one is refused, nothing is told. In a run with goals, y is a dict of outputs, and noise_var
+        may be one as well. The y of a run without goals stands for a single objective.
         """
         with self._log.lock:
-            told = self._log.deliver_all(self._observations(observations, noise_var), self._settle, self._open_at)
+            known = given_observations(observations, noise_var, self._log, self.space)
+            told = self._log.deliver_all(known, self._settle, self._open_at)
         for trial in told:
             logger.info("%r", trial)
         return told
@@ -300,7 +311,7 @@ class Optimizer(Printable):
         y: float | Mapping[str, float],
         *,
         noise_var: float | Mapping[str, float] | None = None,
-        repeats: int | None = None,
+        repeats: int | Mapping[str, int] | None = None,
         constraints: Sequence[float] | None = None,
     ) -> Trial:
         """Replace the value of a trial by y, as if y had been told originally. Outputs that y leaves out stay.
@@ -320,8 +331,7 @@ class Optimizer(Printable):
             if self.goals is None:
                 outcome = before.corrected(value, **given)
             else:
-                changed = {name: value for name, value in given.items() if value is not None}
-                outcome = before.with_outputs(Outcome.measured(self.goals, y, **changed))
+                outcome = before.with_corrected(self.goals, value, **given)
             self._log.check(outcome, number)
             return self._log.correct(number, outcome)
 
@@ -373,7 +383,8 @@ class Optimizer(Printable):
         With the same seed and arguments, the next `ask` returns what that run would have asked next. Later values of
         pending trials are compared with the current model.
         """
-        checked = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
+        known = checked_trials(trials_given("trials", trials), self._log.count_of_constraints())
+        checked = [self._log.adopted(trial) for trial in known]
         fixed = [self._subspaces.with_fixed(trial.fixed).fixed for trial in checked]
         frozen = [self.space.freeze(self.space.canonical(trial.x)) for trial in checked]
         placed = [replace(t, x=x, fixed=given) for t, x, given in zip(checked, frozen, fixed, strict=True)]
@@ -506,12 +517,18 @@ class Optimizer(Printable):
         best, log = self.best, self._log
         retracted = sum(trial.status == "retracted" for trial in log.trials)
         others = [("rejected", len(log.rejected)), ("retracted", retracted)]
-        outcomes = f"{len(log.told)} told, {len(log.pending)} pending, {len(log.failed)} failed"
+        outcomes = f"{len(log.told) + len(log.awaiting)} told, {len(log.pending)} pending, {len(log.failed)} failed"
         outcomes += "".join(f", {count} {name}" for name, count in others if count)
         x, y = (None, None) if best is None else (best.x, best.y)
+        found, waiting = best_lines(self.goal, x, y, measured=bool(log.count_of_constraints())), list[Line]()
+        if self.goals is not None:
+            found = found_lines(self.goals, log.trials, x, y, self.shown_front(), ", by the values told")
+            outcomes = ", ".join([outcomes, *infeasible_note(log.trials)])
+            waiting = waiting_lines(log.trials, self.goals)
         return [
-            *best_lines(self.goal, x, y, measured=bool(log.count_of_constraints())),
+            *found,
             ("trials", outcomes if self.budget is None else f"{outcomes}; budget {self.budget}"),
+            *waiting,
             ("policy", repr(self.policy)),
             ("defaults", str(self.defaults)),
             ("seed", str(self.seed)),
@@ -534,8 +551,6 @@ class Optimizer(Printable):
         self._revision = self._log.revision  # of the values behind the following
         self._setting = setting
         self._pending_posteriors = PendingPosteriors()
-        if self.goals is not None:
-            self._outputs = OutputModels(self.goals, self._output_setting)
         self._ledger_cache = LedgerCache({}, {})  # draws read from the last ledger, for the next one
         self._model: Model | None = None  # after the values told when it was last used
         # Behind the policy's last choice, plus the values told since; `surprise` is measured against it.
@@ -619,14 +634,14 @@ class Optimizer(Printable):
         number = self._open_number(target, outcome) if names_a_trial(target) else None
         point = self.space.canonical(target) if number is None else None
         with one_blas_thread:
-            before = None
+            before, count = None, len(self._log.observed)
             if outcome.status == "told":
                 self._log.check(outcome)
                 before = self._model_before_value()
             with uninterrupted():
                 trial = self._log.settle(self._add(point, "user").number if number is None else number, outcome)
-            is_last = self._revision == self._log.revision and trial.y is not None  # not a late output of an old trial
-            return trial if before is None or not is_last else self._compare(trial, before)
+            is_last = self._revision == self._log.revision and len(self._log.observed) > count  # y is the last value
+            return self._compare(trial, before) if before is not None and is_last else trial
 
     def _add(self, x: Point, origin: Origin, **fields: Any) -> Trial:
         """Add a pending trial at x."""
@@ -662,32 +677,6 @@ class Optimizer(Printable):
             raise ValueError(f"x is {trial!r}, but {problem}")
         return number
 
-    def _observations(self, observations: Iterable[Any] | Printable, noise_var: float) -> list[tuple[Point, Outcome]]:
-        """Validate all observations of `tell_all` before telling any."""
-        extra, _ = checked_noise(noise_var, 1)
-        count, checked = self._log.count_of_constraints(), []
-        for one in trials_given("observations", observations):
-            if not isinstance(one, Trial) or one.status == "told":
-                x, outcome = self._observation(one)
-                if self.goals is None:
-                    count = check_count(outcome.constraints, count)
-                checked.append((self.space.canonical(x), outcome.with_more_noise(extra)))
-        return checked
-
-    def _observation(self, one: Any) -> tuple[Point, Outcome]:
-        """Validate the value of an observation of `tell_all`."""
-        if isinstance(one, Trial):
-            outcome = Outcome("told", one.y, **details_of(one))
-            if self.goals is None:  # of a run with goals only y counts
-                outcome = replace(outcome, outputs=NONE, output_noise_var=NONE, output_repeats=NONE)
-            outcome = outcome.checked()
-            if self.goals is not None:
-                self._log.check(outcome)
-            return one.x, outcome
-        if isinstance(one, tuple | list) and len(one) in (2, 3):
-            return one[0], self.outcome_of(one[1], noise_var=one[2] if len(one) == 3 else 0.0)
-        raise TypeError(f"observations has {checks.shown(one)}; give (x, y), (x, y, noise_var) or a Trial")
-
     # How a suggestion is made
 
     def _ask_several(self, n: int, subspace: Subspace) -> list[Point]:
@@ -720,6 +709,8 @@ class Optimizer(Printable):
         """Compute the next point: a starting point, one of the initial design, or the policy's choice."""
         self._drop_outdated()
         log = self._log
+        if len(log.told) >= self.n_init and (missing := ", ".join(log.unmeasured)) and log.told:
+            self._note(Event("no value", f"{missing} has no value yet, so points are spread over the space; tell some"))
         with one_blas_thread:
             return (
                 from_start(self._start, subspace.space, log)
@@ -747,7 +738,7 @@ class Optimizer(Printable):
         """Return the policy's choice for several objectives."""
         assert self.goals is not None and isinstance(self.policy, JointPolicy)
         log, chance = self._log, self._chance()
-        models = self._outputs.all(log)
+        models = self._outputs.objectives(log)
         limits: dict[str, Any] = {"budget": log.horizon, "repeats": self.repeats}
         chosen = from_objectives(models, self.goals, self.policy, log, subspace, chance, self.seed, **limits)
         self._note(*chosen.events)

@@ -56,10 +56,10 @@ def from_design(subspace: Subspace, setting: ModelSetting, log: Log, n_init: int
     """Return the next point of the initial design that is not in the log; None when the design is complete.
 
     Complete once n_init distinct places have trials, or the policy has chosen a point. With a learned prior it is never
-    complete before the first value. Points close to each other are one place: six points in one corner do not make a
-    design.
+    complete before the first value of every objective. Points close to each other are one place: six points in one
+    corner do not make a design.
     """
-    blind = not setting.priors.is_fixed and not log.told
+    blind = not setting.priors.is_fixed and (not log.told or bool(log.unmeasured))
     if not blind and (log.unchosen < len(log) or _count_places(setting.space, log, n_init) >= n_init):
         return None
     x = subspace.design.first_free(log.places, around_rejected(subspace.space, log))

@@ -24,7 +24,7 @@ from gpmi.policies.policy import TINY
 _EPS = float(np.finfo(float).eps)
 _FAR = 50.0  # above it R is a series with error 945 / _FAR^8 = 2e-11; below it 1 - y M(y) loses 1 / _FAR^2: 1e-12
 _SHORT = 0.05  # up to this k (1 + |b|) the series of `_short` has error _SHORT^6 / 20160 < 1e-12
-_BLOCK = 2**16  # numbers in one array, so that a few of them fit a cache of 2 MB; up to 40 % faster than all at once
+_BLOCK = 2**15  # numbers in one array. CPU time for 120 to 2,600 boxes and 2^12 to 2^20: never 1.9 times the best
 
 
 class ScaledGain(NamedTuple):
@@ -37,7 +37,7 @@ class ScaledGain(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ExpectedImprovement:
+class HypervolumeImprovement:
     """EHVI = E[HV(front and Z) - HV(front)] = sum_boxes prod_i (G_i(lower_i) - G_i(upper_i)), G_i(a) = E[(Z_i - a)+].
 
     The outputs are independent, Y_i ~ N(mu_i, var_i). Where the front is uncertain, `boxes` has one entry for each of S
@@ -48,7 +48,12 @@ class ExpectedImprovement:
     boxes: tuple[Boxes, ...]  # one for each draw of the front
     targets: tuple[float | None, ...]  # (m,), None for an objective that is maximised, t for Z = -|Y - t|
 
-    def log(self, mu: Array, var: Array) -> Array:  # (S, m, p), (S, m, p) or (1, m, p) -> (p,)
+    @property
+    def size(self) -> int:
+        """S, the number of draws."""
+        return len(self.boxes)
+
+    def __call__(self, mu: Array, var: Array) -> Array:  # (S, m, p), (S, m, p) or (1, m, p) -> (p,)
         """Return the logarithm of the mean of EHVI over the draws: finite, also where EHVI underflows."""
         log = np.full(mu.shape[2], np.log(TINY))
         if not self._count:  # every target is hit: nothing can be gained anywhere
@@ -63,7 +68,7 @@ class ExpectedImprovement:
                     log[points] = self._log_sum(self._terms(mu[..., points], var[..., points])[0])[0]
         return log
 
-    def log_with_derivatives(self, mu: Array, var: Array) -> tuple[Array, Array, Array]:
+    def with_derivatives(self, mu: Array, var: Array) -> tuple[Array, Array, Array]:
         """Return the logarithm (p,), and its derivatives by mu and by var of every draw, both (S, m, p).
 
         Where var is common to the draws, (1, m, p), its derivative is the sum over the first axis.

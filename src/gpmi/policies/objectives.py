@@ -12,7 +12,7 @@ import numpy as np
 
 from gpmi._support.types import Array, Mask
 from gpmi.policies.front import boxes_above, non_dominated
-from gpmi.policies.hypervolume import ExpectedImprovement, random_direction
+from gpmi.policies.hypervolume import HypervolumeImprovement, random_direction
 from gpmi.policies.phi import GPUCB
 from gpmi.policies.policy import Guarantee, Policy, State
 
@@ -82,7 +82,7 @@ class EHVI(JointPolicy):
         if len(standing.reference) > MOST_EXACT:
             return Scalarised().joint_score(standing)
         boxes = tuple(boxes_above(front, standing.reference) for front in standing.fronts)
-        return _Adapter(ExpectedImprovement(boxes, standing.targets))
+        return HypervolumeImprovement(boxes, standing.targets)
 
 
 @dataclass(frozen=True)
@@ -173,18 +173,3 @@ def front_above(values: Array, reference: Array) -> Array:
     """Return the non-dominated rows of values (n, k) that are above the reference (k,) in every objective."""
     above = values[np.all(values > reference, axis=1)]
     return above[non_dominated(above)] if len(above) else above
-
-
-@dataclass(frozen=True, eq=False)
-class _Adapter:
-    inner: ExpectedImprovement
-
-    @property
-    def size(self) -> int:
-        return len(self.inner.boxes)
-
-    def __call__(self, mu: Array, var: Array) -> Array:
-        return self.inner.log(mu, var)
-
-    def with_derivatives(self, mu: Array, var: Array) -> tuple[Array, Array, Array]:
-        return self.inner.log_with_derivatives(mu, var)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpmi._support.checks import shown
-from gpmi._support.text import Line, aligned, coordinate, html_lines, html_table, rounded, shortened
+from gpmi._support.text import NAME, Line, aligned, columns, coordinate, html_lines, html_table, rounded, shortened
 from gpmi._support.types import Point
 from gpmi.space import Space
 from gpmi.trials import Trial
+from gpmi.trials.goal_summary import along_front, broken_limits, missing_outputs, told_front
+from gpmi.trials.goals import Goals
 from gpmi.trials.trial import ABOUT_OUTPUTS, fields_of_type
 
 if TYPE_CHECKING:
@@ -37,6 +39,9 @@ TYPES = {  # of pandas, by the type of the field; anything else is an object
 }
 
 BEST, WIDE = 5, 8  # rows and parameters of the table in a notebook, at most; our choice, not tuned
+FRONT = 8  # rows of a front in a notebook, at most; our choice, not tuned
+# The columns about an output after its own: how their names end, and the field of `Trial`.
+DETAILS = {"noise_var": "output_noise_var", "repeats": "output_repeats", "before": "outputs_before"}
 
 
 class Printable(ABC):
@@ -54,14 +59,96 @@ class Printable(ABC):
         """Return the trials that a table shows."""
 
     def to_dataframe(self) -> DataFrame:
-        """Return one row for each trial: its parameters, y, status, origin, prediction, times. Needs pandas."""
-        return frame(self.all_trials(), self.space)
+        """Return one row for each trial: its parameters, outputs, y, status, origin, prediction, times. Needs pandas."""
+        return frame(self.all_trials(), self.space, goals_of(self))
+
+    def shown_front(self) -> tuple[Trial, ...]:
+        """Return the front of several objectives for a summary: by the values told, which needs no model."""
+        goals = goals_of(self)
+        return () if goals is None or goals.single is not None else told_front(self.all_trials(), goals, self.space)
 
     def __repr__(self) -> str:
         return aligned(self.summary_lines())
 
     def _repr_html_(self) -> str:
-        return notebook(self.summary_lines(), self.all_trials(), self.space, self.goal)
+        goals, lines = goals_of(self), self.summary_lines()
+        if goals is not None and goals.single is None:
+            return front_notebook(lines, self.shown_front(), self.space, goals)
+        return notebook(lines, self.all_trials(), self.space, self.goal, goals)
+
+
+def goals_of(run: Any) -> Goals | None:
+    """Return the goals of a Result or an Optimizer; a study has those of its optimizer."""
+    goals: Goals | None = getattr(run, "optimizer", run).goals
+    return goals
+
+
+@dataclass(frozen=True)
+class OutputColumns:
+    """The columns of the outputs in a table, none in a run without goals.
+
+    An output has a column with its name. If a parameter or a field of `Trial` has that name, or it begins with "out.",
+    it gets the prefix "out.". Further columns exist only where a trial needs them: "yield noise_var", "yield repeats",
+    "yield before" (the first value of a corrected trial), and "unmet".
+    """
+
+    values: Mapping[str, str]  # the column of each output
+    details: Mapping[tuple[str, str], str]  # the column of each field in DETAILS and output
+    unmet: str = "unmet"
+
+    @staticmethod
+    def of(goals: Goals | None, parameters: Iterable[str]) -> OutputColumns:
+        """Return the columns beside those of the parameters. They do not depend on the order of the goals."""
+        if goals is None:
+            return OutputColumns({}, {})
+        own = {*parameters}
+        taken = {"number", "trial", "label", *own, *(field.name for field in fields(Trial))}
+        titles = {name: _free(f"out.{name}" if name.startswith("out.") else name, taken) for name in goals}
+        taken |= {*titles.values()}
+        details: dict[tuple[str, str], str] = {}
+        for name in sorted(goals):
+            for ending, field in DETAILS.items():
+                details[field, name] = title = _free(f"{titles[name]} {ending}", taken)
+                taken.add(title)
+        ordered = {(field, name): details[field, name] for name in goals for field in DETAILS.values()}
+        return OutputColumns(titles, ordered, _free("unmet", (taken - {"unmet"}) | own))
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield all columns, each output followed by its details."""
+        for name, title in self.values.items():
+            yield title
+            yield from (self.details[field, name] for field in DETAILS.values())
+        if self.values:
+            yield self.unmet
+
+    def row(self, trial: Trial) -> dict[str, Any]:
+        """Return the cells of a trial: every output, and the other columns where it needs them."""
+        cells: dict[str, Any] = {title: trial.outputs.get(name) for name, title in self.values.items()}
+        for (field, name), title in self.details.items():
+            if name in (given := getattr(trial, field) or {}):
+                cells[title] = given[name]
+        return cells | ({self.unmet: list(trial.unmet)} if self.values and trial.unmet else {})
+
+    def used(self, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Return the columns that a table of these rows has."""
+        there = {*self.values.values(), *(title for row in rows for title in row)}
+        return [title for title in self if title in there]
+
+    def fields(self, row: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+        """Return the fields of `Trial` about outputs that a row has, except `unmet`, which follows from the goals."""
+        found: dict[str, dict[str, Any]] = {"outputs": {}, **{field: {} for field in DETAILS.values()}}
+        places = {("outputs", name): title for name, title in self.values.items()}
+        for (field, name), title in (places | dict(self.details)).items():
+            if row.get(title) is not None:
+                found[field][name] = row[title]
+        return found
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    """Return a name for a column, with the prefix "out." as often as needed."""
+    while name in taken:
+        name = f"out.{name}"
+    return name
 
 
 def trials_given(name: str, given: Any) -> list[Any]:
@@ -72,12 +159,13 @@ def trials_given(name: str, given: Any) -> list[Any]:
         raise TypeError(f"{name} is {shown(given)}; give a list, or the trials of a run, result.trials") from None
 
 
-def frame(trials: Iterable[Trial], space: Space) -> DataFrame:
+def frame(trials: Iterable[Trial], space: Space, goals: Goals | None = None) -> DataFrame:
     """Return one row for each trial, with its number as index.
 
     First a column for each parameter, named as in the space; x0, x1, ... where points are arrays. A parameter with the
-    name of another column gets the prefix "x.". Then COLUMNS, missing where a trial has no value for them; `asked` and
-    `ended` are times in UTC. Last come the label of the candidate and the fixed coordinates, if a trial has them.
+    name of another column gets the prefix "x.". With goals, the columns of the outputs follow (`OutputColumns`). Then
+    COLUMNS, missing where a trial has no value for them; `asked` and `ended` are times in UTC. Last come the label of
+    the candidate and the fixed coordinates, if a trial has them.
     """
     try:
         import pandas
@@ -94,45 +182,103 @@ def frame(trials: Iterable[Trial], space: Space) -> DataFrame:
 
     values = [_values(trial.x, space) for trial in trials]
     some = [name for name in OPTIONAL if any(getattr(trial, name) is not None for trial in trials)]
-    columns = {name: _uniform([row[j] for row in values]) for j, name in enumerate(_titles(space, (*COLUMNS, *some)))}
-    table = pandas.DataFrame(columns | {name: column(name) for name in (*COLUMNS, *some)})
+    found = {name: _uniform([row[j] for row in values]) for j, name in enumerate(_titles(space, (*COLUMNS, *some)))}
+    outputs = OutputColumns.of(goals, found)
+    found |= output_series(outputs, [outputs.row(trial) for trial in trials])
+    table = pandas.DataFrame(found | {name: column(name) for name in (*COLUMNS, *some)})
     table.index = pandas.Index([trial.number for trial in trials], dtype="int64", name="trial")
     return table
 
 
-def notebook(lines: Sequence[Line], trials: Iterable[Trial], space: Space, goal: Literal["max", "min"]) -> str:
+def output_series(outputs: OutputColumns, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the columns of the outputs for a DataFrame, given the cells of each trial."""
+    import pandas
+
+    whole = {title for (field, _), title in outputs.details.items() if field == "output_repeats"}
+    kinds = {outputs.unmet: "object", **dict.fromkeys(whole, "Int64")}
+    return {
+        title: pandas.Series([row.get(title) for row in rows], dtype=kinds.get(title, "float64"))
+        for title in outputs.used(rows)
+    }
+
+
+def notebook(
+    lines: Sequence[Line],
+    trials: Iterable[Trial],
+    space: Space,
+    goal: Literal["max", "min"],
+    goals: Goals | None = None,
+) -> str:
     """Return HTML with the lines and, below them, the BEST trials with a value, best first."""
     sign = 1.0 if goal == "max" else -1.0
     told = [(sign * trial.y, trial) for trial in trials if trial.y is not None and trial.feasible]
     best = [trial for _, trial in sorted(told, key=lambda pair: -pair[0])[:BEST]]
-    names = names_of(space)
-    more = [f"{len(names) - WIDE} more"] if len(names) > WIDE else []
-    head = ["trial", *(shortened(name, 30) for name in names[:WIDE]), *more, "y", "mu", "sd", "origin"]
-    rows = [
-        [
-            str(trial.number),
-            *(coordinate(value) for value in _values(trial.x, space)[:WIDE]),
-            *("..." for _ in more),
-            rounded(trial.y),
-            *("" if value is None else rounded(value) for value in (trial.mu, trial.sd)),
-            trial.origin,
-        ]
-        for trial in best
-    ]
+    head, rows = _recipes(best, space)
+    head += [*_output_heads(goals), "mu", "sd", "origin"]
+    for trial, row in zip(best, rows, strict=True):
+        row += _output_cells(trial, goals)
+        row += ["" if value is None else rounded(value) for value in (trial.mu, trial.sd)]
+        row.append(trial.origin)
     return f"<div>{html_lines(lines)}{html_table(head, rows) if rows else ''}</div>"
 
 
-def listing(trials: Iterable[Trial], space: Space) -> str:
-    """Return a table as text, one line for each trial: every parameter, y, and how it ended."""
-    rows = [["trial", "status", "y", *names_of(space), "why"]]
+def front_notebook(lines: Sequence[Line], front: Sequence[Trial], space: Space, goals: Goals) -> str:
+    """Return HTML with the lines and, below them, the front: all of it, or FRONT trials spread over it."""
+    shown = along_front(front, goals, FRONT)
+    head, rows = _recipes(shown, space)
+    head += [*_output_heads(goals), "origin"]
+    for trial, row in zip(shown, rows, strict=True):
+        row += [*_output_cells(trial, goals), trial.origin]
+    if len(shown) < len(front):
+        lines = [*lines, ("shown", f"{len(shown)} of the {len(front)} trials on the front, spread over it")]
+    return f"<div>{html_lines(lines)}{html_table(head, rows) if rows else ''}</div>"
+
+
+def _recipes(trials: Sequence[Trial], space: Space) -> tuple[list[str], list[list[str]]]:
+    """Return the head and the first cells of the rows: the number of each trial and at most WIDE parameters."""
+    names = names_of(space)
+    more = [f"{len(names) - WIDE} more"] if len(names) > WIDE else []
+    head = ["trial", *(shortened(name, NAME) for name in names[:WIDE]), *more]
+    values = [[coordinate(value) for value in _values(trial.x, space)[:WIDE]] for trial in trials]
+    return head, [[str(trial.number), *own, *("..." for _ in more)] for trial, own in zip(trials, values, strict=True)]
+
+
+def _output_heads(goals: Goals | None) -> list[str]:
+    return ["y"] if goals is None else [shortened(name, NAME) for name in goals]
+
+
+def _output_cells(trial: Trial, goals: Goals | None) -> list[str]:
+    """Return the value of a trial, or its outputs; an output that was not measured is empty."""
+    values = [trial.y] if goals is None else [trial.outputs.get(name) for name in goals]
+    return ["" if value is None else rounded(value) for value in values]
+
+
+def listing(trials: Iterable[Trial], space: Space, goals: Goals | None = None) -> str:
+    """Return a table as text, one line for each trial: every parameter, y or the outputs, and how it ended."""
+    rows = [["trial", "status", *_output_heads(goals), *names_of(space), "why"]]
     for trial in trials:
-        status = trial.status if trial.feasible or trial.y is None else "infeasible"
         values = ["" if value is None else coordinate(value) for value in _values(trial.x, space)]
-        y = "" if trial.y is None else rounded(trial.y)
-        rows.append([str(trial.number), status, y, *values, " ".join((trial.why or "").split())])
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)
+        why = " ".join((trial.why or "").split())
+        rows.append([str(trial.number), _state(trial, goals), *_output_cells(trial, goals), *values, why])
+    return columns(rows)
+
+
+def front_listing(front: Iterable[Trial], space: Space, goals: Goals) -> str:
+    """Return the front as a table of text, from the best in the first objective to the worst."""
+    rows = [["trial", *_output_heads(goals), *names_of(space)]]
+    for trial in along_front(front, goals):
+        values = ["" if value is None else coordinate(value) for value in _values(trial.x, space)]
+        rows.append([str(trial.number), *_output_cells(trial, goals), *values])
+    return columns(rows)
+
+
+def _state(trial: Trial, goals: Goals | None) -> str:
+    """Return the status of a trial for a person: also whether it is infeasible, or waits for an output."""
+    if goals is None:
+        return trial.status if trial.feasible or trial.y is None else "infeasible"
+    if trial.status != "told":
+        return trial.status
+    return "infeasible" if broken_limits(trial) else "waiting" if missing_outputs(trial, goals) else "told"
 
 
 def names_of(space: Space) -> list[str]:

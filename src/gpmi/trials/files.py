@@ -1,8 +1,9 @@
 """Trials to and from tables: CSV, JSON Lines, Parquet and pandas. Both ways, to the last digit.
 
 A table has a row for each trial: its number, a column for each parameter (x0, x1, ... where points are arrays), and the
-other fields of `Trial`. A parameter with the name of a field gets the prefix "x.". A table from another source needs
-only the parameters and y: its values count as told without being asked.
+other fields of `Trial`. A parameter with the name of a field gets the prefix "x.". In a run with goals the columns of
+the outputs follow those of the parameters (`OutputColumns`). A table from another source needs only the parameters and
+y, or outputs: its values count as told without being asked.
 
 In a text file a cell is JSON, or else plain text: relu, 0.1, true, "1" for the text 1. An empty cell has no value.
 In a CSV file a text that a spreadsheet would execute as a formula is JSON, too: "=1+1" with its quotation marks.
@@ -16,18 +17,20 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gpmi._support import checks
 from gpmi._support.types import Point
 from gpmi.space import Choice, Parameters, Space
 from gpmi.trials import Trial
-from gpmi.trials.dataframe import Printable, names_of
-from gpmi.trials.trial import ABOUT_OUTPUTS, checked_trials, fields_of_type
+from gpmi.trials.dataframe import OutputColumns, Printable, goals_of, names_of, output_series
+from gpmi.trials.goals import Goals, Outputs
+from gpmi.trials.outcomes import OUTPUTS, Outcome
+from gpmi.trials.trial import ABOUT_OUTPUTS, Status, checked_trials, fields_of_type
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -53,8 +56,7 @@ def write_trials(run: Printable, path: str | Path) -> None:
     """
     path = _checked_path(path)
     if path.suffix == ".parquet":
-        rows = [row_of(trial, run.space) for trial in run.all_trials()]
-        _replace(path, _frame(rows, run.space, texts=True).to_parquet)
+        _replace(path, _frame(run, texts=True).to_parquet)
     else:
         text = text_of(run, ".csv" if path.suffix == ".csv" else ".jsonl")
         _replace(path, lambda file: Path(file).write_text(text, encoding="utf-8", newline=""))
@@ -62,44 +64,52 @@ def write_trials(run: Printable, path: str | Path) -> None:
 
 def text_of(run: Printable, suffix: Literal[".csv", ".jsonl"]) -> str:
     """Return the text that `write_trials` writes to a file with this suffix."""
-    rows = [row_of(trial, run.space) for trial in run.all_trials()]
-    head = ["number", *titles_of(run.space), *FIELDS]
+    head, rows = _table(run)
     if suffix == ".csv":
         return _csv(head, rows)
-    present = [{name: row[name] for name in head if row[name] is not None or name not in FIELDS} for row in rows]
+    always = ("number", *titles_of(run.space))
+    present = [{name: row.get(name) for name in head if row.get(name) is not None or name in always} for row in rows]
     return "".join(json.dumps(row) + "\n" for row in present)
 
 
-def read_trials(path: str | Path, space: Any) -> tuple[Trial, ...]:
+def read_trials(path: str | Path, space: Any, goals: Mapping[str, Any] | None = None) -> tuple[Trial, ...]:
     """Read the trials of a file that `write_trials` or another program wrote, with points of this space.
 
-    They are for `Optimizer.replay`, `Optimizer.tell_all` or `maximize(earlier=...)`.
+    They are for `Optimizer.replay`, `Optimizer.tell_all` or `maximize(earlier=...)`. For a run with goals give its
+    `goals`: they say which columns are outputs and which limits hold.
     """
-    path, space = _checked_path(path), Space.of(space)
+    path, space, outputs = _checked_path(path), Space.of(space), _goals(goals)
     if path.suffix == ".parquet":
         pandas = _pandas("Parquet")
-        return _from_frame(pandas.read_parquet(path), space, str(path), texts=True)
+        return _from_frame(pandas.read_parquet(path), space, outputs, str(path), texts=True)
     with path.open(encoding="utf-8", newline="") as file:
         if path.suffix == ".jsonl":
-            return _trials(_json_lines(file, path), space, str(path))
+            return _trials(_json_lines(file, path), space, outputs, str(path))
         reader = csv.DictReader(file, strict=True)
+        titles = {*titles_of(space), *OutputColumns.of(outputs, titles_of(space))}
         rows = [
-            (reader.line_num, {name: _of_cell(text) for name, text in row.items()}, row) for row in _rows(reader, space)
+            (reader.line_num, {name: _of_cell(text) for name, text in row.items()}, row)
+            for row in _rows(reader, titles)
         ]
-    return _trials([(line, _as_text(row, cells, space)) for line, row, cells in rows], space, str(path))
+    return _trials([(line, _as_text(row, cells, space)) for line, row, cells in rows], space, outputs, str(path))
 
 
 def to_frame(run: Printable) -> DataFrame:
     """Return the trials as a pandas DataFrame with all fields as they are; times are seconds since 1970."""
-    return _frame([row_of(trial, run.space) for trial in run.all_trials()], run.space, texts=False)
+    return _frame(run, texts=False)
 
 
-def from_frame(table: DataFrame, space: Any) -> tuple[Trial, ...]:
+def from_frame(table: DataFrame, space: Any, goals: Mapping[str, Any] | None = None) -> tuple[Trial, ...]:
     """Read the trials of a DataFrame: from `to_frame`, from `Result.to_dataframe`, or from another source.
 
-    In the second, no parameter may have the name of a field of `Trial`, or `label` where candidates have labels.
+    In the second, no parameter may have the name of a field of `Trial`, or `label` where candidates have labels. A run
+    with goals needs its `goals`, as for `read_trials`.
     """
-    return _from_frame(table, Space.of(space), "the table", texts=False)
+    return _from_frame(table, Space.of(space), _goals(goals), "the table", texts=False)
+
+
+def _goals(goals: Mapping[str, Any] | None) -> Goals | None:
+    return None if goals is None else Goals.of(goals)
 
 
 def check_target(path: str | Path) -> None:
@@ -139,7 +149,14 @@ def titles_of(space: Space) -> dict[str, str]:
     return {f"x.{name}" if name in taken or name.startswith("x.") else name: name for name in names_of(space)}
 
 
-def row_of(trial: Trial, space: Space) -> dict[str, Any]:
+def _table(run: Printable) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return the columns of a run's table, and its rows. Some columns of outputs may be missing in a row."""
+    goals, titles = goals_of(run), titles_of(run.space)
+    rows = [row_of(trial, run.space, goals) for trial in run.all_trials()]
+    return ["number", *titles, *OutputColumns.of(goals, titles).used(rows), *FIELDS], rows
+
+
+def row_of(trial: Trial, space: Space, goals: Goals | None = None) -> dict[str, Any]:
     """Return a trial as a row of plain values, by column."""
     x = dict(zip(names_of(space), trial.x.tolist(), strict=True)) if space.names is None else trial.x
     row: dict[str, Any] = {"number": trial.number}
@@ -148,6 +165,7 @@ def row_of(trial: Trial, space: Space) -> dict[str, Any]:
         if not (value is None or isinstance(value, str | int | float)):
             remedy = "a file holds strings, numbers, True, False and None; give such options"
             raise TypeError(f"{name} is {checks.shown(value)} in trial {trial.number}; {remedy}")
+    row |= OutputColumns.of(goals, titles_of(space)).row(trial)
     row |= {name: getattr(trial, name) for name in FIELDS}
     row["constraints"] = list(trial.constraints) or None
     for name in ("fixed", "policy_notes"):
@@ -155,24 +173,28 @@ def row_of(trial: Trial, space: Space) -> dict[str, Any]:
     return row
 
 
-def _trials(rows: Iterable[tuple[int, Mapping[str, Any]]], space: Space, source: str) -> tuple[Trial, ...]:
+def _trials(
+    rows: Iterable[tuple[int, Mapping[str, Any]]], space: Space, goals: Goals | None, source: str
+) -> tuple[Trial, ...]:
     """Return the trials of rows, which come with their line numbers."""
     found = list[Trial]()
     for line, row in rows:
         try:
-            found.append(trial_of(row, space, len(found)))
+            found.append(trial_of(row, space, len(found), goals))
         except (TypeError, ValueError) as error:
             raise ValueError(f"{source}:{line}: {error}") from error
     return tuple(found)
 
 
-def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
+def trial_of(row: Mapping[str, Any], space: Space, place: int, goals: Goals | None = None) -> Trial:
     """Return the trial of a row; its number is `place` unless the row has one."""
     titles = titles_of(space)
+    outputs = OutputColumns.of(goals, titles)
     for title in row:
-        if title not in titles and title != "number" and title not in (*FIELDS, *FORMER_NOTES):
-            known = ", ".join([*titles, "y"])
-            raise ValueError(f"there is a column {checks.shown(title)}, which is not a parameter; give {known}")
+        if title not in titles and title != "number" and title not in (*FIELDS, *FORMER_NOTES, *outputs):
+            known = ", ".join([*titles, *(outputs.values.values() or ["y"])])
+            what = "is not a parameter" if goals is None else "is neither a parameter nor an output"
+            raise ValueError(f"there is a column {checks.shown(title)}, which {what}; give {known}")
     missing = [title for title in titles if title not in row]
     if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
         raise ValueError(f"there is no column {missing[0]!r}; give one for each parameter")
@@ -183,12 +205,51 @@ def trial_of(row: Mapping[str, Any], space: Space, place: int) -> Trial:
         given.get("fixed"), Mapping
     ):  # JSON turns the numbers of coordinates into texts
         given["fixed"] = {int(key) if str(key).isdecimal() else key: value for key, value in given["fixed"].items()}
+    if goals is not None:
+        given |= _output_fields(row, given, outputs, goals)
     y = given.pop("y", None)
     given = {"status": "pending" if y is None else "told", "origin": "user", **given}
     number = row.get("number")
     values = {name: row.get(title) for title, name in titles.items()}
     trial = Trial(place if number is None else number, _point(values, space), y, **given)
     return checked_trials([trial], None)[0]
+
+
+def _output_fields(
+    row: Mapping[str, Any], given: Mapping[str, Any], columns: OutputColumns, goals: Goals
+) -> dict[str, Any]:
+    """Return the fields of a trial that follow from its outputs. Where there is a single objective, y may stand for it.
+
+    `given` has the fields of the row that are not about outputs.
+    """
+    found, single, y = columns.fields(row), goals.single, given.get("y")
+    outputs = found["outputs"]
+    wanted = ", ".join(columns.values.values())
+    if given.get("constraints"):
+        raise ValueError(f"constraints is {checks.shown(given['constraints'])}, but there are goals; give {wanted}")
+    if single is not None and y is not None:
+        if outputs.setdefault(single, y) != y:
+            title = columns.values[single]
+            raise ValueError(f"y is {checks.shown(y)}, but {title} is {checks.shown(outputs[single])}; leave out y")
+    elif y is not None:
+        raise ValueError(f"y is {checks.shown(y)}, but there are several objectives; give {wanted}")
+    status = given.get("status", "told" if outputs else "pending")
+    first = Outputs(found["outputs_before"]) if found["outputs_before"] else None
+    if status != "told":
+        if outputs and status in get_args(Status):
+            raise ValueError(f"status is {checks.shown(status)}, but {next(iter(outputs))} has a value; remove one")
+        about = {name: Outputs(found[name]) for name in OUTPUTS if found[name]}  # a retracted trial has error bars
+        return {"status": status, "outputs_before": first, **about}
+    for name, usual in (("noise_var", 0.0), ("repeats", 1)):
+        if single in outputs:  # the fields of y are those of its output
+            found[f"output_{name}"].setdefault(single, given.get(name, usual))
+        elif given.get(name, usual) != usual:
+            titles = ", ".join(columns.details[f"output_{name}", output] for output in goals)
+            raise ValueError(f"{name} is {checks.shown(given[name])}, but it belongs to y; give {titles}")
+    goals.checked(outputs)
+    outcome = Outcome("told", **{name: Outputs(found[name]) for name in OUTPUTS}).checked()
+    about = {name: getattr(outcome, name) for name in OUTPUTS}
+    return {"status": status, "outputs_before": first, **about, **outcome.derived(goals)}
 
 
 def _point(values: Mapping[str, Any], space: Space) -> Point:
@@ -243,9 +304,9 @@ def _title(name: str) -> str:
     return _quoted(name) if name.startswith('"') or _FORMULA.search(name) else name
 
 
-def _of_title(text: str, space: Space) -> str:
+def _of_title(text: str, titles: Collection[str]) -> str:
     """Return the name of a column from its title in a CSV file."""
-    name = _of_cell(text) if text.startswith('"') and text not in titles_of(space) else text
+    name = _of_cell(text) if text.startswith('"') and text not in titles else text
     return name if isinstance(name, str) else text
 
 
@@ -253,14 +314,14 @@ def _csv(head: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([_title(name) for name in head])
-    writer.writerows([_cell(row[name]) for name in head] for row in rows)
+    writer.writerows([_cell(row.get(name)) for name in head] for row in rows)
     return text.getvalue()
 
 
-def _rows(reader: csv.DictReader[str], space: Space) -> Iterable[dict[str, str | None]]:
+def _rows(reader: csv.DictReader[str], titles: Collection[str]) -> Iterable[dict[str, str | None]]:
     """Yield the rows of a CSV file, each with as many cells as the head."""
     try:
-        reader.fieldnames = [_of_title(name, space) for name in reader.fieldnames or ()]
+        reader.fieldnames = [_of_title(name, titles) for name in reader.fieldnames or ()]
         for row in reader:
             if None in row or None in row.values():
                 raise ValueError(f"line {reader.line_num} has more or fewer cells than the first; fix the file")
@@ -305,13 +366,18 @@ def _pandas(what: str) -> Any:
     return pandas
 
 
-def _frame(rows: Sequence[Mapping[str, Any]], space: Space, *, texts: bool) -> Any:
+def _frame(run: Printable, *, texts: bool) -> Any:
     """Return a DataFrame; with `texts`, for Parquet, columns other than numbers become cells of text."""
     pandas = _pandas("a DataFrame" if not texts else "Parquet")
-    titles, columns = titles_of(space), dict[str, Any]()
-    for name in ("number", *titles, *FIELDS):
-        values = [row[name] for row in rows]
-        if name in WHOLE:
+    titles, columns = titles_of(run.space), dict[str, Any]()
+    outputs = OutputColumns.of(goals_of(run), titles)
+    head, rows = _table(run)
+    about_outputs = output_series(outputs, rows)
+    for name in head:
+        values = [row.get(name) for row in rows]
+        if name in about_outputs and name != outputs.unmet:
+            columns[name] = about_outputs[name]
+        elif name in WHOLE:
             columns[name] = pandas.Series(values, dtype="Int64")
         elif name in FLAGS:
             columns[name] = pandas.Series(values, dtype="boolean")
@@ -325,7 +391,7 @@ def _frame(rows: Sequence[Mapping[str, Any]], space: Space, *, texts: bool) -> A
     return pandas.DataFrame(columns)
 
 
-def _from_frame(table: Any, space: Space, source: str, *, texts: bool) -> tuple[Trial, ...]:
+def _from_frame(table: Any, space: Space, goals: Goals | None, source: str, *, texts: bool) -> tuple[Trial, ...]:
     if table.index.name == "trial" and "number" not in table.columns:  # of `to_dataframe`
         table = table.rename_axis("number").reset_index()
         if "label" in table.columns and "label" not in titles_of(space):  # the point has it
@@ -338,7 +404,7 @@ def _from_frame(table: Any, space: Space, source: str, *, texts: bool) -> tuple[
             cells = {name: v if isinstance(v, str) else None for name, v in given.items()}
             given = _as_text(read, cells, space)
         rows.append((place, given))
-    return _trials(rows, space, source)
+    return _trials(rows, space, goals, source)
 
 
 def _native(value: Any) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,11 @@ class Outputs(FrozenPoint):
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
+
+    def _refuse(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("the outputs of a trial cannot be changed; correct the trial, or change a copy, dict(outputs)")
+
+    __setitem__ = __delitem__ = __ior__ = clear = pop = popitem = setdefault = update = _refuse
 
 
 @dataclass(frozen=True)
@@ -148,6 +153,14 @@ Limit: TypeAlias = AtLeast | AtMost
 Goal: TypeAlias = Objective | Limit | None
 KINDS = {kind.__name__: kind for kind in (Max, Min, Match, AtLeast, AtMost)}
 _FORMS = '"max", "min", gpmi.Max, gpmi.Min, gpmi.Match, gpmi.AtLeast, gpmi.AtMost, or None to watch it'
+_EXAMPLE = '{"yield": "max", "cost": "min"}'
+_INSTANCES: Mapping[type, str] = {
+    Max: 'gpmi.Max() or "max"',
+    Min: 'gpmi.Min() or "min"',
+    Match: "gpmi.Match(42, within=3)",
+    AtLeast: "gpmi.AtLeast(0.95)",
+    AtMost: "gpmi.AtMost(0.95)",
+}
 
 
 @dataclass(frozen=True)
@@ -162,13 +175,13 @@ class Goals(Mapping[str, Goal]):
         if isinstance(given, Goals):
             return given
         if not isinstance(given, Mapping):
-            raise TypeError(f'goals is {checks.shown(given)}; give a dict such as {{"yield": "max", "cost": "min"}}')
+            raise TypeError(f"goals is {checks.shown(given)}; give a dict of outputs, such as {_EXAMPLE}")
         if not given:
-            raise ValueError('goals is empty; give a goal for each output, such as {"yield": "max", "cost": "min"}')
+            raise ValueError(f"goals is {checks.shown(given)}, without an output; give a dict such as {_EXAMPLE}")
         goals = Goals(tuple((_checked_name(name), _checked_goal(name, goal)) for name, goal in given.items()))
         if not goals.objectives:
             raise ValueError(
-                f"goals has no objective, only {', '.join(goals)}; give at least one output the goal "
+                f"goals is {checks.shown(dict(given))}, without an objective; give at least one output the goal "
                 '"max", "min" or gpmi.Match'
             )
         return goals
@@ -207,6 +220,15 @@ class Goals(Mapping[str, Goal]):
         """The goal of the single objective; "max" if there are several."""
         return "min" if self.single is not None and isinstance(self[self.single], Min) else "max"
 
+    @property
+    def example(self) -> str:
+        """How the outputs of an evaluation are given, for messages."""
+        return f"{{{', '.join(f'{name!r}: ...' for name in self)}}}"
+
+    def ordered(self, numbers: Mapping[str, float]) -> Outputs:
+        """Return numbers by output in the order of the goals, read-only."""
+        return Outputs({name: numbers[name] for name in self if name in numbers})
+
     def unmet(self, outputs: Mapping[str, float]) -> tuple[str, ...]:
         """Return the limits that these outputs break, or that are not measured yet."""
         return tuple(
@@ -226,20 +248,25 @@ class Goals(Mapping[str, Goal]):
     def checked(self, outputs: Any) -> dict[str, float]:
         """Return measured outputs as numbers; refuse an unknown name and anything that is not a finite number."""
         if not isinstance(outputs, Mapping):
-            example = ", ".join(f"{name!r}: ..." for name in self)
             raise TypeError(
-                f"y is {checks.shown(outputs)}, but the run has goals; give a dict of outputs {{{example}}}"
+                f"y is {checks.shown(outputs)}, but the run has goals; give a dict of outputs, {self.example}"
             )
         if not outputs:
-            raise ValueError(f"y has no output; give at least one of {', '.join(self)}")
+            raise ValueError(
+                f"y is {checks.shown(outputs)}, without an output; give at least one of {', '.join(map(repr, self))}, "
+                "or call fail(x) for an evaluation that has none"
+            )
         return {self.checked_name(name): checked_output(name, value) for name, value in outputs.items()}
 
     def checked_name(self, name: Any) -> str:
         """Return the name of an output; refuse an unknown one."""
-        if name not in self._by_name:
+        if not isinstance(name, str) or name not in self._by_name:
             near = checks.similar_name(name, list(self)) if isinstance(name, str) else None
-            hint = f"did you mean {near!r}?" if near else f"the goals name {', '.join(map(repr, self))}"
-            raise ValueError(f"{name!r} is not an output of this run; {hint} (None watches an output)")
+            hint = f"did you mean {near!r}?" if near else f"use one of {', '.join(map(repr, self))}"
+            raise ValueError(
+                f"{checks.shown(name)} is not an output of this run; {hint} (goals={{..., {checks.shown(name)}: None}} "
+                "watches another output)"
+            )
         return str(name)
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -257,6 +284,8 @@ class Goals(Mapping[str, Goal]):
         given: dict[str, Goal] = {}
         for one in stored:
             about = {key: value for key, value in one.items() if key not in ("output", "kind")}
+            if one["output"] in given:
+                raise ValueError(f"goals has the output {one['output']!r} twice; an output has one goal")
             given[one["output"]] = KINDS[one["kind"]](**about) if "kind" in one else None
         return Goals.of(given)
 
@@ -266,7 +295,12 @@ class Goals(Mapping[str, Goal]):
 
 def checked_output(name: str, value: Any) -> float:
     """Return one measured output as a finite number that is small enough to square."""
-    remedy = "give one finite number, leave out an output that was not measured, or call fail(x)"
+    return _small_number(
+        name, value, "give one finite number, leave out an output that was not measured, or call fail(x)"
+    )
+
+
+def _small_number(name: str, value: Any, remedy: str = "give one finite number") -> float:
     result = checks.number(str(name), value, remedy)
     if abs(result) > LARGEST:
         raise ValueError(f"{name} is {value!r}, too large to square; give values below {LARGEST:g}, in other units")
@@ -275,7 +309,7 @@ def checked_output(name: str, value: Any) -> float:
 
 def _checked_name(name: Any) -> str:
     if not isinstance(name, str) or not name.strip():
-        raise TypeError(f"goals has the output {checks.shown(name)}; give its name, a string that is not empty")
+        raise TypeError(f"goals has the output {checks.shown(name)}; give its name, a string that is not blank")
     return name
 
 
@@ -284,18 +318,21 @@ def _checked_goal(name: str, goal: Any) -> Goal:
         return goal
     if isinstance(goal, str) and goal in ("max", "min"):
         return Max() if goal == "max" else Min()
+    about = f"goals has {name!r}: {checks.shown(goal)}"
+    if isinstance(goal, str) and goal.lower().startswith(("max", "min")):
+        raise ValueError(f"{about}; did you mean {goal.lower()[:3]!r}?")
     if isinstance(goal, type) and goal in KINDS.values():
-        raise TypeError(f"the goal of {name!r} is the class {goal.__name__}; give an instance, {goal.__name__}(...)")
-    if isinstance(goal, list | tuple | set):
+        raise TypeError(f"{about}, a class; give an instance, {_INSTANCES[goal]}")
+    if isinstance(goal, list | tuple | set | frozenset):
         raise TypeError(
-            f"the goal of {name!r} is {checks.shown(goal)}; an output has one goal, and gpmi.Min(at_most=...) or "
-            "gpmi.Max(at_least=...) states a direction and a limit together"
+            f"{about}, but an output has one goal: give gpmi.Max(at_least=...) or gpmi.Min(at_most=...) for a "
+            "direction and the worst value that is acceptable"
         )
-    raise TypeError(f"the goal of {name!r} is {checks.shown(goal)}; give {_FORMS}")
+    raise TypeError(f"{about}; give {_FORMS}")
 
 
 def _check(goal: Any, field: str) -> None:
-    object.__setattr__(goal, field, checked_output(field, getattr(goal, field)))
+    object.__setattr__(goal, field, _small_number(field, getattr(goal, field)))
 
 
 def _check_optional(goal: Any, field: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import takewhile
@@ -24,8 +24,8 @@ from gpmi._support.checks import ONE_VALUE
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Array, GrowingObservations, Mask, Observations, Point
 from gpmi.trials.goals import Goals
-from gpmi.trials.outcomes import NONE, OUTPUTS, Ending, Outcome, Outcomes, check_count, details_of
-from gpmi.trials.trial import PREDICTIONS, Origin, Status, Trial, names_a_trial
+from gpmi.trials.outcomes import NONE, OUTPUTS, Outcome, Outcomes, check_count, details_of
+from gpmi.trials.trial import PREDICTIONS, Origin, Status, Trial, first_outcome, names_a_trial
 
 TrialOrPoint: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
 Settle: TypeAlias = Callable[[TrialOrPoint, Outcome], Trial]  # how an Optimizer records an outcome
@@ -105,7 +105,7 @@ class Log:
             self._failed.append(trial.number)
         elif trial.status == "rejected":
             self._rejected.append(trial.number)
-        elif trial.y is None and (self.goals is None or self.goals.single is not None):
+        elif trial.y is None and self.goals is not None and self.goals.single is not None:
             self._awaiting.append(trial.number)
         else:
             self._told.append(trial.number)
@@ -171,6 +171,14 @@ class Log:
         """The numbers of the trials whose y is still to come: those that are pending, then those that await it."""
         return [*self._pending, *self._awaiting]
 
+    @property
+    def unmeasured(self) -> list[str]:
+        """The objectives without any value, in a run with goals. O(n)."""
+        if self.goals is None:
+            return []
+        measured = {name for trial in self._trials.values() if trial.status == "told" for name in trial.outputs}
+        return [name for name in self.goals.objectives if name not in measured]
+
     def observed_output(self, name: str) -> tuple[list[int], Observations]:
         """Return the trials with a value of this output, in the order of their outcomes, and these values. O(n)."""
         ended = [trial for trial in self._trials.values() if trial.status == "told" and name in trial.outputs]
@@ -228,7 +236,7 @@ class Log:
     def outcomes(self) -> Outcomes | None:
         """All values and failures with their constraints; None without any failure or constraint. O(n)."""
         named = self.goals.limits if self.goals is not None else {}
-        if not self._failed and not self.count_of_constraints() and not named:
+        if not self._failed and not (self._told and (named or self.count_of_constraints())):
             return None
         told, failed = [self._trials[number] for number in self._told], set(self._failed)
         ended = sorted([*self._told, *self._failed], key=lambda number: self._trials[number].order or 0)
@@ -237,11 +245,15 @@ class Log:
         if named:
             found = [[trial.outputs.get(name, np.nan) for trial in told] for name in named]
             excess = [goal.excess(np.array(one)) for goal, one in zip(named.values(), found, strict=True)]
-            rows = [(goal, self.observed_output(name)[1]) for name, goal in named.items()]
-            limits = tuple((observed.x, goal.excess(observed.y)) for goal, observed in rows)
-            return Outcomes(x, is_failed, np.array(excess).T.reshape(len(told), len(named)), limits)
+            rows = [(goal, *self.observed_output(name)) for name, goal in named.items()]
+            limits = tuple(replace(observed, y=goal.excess(observed.y)) for goal, _, observed in rows)
+            counts = tuple(np.searchsorted(self._orders(of), self._orders(self._told), "right") for _, of, _ in rows)
+            return Outcomes(x, is_failed, np.array(excess).T.reshape(len(told), len(named)), limits, counts)
         values = np.array([trial.constraints for trial in told]).reshape(len(told), -1 if told else 0)
         return Outcomes(x, is_failed, values)
+
+    def _orders(self, numbers: Sequence[int]) -> list[int]:
+        return [self._trials[number].order or 0 for number in numbers]
 
     def failed_lately(self, count: int) -> tuple[int, int]:
         """Of the policy's last `count` trials with an outcome: how many failed, and how many there are. O(n)."""
@@ -268,28 +280,31 @@ class Log:
     @cached_property
     def told_before_asking(self) -> int:
         """How many values were told before the first point was asked. O(1) for each, once."""
+        is_single = self.goals is not None and self.goals.single is not None
+        return sum(trial.y is not None or not is_single for trial in self._told_first())
+
+    def output_told_before_asking(self, name: str) -> int:
+        """How many values of this output were told before the first point was asked."""
+        return sum(name in trial.outputs for trial in self._told_first())
+
+    def _told_first(self) -> Iterator[Trial]:
         first = takewhile(lambda trial: trial.origin == "user", self._trials.values())
-        return sum(trial.status == "told" for trial in first)
+        return (trial for trial in first if trial.status == "told")
 
     def find_pending(self, row: Array, rounding: Array) -> int | None:
         """Return the first pending trial at these coordinates, or else the only one within `rounding` (d,) of them."""
         exact = self._pending_at.get(row.tobytes())
         if exact:
             return exact[0]
-        if not self._pending or not rounding.any():
-            return None
-        numbers = list(self._pending)
-        apart = np.abs(np.array([self._rows[number] for number in numbers]) - row)
-        close = np.flatnonzero(np.all(apart <= rounding, axis=1))
-        return numbers[int(close[0])] if len(close) == 1 else None
+        return _find(list(self._pending), self._rows, row, rounding)
 
     def find_open(self, row: Array, rounding: Array, outcome: Outcome) -> int | None:
         """Return the trial at these coordinates that can take the outcome: pending, or told without its outputs."""
         number = self.find_pending(row, rounding)
         if number is not None or not outcome.outputs:
             return number
-        there = (number for number, own in self._rows.items() if np.array_equal(own, row))
-        return next((number for number in there if self.lacks(number, outcome)), None)
+        lacking = [number for number in self._trials if self.lacks(number, outcome)]
+        return _find(lacking, self._rows, row, rounding)
 
     def pending_number(self, trial: Trial | int) -> int:
         """Return the number of a pending trial; raise a ValueError if it is not pending in this log."""
@@ -323,7 +338,7 @@ class Log:
         if outcome.status != "told":
             return
         if self.goals is not None:
-            self.goals.checked(outcome.outputs)
+            self.goals.checked(outcome.outputs or outcome.y)
         elif outcome.outputs:
             raise TypeError(f"y is {checks.shown(dict(outcome.outputs))}, but the run has no goals; {ONE_VALUE}")
         else:
@@ -366,6 +381,19 @@ class Log:
         with uninterrupted():
             return act()
 
+    def adopted(self, trial: Trial) -> Trial:
+        """Return a trial of another run as this one has it: with the outputs of its goals, or with one value y.
+
+        Where one of the two runs has goals, y stands for the output of a single objective. Refuse anything else.
+        """
+        if self.goals is not None:
+            return trial.with_goals(self.goals)
+        if trial.status == "told" and trial.y is None:
+            names = ", ".join(trial.outputs)
+            raise ValueError(f"trial {trial.number} has the outputs {names} and no single y; {ONE_VALUE}")
+        nothing: Any = {**dict.fromkeys(OUTPUTS, NONE), "outputs_before": None, "unmet": ()}
+        return replace(trial, **nothing)
+
     def take_over(self, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
         """Add the trials of an earlier run with their predictions, then their outcomes in the order of that run.
 
@@ -380,7 +408,7 @@ class Log:
             numbers.append(added.number)
         settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
         for i in sorted(settled, key=lambda i: (trials[i].order is None, trials[i].order or 0, i)):
-            self.settle(numbers[i], _first_outcome(trials[i]), trials[i].ended)
+            self.settle(numbers[i], first_outcome(trials[i]), trials[i].ended)
         for i in settled:
             trial = trials[i]
             if trial.status == "retracted":
@@ -428,7 +456,8 @@ class Log:
             merged = Outcome("told", **details_of(before)).with_outputs(outcome)
             self._trials[number] = trial = replace(before, **{**vars(merged), **self._derived(merged)})
             self._entries.append(Entry("told", number, ended, outcome))
-            self._derive()
+            if self.goals is None or any(self.goals[name] is not None for name in outcome.outputs):
+                self._derive()  # but nothing follows from an output that is only watched
             return trial
         trial = replace(before, **{**vars(outcome), **self._derived(outcome)}, order=self._outcomes, ended=ended)
         self._outcomes += 1
@@ -452,8 +481,7 @@ class Log:
 
     def retract(self, number: int, when: float | None = None) -> Trial:
         """Take back the outcome of a trial: it no longer counts. O(n)."""
-        nothing: Any = {"y": None, **dict.fromkeys(OUTPUTS, NONE), "unmet": ()}
-        self._trials[number] = replace(self._outdated(number), status="retracted", **nothing)
+        self._trials[number] = replace(self._outdated(number), status="retracted", y=None, outputs=NONE, unmet=())
         self._entries.append(Entry("retracted", number, self._now() if when is None else when))
         self._derive()
         return self._trials[number]
@@ -482,8 +510,9 @@ class Log:
 
     def _outdated(self, number: int) -> Trial:
         old = self._trials[number]
-        before = old.y if old.y_before is None else old.y_before
-        first = old.outputs_before if old.outputs_before is not None or not old.outputs else old.outputs
+        before, first = old.y if old.y_before is None else old.y_before, old.outputs_before
+        if self.goals is not None and old.outputs:  # the first value of every output that had one
+            first = self.goals.ordered({**old.outputs, **(first or {})})
         return replace(old, y_before=before, outputs_before=first, surprise=None, information=None)
 
     def _no_longer_pending(self, number: int) -> None:
@@ -509,10 +538,12 @@ class Log:
         self.__dict__.update(state, lock=RLock())
 
 
-def _first_outcome(trial: Trial) -> Outcome:
-    """Return the outcome of a trial as it was before it was corrected or retracted."""
-    if outputs := trial.outputs if trial.outputs_before is None else trial.outputs_before:
-        return Outcome("told", **{**details_of(trial), "outputs": outputs}).checked()
-    y = trial.y if trial.y_before is None else trial.y_before
-    ending: Ending = "told" if y is not None else "rejected" if trial.status == "rejected" else "failed"
-    return Outcome(ending, y, **details_of(trial))
+def _find(numbers: Sequence[int], rows: Mapping[int, Array], row: Array, rounding: Array) -> int | None:
+    """Return the first of the trials at these coordinates, or else the only one within `rounding` (d,) of them."""
+    at = row.tobytes()
+    exact = next((number for number in numbers if rows[number].tobytes() == at), None)
+    if exact is not None or not numbers or not rounding.any():
+        return exact
+    apart = np.abs(np.array([rows[number] for number in numbers]) - row)
+    close = np.flatnonzero(np.all(apart <= rounding, axis=1))
+    return numbers[int(close[0])] if len(close) == 1 else None

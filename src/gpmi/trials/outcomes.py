@@ -15,7 +15,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.checks import LARGEST, checked_noise, checked_value
 from gpmi._support.text import shortened
-from gpmi._support.types import Array, Mask
+from gpmi._support.types import Array, Mask, Numbers, Observations
 from gpmi.gp.replicates import places_of
 from gpmi.trials.goals import Goals, Outputs, checked_output
 
@@ -30,8 +30,8 @@ NONE = Outputs()  # no outputs
 class Details(TypedDict, total=False):
     """The keyword arguments of `tell`: what is known about a value besides the value itself."""
 
-    noise_var: float
-    repeats: int
+    noise_var: float | Mapping[str, float]  # by output in a run with goals, or one number
+    repeats: int | Mapping[str, int]
     constraints: Sequence[float] | None
 
 
@@ -68,25 +68,21 @@ class Outcome:
         outputs: Any,
         *,
         noise_var: float | Mapping[str, float] = 0.0,
-        repeats: int = 1,
+        repeats: int | Mapping[str, int] = 1,
         constraints: Any = None,
     ) -> Outcome:
-        """Return measured outputs, validated. `noise_var` is one number for all of them, or a number by output."""
+        """Return measured outputs, validated. `noise_var` and `repeats` are one number for all, or a dict by output."""
         checked = goals.checked(outputs)
-        if constraints is not None and len(constraints) > 0:
+        if constraints is not None and checks.shape(constraints) != (0,):
             raise ValueError(
                 f"constraints is {checks.shown(constraints)}, but the run has goals; give the output a limit, "
                 "gpmi.AtMost or gpmi.AtLeast, and tell its value with the others"
             )
-        own = noise_var if isinstance(noise_var, Mapping) else dict.fromkeys(checked, noise_var)
-        for name in own:
-            if goals.checked_name(name) not in checked:
-                raise ValueError(f"noise_var has {name!r}, which y has not; give error bars of the outputs in y")
         return Outcome(
             "told",
             outputs=Outputs(checked),
-            output_noise_var=Outputs(own),
-            output_repeats=Outputs(dict.fromkeys(checked, repeats)),
+            output_noise_var=_by_output(goals, "noise_var", noise_var, checked),
+            output_repeats=_by_output(goals, "repeats", repeats, checked),
         ).checked()
 
     @staticmethod
@@ -104,12 +100,12 @@ class Outcome:
 
         The log checks the number of constraints, which depends on the other values.
         """
-        if self.outputs:
+        if self.outputs or not isinstance(self.outputs, Mapping):
             return self._with_checked_outputs()
         y = checked_value(self.y) if self.status == "told" else None
         noise_var, repeats = checked_noise(self.noise_var, self.repeats)
         limits, why = checked_constraints(self.constraints), checked_why(self.why)
-        return replace(self, y=y, noise_var=noise_var, repeats=repeats, constraints=limits, why=why)
+        return Outcome(self.status, y, noise_var, repeats, limits, why)
 
     def _with_checked_outputs(self) -> Outcome:
         """Return the outcome with its outputs validated. The log derives y from them (`Log.settle`)."""
@@ -117,12 +113,14 @@ class Outcome:
         for name, one in given.items():
             if not isinstance(one, Mapping):
                 raise TypeError(f"{name} is {checks.shown(one)}; give numbers by output")
+        if self.status != "told":
+            shown = checks.shown(dict(self.outputs))
+            raise ValueError(f"outputs is {shown}, but the trial is {self.status}; only a told trial has outputs")
         values = {name: checked_output(name, value) for name, value in self.outputs.items()}
         own, means = dict[str, float](), dict[str, int]()
         for name in values:
-            own[name], means[name] = checked_noise(
-                self.output_noise_var.get(name, 0.0), self.output_repeats.get(name, 1)
-            )
+            given_noise, given_repeats = self.output_noise_var.get(name, 0.0), self.output_repeats.get(name, 1)
+            own[name], means[name] = checked_noise(given_noise, given_repeats, output=name)
         return Outcome(
             self.status,
             outputs=Outputs(values),
@@ -137,23 +135,41 @@ class Outcome:
 
     def with_outputs(self, later: Outcome) -> Outcome:
         """Return the outcome with the outputs of another one added, in place of those that it has already."""
-        names = ("outputs", "output_noise_var", "output_repeats")
-        kept = {name: {k: v for k, v in getattr(self, name).items() if k not in later.outputs} for name in names}
-        merged: Any = {name: Outputs({**kept[name], **getattr(later, name)}) for name in names}
-        return replace(self, status="told", why=None, **merged)
+        values = {**self.outputs, **later.outputs}
+        merged: dict[str, Any] = {"outputs": Outputs(values)}
+        for name in ("output_noise_var", "output_repeats"):
+            kept = {key: one for key, one in getattr(self, name).items() if key in values and key not in later.outputs}
+            merged[name] = Outputs({**kept, **getattr(later, name)})
+        return Outcome("told", **merged)
 
-    def with_more_noise(self, extra: float) -> Outcome:
+    def with_corrected(
+        self, goals: Goals, outputs: Any, *, noise_var: Any = None, repeats: Any = None, constraints: Any = None
+    ) -> Outcome:
+        """Return the outcome with other values of some outputs. Their noise_var and repeats stay unless given."""
+        kept: dict[str, Any] = {}
+        for name, given, own, usual in (
+            ("noise_var", noise_var, self.output_noise_var, 0.0),
+            ("repeats", repeats, self.output_repeats, 1),
+        ):
+            if given is None or isinstance(given, Mapping):
+                known = {key: own.get(key, usual) for key in outputs} if isinstance(outputs, Mapping) else {}
+                given = {**known, **(given or {})}
+            kept[name] = given
+        return self.with_outputs(Outcome.measured(goals, outputs, **kept, constraints=constraints))
+
+    def with_more_noise(self, extra: float | Mapping[str, float]) -> Outcome:
         """Return the outcome with this variance added to its own, and to that of each output."""
         if not self.outputs:
+            assert not isinstance(extra, Mapping)
             return replace(self, noise_var=checked_noise(self.noise_var + extra, 1)[0])
-        more = {name: self.output_noise_var.get(name, 0.0) + extra for name in self.outputs}
+        by_name = extra if isinstance(extra, Mapping) else dict.fromkeys(self.outputs, extra)
+        more = {name: self.output_noise_var.get(name, 0.0) + by_name.get(name, 0.0) for name in self.outputs}
         return replace(self, output_noise_var=Outputs(more)).checked()
 
     def derived(self, goals: Goals) -> dict[str, Any]:
         """Return the fields of a trial that follow from the outputs: y of a single objective, and the limits unmet."""
         name = goals.single
-        ordered = Outputs({name: self.outputs[name] for name in goals if name in self.outputs})
-        fields = {"outputs": ordered, "unmet": goals.unmet(self.outputs)}
+        fields: dict[str, Any] = {"outputs": goals.ordered(self.outputs), "unmet": goals.unmet(self.outputs)}
         if name is None or name not in self.outputs:
             return fields | {"y": None, "noise_var": 0.0, "repeats": 1}
         own, means = self.output_noise_var.get(name, 0.0), self.output_repeats.get(name, 1)
@@ -202,8 +218,15 @@ class Outcomes:
     failed: Mask  # (n,)
     # (t, k), of the t points with a value, in their order; a point is feasible where all are <= 0. nan: not measured.
     constraints: Array
-    # The rows (t_i, d) and values (t_i,) of each constraint, where an output may be measured without the others.
-    limits: tuple[tuple[Array, Array], ...] | None = None
+    # Of a run with goals, where an output may be measured without the others: the values of each limit with their
+    # points and noise, and how many of them, (t,), there were after each of the t points with a value.
+    limits: tuple[Observations, ...] | None = None
+    limit_counts: tuple[Numbers, ...] = ()
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """How many outcomes there are, and how many values of each limit: within a run it only grows."""
+        return (len(self.x), *(() if self.limits is None else map(len, self.limits)))
 
     @property
     def success(self) -> Mask:
@@ -224,17 +247,29 @@ class Outcomes:
     def up_to(self, t: int) -> Outcomes:
         """The outcomes up to the t-th value."""
         (told,) = np.nonzero(~self.failed)
-        end = len(self.x) if t == len(told) else int(told[t - 1]) + 1
-        limits = self.limits if t == len(told) else None
-        return Outcomes(self.x[:end], self.failed[:end], self.constraints[:t], limits)
+        if t == len(told):
+            return self
+        end, limits = int(told[t - 1]) + 1, self.limits
+        if limits is not None:
+            counts = [int(counts[t - 1]) for counts in self.limit_counts]
+            limits = tuple(one.first(count) for one, count in zip(limits, counts, strict=True))
+        return Outcomes(self.x[:end], self.failed[:end], self.constraints[:t], limits, self.limit_counts)
 
     def feasible_at(self, x: Array) -> Mask:
-        """At which of the told points x (m, d) every constraint, averaged over the values there, is <= 0. O(t + m)"""
+        """At which of the told points x (m, d) every constraint, averaged over the values there, is <= 0. O(t + m)
+
+        A constraint that was not measured with any of the values there does not hold.
+        """
         (m, k), told = (len(x), self.constraints.shape[1]), self.told
         place = places_of(np.concatenate([x.reshape(m, -1), told]))
-        sums = np.zeros((int(place.max(initial=-1)) + 1, k))
-        np.add.at(sums, place[m:], self.constraints)
+        unknown = np.isnan(self.constraints)
+        sums, measured, missing = np.zeros((3, int(place.max(initial=-1)) + 1, k))
+        np.add.at(sums, place[m:], np.where(unknown, 0.0, self.constraints))
         good: Mask = np.all(sums[place[:m]] <= 0.0, axis=1)
+        if unknown.any():
+            np.add.at(measured, place[m:], ~unknown)
+            np.add.at(missing, place[m:], unknown)
+            good &= np.all((measured > 0.0) | (missing == 0.0), axis=1)[place[:m]]
         return good
 
 
@@ -260,6 +295,16 @@ def check_count(constraints: Sequence[float], count: int | None) -> int:
 
 
 _REMEDY = "give a list of finite numbers, feasible where they are <= 0, the same number of them with every value"
+
+
+def _by_output(goals: Goals, argument: str, given: Any, outputs: Mapping[str, float]) -> Outputs:
+    """Return a number for each output, given as one for all or as a dict; refuse an output that has no value."""
+    if not isinstance(given, Mapping):
+        return Outputs(dict.fromkeys(outputs, given))
+    for name in given:
+        if goals.checked_name(name) not in outputs:
+            raise ValueError(f"{argument} has {name!r}, which y has not; give it for the outputs in y alone")
+    return Outputs(given)
 
 
 def checked_why(why: Any) -> str | None:

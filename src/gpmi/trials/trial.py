@@ -12,7 +12,8 @@ from gpmi._support import checks
 from gpmi._support.checks import checked_value
 from gpmi._support.text import point, rounded, shortened, trial_line
 from gpmi._support.types import Point
-from gpmi.trials.outcomes import NONE, OUTPUTS, Outcome, check_count, details_of
+from gpmi.trials.goals import Goals, Outputs
+from gpmi.trials.outcomes import NONE, OUTPUTS, Ending, Outcome, check_count, details_of
 
 # A trial is pending until it has an outcome: a value was told, it failed, or its point was rejected. A retracted trial
 # counts for nothing.
@@ -63,6 +64,29 @@ class Trial:
     def feasible(self) -> bool:
         """Whether it has a value, every constraint measured with it is at most 0, and every limit holds."""
         return self.status == "told" and not self.unmet and all(value <= 0.0 for value in self.constraints)
+
+    def with_goals(self, goals: Goals) -> Trial:
+        """Return the trial for a run with these goals, where y is the output of a single objective.
+
+        Refuse outputs without a goal, and y where there are several objectives.
+        """
+        if self.outputs or self.outputs_before:
+            for name in {**self.outputs, **(self.outputs_before or {})}:
+                goals.checked_name(name)
+            return self
+        if self.y is None and self.y_before is None:
+            return self
+        single = goals.single
+        if single is None or self.constraints:
+            has = "constraints" if self.constraints else "one value y"
+            raise ValueError(f"trial {self.number} has {has}, but the run has goals; give (x, {goals.example}) instead")
+        return replace(
+            self,
+            outputs=NONE if self.y is None else Outputs({single: self.y}),
+            output_noise_var=Outputs({single: self.noise_var}) if self.noise_var else NONE,
+            output_repeats=Outputs({single: self.repeats}) if self.repeats != 1 else NONE,
+            outputs_before=None if self.y_before is None else Outputs({single: self.y_before}),
+        )
 
     @property
     def label(self) -> Any:
@@ -129,9 +153,21 @@ def _checked(trial: Any) -> Trial:
     checks.one_of("origin", trial.origin, get_args(Origin))
     if trial.order is not None:
         checks.whole("order", trial.order, 0)
-    before = None if trial.y_before is None else checked_value(trial.y_before)
-    first = None if trial.outputs_before is None else Outcome("told", outputs=trial.outputs_before).checked().outputs
     outcome = Outcome("told" if trial.status == "told" else "failed", trial.y, **details_of(trial)).checked()
-    if outcome.outputs:  # y and the fields about it follow from the outputs
-        return replace(trial, outputs_before=first, **{name: getattr(outcome, name) for name in OUTPUTS})
-    return replace(trial, y=outcome.y, y_before=before, outputs_before=first, **details_of(outcome))
+    first = trial.outputs_before if trial.status in ("told", "retracted") and trial.outputs_before else None
+    if outcome.outputs or first is not None:  # y and the fields about it follow from the outputs
+        earliest = first_outcome(trial)
+        kept = outcome if outcome.outputs else replace(earliest, outputs=NONE)  # a retracted one keeps its error bars
+        own = {name: getattr(kept, name) for name in OUTPUTS}
+        return replace(trial, outputs_before=None if first is None else earliest.outputs, **own)
+    before = None if trial.y_before is None else checked_value(trial.y_before)
+    return replace(trial, y=outcome.y, y_before=before, outputs_before=None, **details_of(outcome))
+
+
+def first_outcome(trial: Trial) -> Outcome:
+    """Return the outcome of a trial as it was before it was corrected or retracted, validated."""
+    if outputs := trial.outputs if trial.outputs_before is None else trial.outputs_before:
+        return Outcome("told", **{**details_of(trial), "outputs": outputs}).checked()
+    y = trial.y if trial.y_before is None else trial.y_before
+    ending: Ending = "told" if y is not None else "rejected" if trial.status == "rejected" else "failed"
+    return Outcome(ending, y, **details_of(trial))

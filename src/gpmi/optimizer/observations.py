@@ -1,0 +1,52 @@
+"""Observations that a user tells together, such as the values of an earlier run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gpmi._support import checks
+from gpmi._support.checks import checked_noise
+from gpmi._support.types import Point
+from gpmi.space import Space
+from gpmi.trials import Log, Outcome, Trial
+from gpmi.trials.dataframe import Printable, trials_given
+from gpmi.trials.goals import Goals
+from gpmi.trials.outcomes import check_count, details_of
+
+
+def given_observations(
+    given: Iterable[Any] | Printable, noise_var: float | Mapping[str, float], log: Log, space: Space
+) -> list[tuple[Point, Outcome]]:
+    """Validate all observations of `Optimizer.tell_all` before any is told; `noise_var` is added to that of each."""
+    extra, goals = _extra_noise(noise_var, log.goals), log.goals
+    count, checked = log.count_of_constraints(), []
+    for one in trials_given("observations", given):
+        if not isinstance(one, Trial) or one.status == "told":
+            x, outcome = _observation(one, log)
+            if goals is None:
+                count = check_count(outcome.constraints, count)
+            checked.append((space.canonical(x), outcome.with_more_noise(extra)))
+    return checked
+
+
+def _extra_noise(noise_var: Any, goals: Goals | None) -> float | dict[str, float]:
+    if goals is None or not isinstance(noise_var, Mapping):
+        return checked_noise(noise_var, 1)[0]
+    return {goals.checked_name(name): checked_noise(one, 1, output=name)[0] for name, one in noise_var.items()}
+
+
+def _observation(one: Any, log: Log) -> tuple[Point, Outcome]:
+    """Validate the value of an observation."""
+    if isinstance(one, Trial):
+        own = log.adopted(one)
+        outcome = Outcome("told", own.y, **details_of(own)).checked()
+        return own.x, outcome
+    if isinstance(one, tuple | list) and len(one) in (2, 3):
+        return one[0], outcome_of(log.goals, one[1], noise_var=one[2] if len(one) == 3 else 0.0)
+    raise TypeError(f"observations has {checks.shown(one)}; give (x, y), (x, y, noise_var) or a Trial")
+
+
+def outcome_of(goals: Goals | None, y: Any, **details: Any) -> Outcome:
+    """Return a value, or the outputs of a run with goals, as a validated outcome."""
+    return Outcome.value(y, **details) if goals is None else Outcome.measured(goals, y, **details)
