@@ -23,7 +23,9 @@ from gpmi.policies import (
     Scalarised,
     State,
     Thompson,
+    Utility,
     VarianceBonus,
+    Weights,
 )
 from gpmi.run.evaluation import Measured
 from gpmi.run.loop import maximize, minimize, optimize
@@ -68,7 +70,9 @@ __all__ = [
     "StudyError",
     "Thompson",
     "Trial",
+    "Utility",
     "VarianceBonus",
+    "Weights",
     "exchange",
     "importances",
     "kernels",

@@ -118,6 +118,11 @@ def targets_of(goals: Goals) -> tuple[float | None, ...]:
     return tuple(goal.target if isinstance(goal, Match) else None for goal in goals.objectives.values())
 
 
+def signs_of(goals: Goals) -> list[float]:
+    """Return the sign of each objective: its output is sign times the model's y."""
+    return [-1.0 if orientation_of(goal).mirrors else 1.0 for goal in goals.objectives.values()]
+
+
 def objective_values(goal: Goal, y: Array) -> Array:
     """Return the objective at values y of the model, which are oriented already: only a target changes them."""
     return -np.abs(y - goal.target) if isinstance(goal, Match) else y

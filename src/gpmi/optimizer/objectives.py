@@ -16,11 +16,11 @@ from gpmi.gp.kernels import Kernel
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import risk_now
-from gpmi.model.outputs import OutputModel, is_exact, objective_values, targets_of
+from gpmi.model.outputs import OutputModel, is_exact, objective_values, signs_of, targets_of
 from gpmi.optimizer.exclusions import around_pending, around_rejected
 from gpmi.optimizer.suggestion import Suggestion
 from gpmi.policies import Aim, Policy
-from gpmi.policies.objectives import EHVI, JointPolicy, Scalarised, Standing, front_above
+from gpmi.policies.objectives import EHVI, MOST_EXACT, JointPolicy, Scalarised, Standing, front_above
 from gpmi.policies.policy import State
 from gpmi.policies.reference import inner_reference, wide_is_due, wide_reference
 from gpmi.search.barriers import Barriers
@@ -42,6 +42,7 @@ class Known:
 
     x: Array  # (n, d)
     outputs: tuple[Ensemble, ...]  # the posteriors in each draw
+    y: Array  # (S, n, k), the outputs there, as the model has them
     values: Array  # (S, n, k), the objectives there, larger is better
     told: int  # how many of the points are told
 
@@ -63,7 +64,8 @@ def from_objectives(
     horizon = None if budget is None else max(1, budget - log.unchosen)
     stream = (seed, len(log.told), len(log.failed) + len(log.pending), JOINT)
     rng = np.random.default_rng(stream)
-    known = known_of(models, goals, log, space, rng)
+    draws = DRAWS if isinstance(policy, EHVI) and len(goals.objectives) <= MOST_EXACT else 0
+    known = known_of(models, goals, log, space, rng, draws)
     works = feasible_points(known.x, log, chance, known.told)
     risk = risk_now(log, horizon)
     size, dim = space.extent
@@ -80,7 +82,10 @@ def from_objectives(
         [objective_values(goals[name], models[name].model.posterior.mu(known.x)) for name in goals.objectives], axis=1
     )
     reference, is_wide = reference_of(goals, means, works, known, log, t)
-    standing = Standing(known.values, works, reference, targets_of(goals), state, stream)
+    names, signs = tuple(goals.objectives), tuple(signs_of(goals))
+    standing = Standing(
+        known.values, known.y, works, reference, targets_of(goals), state, stream, names=names, signs=signs
+    )
     score = policy.joint_score(standing)
     state = replace(state, best_mean=policy.level(standing))
     objective = JointObjective(known.outputs, score, policy, state, chance)
@@ -98,11 +103,12 @@ def from_objectives(
 
 
 def known_of(
-    models: Mapping[str, OutputModel], goals: Goals, log: Log, space: Space, rng: np.random.Generator
+    models: Mapping[str, OutputModel], goals: Goals, log: Log, space: Space, rng: np.random.Generator, draws: int
 ) -> Known:
-    """Return what is known at the points told and pending: exactly, or as DRAWS draws if a value is uncertain.
+    """Return what is known at the points told and pending: exactly, or as draws if a value is uncertain.
 
-    With fixed coordinates the points are moved there, and the posterior means are taken for what is known.
+    With fixed coordinates the points are moved there, and the posterior means are taken for what is known. So they are
+    if `draws` is 0.
     """
     rows = _distinct([log.rows[number] for number in log.told]).reshape(-1, space.dim)
     pending = [log.rows[number] for number in log.pending]
@@ -110,20 +116,21 @@ def known_of(
     if space.fixed_coordinates:
         here = np.array([space.contains(row) for row in rows], dtype=bool)
         rows = space.move_to_fixed(rows) if isinstance(space, Parameters) else rows[here]
-    x = np.concatenate([rows, np.array(pending).reshape(len(pending), rows.shape[1])])
-    exact = space.fixed_coordinates or all(is_exact(posterior, rows) for _, posterior in objectives)
+    told = {row.tobytes() for row in rows}
+    new = _distinct([row for row in pending if row.tobytes() not in told])
+    x = np.concatenate([rows, new.reshape(len(new), rows.shape[1])])
+    exact = not draws or space.fixed_coordinates or all(is_exact(posterior, rows) for _, posterior in objectives)
     if exact:
         extended = [posterior.anticipate(np.array(pending)) if pending else posterior for _, posterior in objectives]
         ensembles = tuple(Ensemble(posterior) for posterior in extended)
-        values = [objective_values(goal, posterior.mu(x))[None] for goal, posterior in objectives]
+        y = [posterior.mu(x)[None] for _, posterior in objectives]
     else:
-        ensembles, values = (), []
-        for goal, posterior in objectives:
-            drawn = posterior.sample(x, rng, DRAWS)
+        ensembles, y = (), [posterior.sample(x, rng, draws) for _, posterior in objectives]
+        for (_, posterior), drawn in zip(objectives, y, strict=True):
             start = Posterior.prior(posterior.kernel, 0.0, posterior.mean, posterior.trend)
             ensembles = (*ensembles, Ensemble(start.condition(x, drawn[0]), drawn))
-            values.append(objective_values(goal, drawn))
-    return Known(x, ensembles, np.stack(values, axis=2), len(rows))
+    values = [objective_values(goal, own) for (goal, _), own in zip(objectives, y, strict=True)]
+    return Known(x, ensembles, np.stack(y, axis=2), np.stack(values, axis=2), len(rows))
 
 
 def _distinct(rows: list[Array]) -> Array:
@@ -217,6 +224,8 @@ def policy_for(goals: Goals, aim: Aim, policy: Policy | None, default: Policy) -
     if not joint:
         names = ", ".join(goals.objectives)
         raise ValueError(f"policy is {policy!r}, for one objective, but the goals have {names}; give gpmi.EHVI()")
+    assert isinstance(policy, JointPolicy)
+    policy.check(tuple(goals.objectives))
     return policy
 
 
@@ -257,5 +266,5 @@ def _of_output(goals: Goals, name: str, given: Any) -> Any:
 
 def output_prior(goals: Goals, name: str, *, kernel: Any, noise_var: Any, fit: Any, **options: Any) -> PriorSchedule:
     """Return the prior of an output. A kernel or noise_var is that of all objectives, or a dict by output."""
-    own = (_of_output(goals, name, given) for given in (kernel, noise_var))
-    return PriorSchedule(*own, "map" if fit == "mcmc" else fit, transforms=False, **options)
+    own, noise = _of_output(goals, name, kernel), _of_output(goals, name, noise_var)
+    return PriorSchedule(own, noise, "map" if fit == "mcmc" else fit, transforms=False, **options)

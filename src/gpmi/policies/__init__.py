@@ -4,7 +4,7 @@ from gpmi.policies.batch import GPUCBPE
 from gpmi.policies.find import Aim, Find, of_aim
 from gpmi.policies.guard import Guarded
 from gpmi.policies.improvement import EI, LogEI
-from gpmi.policies.objectives import EHVI, JointPolicy, Scalarised
+from gpmi.policies.objectives import EHVI, JointPolicy, Scalarised, Utility, Weights
 from gpmi.policies.others import Explore, Thompson
 from gpmi.policies.phi import GPMI, GPUCB, Mean, VarianceBonus
 from gpmi.policies.policy import Guarantee, PointSearch, Policy, Selected, State
@@ -31,6 +31,8 @@ __all__ = [
     "Selected",
     "State",
     "Thompson",
+    "Utility",
     "VarianceBonus",
+    "Weights",
     "of_aim",
 ]
