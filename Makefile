@@ -6,6 +6,7 @@ STUDIES ?= 1000
 FLIPS ?= 500
 FUNCTIONS ?= 300
 INPUTS ?= 300
+REQUESTS ?= 2000
 LOWEST := $(addprefix gp/test_,ep.py exact.py linalg.py tracking.py) model/test_fitting.py model/test_model.py policies/test_policies.py search optimizer/test_optimizer.py space/test_space.py space/test_constraints.py test_recording.py
 CODE := $(wildcard src tests benchmarks examples docs/assets)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
@@ -70,8 +71,8 @@ test-neighbours: .venv-bench/.ready .venv-neighbours/.ready  ## test the integra
 	.venv-bench/bin/python -m pytest --noconftest $(addprefix tests/integrations/neighbours/test_,botorch.py ax.py pages.py)
 	.venv-neighbours/bin/python -m pytest --noconftest $(addprefix tests/integrations/neighbours/test_,ray.py hydra.py mlflow.py optunahub.py pages.py)
 
-fuzz: .venv/.dev  ## play random histories, flipped bits, hostile functions and inputs, many of each (hours; HISTORIES=1000 plays fewer)
-	GPMI_HISTORIES=$(HISTORIES) GPMI_STUDIES=$(STUDIES) GPMI_FLIPS=$(FLIPS) GPMI_FUNCTIONS=$(FUNCTIONS) GPMI_INPUTS=$(INPUTS) GPMI_POLYTOPES=1000 \
+fuzz: .venv/.dev  ## play random histories, flipped bits, hostile functions, inputs and requests, many of each (hours; HISTORIES=1000 plays fewer)
+	GPMI_HISTORIES=$(HISTORIES) GPMI_STUDIES=$(STUDIES) GPMI_FLIPS=$(FLIPS) GPMI_FUNCTIONS=$(FUNCTIONS) GPMI_INPUTS=$(INPUTS) GPMI_REQUESTS=$(REQUESTS) GPMI_POLYTOPES=1000 \
 		.venv/bin/python -m pytest -s -m fuzz --show-capture=no
 
 coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and branches were executed

@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 SUMMARY: list[str] = []  # one line for each class of `make fuzz`; conftest.py prints them at the end
 LINES = 20  # of progress for each class
@@ -46,18 +46,24 @@ class Tally:
         return f"{self.name}: {self.played} of {self.count} in {time.monotonic() - self._begin:.0f} s: {kinds}"
 
 
-def play(name: str, variable: str, few: int, case: Callable[[random.Random], str]) -> None:
-    """Play cases; each draws from its own generator and returns what became of it."""
+def play(
+    name: str, variable: str, few: int, case: Callable[[random.Random], str | Sequence[str]], each: int = 1
+) -> None:
+    """Play cases; each draws from its own generator and returns what became of it.
+
+    A case that plays several at once, `each`, returns what became of every one.
+    """
     tally, failures = Tally(name, variable, few), list[str]()
     first = int(os.environ.get("GPMI_FIRST_SEED") or (secrets.randbelow(10**9) if tally.many else 0))
-    for seed in range(first, first + tally.count):
+    for seed in range(first, first + -(-tally.count // each)):
         try:
-            kind = case(random.Random(seed))
+            kinds = case(random.Random(seed))
         except Exception:
-            kind = "failed"
+            kinds = "failed"
             failures.append(f"{name}: {variable}=1 GPMI_FIRST_SEED={seed}\n{traceback.format_exc()}")
             if tally.many:
                 print(failures[-1], file=sys.__stderr__, flush=True)
-        tally.add(kind)
+        for kind in [kinds] if isinstance(kinds, str) else kinds:
+            tally.add(kind)
     tally.close()
     assert not failures, f"{len(failures)} of {tally.count} failed\n\n" + "\n".join(failures[:SHOWN])

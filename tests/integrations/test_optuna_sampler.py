@@ -28,8 +28,8 @@ from optuna.storages import JournalStorage  # noqa: E402
 from optuna.storages.journal import JournalFileBackend  # noqa: E402
 from optuna.testing.pytest_samplers import (  # noqa: E402
     BasicSamplerTestCase,
+    MultiObjectiveSamplerTestCase,
     RelativeSamplerTestCase,
-    SingleOnlySamplerTestCase,
 )
 from optuna.trial import TrialState  # noqa: E402
 
@@ -45,7 +45,7 @@ pytestmark = [
 optuna.logging.disable_default_handler()
 
 
-class TestOptunasOwn(BasicSamplerTestCase, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
+class TestOptunasOwn(BasicSamplerTestCase, RelativeSamplerTestCase, MultiObjectiveSamplerTestCase):
     @pytest.fixture
     def sampler(self) -> Callable[[], GPMISampler]:
         return lambda: GPMISampler(seed=0)
@@ -519,14 +519,6 @@ def test_by_default_dead_is_what_lasts_ten_times_the_longest() -> None:
 
 
 # What is refused
-
-
-def test_several_objectives_are_refused_in_a_trial_that_fails() -> None:
-    """Optuna calls a sampler only after it has stored a trial."""
-    study = optuna.create_study(directions=["minimize", "maximize"], sampler=GPMISampler())
-    with pytest.raises(ValueError, match="2 objectives, but GPMISampler takes one"):
-        study.optimize(lambda trial: (trial.suggest_float("x", 0.0, 1.0), 1.0), n_trials=1)
-    assert study.trials[0].state == TrialState.FAIL
 
 
 @pytest.mark.parametrize(

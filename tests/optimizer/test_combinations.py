@@ -76,7 +76,7 @@ def test_the_surprisal_is_that_of_all_values(n, places):
         c = criterion.covariance.kernel(q)(x, x) / scale**2 + np.diag(noise) + 1.0
         density = stats.multivariate_normal(np.zeros(n), c).logpdf(z)
         gaps.append(criterion.surprisal(q) + density + stats.norm.logpdf(q, unknowns.centre, unknowns.width).sum())
-    np.testing.assert_allclose(gaps, gaps[0], rtol=1e-6)
+    np.testing.assert_allclose(gaps, gaps[0], rtol=1e-5)  # the matrix has a condition number of 3e8
 
 
 @pytest.mark.parametrize("n, places", [(20, None), (130, 10)], ids=["error bars", "merged"])

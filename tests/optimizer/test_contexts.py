@@ -289,6 +289,7 @@ def test_where_no_told_point_has_the_coordinates_the_recommended_one_is_safe_or_
     opt = crashing(5, SOLVER, 25)
     assert opt.model is not None and opt.model.chance is not None
     told = {trial.x["cells"] for trial in opt.trials if trial.status == "told"}
+    lowest_failure = min(trial.x["damp"] for trial in opt.trials if trial.status == "failed")
     for cells in sorted(set(range(10, 60, 5)) - told):
         x = opt.recommend(fixed={"cells": cells})
         p = float(opt.model.chance(opt.space.encode(x)[None])[0])
@@ -296,7 +297,7 @@ def test_where_no_told_point_has_the_coordinates_the_recommended_one_is_safe_or_
         some = np.array(
             [part.encode(part.decode(part.from_unit(u)[0])) for u in np.random.default_rng(0).random((400, 1, 4))]
         )
-        assert x["damp"] < 1.2 and (p >= 0.95 or p >= opt.model.chance(some).max() - 0.01)
+        assert x["damp"] < lowest_failure and (p >= 0.95 or p >= opt.model.chance(some).max() - 0.01)
 
 
 def test_a_table_with_failures_recommends_a_row_that_worked_if_one_with_the_value_did() -> None:

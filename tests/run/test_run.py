@@ -412,6 +412,9 @@ def test_an_f_that_can_be_called_with_one_point_is_not_refused():
         ("n_iter", "budget="),
         ("bounds", "space="),
         ("direction", "goal="),
+        ("directions", "goals={.*} of gpmi.optimize, gpmi.Optimizer and gpmi.study"),
+        ("objectives", "goals={.*} of gpmi.optimize"),
+        ("reference_point", r"gpmi.Max\(at_least=...\) and gpmi.Min\(at_most=...\) in goals="),
     ],
 )
 def test_the_names_of_other_libraries_are_refused_with_ours(run, name, ours):
@@ -427,8 +430,6 @@ def test_the_names_of_other_libraries_are_refused_with_ours(run, name, ours):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("directions", "gpmi optimises one value so far, not several: give one number"),
-        ("objectives", "gpmi optimises one value so far"),
         ("pruner", "gpmi does not end evaluations early yet: let f itself stop"),
         ("fidelity", "gpmi has no fidelities yet: evaluate f at the fidelity that counts"),
     ],
@@ -440,14 +441,23 @@ def test_what_gpmi_cannot_do_yet_is_said_plainly_with_what_to_do(call, name, wor
 
 @pytest.mark.parametrize("answer", [(1.0, 2.0), [1.0, 2.0], {"a": 1.0, "b": 2.0}, np.array([1.0, 2.0])], ids=repr)
 def test_several_values_of_an_evaluation_are_refused_with_what_to_do(answer, tmp_path):
-    words = r"gpmi optimises one value so far, not several: give one .* gpmi.Measured\(y, constraints=\[...\]\)"
+    several = r"for several outputs use goals=\{.*\} of gpmi.optimize, gpmi.Optimizer and gpmi.study"
+    words = rf"one finite number, gpmi.Measured\(y, constraints=\[...\]\) for one with constraints; {several}"
     for options in ({}, {"timeout": 60.0}, {"on_failure": "learn"}):
         with pytest.raises(TypeError, match=f"f returned .*{words}"):
             maximize(lambda x: answer, BOX, budget=3, seed=0, **options)
     with pytest.raises(TypeError, match=f"y is .*{words}"):
         gpmi.Optimizer(BOX, seed=0).tell([0.5] * len(BOX), answer)
-    with pytest.raises(TypeError, match=f"goal is .*{words}"):
+    with pytest.raises(TypeError, match=f"goal is .*; give 'max' or 'min', and {several}"):
         gpmi.Optimizer(BOX, goal=["max", "min"])
+
+
+@pytest.mark.parametrize("run", [maximize, minimize, gpmi.run.study.Study.optimize], ids=NAME)
+def test_a_call_for_one_value_says_where_goals_are_given(run):
+    with pytest.raises(
+        TypeError, match=r"goals is not an argument of .*; for several outputs use goals=\{.*\} of gpmi.opt"
+    ):
+        run(goals={"yield": "max"})
 
 
 def test_the_run_of_a_study_does_not_promise_what_it_has_not():
@@ -462,7 +472,7 @@ def test_a_parameter_may_have_any_name():
 
 
 @pytest.mark.parametrize(
-    "run", [maximize, minimize, gpmi.Optimizer, gpmi.run.study.Study.optimize, gpmi.study], ids=NAME
+    "run", [maximize, minimize, gpmi.optimize, gpmi.Optimizer, gpmi.run.study.Study.optimize, gpmi.study], ids=NAME
 )
 def test_a_name_of_other_libraries_is_none_of_ours(run):
     """And the signature says what may be given, no more."""
@@ -483,7 +493,7 @@ def test_an_unknown_argument_is_refused_with_the_nearest_name_or_all_names():
 def test_the_arguments_for_type_checkers_are_those_of_the_code(user):
     """A TypedDict cannot have defaults, so names and types stand there and where they are used."""
     options = RunOptions if user is RunSettings else OptimizerOptions
-    given = {"self", "f", "space", "goal"} | ({"budget"} if user is Optimizer else set())
+    given = {"self", "f", "space", "goal"} | ({"budget", "goals"} if user is Optimizer else set())
     used = {name: one.annotation for name, one in inspect.signature(user).parameters.items() if name not in given}
     assert {name: kind.__forward_arg__ for name, kind in options.__annotations__.items()} == used
 

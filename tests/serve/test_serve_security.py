@@ -288,6 +288,15 @@ def test_no_address_leads_to_another_file(local: Any, unchanged: None, address: 
     assert "root:" not in answer.text and "import " not in answer.text
 
 
+@pytest.mark.parametrize("number", ["9" * 4301, "٣", "1.0", "+1", " 1"])
+def test_a_trial_number_that_our_pages_do_not_write_is_not_found(local: Any, unchanged: None, number: str) -> None:
+    """Python refuses to read more than 4,300 digits, which was once an error of the server."""
+    address = f"/study/default/trial/{number}"
+    assert local.get(address).status_code == 404
+    form = Page(local.get("/study/default/trial/1").text).forms[0]
+    assert local.post(address, data=form.fields, headers={"origin": BASE}).status_code == 404
+
+
 # Scripts in names, notes and values
 
 

@@ -21,15 +21,11 @@ LARGEST = 1e100  # the largest |y|: y^2 = 1e200 leaves room for sums and product
 _SHOWN = 500  # characters of a value in a message, at most; our choice, not tuned
 _GOAL = "gpmi.maximize or gpmi.minimize, or goal= of gpmi.Optimizer"
 _RUNS = "of gpmi.maximize and gpmi.minimize"
-ONE_VALUE = (
-    'for several outputs use gpmi.optimize(f, space, goals={"yield": "max", "cost": "min"}), or goals= of '
-    "gpmi.Optimizer and gpmi.study; f then returns a dict of outputs"
-)
+_GOALS = 'goals={"yield": "max", "cost": "min"} of gpmi.optimize, gpmi.Optimizer and gpmi.study'
+SEVERAL = f"for several outputs use {_GOALS}"
+ONE_VALUE = f"give one finite number, gpmi.Measured(y, constraints=[...]) for one with constraints; {SEVERAL}"
 # Names that other libraries use for what gpmi cannot do yet, and what to do meanwhile.
 MISSING = {
-    **dict.fromkeys(("objectives", "n_objectives", "directions", "goals", "values"), ONE_VALUE),
-    "reference_point": "state the worst value you would accept of each objective: gpmi.Max(at_least=...) and "
-    "gpmi.Min(at_most=...) in goals=",
     **dict.fromkeys(
         ("pruner", "pruners", "scheduler", "early_stopping", "should_prune", "step", "report"),
         "gpmi does not end evaluations early yet: let f itself stop and return its value, or raise under "
@@ -59,6 +55,11 @@ FOREIGN_NAMES = {
         "space=",
     ),
     **dict.fromkeys(("noise_sd", "noise_std"), "noise_var=, the variance"),
+    **dict.fromkeys(("objectives", "n_objectives", "directions", "values", "objective_thresholds"), _GOALS),
+    **dict.fromkeys(
+        ("reference_point", "ref_point"),
+        "gpmi.Max(at_least=...) and gpmi.Min(at_most=...) in goals=, the worst values that you would accept",
+    ),
     **dict.fromkeys(("direction", "sense", "mode", "minimize", "maximize"), _GOAL),
     **dict.fromkeys(("func", "fun", "fn", "objective", "evaluation_function"), f"f, the first argument {_RUNS}"),
     **dict.fromkeys(("y0", "warm_start", "points_to_evaluate", "evaluated_rewards"), f"earlier= {_RUNS}, or x0="),
@@ -103,6 +104,8 @@ def name_hint(name: str, parameters: Iterable[str]) -> str:
 
     if name in MISSING:
         return MISSING[name]
+    if name == "goals":  # an argument of ours, but not of every call
+        return SEVERAL
     known = [one for one in parameters if one != "self"]
     if (ours := FOREIGN_NAMES.get(name)) is not None:
         if ours.endswith("=") and ours[:-1] not in known:
@@ -267,15 +270,16 @@ def writable_folder(name: str, value: Path, folder: Path) -> None:
         ) from error
 
 
-def checked_noise(noise_var: Any, repeats: Any) -> tuple[float, int]:
-    """Return the known variance of a value and the number of evaluations it is the mean of."""
+def checked_noise(noise_var: Any, repeats: Any, output: str | None = None) -> tuple[float, int]:
+    """Return the known variance of a value, or of an output, and the number of evaluations it is the mean of."""
     if type(noise_var) is float and noise_var == 0.0 and type(repeats) is int and repeats == 1:
         return 0.0, 1
-    own = variance("noise_var", noise_var)
+    of = "" if output is None else f"[{output!r}]"
+    own = variance(f"noise_var{of}", noise_var)
     if own > LARGEST**2:
         remedy = f"give a variance below {LARGEST**2:g}, in other units, or leave out a value that tells nothing"
-        raise ValueError(f"noise_var is {noise_var!r}, too large to compute with; {remedy}")
-    return own, whole("repeats", repeats, 1)
+        raise ValueError(f"noise_var{of} is {noise_var!r}, too large to compute with; {remedy}")
+    return own, whole(f"repeats{of}", repeats, 1)
 
 
 def checked_value(y: Any) -> float:
@@ -290,13 +294,13 @@ def checked_value(y: Any) -> float:
 def has_several(value: Any) -> bool:
     """Whether a value is a collection of several values, as an evaluation with several objectives returns."""
     size = value.size if isinstance(value, np.ndarray) else len(value) if isinstance(value, list | tuple | dict) else 0
-    return size > 1
+    return size > (0 if isinstance(value, dict) else 1)  # one output by name is an evaluation of a run with goals
 
 
 def checked_goal(goal: Any) -> None:
     """Refuse a goal that is neither "max" nor "min", and several of them with a sentence of their own."""
     if isinstance(goal, list | tuple | dict):
-        raise TypeError(f"goal is {shown(goal)}; {ONE_VALUE}")
+        raise TypeError(f"goal is {shown(goal)}; give 'max' or 'min', and {SEVERAL}")
     one_of("goal", goal, ("max", "min"))
 
 

@@ -22,6 +22,8 @@ from gpmi._support.types import Point
 WIDTH = 120  # characters of a line, at most
 POINT = 100  # characters of a point, at most: leaves room for a name before it
 VALUE = 40  # characters of one coordinate, at most; a number has 12
+NAME = 30  # characters of the name of an output or a parameter, at most
+OUTPUTS = 60  # characters of the outputs in the line of a trial, at most
 MOST_DIGITS = 9  # of a number that is known very precisely
 DIGITS = 6  # digits for display only; to tell a value, pass the exact point or its trial number
 
@@ -166,6 +168,16 @@ def point(x: Point | None, width: int = POINT) -> str:
     return text
 
 
+def some_of(items: Sequence[str], width: int) -> str:
+    """Join items by commas, with the number of those that do not fit into `width` characters: "3, 5, ... 4 more"."""
+    for shown in range(min(len(items), width), 0, -1):  # an item takes at least one character
+        rest = [f"... {len(items) - shown} more"] if shown < len(items) else []
+        text = ", ".join([*items[:shown], *rest])
+        if len(text) <= width:
+            return text
+    return f"{len(items)} in all" if items else ""
+
+
 def tally(words: Iterable[str]) -> str:
     """List the words in order of first appearance, with their count where it is not 1: "jitter (3), fit"."""
     counts = Counter(words)
@@ -201,6 +213,13 @@ def not_covered() -> Line:
 # Lines
 
 
+def columns(rows: Sequence[Sequence[str]]) -> str:
+    """Format a table: the cells of each column begin at the same place, and no line ends with blanks."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def aligned(lines: Sequence[Line]) -> str:
     """Format one line of at most WIDTH characters for each pair, with the names in a column of their own.
 
@@ -214,9 +233,14 @@ def aligned(lines: Sequence[Line]) -> str:
     return "\n".join(f"{name:<{column}}{text}" for (name, _), text in zip(lines, texts, strict=True))
 
 
-def best_lines(goal: Literal["max", "min"], x: Point | None, y: float | None, *, measured: bool = False) -> list[Line]:
-    """Return lines with the best value and its point; with `measured` constraints, the best feasible value."""
-    name = f"{'largest' if goal == 'max' else 'smallest'} {'feasible ' if measured else ''}y"
+def best_lines(
+    goal: Literal["max", "min"], x: Point | None, y: float | None, *, measured: bool = False, output: str = "y"
+) -> list[Line]:
+    """Return lines with the best value and its point; with `measured` constraints, the best feasible value.
+
+    `output` is the name of the value.
+    """
+    name = f"{'largest' if goal == 'max' else 'smallest'} {'feasible ' if measured else ''}{shortened(output, NAME)}"
     return [(name, rounded(y))] + ([] if x is None else [("at x", WholePoint.of(x))])
 
 
@@ -237,7 +261,7 @@ def trial_line(
     more = "".join(f", {note}" for note in notes)
     value = "" if y is None else f", y={rounded(y)}"
     if outputs:
-        value = "".join(f", {name}={rounded(one)}" for name, one in outputs.items())
+        value = f", {some_of([f'{shortened(name, NAME)}={rounded(one)}' for name, one in outputs.items()], OUTPUTS)}"
     before, after = f"Trial({number}, x=", f"{value}, {status}, {origin}{more})"
     return before + point(x, WIDTH - len(before) - len(after)) + after
 

@@ -31,6 +31,8 @@ import numpy as np
 from gpmi._support.sobol import sobol
 from gpmi._support.text import shortened
 from gpmi._support.types import Array, Mask
+from gpmi.analysis.front import FrontAnalysis
+from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.ledger import Ledger
 from gpmi.analysis.ledger.regret import Interval, credible_interval
 from gpmi.gp.linalg import one_blas_thread
@@ -60,7 +62,7 @@ class HasLedger(Protocol):
     """A Result, an Optimizer or a Study."""
 
     @property
-    def ledger(self) -> Ledger | None: ...
+    def ledger(self) -> Ledger | FrontLedger | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,15 +109,20 @@ class Importances:
         return "\n".join([head, *lines, self.note])
 
 
-def importances(source: HasLedger) -> Importances:
+def importances(source: HasLedger, output: str | None = None) -> Importances:
     """Return the Sobol indices of f with 95 % intervals, from a Result, an Optimizer or a Study.
 
-    They come from the ledger's belief. Raise a ValueError while that claims nothing, before `ledger.needed` values.
+    They come from the ledger's belief. Raise a ValueError while that claims nothing, before `ledger.needed` values. In
+    a run with goals `output` names the output that f is: any that has values, by default the single objective.
 
     The numbers are the same on every call: random numbers come from (seed, t). O(n) for each of about 20 p m points and
     each posterior, with p parameters and m = 64 or 128 lines. A thousand values in ten dimensions take a few seconds.
     """
     ledger = getattr(source, "ledger", None)
+    if isinstance(ledger, FrontLedger) and output is None:
+        names = ", ".join(map(repr, ledger.goals))
+        raise ValueError(f'output is None, but there are several objectives; give output="...", one of {names}')
+    ledger = ledger if output is None else _ledger_of(source, output)
     if not isinstance(ledger, Ledger):
         if hasattr(source, "ledger"):
             raise ValueError("source has no model, so nothing is known about its parameters; tell values first")
@@ -125,6 +132,17 @@ def importances(source: HasLedger) -> Importances:
     if ledger.unknown is not None:
         raise ValueError(f"which parameters of source matter is {ledger.unknown}")
     return _importances(ledger)
+
+
+def _ledger_of(source: HasLedger, output: str) -> Ledger:
+    """Return the ledger of one output of a run with goals."""
+    analysis = getattr(source, "front_analysis", None) if getattr(source, "goals", True) is not None else None
+    if not isinstance(analysis, FrontAnalysis):
+        raise ValueError(f"output is {output!r}, but the run has no goals or no model; leave out output")
+    name = analysis.goals.checked_name(output)
+    if name not in analysis.outputs:
+        raise ValueError(f"{name} has no value yet, so nothing is known about it; tell some first")
+    return analysis.outputs[name]
 
 
 @one_blas_thread

@@ -15,6 +15,7 @@ from gpmi.cli.common import INTERRUPTED, NOTHING, existing_name, note, one_line_
 if TYPE_CHECKING:
     from gpmi.cli.studyfile import StudyFile
     from gpmi.run.result import Result
+    from gpmi.trials.goals import Goals
 
 REASONS = 5  # reasons of failures that are printed, the most frequent first; our choice
 
@@ -96,16 +97,24 @@ def _run(file: "StudyFile", as_json: bool, out: Path | None, report: str | None)
     typer.echo(json.dumps({**summary_json(result), "before": before}) if as_json else lines)
     if out is not None:
         files.write_trials(result, out)
-    raise typer.Exit(INTERRUPTED if result.reason == "interrupted" else NOTHING if result.y is None else 0)
+    raise typer.Exit(INTERRUPTED if result.reason == "interrupted" else 0 if has_value(result) else NOTHING)
+
+
+def has_value(result: "Result") -> bool:
+    """Whether there is a feasible value, or a front where there are several objectives."""
+    several = result.goals is not None and result.goals.single is None
+    return bool(result.shown_front()) if several else result.y is not None
 
 
 def summary_json(result: "Result") -> dict[str, Any]:
-    """Summarise a run for a script."""
+    """Summarise a run for a script; with goals, also the outputs of the best trial, or the front."""
     count = Counter(trial.status for trial in result.trials)
+    found: dict[str, Any] = {"goal": result.goal, "y": result.y, "x": _plain(result.x)}
+    if result.goals is not None:
+        found["goal"] = None if result.goals.single is None else result.goal
+        found |= _goals_json(result, result.goals)
     return {
-        "goal": result.goal,
-        "y": result.y,
-        "x": _plain(result.x),
+        **found,
         "recommended": _plain(result.recommended),
         "evaluations": count["told"] + count["failed"],
         "failed": count["failed"],
@@ -113,6 +122,25 @@ def summary_json(result: "Result") -> dict[str, Any]:
         "seed": result.seed,
         "events": [{"kind": event.kind, "message": event.message} for event in result.events],
     }
+
+
+def _goals_json(result: "Result", goals: "Goals") -> dict[str, Any]:
+    from gpmi.trials.goal_summary import along_front, broken_limits, missing_outputs
+
+    waiting = missing_outputs(result.trials, goals).items()
+    about = {
+        "goals": goals.to_json(),
+        "infeasible": [trial.number for trial in result.trials if broken_limits(trial)],
+        "waiting": [{"number": number, "outputs": list(names)} for number, names in waiting],
+    }
+    if goals.single is not None:
+        best = next((trial for trial in result.trials if trial.feasible and trial.y == result.y), None)
+        return {"outputs": None if best is None else dict(best.outputs), **about}
+    front = [
+        {"number": trial.number, "x": _plain(trial.x), "outputs": dict(trial.outputs)}
+        for trial in along_front(result.shown_front(), goals)
+    ]
+    return {"front": front, **about}
 
 
 def _plain(x: Any) -> Any:
@@ -126,7 +154,18 @@ def summary_text(result: "Result") -> str:
         f"failed {'once' if count == 1 else f'{count} times'}: {why}" for why, count in reasons.most_common(REASONS)
     ]
     more = len(reasons) - REASONS
-    return "\n".join([repr(result), *lines, *([f"and {more} other reasons"] if more > 0 else [])])
+    return "\n".join(
+        [repr(result), *_front_lines(result), *lines, *([f"and {more} other reasons"] if more > 0 else [])]
+    )
+
+
+def _front_lines(result: "Result") -> list[str]:
+    """Return the front as a table, below a blank line; nothing if there are no several objectives."""
+    from gpmi.trials.dataframe import front_listing
+
+    goals, front = result.goals, result.shown_front()
+    several = goals is not None and goals.single is None and front
+    return ["", front_listing(front, result.space, goals), ""] if goals is not None and several else []
 
 
 COMMANDS: dict[Callable[..., None], str] = {

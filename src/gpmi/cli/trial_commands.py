@@ -1,9 +1,9 @@
-"""Commands about the trials of a study: ask, tell, fail, best, trials, verify, report, export and import."""
+"""Commands about the trials of a study: ask, tell, fail, best, choose, trials, verify, report, export and import."""
 
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -15,6 +15,7 @@ from gpmi.cli.common import NOTHING, note, open_for_command
 if TYPE_CHECKING:
     from gpmi.run.study import Study
     from gpmi.trials import Trial
+    from gpmi.trials.goals import Goals
 
 Address: TypeAlias = Annotated[
     str, typer.Argument(metavar="STUDY", help="The path or address of a study's database, or its study file.")
@@ -25,6 +26,10 @@ AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 FileOrStorage: TypeAlias = Annotated[
     str, typer.Argument(help="A .csv, .jsonl or .parquet file, or the address of an Optuna storage.")
 ]
+# The number is one that Python's float reads: only finite numbers have digits.
+_CONDITION = re.compile(
+    r"\s*(?P<output>.*?\S)\s*(?P<sign>>=|<=|>|<)\s*(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*", re.ASCII
+)
 OptunaName: TypeAlias = Annotated[str | None, typer.Option(help="The name of the study in Optuna's storage.")]
 
 
@@ -57,9 +62,16 @@ def ask(
 def tell(
     address: Address,
     number: Number,
-    value: Annotated[float, typer.Argument(help="The value measured at its point.")],
+    value: Annotated[
+        list[str], typer.Argument(help="The value measured at its point; with goals, outputs such as yield=71.2.")
+    ],
     name: Name = None,
-    noise_var: Annotated[float, typer.Option(help="The variance of this value's error, if it is known.")] = 0.0,
+    noise_var: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FLOAT", help="The variance of this value's error, if it is known; yield=0.04 for one output."
+        ),
+    ] = None,
     constraint: Annotated[
         list[float] | None,
         typer.Option(help="A measured constraint, satisfied if <= 0; repeat it for several."),
@@ -72,22 +84,28 @@ def tell(
 
     It is on disk when the command ends. The same value told twice counts once. A different value for the same trial is
     refused, unless --correct or --again says what it is.
+
+    In a study with goals give outputs by name: yield=71.2 cost=3.4. Some may follow later, by the same command.
+    --correct replaces the outputs that are given, and leaves the others.
     """
+    plain, outputs = numbers_in("VALUE", value)
+    common, bars = numbers_in("--noise-var", noise_var or [])
     with open_for_command(address, name) as study:
-        measured: dict[str, Any] = {"noise_var": noise_var, "constraints": constraint}
+        goals = study.optimizer.goals
+        y: Any = _outputs(plain, outputs, goals) if goals is not None else _single(plain, outputs)
+        noise: Any = _bars(common, bars) if goals is not None else _single(common[-1:] or [0.0], bars)
+        measured: dict[str, Any] = {"noise_var": noise, "constraints": constraint}
         before = _trial(study, number)
         if correct and again:
             raise ValueError("--correct and --again were given; give one of them")
         if correct:
-            trial = study.correct(number, value, **{name: given for name, given in measured.items() if given})
-        elif again and before is not None:
-            trial = study.tell(before.x, value, **measured)
+            trial = study.correct(number, y, **{name: given for name, given in measured.items() if given})
+        elif before is None:
+            trial = study.tell(number, y, **measured)
+        elif again:
+            trial = study.tell(before.x, y, **measured)
         else:
-            if before is not None and (before.status, before.y) not in (("pending", None), ("told", value)):
-                raise ValueError(
-                    f"trial {number} {_has(before)} already; --correct replaces it, --again adds another measurement"
-                )
-            trial = study.tell(number, value, **measured)
+            trial = _tell_once(study, before, y, measured)
         _print_trial(trial, as_json)
 
 
@@ -117,22 +135,66 @@ def best(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the best value so far and its point.
+    """Show the best value so far and its point; with several objectives, the front as a table.
 
-    --recommended adds the point with the best posterior mean. It needs the model, so it takes as long as `gpmi ask`.
-    The exit code is 3 if there is no value.
+    --recommended adds the point with the best posterior mean, or compares the posterior means of several objectives
+    where values are noisy. It needs the model, so it takes as long as `gpmi ask`. The exit code is 3 if there is no
+    value, or no feasible one.
     """
-    from gpmi.cli.run_commands import summary_json, summary_text
+    from gpmi.cli.run_commands import has_value, summary_json, summary_text
 
     with open_for_command(address, name) as study:
         found = study.best
         result = study.result(no_model=None if recommended else "--recommended computes it")
-        if as_json and found is not None:
-            typer.echo(json.dumps({"number": found.number, **summary_json(result)}))
-        elif found is not None:
-            typer.echo(summary_text(result))
+        if not has_value(result):
+            told = sum(trial.status == "told" for trial in result.trials)
+            what = "no feasible value" if told and result.goals is not None else "no value"
+            raise _nothing(f"the study {study.name!r} has {what} yet in {len(study.trials)} trials")
+        if as_json:
+            own = {} if found is None else {"number": found.number}
+            typer.echo(json.dumps({**own, **summary_json(result)}))
         else:
+            typer.echo(summary_text(result))
+
+
+def choose(
+    address: Address,
+    objective: Annotated[
+        str, typer.Argument(metavar="OUTPUT=max|min|match", help="The output to optimise, such as cost=min.")
+    ],
+    name: Name = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CONDITION", help='A condition such as "yield >= 70"; repeat it for several.'),
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="The probability with which the point meets all conditions; 0.9 by default.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Choose a point of a study with goals: the best one that meets conditions.
+
+    It is the point with the best predicted output among those that meet all conditions, and the limits of the goals,
+    with the given probability. It need not have been evaluated. It takes as long as `gpmi ask`. The exit code is 3 if
+    no point is that likely to meet them: what is printed is then the most likely one.
+    """
+    from gpmi.analysis.front import CONFIDENCE
+
+    output, _, direction = objective.rpartition("=")
+    wanted = CONFIDENCE if confidence is None else confidence
+    with open_for_command(address, name) as study:
+        if not output:
+            raise ValueError(f"objective is {objective!r}; name an output and max, min or match, as in cost=min")
+        if study.optimizer.goals is not None and not any(trial.status == "told" for trial in study.trials):
             raise _nothing(f"the study {study.name!r} has no value yet in {len(study.trials)} trials")
+        own = f"{output}_" if output in ("self", "where", "confidence", "fixed") else output  # names of arguments
+        chosen = study.choose(conditions(where or []), wanted, **{own: direction})
+        outputs = {name: {"mean": one.mean, "sd": one.sd} for name, one in chosen.outputs.items()}
+        said = {"x": _x(study, chosen.x), "outputs": outputs, "probability": chosen.probability}
+        said["trial"] = None if chosen.trial is None else chosen.trial.number
+        typer.echo(json.dumps(said) if as_json else repr(chosen))
+        if chosen.probability < wanted:
+            raise _nothing(f"no point meets everything with a probability of {wanted:g}; this one is the most likely")
 
 
 def trials(
@@ -154,7 +216,7 @@ def trials(
         if as_json or as_csv:
             typer.echo(text_of(study, ".csv" if as_csv else ".jsonl"), nl=False)
         elif study.trials:
-            typer.echo(listing(study.trials, study.space))
+            typer.echo(listing(study.trials, study.space, study.optimizer.goals))
 
 
 def verify(address: Address, name: Name = None, as_json: AsJson = False) -> None:
@@ -257,28 +319,31 @@ def import_(
 ) -> None:
     """Tell a study the values in a file or in an Optuna study.
 
-    If one value is wrong, none is imported. A file needs a column for each parameter and one for y. Only values are
-    imported, not failures or pending points. A row that was imported before counts once. Imported values do not count
-    in the budget. Given a study file, a study that does not exist yet is created.
+    If one value is wrong, none is imported. A file needs a column for each parameter and one for y, or one for each
+    output that was measured. Only values are imported, not failures or pending points. A row that was imported before
+    counts once. Imported values do not count in the budget. Given a study file, a study that does not exist yet is
+    created.
     """
     from gpmi.trials import files
 
     with open_for_command(address, name, make=True) as study:
-        left_out: tuple[str, ...] = ()
+        goals, left_out = study.optimizer.goals, tuple[str, ...]()
         if "://" in source:
             from gpmi.integrations.optuna import from_storage
 
-            _, found, left_out = from_storage(source, optuna_name, study.space)
+            _, found, left_out = from_storage(source, optuna_name, study.space, goals)
         else:
-            found = files.read_trials(source, study.space)
+            found = files.read_trials(source, study.space, goals)
         told = [trial for trial in found if trial.status == "told"]
         for reason in left_out:
             typer.echo(f"gpmi: left out {reason}", err=True)
         if len(told) < len(found):
             typer.echo(f"gpmi: left out {len(found) - len(told)} trials without a value", err=True)
-        before = len(study.trials)
+        before = {trial.number: len(trial.outputs) for trial in study.trials}
         study.optimizer.tell_all(told)
-        new, where = len(study.trials) - before, text.without_password(source)
+        # A row is new if it is a new trial, or has outputs for a trial that waits for them.
+        new = sum(before.get(trial.number, -1) < len(trial.outputs) for trial in study.trials)
+        where = text.without_password(source)
         _print_count(
             {"new": new, "values": len(told), "left_out": len(left_out) + len(found) - len(told), "source": where},
             f"{where} has {len(told)} values, {new} of them new",
@@ -297,7 +362,9 @@ def _trial(study: "Study", number: int) -> "Trial | None":
 def _print_trial(trial: "Trial", as_json: bool) -> None:
     """Print the new state of a trial, as JSON or for a person."""
     if as_json:
-        typer.echo(json.dumps({"number": trial.number, "status": trial.status, "y": trial.y, "why": trial.why}))
+        about = {"outputs": dict(trial.outputs), "unmet": list(trial.unmet)} if trial.outputs else {}
+        said = {"number": trial.number, "status": trial.status, "y": trial.y, "why": trial.why}
+        typer.echo(json.dumps(said | about))
     else:
         note(repr(trial))
 
@@ -310,7 +377,98 @@ def _print_count(counts: dict[str, Any], message: str, as_json: bool) -> None:
 
 
 def _has(trial: "Trial") -> str:
+    if trial.outputs:
+        return f"was told {text.some_of([f'{name} = {value!r}' for name, value in trial.outputs.items()], text.POINT)}"
     return f"was told the value {trial.y!r}" if trial.status == "told" else f"is {trial.status}"
+
+
+# Values in words
+
+
+def numbers_in(argument: str, words: Sequence[str]) -> tuple[list[float], dict[str, float]]:
+    """Return the plain numbers among the words, and those with a name: "yield=71.2"."""
+    plain, named = list[float](), dict[str, float]()
+    for word in words:
+        name, sign, number = word.rpartition("=")
+        try:
+            value = float(number)
+        except ValueError:
+            if not sign:
+                raise typer.BadParameter(f"{word!r} is not a valid float.", param_hint=f"'{argument}'") from None
+            raise typer.BadParameter(
+                f"{word!r}: {number!r} is not a number; write {name}=1.5.", param_hint=f"'{argument}'"
+            ) from None
+        if name in named:
+            raise typer.BadParameter(f"{name} was given twice; give it once.", param_hint=f"'{argument}'")
+        if sign:
+            named[name] = value
+        else:
+            plain.append(value)
+    return plain, named
+
+
+def _single(plain: Sequence[float], named: Mapping[str, float]) -> float:
+    """Return the value for a study without goals: one number."""
+    if named:
+        raise ValueError(f"{next(iter(named))} is an output, but the study has no goals; give one number")
+    if len(plain) != 1:
+        raise ValueError(f"{len(plain)} values were given, but the study has no goals; give one number")
+    return plain[0]
+
+
+def _outputs(plain: Sequence[float], named: dict[str, float], goals: "Goals") -> dict[str, float]:
+    """Return the outputs for a study with goals; refuse a number without a name, and a name without a goal."""
+    if plain:
+        words = " ".join(f"{name}=..." for name in goals)
+        raise ValueError(f"{plain[0]:g} was given without a name, but the study has goals; give {words}")
+    return goals.checked(named)
+
+
+def _bars(plain: Sequence[float], named: Mapping[str, float]) -> float | dict[str, float]:
+    """Return the error bars for a study with goals: one number for all outputs, or numbers by output."""
+    if plain and named:
+        raise ValueError("--noise-var has a number for all outputs and one for an output; give only one kind")
+    return dict(named) if named else plain[-1] if plain else 0.0
+
+
+def _tell_once(study: "Study", before: "Trial", y: Any, measured: dict[str, Any]) -> "Trial":
+    """Tell a value, or the outputs that the trial has not got yet; refuse another value of what it has."""
+    noise, known = measured["noise_var"], list[str]()
+    if isinstance(y, dict) and before.status == "told":
+        known = [name for name in y if name in before.outputs]
+        bars = noise if isinstance(noise, dict) else dict.fromkeys(known, noise) if noise else {}
+        same_bars = all(before.output_noise_var.get(name, 0.0) == bars.get(name, 0.0) for name in known if name in bars)
+        fits = same_bars and all(before.outputs[name] == y[name] for name in known)
+    else:
+        fits = (before.status, before.y) in (("pending", None), ("told", y))
+    if not fits:
+        raise ValueError(
+            f"trial {before.number} {_has(before)} already; --correct replaces it, --again adds another measurement"
+        )
+    if known:
+        y = {name: value for name, value in y.items() if name not in known}
+        if isinstance(noise, dict):
+            measured = {**measured, "noise_var": {name: one for name, one in noise.items() if name not in known}}
+    return before if y == {} else study.tell(before.number, y, **measured)
+
+
+def conditions(words: Sequence[str]) -> dict[str, Any]:
+    """Return conditions on outputs for `Study.choose`: "yield >= 70" by output, or a pair (lo, hi) of two of them."""
+    found: dict[str, Any] = {}
+    for word in words:
+        parts = _CONDITION.fullmatch(word)
+        if parts is None:
+            raise ValueError(f'where is {word!r}; give an output, >= or <=, and a number, as in "yield >= 70"')
+        name, sign, number = parts["output"], parts["sign"][0], parts["number"]
+        if name not in found:
+            found[name] = f"{sign}= {number}"
+            continue
+        other = found[name]
+        if not isinstance(other, str) or other[0] == sign:
+            raise ValueError(f"where has {name} twice; give one condition with >= and one with <=, at most")
+        limits = {other[0]: float(other[3:]), sign: float(number)}
+        found[name] = (limits[">"], limits["<"])
+    return found
 
 
 def _x(study: "Study", x: Any) -> Any:
@@ -335,6 +493,7 @@ COMMANDS: dict[Callable[..., None], str] = {
     tell: "study.db 3 -0.25 --noise-var 0.01 --constraint 0.5",
     fail: 'study.db 3 --why "the pump stopped"',
     best: "study.db --json",
+    choose: 'study.db cost=min --where "yield >= 70" --where "purity >= 0.95"',
     trials: "study.db --csv > trials.csv",
     verify: "study.db",
     report: "study.db --out run.html",

@@ -22,6 +22,7 @@ try:
 except ImportError as error:
     raise ImportError("this needs Ax: pip install ax-platform") from error
 
+from gpmi.integrations.one_objective import check_options
 from gpmi.optimizer import Optimizer
 from gpmi.space import Choice, Int, Real
 from gpmi.trials import Trial
@@ -39,6 +40,7 @@ class GPMINode(ExternalGenerationNode):  # type: ignore[misc]
 
     def __init__(self, name: str = "GPMI", *, seed: int | None = None, **options: Any) -> None:
         begun = time.monotonic()
+        check_options(options, "GPMINode", "the objective and the outcome constraints are those of the experiment")
         super().__init__(name=name)
         self._seed, self._options = seed, options
         self.optimizer: Optimizer | None = None
@@ -49,7 +51,10 @@ class GPMINode(ExternalGenerationNode):  # type: ignore[misc]
         """Record every outcome that is new in the experiment."""
         config = experiment.optimization_config
         if config is None or config.is_moo_problem:
-            raise ValueError("the experiment has several objectives; GPMINode takes one")
+            raise ValueError(
+                "the experiment has several objectives, but GPMINode takes one: make the others outcome constraints, "
+                "or use gpmi.Optimizer(space, goals=...)"
+            )
         if self.optimizer is None:
             space = experiment.search_space
             arguments = {

@@ -15,6 +15,7 @@ except ImportError as error:
 import numpy as np
 
 from gpmi._support import checks
+from gpmi.integrations.one_objective import check_policy
 from gpmi.policies import GPMI, Find, Policy, State
 from gpmi.policies.policy import TINY, checked_policy
 from gpmi.policies.promises import account
@@ -43,6 +44,7 @@ class PolicyAcquisition(AnalyticAcquisitionFunction):  # type: ignore[misc]
         self, model: Any, policy: Policy | None = None, *, n_init: int = 0, horizon: int | None = None
     ) -> None:
         super().__init__(model=model)
+        check_policy(policy, "PolicyAcquisition")
         self.policy = GPMI() if policy is None else checked_policy(policy)
         if isinstance(self.policy, Find):
             raise ValueError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 try:
@@ -18,6 +18,7 @@ except ImportError as error:
 
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Trial
+from gpmi.trials.goals import Goals
 
 PARENT = "mlflow.parentRunId"
 
@@ -28,6 +29,10 @@ class MLflowCallback:
     The child's parameters are those of the point; its metrics are the value (`metric`), the prediction and the
     constraints. The parent logs the best value so far, and the best point when it is closed: use the callback in a
     `with` block, or call `close`. MLflow allows only letters, digits and _ - . : / in names; other characters become _.
+
+    In a run with goals the metrics are the outputs, by their names, and a child is tagged with the limits that it does
+    not meet. With several objectives the parent logs how many trials are on the front, and their numbers as a tag when
+    it is closed.
     """
 
     def __init__(self, experiment: str = "gpmi", *, metric: str = "y", tracking_uri: str | None = None) -> None:
@@ -36,30 +41,46 @@ class MLflowCallback:
         self._experiment = self._client.create_experiment(experiment) if known is None else known.experiment_id
         self.run_id: str | None = None  # of the parent run, from the first trial on
         self._best: Trial | None = None
+        self._front: tuple[Trial, ...] = ()  # if there are several objectives
 
     def __call__(self, trial: Trial, optimizer: Optimizer) -> None:
         if self.run_id is None:
-            tags = {"mlflow.runName": "gpmi", "goal": optimizer.goal, "policy": repr(optimizer.policy)}
+            goal = optimizer.goal if optimizer.goals is None else str(optimizer.goals)
+            tags = {"mlflow.runName": "gpmi", "goal": goal, "policy": repr(optimizer.policy)}
             self.run_id = self._client.create_run(self._experiment, tags=tags).info.run_id
         now = int(1000 * time.time())
         tags = {PARENT: self.run_id, "mlflow.runName": f"trial {trial.number}", "origin": trial.origin}
         begun = now if trial.asked is None else int(1000 * trial.asked)
         run = self._client.create_run(self._experiment, start_time=begun, tags=tags).info.run_id
-        said = {self._metric: trial.y, "mu": trial.mu, "sd": trial.sd}
-        said |= {f"constraint {i}": value for i, value in enumerate(trial.constraints)}
-        metrics = [Metric(name, value, now, trial.number) for name, value in said.items() if value is not None]
-        why = [] if trial.why is None else [RunTag("why", trial.why)]
-        self._client.log_batch(run, metrics=metrics, params=_params(trial.x), tags=why)  # before the state
+        metrics = [Metric(name, value, now, trial.number) for name, value in self._metrics(trial, optimizer.goals)]
+        about = {"why": trial.why, "unmet": ", ".join(trial.unmet)}
+        notes = [RunTag(name, text) for name, text in about.items() if text]
+        self._client.log_batch(run, metrics=metrics, params=_params(trial.x), tags=notes)  # before the state
         self._client.set_terminated(run, "FINISHED" if trial.status == "told" else "FAILED", _ended(trial, now))
+        if optimizer.goals is not None and optimizer.goals.single is None:
+            self._front = optimizer.front
+            self._client.log_metric(self.run_id, "trials on the front", len(self._front), step=trial.number)
         self._best = optimizer.best
         if self._best is not None and self._best.y is not None:
-            self._client.log_metric(self.run_id, f"best {self._metric}", self._best.y, step=trial.number)
+            name = self._metric if optimizer.goals is None else _name(str(optimizer.goals.single))
+            self._client.log_metric(self.run_id, f"best {name}", self._best.y, step=trial.number)
+
+    def _metrics(self, trial: Trial, goals: Goals | None) -> list[tuple[str, float]]:
+        """Return the numbers of a trial by the name of their metric."""
+        said: dict[str, float | None] = {self._metric: trial.y} if goals is None else {}
+        said |= {"mu": trial.mu, "sd": trial.sd}
+        said |= {f"constraint {i}": value for i, value in enumerate(trial.constraints)}
+        for name, value in trial.outputs.items():
+            said[_free(_name(name), said)] = value
+        return [(name, value) for name, value in said.items() if value is not None]
 
     def close(self, status: str = "FINISHED") -> None:
         """End the parent run, with the best point as its parameters."""
         if self.run_id is not None:
             if self._best is not None:
                 self._client.log_batch(self.run_id, params=_params(self._best.x))
+            if self._front:
+                self._client.set_tag(self.run_id, "front", ", ".join(str(trial.number) for trial in self._front))
             self._client.set_terminated(self.run_id, status)
             self.run_id = None
 
@@ -74,11 +95,15 @@ def _params(x: Any) -> list[Any]:
     named = x.items() if isinstance(x, Mapping) else ((f"x{i}", value) for i, value in enumerate(x))
     found: dict[str, str] = {}
     for key, value in named:
-        name = _name(str(key))
-        while name in found:  # names may collide once forbidden characters are replaced
-            name += "_"
-        found[name] = str(value)
+        found[_free(_name(str(key)), found)] = str(value)
     return [Param(name, value) for name, value in found.items()]
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """Return a name that is not taken: names may collide once forbidden characters are replaced."""
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _name(text: str) -> str:

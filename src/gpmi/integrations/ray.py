@@ -19,6 +19,7 @@ except ImportError as error:
     raise ImportError('this needs Ray Tune: pip install "ray[tune]"') from error
 
 from gpmi._support import checks
+from gpmi.integrations.one_objective import check_options
 from gpmi.optimizer import Optimizer
 from gpmi.space import Choice, Int, Real, SpaceExhausted
 from gpmi.trials.files import row_of, trial_of
@@ -43,6 +44,7 @@ class GPMISearch(Searcher):  # type: ignore[misc]
         seed: int | None = None,
         **options: Any,
     ) -> None:
+        check_options(options, "GPMISearch", "give metric= and mode=, or run Ray tasks from gpmi.Optimizer(goals=...)")
         super().__init__(metric=metric, mode=mode)
         self._space, self._seed, self._options = space, seed, options
         self._wanted, self._direction = metric, mode

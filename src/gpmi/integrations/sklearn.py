@@ -108,7 +108,8 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
     @property
     def ledger_(self) -> Ledger:
         """The ledger of the search."""
-        ledger: Ledger = self.optimizer_.ledger
+        ledger = self.optimizer_.ledger
+        assert isinstance(ledger, Ledger)
         return ledger
 
     def _run_search(self, evaluate_candidates: Callable[[list[dict[str, Any]]], Mapping[str, Any]]) -> None:

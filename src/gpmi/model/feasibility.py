@@ -42,8 +42,8 @@ class Feasibility:
         fresh._classes, fresh._priors, fresh._last = {}, {}, None
         return fresh
 
-    def chance(self, outcomes: Outcomes, preloaded: int = 0) -> SuccessProbability:
-        """Return the probability of success after these outcomes. O(n^3).
+    def chance(self, outcomes: Outcomes, preloaded: int = 0) -> SuccessProbability | None:
+        """Return the probability of success after these outcomes; None if no limit has been measured yet. O(n^3).
 
         `preloaded` counts the values that existed before the first suggestion, if there are many: see `PriorSchedule`.
         """
@@ -51,7 +51,7 @@ class Feasibility:
         if last is None or last[0] != n:
             requirements, events = self._failures(outcomes)
             self._last = last = n, SuccessProbability((*requirements, *self._limits(outcomes, preloaded)), events)
-        return last[1]
+        return last[1] if last[1].requirements else None
 
     def _failures(self, outcomes: Outcomes) -> tuple[list[Requirement], tuple[Event, ...]]:
         """Return the requirement that an evaluation does not fail, and events; empty if none has failed."""

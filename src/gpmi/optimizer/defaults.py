@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from gpmi._support import checks
 from gpmi.gp.kernels import Kernel
@@ -32,7 +34,7 @@ class Defaults:
     compress_losses: bool = False  # on a finite set the model compresses the values below the median
 
     @staticmethod
-    def of(aim: Aim | Policy, kernel: Kernel | None = None, *, bounded: bool = False) -> Defaults:
+    def of(aim: Aim | Policy, kernel: Kernel | Mapping[str, Any] | None = None, *, bounded: bool = False) -> Defaults:
         """Return the defaults of an aim, or of a policy that the user gave.
 
         `bounded` says whether the bound of a `Guarded` holds (`has_bound`): then aim="earn" has a guard.

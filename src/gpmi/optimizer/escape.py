@@ -44,7 +44,9 @@ def escape_point(model: Model, log: Log, subspace: Subspace, orientation: Orient
         return None
     # No score weighs the farthest point by its success probability, so it is bounded here: a failure shows no hill.
     unsafe = LOG_SAFE if risk.used_up else None
-    barred = and_unsafe(model, around_rejected(space, log), risk.log_far if kind == "farthest" else unsafe)
+    barred = and_unsafe(
+        model.chance, space, around_rejected(space, log), risk.log_far if kind == "farthest" else unsafe
+    )
     if kind == "design":
         return subspace.design.first_free(log.places, barred)
     row = farthest(space, model.setting.seed, np.array(list(log.rows.values())), barred)

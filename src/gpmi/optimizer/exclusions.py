@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpmi.analysis.ledger.ledger import SAME
-from gpmi.model.model import Model
+from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.search.barriers import Barriers
 from gpmi.space import Space
 from gpmi.trials import Log
@@ -39,10 +39,11 @@ def around_pending(space: Space, log: Log, barred: Barriers | None) -> Barriers:
     return Barriers(at, within, core, barred.unsafe)
 
 
-def and_unsafe(model: Model, barred: Barriers | None, log_least: float | None) -> Barriers | None:
+def and_unsafe(
+    chance: SuccessProbability | None, space: Space, barred: Barriers | None, log_least: float | None
+) -> Barriers | None:
     """Bar also all points whose success probability is below exp(log_least); None bars nothing more."""
-    chance = model.chance
     if chance is None or log_least is None:
         return barred
-    none = np.empty((0, model.setting.space.dim))
+    none = np.empty((0, space.dim))
     return (barred or Barriers(none, none, none))._replace(unsafe=lambda z: chance.log(z) < log_least)

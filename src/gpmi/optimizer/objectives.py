@@ -17,11 +17,11 @@ from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import risk_now
 from gpmi.model.outputs import OutputModel, is_exact, objective_values, signs_of, targets_of
-from gpmi.optimizer.exclusions import around_pending, around_rejected
+from gpmi.optimizer.exclusions import and_unsafe, around_pending, around_rejected
 from gpmi.optimizer.suggestion import Suggestion
 from gpmi.policies import Aim, Policy
 from gpmi.policies.objectives import EHVI, MOST_EXACT, JointPolicy, Scalarised, Standing, front_above
-from gpmi.policies.policy import State
+from gpmi.policies.policy import LOG_SAFE, State
 from gpmi.policies.reference import inner_reference, wide_is_due, wide_reference
 from gpmi.search.barriers import Barriers
 from gpmi.search.joint import JointObjective
@@ -91,6 +91,7 @@ def from_objectives(
     objective = JointObjective(known.outputs, score, policy, state, chance)
     good = _around(known, works, reference, space)
     barred = around_rejected(space, log) if space.rows is None else None
+    barred = and_unsafe(chance, space, barred, LOG_SAFE if risk.used_up else None)
     search, apart = subspace.search, _apart(space, log, barred)
     try:
         found = search.best_joint(objective, good, _taken(log, space, models, repeats), rng, apart)
@@ -212,9 +213,13 @@ def checked_goals(goals: Any, goal: str, space: Space) -> Goals:
     return found
 
 
-def policy_for(goals: Goals, aim: Aim, policy: Policy | None, default: Policy) -> Policy:
-    """Return the policy of a run with goals; refuse one that does not fit the number of objectives."""
+def policy_for(goals: Goals | None, aim: Aim, policy: Policy | None, default: Policy) -> Policy:
+    """Return the policy of a run; refuse one that does not fit the number of objectives."""
     joint = isinstance(policy, JointPolicy)
+    if goals is None:
+        if joint:
+            raise ValueError(f"policy is {policy!r}, for several objectives; give goals=, or leave out policy")
+        return default
     if goals.single is not None:
         if joint:
             raise ValueError(f"policy is {policy!r}, but {goals.single} is the only objective; leave out policy")
@@ -232,9 +237,11 @@ def policy_for(goals: Goals, aim: Aim, policy: Policy | None, default: Policy) -
 def check_options_for_several(fit: str, mean: Any) -> None:
     """Refuse arguments of an Optimizer that several objectives do not have."""
     if fit == "mcmc":
-        raise ValueError("fit is 'mcmc', but there are several objectives, which are learned by 'map' or 'loo'")
+        raise ValueError("fit is 'mcmc', but there are several objectives; give 'map' or 'loo'")
     if mean is not None:
-        raise ValueError(f"mean is {mean!r}, but there are several objectives; subtract known means in f")
+        raise ValueError(
+            f"mean is {checks.shown(mean)}, but there are several objectives; leave it out, and subtract it in f"
+        )
 
 
 def of_single_output(goals: Goals | None, kernel: Any, noise_var: Any) -> tuple[Any, Any]:

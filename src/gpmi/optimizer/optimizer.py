@@ -22,7 +22,8 @@ from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
 from gpmi._support.text import Line, best_lines, event_summary
 from gpmi._support.types import Array, Event, Observations, Point
-from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
+from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis, FrontCache
+from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
 from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.kernels import Kernel
@@ -149,12 +150,13 @@ class Optimizer(Printable):
         checks.checked_goal(goal)
         self.goals = None if goals is None else checked_goals(goals, goal, made)
         goal = goal if self.goals is None else self.goals.direction
-        given = {"kernel": kernel, "noise_var": noise_var}  # of each output
-        kernel, noise_var = of_single_output(self.goals, **given)
-        chosen, bounded = aim if policy is None else checked_policy(policy), has_bound(made, kernel, noise_var, repeats)
-        self.defaults = defaults = Defaults.of(chosen, given["kernel"], bounded=bounded)
+        own, own_noise = of_single_output(self.goals, kernel, noise_var)
+        chosen, bounded = aim if policy is None else checked_policy(policy), has_bound(made, own, own_noise, repeats)
+        self.defaults = defaults = Defaults.of(chosen, kernel, bounded=bounded)
         self.space = made = made.with_ranks() if defaults.rank_columns else made
-        self.policy = defaults.policy if self.goals is None else policy_for(self.goals, aim, policy, defaults.policy)
+        self.policy = policy_for(self.goals, aim, policy, defaults.policy)
+        if self._is_several:  # the model of an objective is not bent: the front has values of all sizes
+            self.defaults = defaults = replace(defaults, policy=self.policy, compress_losses=False)
         self._log = Log(None if budget is None else checks.whole("budget", budget, 1), self.goals)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
         self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
@@ -165,14 +167,14 @@ class Optimizer(Printable):
         where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
         if self._is_several:
             check_options_for_several(fit, mean)
-        priors = PriorSchedule(kernel, noise_var, fit, **where, soften=soften, noise=noise)
+        priors = PriorSchedule(own, own_noise, fit, **where, soften=soften, noise=noise)
         self.n_init = (
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
 
         trend = prior_mean(mean, self.space)
         self._orientation = Orientation(goal)
-        self._prior_options = {**given, "fit": fit, "noise": noise, **where}
+        self._prior_options = {"kernel": kernel, "noise_var": noise_var, "fit": fit, "noise": noise, **where}
         self._events: dict[Event, int] = {}  # in order, with the number of values when each first occurred
         if self.goals is not None:
             self._outputs = OutputModels(self.goals, self._output_setting)
@@ -366,7 +368,7 @@ class Optimizer(Printable):
           and no such told point works, it is the best point that succeeds with a probability of at least 0.95, told or
           not, or else the point most likely to succeed.
         """
-        self._require_single("a point to recommend")
+        self._require_single("point to recommend")
         space, model = self._subspaces.with_fixed(fixed).space, self.model
         if model is None:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
@@ -451,10 +453,15 @@ class Optimizer(Printable):
         return self.front_analysis.front
 
     def choose(
-        self, where: Mapping[str, Any] | None = None, confidence: float = CONFIDENCE, **objective: str
+        self,
+        where: Mapping[str, Any] | None = None,
+        confidence: float = CONFIDENCE,
+        *,
+        fixed: Any = None,
+        **objective: str,
     ) -> Chosen:
         """Return the best predicted point that meets conditions, in a run with goals; see `FrontAnalysis.choose`."""
-        return self.front_analysis.choose(where, confidence, **objective)
+        return self.front_analysis.choose(where, confidence, fixed=fixed, **objective)
 
     @property
     @locked
@@ -463,7 +470,8 @@ class Optimizer(Printable):
         if self.goals is None:
             raise ValueError('the run has no goals, so it has no front; give goals={"yield": "max", "cost": "min"}')
         ended = tuple(trial for trial in self._log.trials if trial.status != "pending")
-        return FrontAnalysis(self.goals, self.space, self.seed, ended, self.models, self._chance())
+        models = self.models  # first: it drops what is outdated
+        return FrontAnalysis(self.goals, self.space, self.seed, ended, models, self._chance(), self._front_cache)
 
     @property
     @locked
@@ -490,13 +498,15 @@ class Optimizer(Printable):
 
     @property
     @locked
-    def ledger(self) -> Ledger:
+    def ledger(self) -> Ledger | FrontLedger:
         """What is known and how certain it is: predictions and outcomes, the regret, calibration, lock-in.
 
         It covers the values told so far, and reading it changes no suggestion. O(n); parts that need posterior draws
-        cost more when they are read.
+        cost more when they are read. With several objectives it is a `FrontLedger`: the hypervolume, what is missing.
         """
         self._drop_outdated()
+        if self._is_several:
+            return FrontLedger(self.front_analysis, self.n_init)
         return Ledger(
             trials=tuple(self._log[number] for number in self._log.told),
             observed=self._log.observed,
@@ -552,6 +562,7 @@ class Optimizer(Printable):
         self._setting = setting
         self._pending_posteriors = PendingPosteriors()
         self._ledger_cache = LedgerCache({}, {})  # draws read from the last ledger, for the next one
+        self._front_cache = FrontCache()  # the same for runs with goals
         self._model: Model | None = None  # after the values told when it was last used
         # Behind the policy's last choice, plus the values told since; `surprise` is measured against it.
         self._model_at_choice: Model | None = None

@@ -91,7 +91,7 @@ def from_policy(
     rng = np.random.default_rng([setting.seed, model.n, len(log.failed) + len(log.pending)])
     risk = risk_now(log, horizon)
     barred = around_rejected(space, log) if space.rows is None else None
-    barred = and_unsafe(model, barred, LOG_SAFE if risk.used_up else None)
+    barred = and_unsafe(model.chance, space, barred, LOG_SAFE if risk.used_up else None)
     scored = with_best_here(objective(model, policy, log, horizon, pending), model, space)
     search = Selection(model, log, subspace, orientation, scored, rng, barred, repeats, risk)
     return _suggestion(policy.choose(search), search)

@@ -24,6 +24,7 @@ from gpmi._support.text import error_message
 from gpmi.optimizer import Optimizer
 from gpmi.run.channel import ResultChannel, ResultSender
 from gpmi.trials import Trial
+from gpmi.trials.goals import Goals
 
 TICK = 0.5  # polling interval in seconds for the end of a process; our choice
 SHORT_TICK = 0.02  # the same for a process that has closed its pipe, so that nothing announces its end; our choice
@@ -123,27 +124,34 @@ def record(optimizer: Optimizer, trial: Trial, answer: Any, *, learns: bool) -> 
         return optimizer.tell(trial, answer)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError  # a subclass may need other arguments
-        raise kind(f"f returned {shown(answer)} at x = {trial.x!r}; {_mistake(answer, error, learns)}") from error
+        wrong = _mistake(answer, error, learns, optimizer.goals)
+        raise kind(f"f returned {shown(answer)} at x = {trial.x!r}; {wrong}") from error
 
 
-def _mistake(answer: Any, error: Exception, learns: bool) -> str:
+def _mistake(answer: Any, error: Exception, learns: bool, goals: Goals | None) -> str:
     """Say what is wrong with a refused answer, and the remedy."""
     if isinstance(answer, Failure):
         return f"{error}; {LEARN_FROM_FAILURES}"
     y = answer.y if isinstance(answer, Measured) else answer
     if isinstance(y, Mapping):
-        return str(error)
+        return str(error) if failure_of(answer) is None else f"{error}; {LEARN_FROM_FAILURES}"
     value, wrong = _number(y), "it must return one finite number"
+    if goals is not None:
+        wrong = f"it must return a dict of outputs, {goals.example}"
+        if value is not None and math.isfinite(value):
+            return wrong
     if value is not None:
         return str(error) if math.isfinite(value) else f"{wrong}; {LEARN_FROM_FAILURES}"
     if y is None:
         wrong += "; a function without a return statement returns None"
+    elif goals is not None:
+        return f"{wrong}; {LEARNED if learns else NO_VALUE}"
     elif isinstance(y, np.ndarray) and y.size == 1:
         wrong += ", not an array: return y.item()"
     elif isinstance(y, list | tuple) and len(y) == 1:
         wrong += ", not a list: return y[0]"
     elif y.has_several if isinstance(y, NoNumber) else has_several(y):
-        wrong += f"; {ONE_VALUE}"
+        wrong = f"it must {ONE_VALUE.replace('give', 'return')}"
     return f"{wrong}; {LEARNED if learns else NO_VALUE}"
 
 
@@ -308,8 +316,8 @@ def _decode(message: bytes) -> Any:
         y, noise_var, *constraints = map(float.fromhex, content)
         return Measured(y, noise_var, tuple(constraints))
     if kind == "outputs":
-        values, own = ({name: float.fromhex(one) for name, one in part.items()} for part in content)
-        return Measured(values, own) if own else values
+        values, own = ({name: _decode_number(one) for name, one in part.items()} for part in content[:2])
+        return Measured(values, own, tuple(map(_decode_number, content[2]))) if own else values
     if kind == "failure":
         return Failure(content)
     if kind == "other":
@@ -334,17 +342,26 @@ def _encode(y: Any) -> tuple[str, Any]:
     return ("other", (shown(y), has_several(y))) if value is None else ("value", value.hex())
 
 
-def _outputs(y: Any) -> tuple[dict[str, str], dict[str, str]] | None:
-    """Return the outputs and their noise variances as text; None if y is not a dict of numbers by name."""
-    values, own = (y.y, y.noise_var) if isinstance(y, Measured) else (y, {})
+def _outputs(y: Any) -> tuple[dict[str, Any], dict[str, Any], list[Any]] | None:
+    """Return outputs, their noise variances and constraints for JSON; None if y is not a dict by name."""
+    values, own, constraints = y if isinstance(y, Measured) else (y, {}, ())
     if not isinstance(values, Mapping):
         return None
     own = own if isinstance(own, Mapping) else dict.fromkeys(values, own)
-    parts = [{name: _number(one) for name, one in part.items()} for part in (values, own)]
-    if any(not isinstance(name, str) or one is None for part in parts for name, one in part.items()):
+    if not all(isinstance(name, str) for name in (*values, *own)):
         return None
-    first, second = ({name: one.hex() for name, one in part.items() if one is not None} for part in parts)
-    return first, second
+    encoded = [{str(name): _encode_number(one) for name, one in part.items()} for part in (values, own)]
+    return encoded[0], encoded[1], [_encode_number(one) for one in constraints]
+
+
+def _encode_number(value: Any) -> Any:
+    """Return hexadecimal text, or a list with the repr of what is not a number."""
+    number = _number(value)
+    return [shown(value), has_several(value)] if number is None else number.hex()
+
+
+def _decode_number(encoded: Any) -> Any:
+    return NoNumber(*encoded) if isinstance(encoded, list) else float.fromhex(encoded)
 
 
 def _has_ended(process: Any) -> bool:

@@ -22,7 +22,7 @@ from gpmi.run.result import Result
 from gpmi.run.stopping import Stop, checked_stop
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import trials_given
-from gpmi.trials.goals import Max, Min  # noqa: F401  # of an example
+from gpmi.trials.goals import Goals, Max, Min  # noqa: F401  # of an example
 
 Show: TypeAlias = Callable[[Trial], None]
 
@@ -125,7 +125,7 @@ def optimize(
     >>> len(r.front) > 5, r.choose(cost="min", where={"far": ">= 0.5"}).x[0] > 0.45
     (True, True)
     """
-    return _start(f, space, "max", goals=goals, **options)
+    return _start(f, space, "max", goals=Goals.of(goals), **options)
 
 
 def run_optimizer(optimizer: Optimizer, f: Callable[[Any], float | Measured], **options: Unpack[RunOptions]) -> Result:

@@ -44,8 +44,8 @@ class ModelOptions(TypedDict, total=False):
     """How points are chosen: the arguments of `Optimizer` that runs and studies pass on with their defaults."""
 
     policy: Policy | None
-    kernel: Kernel | None
-    noise_var: float | None
+    kernel: Kernel | Mapping[str, Kernel | None] | None
+    noise_var: float | Mapping[str, float | None] | None
     fit: Literal["map", "loo", "mcmc"]
     n_init: int | None
     repeats: bool

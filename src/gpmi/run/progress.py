@@ -1,7 +1,8 @@
 """The progress of a run: a live display on a terminal, plain lines elsewhere.
 
 It shows the number of evaluations and the time left, the best and the last values, the interval of the regret, the
-warnings of the ledger, and the running evaluations.
+warnings of the ledger, and the running evaluations. With several objectives it shows the front in place of the best
+value, and what is missing of the hypervolume in place of the regret.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING
 
 from gpmi._support.text import clock, install_command, point
 from gpmi.analysis.ledger import warning_events
+from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Trial
+from gpmi.trials.goal_summary import best_on_front
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -44,9 +47,12 @@ class ProgressState:
         self.running: dict[int, tuple[float, str]] = {}  # by number: the start, and the point
         self.others: dict[int, tuple[float, str]] = {}
         self.last: deque[str] = deque(maxlen=LAST)
+        self._goals = optimizer.goals
+        self._several = self._goals is not None and self._goals.single is None
+        self.best_name, self.regret_name = ("front", "missing") if self._several else ("best", "regret")
         self.best, self.regret = "", ""
         self.warnings: tuple[str, ...] = ()
-        self._show_best(optimizer.best)
+        self._show_best()
 
     def begin(self, trial: Trial) -> None:
         """Note that the evaluation of a trial begins."""
@@ -55,12 +61,12 @@ class ProgressState:
 
     def end(self, trial: Trial) -> None:
         """Note that a trial was told or failed. O(n), and from time to time the cost of the regret."""
-        now, budget, best = time.monotonic(), self._optimizer.budget, self._optimizer.best
+        now, budget = time.monotonic(), self._optimizer.budget
         self.running.pop(trial.number, None)
         self._list_others()
         self.done = self._optimizer.evaluated
-        self.last.appendleft(trial.status if trial.y is None else f"{trial.y:.5g}")
-        self._show_best(best)
+        self.last.appendleft(self._outcome(trial))
+        self._show_best()
         if budget is not None and self.done > self._earlier:
             each = (now - self._begin) / (self.done - self._earlier)
             self._end = now + each * max(0, budget - self.done)
@@ -74,9 +80,25 @@ class ProgressState:
         with suppress(Exception):
             self._warn()
 
-    def _show_best(self, best: Trial | None) -> None:
+    def _show_best(self) -> None:
+        """Show the best value and its point, or the front with the best value of each objective."""
+        best = self._optimizer.best
         if best is not None:
             self.best = f"{best.y:.6g} at {point(best.x, WIDTH)}"
+        elif self._several and (front := self._optimizer.shown_front()):
+            assert self._goals is not None
+            values = best_on_front(front, self._goals)
+            self.best = f"{len(front)} trial{'s' * (len(front) > 1)}: {', '.join(values)}"
+
+    def _outcome(self, trial: Trial) -> str:
+        """Return the value of a trial, its objectives, or how it ended."""
+        if trial.y is not None:
+            return f"{trial.y:.5g}"
+        if not (self._several and trial.outputs):
+            return trial.status
+        assert self._goals is not None
+        values = [trial.outputs.get(name) for name in self._goals.objectives]
+        return f"({', '.join('?' if value is None else f'{value:.5g}' for value in values)})"
 
     def _list_others(self) -> None:
         """List the trials that other processes evaluate. Not while drawing, because it locks the optimizer."""
@@ -88,12 +110,15 @@ class ProgressState:
         }
 
     def _draw_regret(self) -> None:
-        """Draw the interval of the regret, which takes a moment."""
+        """Draw the interval of the regret, or of what is missing of the hypervolume, which takes a moment."""
         begin = time.monotonic()
         with suppress(Exception):  # a failing model is an event of the result
             ledger = self._optimizer.ledger
-            regret = ledger.regret()
-            if regret.known:
+            if isinstance(ledger, FrontLedger):
+                if ledger.missing.known:
+                    share = 100.0 * ledger.missing.share()[1]
+                    self.regret = f"at most {share:.2g} % of the hypervolume (95 %, after {ledger.n} trials)"
+            elif (regret := ledger.regret()).known:
                 low, high = regret.interval()
                 self.regret = f"{low:.3g} to {high:.3g} (95 %, after {ledger.n} values)"
             self._warn()
@@ -103,6 +128,11 @@ class ProgressState:
     def _warn(self) -> None:
         """Update the warnings: an over-confident model, or a run that repeats itself without gain."""
         ledger = self._optimizer.ledger
+        if isinstance(ledger, FrontLedger):
+            verdicts = [(name, one.calibration) for name, one in ledger.outputs.items()]
+            wrong = [(name, one.reason) for name, one in verdicts if one.verdict == "over-confident"]
+            self.warnings = tuple(f"over-confident model of {name}: {reason}" for name, reason in wrong)
+            return
         doubt = ledger.calibration
         trusted = doubt.verdict != "over-confident"
         found = [] if trusted else [f"over-confident: {doubt.reason}; the regret may be larger than the model says"]
@@ -141,9 +171,9 @@ class ProgressState:
         head.add_column(no_wrap=True)
         head.add_row(self.count, "" if budget is None else ProgressBar(budget, self.done), self.times)
         body = Table.grid(padding=(0, 2), expand=True)
-        body.add_column(width=len("regret"))
+        body.add_column(width=len(self.regret_name))
         body.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-        rows = [("best", self.best), ("last", "  ".join(self.last)), ("regret", self.regret)]
+        rows = [(self.best_name, self.best), ("last", "  ".join(self.last)), (self.regret_name, self.regret)]
         rows += list(zip(["now", *[""] * (len(evaluated) - 1)], evaluated, strict=True)) if evaluated else []
         for name, text in rows:
             if text:
@@ -153,7 +183,7 @@ class ProgressState:
     @property
     def line(self) -> str:
         """Everything but the warnings, in one line."""
-        parts = (("best", self.best), ("last", next(iter(self.last), "")), ("regret", self.regret))
+        parts = ((self.best_name, self.best), ("last", next(iter(self.last), "")), (self.regret_name, self.regret))
         return "   ".join([self.count, self.times, *(f"{name} {text}" for name, text in parts if text)])
 
 

@@ -13,6 +13,7 @@ from gpmi._support.text import Line, WholePoint, best_lines, error_message, even
 from gpmi._support.types import Event, Point
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
 from gpmi.analysis.ledger import Ledger, untaken_chance, warning_events
+from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.optimizer import Optimizer
@@ -20,6 +21,7 @@ from gpmi.policies import Guarded, Reinvest
 from gpmi.space import Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import Printable
+from gpmi.trials.goal_summary import found_lines, infeasible_note, waiting_lines
 from gpmi.trials.goals import Goals
 
 
@@ -37,7 +39,7 @@ class Result(Printable):
     seed: int
     space: Space
     posterior: Posterior | None  # of warp(y)
-    ledger: Ledger | None = None  # regret, calibration, advice
+    ledger: Ledger | FrontLedger | None = None  # regret, calibration, advice; of a front with several objectives
     warp: Warp = IDENTITY  # usually z = y; see `Optimizer.warp`
     goals: Goals | None = None  # of the outputs, if there are any
     front_analysis: FrontAnalysis | None = None  # what is known of the goals; see `front` and `choose`
@@ -48,7 +50,8 @@ class Result(Printable):
 
         If `no_model` says why there is no model, or if the model fails, nothing that needs it is filled in.
         """
-        best, recommended, posterior, ledger = optimizer.best, None, None, None
+        best, recommended, posterior = optimizer.best, None, None
+        ledger: Ledger | FrontLedger | None = None
         failure: tuple[Event, ...] = ()
         analysis: FrontAnalysis | None = None
         alarm: tuple[Event, ...] = ()
@@ -56,8 +59,11 @@ class Result(Printable):
         if told and no_model is None:
             try:
                 analysis = None if optimizer.goals is None else optimizer.front_analysis
-                if optimizer.goals is None or optimizer.goals.single is not None:
+                if optimizer.goals is not None and optimizer.goals.single is None:
+                    ledger = optimizer.ledger
+                else:
                     recommended, posterior, ledger = optimizer.recommend(), optimizer.posterior, optimizer.ledger
+                    assert isinstance(ledger, Ledger)
                     alarm = warning_events(ledger)
                     is_earning = isinstance(optimizer.policy, Reinvest | Guarded)
                     if is_earning and (missed := untaken_chance(ledger)) is not None:
@@ -89,10 +95,15 @@ class Result(Printable):
         return self._analysis.front
 
     def choose(
-        self, where: Mapping[str, Any] | None = None, confidence: float = CONFIDENCE, **objective: str
+        self,
+        where: Mapping[str, Any] | None = None,
+        confidence: float = CONFIDENCE,
+        *,
+        fixed: Any = None,
+        **objective: str,
     ) -> Chosen:
         """Return the best predicted point that meets conditions, in a run with goals; see `FrontAnalysis.choose`."""
-        return self._analysis.choose(where, confidence, **objective)
+        return self._analysis.choose(where, confidence, fixed=fixed, **objective)
 
     @property
     def _analysis(self) -> FrontAnalysis:
@@ -110,16 +121,29 @@ class Result(Printable):
     def all_trials(self) -> tuple[Trial, ...]:
         return self.trials
 
+    def shown_front(self) -> tuple[Trial, ...]:
+        several = self.goals is not None and self.goals.single is None
+        return self.front if several and self.front_analysis is not None else super().shown_front()
+
     def summary_lines(self) -> list[Line]:
-        count = Counter(trial.status for trial in self.trials)
+        goals, count = self.goals, Counter(trial.status for trial in self.trials)
         others = [f"{count[status]} {status}" for status in ("failed", "rejected", "retracted") if count[status]]
-        infeasible = sum(trial.status == "told" and not trial.feasible for trial in self.trials)
-        others += [f"{infeasible} infeasible"] if infeasible else []
+        waiting: list[Line] = []
+        if goals is None:
+            found = best_lines(self.goal, self.x, self.y, measured=any(trial.constraints for trial in self.trials))
+            infeasible = sum(trial.status == "told" and not trial.feasible for trial in self.trials)
+            others += [f"{infeasible} infeasible"] if infeasible else []
+        else:
+            note = ", by the values told" if self.front_analysis is None else ""
+            found = found_lines(goals, self.trials, self.x, self.y, self.shown_front(), note)
+            others, waiting = [*others, *infeasible_note(self.trials)], waiting_lines(self.trials, goals)
+        if goals is None or goals.single is not None:
+            found = [*found, ("recommended", WholePoint.of(self.recommended))]
         evaluations = f"{len(self.trials) - count['rejected']}"
         return [
-            *best_lines(self.goal, self.x, self.y, measured=any(trial.constraints for trial in self.trials)),
-            ("recommended", WholePoint.of(self.recommended)),
+            *found,
             ("evaluations", evaluations + (f", of which {', '.join(others)}" if others else "")),
+            *waiting,
             ("stopped", self.reason),
             ("seed", str(self.seed)),
             ("events", event_summary([(event.kind, event.message) for event in self.events])),

@@ -3,6 +3,8 @@
     stop = RegretBelow(0.01) | Seconds(600) | (PhiBelow(0.01) & Stagnation(20))
 
 Rules are checked after every evaluation. A model-based rule applies only once a policy-chosen point has a value.
+With several objectives there are `Budget`, `Seconds`, `Stagnation` and `GainBelow`, which look at the hypervolume; the
+other rules need one objective and refuse.
 A new rule is a class here and a name in `__all__`; study files find it by its name.
 """
 
@@ -18,6 +20,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.types import Event
 from gpmi.analysis.ledger import Ledger
+from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.gain import MOST as MOST_MORE
 from gpmi.optimizer import Optimizer
 
@@ -120,6 +123,7 @@ class Target(Rule):
         checks.number("value", self.value)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        _require_one_objective(self, optimizer)
         best = optimizer.best
         if best is None or best.y is None:
             return None
@@ -129,7 +133,10 @@ class Target(Rule):
 
 @dataclass(frozen=True)
 class Stagnation(Rule):
-    """Stop when the last `evaluations` values brought no new best value. Infeasible values are never the best."""
+    """Stop when the last `evaluations` values brought no new best value. Infeasible values are never the best.
+
+    With several objectives it stops when the last ones did not increase the hypervolume of the front.
+    """
 
     evaluations: int
 
@@ -138,11 +145,19 @@ class Stagnation(Rule):
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
         ledger = optimizer.ledger
+        if isinstance(ledger, FrontLedger):
+            return self._of_front(ledger)
         values = ledger.values
         if ledger.infeasible:
             values = np.where([trial.feasible for trial in ledger.trials], values, -np.inf)
         since = ledger.n - 1 - int(np.argmax(values)) if ledger.n else 0
         return Stop(f"no improvement in {self.evaluations} evaluations") if since >= self.evaluations else None
+
+    def _of_front(self, ledger: FrontLedger) -> Stop | None:
+        history, last = ledger.history, self.evaluations
+        if len(history) <= last or not history[-1] <= history[-1 - last]:  # nan while the reference is not known
+            return None
+        return Stop(f"no improvement of the front in {last} evaluations")
 
 
 @dataclass(frozen=True)
@@ -161,6 +176,7 @@ class PhiBelow(Rule):
         checks.positive("eps", self.eps)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        _require_one_objective(self, optimizer)
         if not optimizer.policy.additive:
             raise ValueError(f"stop has {self!r}, but {optimizer.policy!r} has no phi; leave out one of them")
         ledger = _ledger_after_policy(optimizer)
@@ -197,6 +213,7 @@ class RegretBelow(Rule):
         checks.probability("level", self.level)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        _require_one_objective(self, optimizer)
         if self.fixed is not None:
             optimizer.space.with_fixed(self.fixed)  # refuses what does not exist, at the first evaluation
         ledger = _ledger_when_due(optimizer)
@@ -219,6 +236,7 @@ class RegretBelowNoise(Rule):
         checks.probability("level", self.level)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        _require_one_objective(self, optimizer)
         ledger = _ledger_when_due(optimizer)
         below = ledger is not None and ledger.is_below(ledger.floor, self.level)
         return Stop(f"regret below the noise, {ledger.floor:.3g}") if ledger is not None and below else None
@@ -233,6 +251,9 @@ class GainBelow(Rule):
     It says that going on will hardly help, not that the recommended point is the optimum: `RegretBelow` says that. It
     is checked as often as `RegretBelow`, and never stops while the calibration is "over-confident" or "too early to
     say".
+
+    With several objectives eps is a share of the hypervolume so far: GainBelow(0.01) stops when it is unlikely that
+    more evaluations increase it by more than 1 %.
     """
 
     eps: float
@@ -245,6 +266,8 @@ class GainBelow(Rule):
         checks.whole("evaluations", self.evaluations, 1, MOST_MORE)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        if _has_several(optimizer):
+            return self._of_front(optimizer)
         ledger = _ledger_when_due(optimizer)
         if ledger is None or ledger.doubt is not None:
             return None
@@ -252,6 +275,18 @@ class GainBelow(Rule):
         if not gain.known or gain.probability_above(self.eps) > self.chance:
             return None
         return Stop(f"{self.evaluations} more evaluations will hardly gain {self.eps:g}")
+
+    def _of_front(self, optimizer: Optimizer) -> Stop | None:
+        ledger = optimizer.ledger
+        assert isinstance(ledger, FrontLedger)
+        chosen = any(trial.origin == "policy" for trial in ledger.trials)
+        if not chosen or not _is_due(ledger.n) or ledger.unknown is not None or ledger.doubt is not None:
+            return None
+        if not ledger.hypervolume > 0.0:  # nothing is acceptable yet
+            return None
+        if ledger.gain(self.evaluations).probability_above(self.eps * ledger.hypervolume) > self.chance:
+            return None
+        return Stop(f"{self.evaluations} more evaluations will hardly gain {100.0 * self.eps:g} % of the hypervolume")
 
 
 @dataclass(frozen=True)
@@ -268,6 +303,7 @@ class ImprovementBelow(Rule):
         checks.positive("price", self.price)
 
     def stop(self, optimizer: Optimizer, seconds: float) -> Stop | None:
+        _require_one_objective(self, optimizer)
         ledger = _ledger_when_due(optimizer)
         below = ledger is not None and ledger.doubt is None and ledger.improvement < self.price
         return Stop(f"expected improvement below {self.price:g}") if below else None
@@ -304,6 +340,7 @@ def _checked(rule: Rule, optimizer: Optimizer, seconds: float) -> Stop | None:
 def _ledger_after_policy(optimizer: Optimizer) -> Ledger | None:
     """Return the ledger once a policy's point was told, else None: a model of the initial design tells little."""
     ledger = optimizer.ledger
+    assert isinstance(ledger, Ledger)
     return ledger if any(trial.origin == "policy" for trial in ledger.trials) else None
 
 
@@ -312,4 +349,22 @@ def _ledger_when_due(optimizer: Optimizer) -> Ledger | None:
     ledger = _ledger_after_policy(optimizer)
     if ledger is None or (ledger.setting.priors.is_fixed and ledger.space.rows is not None):
         return ledger
-    return ledger if ledger.n % max(1, (1 << (ledger.n.bit_length() - 1)) // 4) == 0 else None
+    return ledger if _is_due(ledger.n) else None
+
+
+def _is_due(n: int) -> bool:
+    """Return whether draws are made after n values: four times in each doubling, and always below 8."""
+    return n % max(1, (1 << (n.bit_length() - 1)) // 4) == 0
+
+
+def _has_several(optimizer: Optimizer) -> bool:
+    return optimizer.goals is not None and optimizer.goals.single is None
+
+
+def _require_one_objective(rule: Rule, optimizer: Optimizer) -> None:
+    """Refuse a rule about one value where there are several objectives."""
+    if _has_several(optimizer):
+        assert optimizer.goals is not None
+        names = ", ".join(optimizer.goals.objectives)
+        remedy = "give GainBelow(0.01), a share of the hypervolume, Stagnation, Budget or Seconds"
+        raise ValueError(f"stop has {rule!r}, which needs one objective, but the goals have {names}; {remedy}")

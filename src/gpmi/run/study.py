@@ -12,8 +12,9 @@ from gpmi._support import checks
 from gpmi._support.checks import with_name_hints
 from gpmi._support.text import Line
 from gpmi._support.types import Event, Point
-from gpmi.analysis.front import CONFIDENCE, Chosen
+from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
 from gpmi.analysis.ledger import Ledger
+from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.optimizer import Optimizer
 from gpmi.policies import Aim
 from gpmi.run.evaluation import Measured
@@ -139,13 +140,23 @@ class Study(Printable):
         return self.refresh().front
 
     def choose(
-        self, where: Mapping[str, Any] | None = None, confidence: float = CONFIDENCE, **objective: str
+        self,
+        where: Mapping[str, Any] | None = None,
+        confidence: float = CONFIDENCE,
+        *,
+        fixed: Any = None,
+        **objective: str,
     ) -> Chosen:
         """Return the best predicted point that meets conditions, as `Optimizer.choose`."""
-        return self.refresh().choose(where, confidence, **objective)
+        return self.refresh().choose(where, confidence, fixed=fixed, **objective)
 
     @property
-    def ledger(self) -> Ledger:
+    def front_analysis(self) -> FrontAnalysis:
+        """What is known of the goals, as `Optimizer.front_analysis`."""
+        return self.refresh().front_analysis
+
+    @property
+    def ledger(self) -> Ledger | FrontLedger:
         """The results so far and how sure they are, as `Optimizer.ledger`."""
         return self.refresh().ledger
 

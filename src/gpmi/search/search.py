@@ -79,7 +79,7 @@ class Search:
             visited = np.array(list(taken.values())) if taken else None
             return best_point(objective, space, self._screen, objective(self._screen), good, rng, visited, barred)
         score = np.concatenate([objective(rows[part]) for part in chunks(len(rows), objective.posterior.n)])
-        number = first_best(score, self._excluded(rows, taken))
+        number = first_best(score, self._not_unsafe(self._excluded(rows, taken), rows, barred))
         return objective.result_at(rows[number], number)
 
     def relevant(
@@ -172,9 +172,7 @@ class Search:
         rows, posterior, policy = self._space.rows, objective.posterior, objective.policy
         assert rows is not None and self._anchor is not None
         excluded = self._excluded(rows, taken)
-        if barred is not None and barred.unsafe is not None:
-            unsafe = barred.unsafe(rows) if excluded is None else excluded | barred.unsafe(rows)
-            excluded = excluded if unsafe.all() else unsafe
+        excluded = self._not_unsafe(excluded, rows, barred)
         if region is not None and region.rows is not None:
             outside: Mask = ~region.rows if excluded is None else ~region.rows | excluded
             excluded = excluded if outside.all() else outside
@@ -229,6 +227,14 @@ class Search:
             extended = self._tracked
         self._extended = extended.follow(posterior, at_once=at_once)
         return self._extended
+
+    @staticmethod
+    def _not_unsafe(excluded: Mask | None, rows: Array, barred: Barriers | None) -> Mask | None:
+        """Exclude also the rows that are unsafe, unless none is left."""
+        if barred is None or barred.unsafe is None:
+            return excluded
+        unsafe: Mask = barred.unsafe(rows) if excluded is None else excluded | barred.unsafe(rows)
+        return excluded if unsafe.all() else unsafe
 
     def _excluded(self, rows: Array, taken: Mapping[int, Array]) -> Mask | None:
         """Return which rows are at the point of a trial in `taken`. O(m), and again for each new trial in it."""

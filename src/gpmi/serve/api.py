@@ -21,6 +21,7 @@ from starlette.routing import Route
 
 from gpmi._support import checks
 from gpmi._support.types import Point
+from gpmi.analysis.front import CONFIDENCE
 from gpmi.serve.app_state import state_of
 from gpmi.serve.live_updates import TooManyWatchers
 from gpmi.serve.openapi import FLOAT_FIELDS, STATUSES, description
@@ -28,7 +29,9 @@ from gpmi.serve.session import MAX_BATCH, Conflict, NoSuchTrial, Session
 from gpmi.space import Space, SpaceExhausted
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_to_json
-from gpmi.trials import Details, Outcome, Trial
+from gpmi.trials import Details, Trial
+from gpmi.trials.goals import Goals
+from gpmi.trials.outcomes import OUTPUTS
 
 MAX_PAGE = 1000  # trials in one answer; our choice
 DETAILS = tuple(Details.__annotations__)  # what may accompany a value
@@ -38,11 +41,11 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 # Reading and writing JSON
 
 
-def trial_to_json(space: Space, trial: Trial) -> dict[str, Any]:
-    """Return a trial as JSON. A number that is missing or not finite is null."""
+def trial_to_json(session: Session, trial: Trial) -> dict[str, Any]:
+    """Return a trial as JSON, with its outputs if the study has goals. A number that is not known or finite is null."""
     payload: dict[str, Any] = {
         "number": trial.number,
-        "x": point_to_json(space, trial.x),
+        "x": point_to_json(session.space, trial.x),
         "label": _label(trial),
         "y": trial.y,
         "status": trial.status,
@@ -55,6 +58,10 @@ def trial_to_json(space: Space, trial: Trial) -> dict[str, Any]:
     for name in FLOAT_FIELDS:
         value = getattr(trial, name)
         payload[name] = value if value is not None and math.isfinite(value) else None
+    if (goals := session.goals) is not None:
+        payload |= {name: dict(getattr(trial, name)) for name in OUTPUTS}
+        payload["outputs_before"] = None if trial.outputs_before is None else dict(trial.outputs_before)
+        payload |= {"unmet": list(trial.unmet), "missing": [name for name in goals if name not in trial.outputs]}
     return payload
 
 
@@ -101,13 +108,28 @@ def _flag(name: str, value: Any) -> bool:
     return value
 
 
-def _measurement(body: dict[str, Any]) -> dict[str, Any]:
-    """Return what accompanies a value, checked with it. In JSON a whole number may be written as 1.0."""
+def _measurement(session: Session, body: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return y, or the outputs of a study with goals, and what accompanies it. All is checked.
+
+    In JSON a whole number may be written as 1.0.
+    """
     more = {name: body[name] for name in DETAILS if name in body}
     if "repeats" in more:
         more["repeats"] = whole("repeats", more["repeats"], 1)
-    Outcome.value(body["y"], **more)
-    return more
+    goals = session.goals
+    if goals is None:
+        if "outputs" in body:
+            raise ValueError(f"outputs is {checks.shown(body['outputs'])}, but the study has no goals; give y")
+        if "y" not in body:
+            raise ValueError("y is missing; give it")
+        y: Any = checks.number("y", body["y"])
+    else:
+        if "y" in body or "outputs" not in body:
+            given = f"y is {checks.shown(body['y'])}" if "y" in body else "outputs is missing"
+            raise ValueError(f"{given}; the study has goals, so give outputs, an object with {', '.join(goals)}")
+        y = goals.checked(body["outputs"])
+    session.reader.optimizer.outcome_of(y, **more)
+    return y, more
 
 
 def _point(space: Space, x: Any) -> Point:
@@ -150,7 +172,7 @@ def json_endpoint(endpoint: Callable[[Request, Session], Awaitable[Any]]) -> End
         except HTTPException as error:
             return JSONResponse({"error": error.detail}, error.status_code)
         except Conflict as error:
-            return JSONResponse({"error": str(error), "trial": trial_to_json(session.space, error.trial)}, 409)
+            return JSONResponse({"error": str(error), "trial": trial_to_json(session, error.trial)}, 409)
         except (NoSuchTrial, LookupError) as error:
             return JSONResponse({"error": str(error.args[0] if error.args else error)}, 404)
         except SpaceExhausted:
@@ -167,7 +189,7 @@ def json_endpoint(endpoint: Callable[[Request, Session], Awaitable[Any]]) -> End
 async def _stored(session: Session, trial: Trial) -> Response:
     """Return a trial that got an outcome, with status 202 if the outcome is in a file and will be delivered later."""
     stored = await run_in_threadpool(session.is_stored, trial)
-    return JSONResponse({"trial": trial_to_json(session.space, trial)}, 200 if stored else 202)
+    return JSONResponse({"trial": trial_to_json(session, trial)}, 200 if stored else 202)
 
 
 # Writing
@@ -178,15 +200,15 @@ async def ask(request: Request, session: Session) -> Any:
     body = await body_of(request, "n", "fixed")
     n, fixed = whole("n", body.get("n", 1), 1), fixed_of(session, body.get("fixed"))
     trials = await run_in_threadpool(session.ask, n, fixed)
-    return {"trials": [trial_to_json(session.space, trial) for trial in trials]}
+    return {"trials": [trial_to_json(session, trial) for trial in trials]}
 
 
 @json_endpoint
 async def tell(request: Request, session: Session) -> Any:
-    body = await body_of(request, "number", "x", "y", *DETAILS, "again", required=("y",))
+    body = await body_of(request, "number", "x", "y", "outputs", *DETAILS, "again")
     if ("number" in body) == ("x" in body):
         raise ValueError("give either the number of a trial, or a point as x")
-    y, more = checks.number("y", body["y"]), _measurement(body)
+    y, more = _measurement(session, body)
     if "x" in body:
         point = _point(session.space, body["x"])
         return await _stored(session, await run_in_threadpool(session.observe, point, y, **more))
@@ -204,25 +226,53 @@ async def fail(request: Request, session: Session) -> Any:
 
 @json_endpoint
 async def correct(request: Request, session: Session) -> Any:
-    body = await body_of(request, "number", "y", *DETAILS, required=("number", "y"))
-    number, y, more = whole("number", body["number"]), checks.number("y", body["y"]), _measurement(body)
-    return {"trial": trial_to_json(session.space, await run_in_threadpool(session.correct, number, y, **more))}
+    body = await body_of(request, "number", "y", "outputs", *DETAILS, required=("number",))
+    number, (y, more) = whole("number", body["number"]), _measurement(session, body)
+    return {"trial": trial_to_json(session, await run_in_threadpool(session.correct, number, y, **more))}
 
 
 @json_endpoint
 async def retract(request: Request, session: Session) -> Any:
     body = await body_of(request, "number", required=("number",))
-    return {
-        "trial": trial_to_json(session.space, await run_in_threadpool(session.retract, whole("number", body["number"])))
-    }
+    return {"trial": trial_to_json(session, await run_in_threadpool(session.retract, whole("number", body["number"])))}
 
 
 @json_endpoint
 async def reject(request: Request, session: Session) -> Any:
     body = await body_of(request, "number", required=("number",))
+    return {"trial": trial_to_json(session, await run_in_threadpool(session.reject, whole("number", body["number"])))}
+
+
+@json_endpoint
+async def choose(request: Request, session: Session) -> Any:
+    """Return the best predicted point under conditions. It changes nothing, but its arguments need a body."""
+    body = await body_of(request, "output", "direction", "where", "confidence", required=("output", "direction"))
+    goals = _goals(session)
+    where = body.get("where", {})
+    if not isinstance(where, dict):
+        raise ValueError(f"where is {checks.shown(where)}; give an object such as {{'yield': '>= 70'}}")
+    if not isinstance(body["output"], str):
+        raise ValueError(f"output is {checks.shown(body['output'])}; give the name of one: {', '.join(goals)}")
+    output, direction = goals.checked_name(body["output"]), body["direction"]
+    if direction not in ("max", "min", "match"):
+        raise ValueError(f"direction is {checks.shown(direction)}; give 'max', 'min', or 'match' for a target")
+    confidence = checks.probability("confidence", body.get("confidence", CONFIDENCE))
+    found = await run_in_threadpool(session.choose, output, direction, where, confidence)
+    trial = None if found.trial is None else await run_in_threadpool(session.trial, found.trial)
     return {
-        "trial": trial_to_json(session.space, await run_in_threadpool(session.reject, whole("number", body["number"])))
+        "x": point_to_json(session.space, found.x),
+        "outputs": {name: {"mean": mean, "sd": sd} for name, (mean, sd) in found.outputs.items()},
+        "probability": found.probability,
+        "trial": None if trial is None else trial_to_json(session, trial),
+        "note": found.note,
     }
+
+
+def _goals(session: Session) -> Goals:
+    """Return the goals of a study; refuse a study without."""
+    if session.goals is None:
+        raise ValueError("the study has no goals, so it has no front; /api/best and /api/recommend are about its y")
+    return session.goals
 
 
 @json_endpoint
@@ -253,6 +303,7 @@ async def about(request: Request, session: Session) -> Any:
             "goal": session.goal,
             "budget": snapshot.budget,
         },
+        **({} if session.goals is None else {"goals": session.goals.to_json()}),
         **{"parameters": parameters, "trials": counts, "seq": snapshot.seq},
     }
 
@@ -272,7 +323,7 @@ async def trials(request: Request, session: Session) -> Any:
     found = [trial for trial in snapshot.trials if status is None or trial.status == status]
     return {
         **{"seq": snapshot.seq, "total": len(found), "offset": offset},
-        "trials": [trial_to_json(session.space, trial) for trial in found[offset : offset + limit]],
+        "trials": [trial_to_json(session, trial) for trial in found[offset : offset + limit]],
     }
 
 
@@ -281,8 +332,16 @@ async def best(request: Request, session: Session) -> Any:
     snapshot = await run_in_threadpool(session.snapshot)
     return {
         "seq": snapshot.seq,
-        "trial": None if snapshot.best is None else trial_to_json(session.space, snapshot.best),
+        "trial": None if snapshot.best is None else trial_to_json(session, snapshot.best),
     }
+
+
+@json_endpoint
+async def front(request: Request, session: Session) -> Any:
+    _goals(session)
+    seq = await run_in_threadpool(session.seq)
+    found = await run_in_threadpool(session.front)
+    return {"seq": seq, "trials": [trial_to_json(session, trial) for trial in found]}
 
 
 @json_endpoint
@@ -335,11 +394,11 @@ async def not_found(request: Request) -> Response:
 
 GET_ENDPOINTS: dict[str, Endpoint] = {
     **{"study": about, "studies": studies, "trials": trials, "best": best, "recommend": recommend, "known": summary},
-    **{"events": events, "openapi.json": openapi},
+    **{"front": front, "events": events, "openapi.json": openapi},
 }
 POST_ENDPOINTS: dict[str, Endpoint] = {
     **{"ask": ask, "tell": tell, "fail": fail, "correct": correct, "retract": retract, "reject": reject},
-    **{"forget": forget},
+    **{"forget": forget, "choose": choose},
 }
 ROUTES = [
     *(Route(f"/api/{name}", endpoint, methods=["GET"]) for name, endpoint in GET_ENDPOINTS.items()),

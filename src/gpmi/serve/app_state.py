@@ -50,6 +50,7 @@ class AppState:
         self.catalogue, self.access, self.stopping = catalogue, access, stopping
         self.messages = RecentValues()  # shown once on the next page
         self.redirects = RecentValues()  # by idempotency key: a duplicate submission gets the first one's redirect
+        self.choices = RecentValues()  # points that were chosen on the page of a study
         self.uploads = RecentValues(UPLOAD_CACHE_SIZE)  # tables of candidates
         self._form_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._live: dict[str, LiveUpdates] = {}

@@ -18,6 +18,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _ERROR_BAR = re.compile(r"\s*(?:±|\+/-|\+-)\s*")
 _FAILED = re.compile(rf"({'|'.join(FAILED)})\b\s*[:;,.–-]?\s*(.*)", re.IGNORECASE | re.DOTALL)
 MAX_LENGTH = 300  # characters of a cell; our choice
+TRIAL = -1  # stands for the column with the numbers of the trials
 
 
 @dataclass(frozen=True)
@@ -98,14 +99,12 @@ def parse_column(pasted: str, numbers: Sequence[int]) -> dict[int, str]:
     Each line has one cell, in the order of `numbers`; or two cells, the number of the trial and its result. If there
     is one line too many and the first one is not a result, it is taken for the title of the column.
     """
-    lines = pasted.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
+    lines = _lines(pasted)
     rows = [line.split("\t") for line in lines]
     if any(len(row) > 2 for row in rows):
         raise ValueError(f"There are {max(map(len, rows))} columns; copy only the column with the results")
     if any(len(row) == 2 for row in rows):
-        return _by_trial_number(rows, numbers)
+        return {number: row[1] if len(row) == 2 else "" for number, row in _by_trial_number(rows, numbers).items()}
     if len(lines) == len(numbers) + 1 and _is_title(lines[0]):
         lines = lines[1:]
     if len(lines) > len(numbers):
@@ -113,8 +112,66 @@ def parse_column(pasted: str, numbers: Sequence[int]) -> dict[int, str]:
     return dict(zip(numbers, lines, strict=False))
 
 
-def _by_trial_number(rows: list[list[str]], numbers: Sequence[int]) -> dict[int, str]:
-    found: dict[int, str] = {}
+def parse_table(pasted: str, numbers: Sequence[int], outputs: Sequence[str]) -> dict[tuple[int, int], str]:
+    """Split columns copied from a spreadsheet into cells, by the number of their trial and the index of their output.
+
+    There is a column for each output, in their order, and perhaps one with the numbers of the trials before them. Or
+    the first line has the names of the columns: those of outputs, and "trial". Lines without the number of a trial are
+    in the order of `numbers`.
+    """
+    rows = [line.split("\t") for line in _lines(pasted)]
+    width = max(map(len, rows), default=0)
+    rows = [row + [""] * (width - len(row)) for row in rows]
+    columns = _titles(rows[0], outputs) if rows else None
+    if columns is not None:
+        rows = rows[1:]
+    elif width in (len(outputs), len(outputs) + 1):
+        columns = [*([TRIAL] if width > len(outputs) else []), *range(len(outputs))]
+        if rows and all(map(_is_title, rows[0])):
+            rows = rows[1:]
+    else:
+        names = ", ".join(shortened(one, 40) for one in outputs)
+        raise ValueError(
+            f"The columns are {width}, the outputs {len(outputs)}; copy a column for each of {names}, in this order, "
+            "or write the names of the columns in the first line"
+        )
+    if TRIAL in columns:
+        at = columns.index(TRIAL)
+        moved = [[row[at], *row[:at], *row[at + 1 :]] for row in rows if any(cell.strip() for cell in row)]
+        placed = _by_trial_number(moved, numbers)
+        columns = columns[:at] + columns[at + 1 :]
+        lines = {number: row[1:] for number, row in placed.items()}
+    elif len(rows) > len(numbers):
+        raise ValueError(f"There are {len(rows)} lines for {len(numbers)} trials; copy one line for each row")
+    else:
+        lines = dict(zip(numbers, rows, strict=False))
+    return {(n, i): text for n, row in lines.items() for i, text in zip(columns, row, strict=True) if text.strip()}
+
+
+def _titles(row: Sequence[str], outputs: Sequence[str]) -> list[int] | None:
+    """Return the index of the output of each column, TRIAL for their numbers; None if the row has no name of one."""
+    known = {"trial": TRIAL, "#": TRIAL, **{name.strip().casefold(): i for i, name in enumerate(outputs)}}
+    names = [cell.strip().casefold() for cell in row]
+    if not any(known.get(name, TRIAL) != TRIAL for name in names):
+        return None
+    for cell, name in zip(row, names, strict=True):
+        if name not in known or names.count(name) > 1:
+            twice = "is there twice" if name in known else "is not an output"
+            others = ", ".join(shortened(one, 40) for one in outputs)
+            raise ValueError(f"The column {shortened(cell, 40)!r} {twice}; name the columns trial, {others}")
+    return [known[name] for name in names]
+
+
+def _lines(pasted: str) -> list[str]:
+    lines = pasted.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    return lines
+
+
+def _by_trial_number(rows: list[list[str]], numbers: Sequence[int]) -> dict[int, list[str]]:
+    """Return rows that begin with the number of a trial, by this number."""
+    found: dict[int, list[str]] = {}
     for i, row in enumerate(rows):
         number = row[0].strip().lstrip("#")
         if not re.fullmatch(r"[0-9]{1,9}", number):
@@ -127,7 +184,7 @@ def _by_trial_number(rows: list[list[str]], numbers: Sequence[int]) -> dict[int,
             raise ValueError(f"Line {i + 1} is about trial {int(number)}, which is not waiting for a result here")
         if int(number) in found:
             raise ValueError(f"Trial {int(number)} is in two lines; give each trial once")
-        found[int(number)] = row[1] if len(row) == 2 else ""
+        found[int(number)] = row
     return found
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
 from gpmi.serve.cell_parsing import parse_cell
+from gpmi.serve.output_fields import OutputField
 from gpmi.serve.page_layout import form, hidden, labelled
 from gpmi.serve.session import Conflict, Session
 from gpmi.serve.study_page import InvalidInput
@@ -22,16 +23,17 @@ class ConflictingInput:
     """An entry for a trial that has another outcome by now: a result as it was typed, or an action."""
 
     conflict: Conflict
-    typed: str = ""
+    typed: Mapping[int, str] = field(default_factory=dict)  # by the index of the output
     action: str = ""
     why: str = ""
 
     @staticmethod
-    def of(conflict: Conflict, typed: str) -> ConflictingInput:
-        cell = parse_cell(typed)
-        if cell.failed:
-            return ConflictingInput(conflict, action="fail", why=cell.why or "")
-        return ConflictingInput(conflict, typed)
+    def of(conflict: Conflict, typed: Mapping[int, str], outputs: Sequence[OutputField]) -> ConflictingInput:
+        cells = {output.index: parse_cell(typed.get(output.index, "")) for output in outputs}
+        failed = next((cell for cell in cells.values() if cell.failed), None)
+        if failed is not None:
+            return ConflictingInput(conflict, action="fail", why=failed.why or "")
+        return ConflictingInput(conflict, {index: typed[index] for index, cell in cells.items() if not cell.empty})
 
 
 def conflict_body(
@@ -41,30 +43,32 @@ def conflict_body(
 
     It is one form so that no click loses what was typed elsewhere: a button decides one conflict and saves the cells.
     """
-    cells = [
-        _rejected_cell(number, problem, rejected.cells.get(number, "")) for number, problem in rejected.problems.items()
-    ]
+    shown = dict.fromkeys([*rejected.problems, *rejected.cells])
+    cells = [_rejected_cell(session.outputs[index], number, rejected) for number, index in shown]
     return form(
         request,
         f"/study/{session.slug}/results",
         tag("button", "Save results", class_="unseen", tabindex="-1"),  # the button that Enter presses: decides nothing
-        [_conflict_card(one) for one in conflicts],
+        [_conflict_card(one, session.outputs) for one in conflicts],
         [cells, tag("p", tag("button", "Save results", class_="main"))] if cells else None,
         autocomplete="off",
     )
 
 
-def _conflict_card(entry: ConflictingInput) -> Markup:
+def _conflict_card(entry: ConflictingInput, outputs: Sequence[OutputField]) -> Markup:
     trial = entry.conflict.trial
-    has_outcome, name, choices = trial.status in ("told", "failed"), f"y-{trial.number}", dict[str, str]()
+    has_outcome, choices = trial.status in ("told", "failed"), dict[str, str]()
     if entry.typed:
-        entered = labelled("You typed", tag("input", type="text", name=name, value=entry.typed, id=name))
+        controls = {outputs[index]: text for index, text in entry.typed.items()}
+        entered = joined(*(_typed_again(one, trial.number, text) for one, text in controls.items()))
         choices["again"] = "Keep both: it was measured twice" if has_outcome else "Add it: it was measured"
         choices |= {"correct": "Replace it with what I typed"} if has_outcome else {}
+        if trial.status == "told" and (lacking := [one.title for one in controls if one.value(trial) is None]):
+            choices["add"] = f"Keep it, and add only {' and '.join(lacking)}"
     else:
         why = f": {entry.why}" if entry.why else ""
         # A failure is sent along, so that it is asked about again if another conflict is decided first.
-        along = hidden(name, f"failed{why}") if entry.action == "fail" else None
+        along = hidden(outputs[0].control(trial.number), f"failed{why}") if entry.action == "fail" else None
         entered = joined(tag("p", f"You entered: {ENTERED[entry.action]}{why}. Nothing was changed."), along)
         choices |= {"retract": "Retract its value"} if entry.action == "fail" and trial.status == "told" else {}
     choices["leave"] = "Leave it as it is"
@@ -73,10 +77,16 @@ def _conflict_card(entry: ConflictingInput) -> Markup:
     return tag("section", heading, entered, tag("div", buttons, class_="together"), class_="card")
 
 
-def _rejected_cell(number: int, problem: str, typed: str) -> Markup:
-    """Return a cell that could not be read, with what was typed."""
-    name = f"y-{number}"
-    control = tag("input", type="text", name=name, value=typed, id=name, aria_invalid="true")
-    return tag(
-        "section", tag("p", problem, class_="problem"), labelled(f"Result of trial {number}", control), class_="card"
-    )
+def _typed_again(output: OutputField, number: int, text: str) -> Markup:
+    name = output.control(number)
+    label = "You typed" if output.name is None else f"You typed for {output.title}"
+    return labelled(label, tag("input", type="text", name=name, value=text, id=name))
+
+
+def _rejected_cell(output: OutputField, number: int, rejected: InvalidInput) -> Markup:
+    """Return a cell that could not be saved, with what was typed."""
+    name, problem = output.control(number), rejected.problems.get((number, output.index))
+    typed = rejected.cells.get((number, output.index), "")
+    control = tag("input", type="text", name=name, value=typed, id=name, aria_invalid="true" if problem else None)
+    message = tag("p", problem, class_="problem") if problem else None
+    return tag("section", message, labelled(output.label(number), control), class_="card")

@@ -20,10 +20,12 @@ from starlette.routing import Route
 
 from gpmi.serve import new_study
 from gpmi.serve.app_state import state_of
-from gpmi.serve.cell_parsing import ParsedCell, parse_cell, parse_column
+from gpmi.serve.cell_parsing import ParsedCell, parse_cell, parse_column, parse_table
 from gpmi.serve.conflict_page import TITLE, ConflictingInput, conflict_body
+from gpmi.serve.front_page import ChoiceInput, choice_of
+from gpmi.serve.output_fields import Cell, measurement_of, outputs_of, typed_cells
 from gpmi.serve.page_layout import full_page, message_page, notices, resend_page
-from gpmi.serve.pages import show_study, show_trial, study_links, token_page
+from gpmi.serve.pages import show_study, show_trial, study_links, token_page, trial_number
 from gpmi.serve.security import MAX_UPLOAD, secrets_equal
 from gpmi.serve.session import Conflict, NoSuchTrial, Session
 from gpmi.serve.study_page import InvalidInput
@@ -36,7 +38,8 @@ MAX_FIELDS = 5000  # of a form: a thousand trials have a result and a reason eac
 MAX_NOTES = 10  # shown after a form was saved; our choice
 # What can happen to a trial other than a result, and how the next page reports it.
 ACTIONS = {"fail": "failed", "reject": "was rejected", "forget": "was withdrawn", "retract": "was retracted"}
-BUTTONS = (*ACTIONS, "again", "correct", "leave")  # of the results table; the value is the number of the trial
+# Of the results table; the value is the number of the trial.
+BUTTONS = (*ACTIONS, "again", "correct", "add", "leave")
 FormData = Mapping[str, str]
 Handler = Callable[[Request, FormData], Awaitable[Response]]
 
@@ -118,27 +121,39 @@ async def _session(request: Request) -> Session:
 async def save_results(request: Request, data: FormData) -> Response:
     """Save the results of any number of trials, typed or pasted, and perhaps an action for one of them."""
     session = await _session(request)
-    cells = {int(key[2:]): value for key, value in data.items() if re.fullmatch(r"y-[0-9]{1,9}", key)}
+    cells = typed_cells(data, session.outputs)
     order = [int(one) for one in data.get("order", "").split(",") if re.fullmatch(r"[0-9]{1,9}", one)]
     try:
-        pasted = parse_column(data.get("pasted", ""), order) if data.get("pasted", "").strip() else {}
-        for number, text in pasted.items():
-            if text.strip() and cells.get(number, "").strip() not in ("", text.strip()):
-                raise ValueError(f"Trial {number} has one result typed and another one pasted; clear one of them")
+        pasted = await _pasted(session, data.get("pasted", ""), order)
+        for cell, text in pasted.items():
+            if text.strip() and cells.get(cell, "").strip() not in ("", text.strip()):
+                raise ValueError(f"Trial {cell[0]} has one result typed and another one pasted; clear one of them")
     except ValueError as error:
         rejected = InvalidInput(cells=cells, pasted=data["pasted"], paste_problem=f"{error}.")
         return await show_study(request, session, rejected, 400)
-    cells |= {number: text for number, text in pasted.items() if text.strip()}
+    cells |= {cell: text for cell, text in pasted.items() if text.strip()}
     pressed = {name: int(data[name]) for name in BUTTONS if re.fullmatch(r"[0-9]{1,9}", data.get(name, ""))}
     submission = Submission(session)
-    for number, text in cells.items():
+    for number in dict.fromkeys(number for number, _ in cells):
         if number not in (pressed.get("leave"), pressed.get("retract")):
-            meaning = next((name for name in ("again", "correct") if number == pressed.get(name)), "tell")
-            await submission.save_cell(number, text, meaning)
+            typed = {index: text for (one, index), text in cells.items() if one == number}
+            meaning = next((name for name in ("again", "correct", "add") if number == pressed.get(name)), "tell")
+            await submission.save_row(number, typed, meaning)
     for action in ACTIONS:
         if action in pressed:
             await submission.apply(action, pressed[action], data.get(f"why-{pressed[action]}", ""))
     return await _answer(request, session, submission)
+
+
+async def _pasted(session: Session, text: str, order: list[int]) -> dict[Cell, str]:
+    """Return the cells of pasted columns."""
+    if not text.strip():
+        return {}
+    if session.goals is None:
+        return {(number, 0): cell for number, cell in parse_column(text, order).items()}
+    snapshot = await run_in_threadpool(session.snapshot)
+    known = [*order, *(trial.number for trial in snapshot.incomplete if trial.number not in order)]
+    return parse_table(text, known, list(session.goals))
 
 
 async def _answer(request: Request, session: Session, submission: Submission) -> Response:
@@ -160,22 +175,40 @@ class Submission:
         self.session = session
         self.saved: list[Trial] = []
         self.notes: list[str] = []
-        self.rejected: dict[int, str] = {}
-        self.problems: dict[int, str] = {}
+        self.rejected: dict[Cell, str] = {}
+        self.problems: dict[Cell, str] = {}
         self.conflicts: list[ConflictingInput] = []
 
-    async def save_cell(self, number: int, text: str, meaning: str = "tell") -> None:
-        """Save one cell, unless it is empty. Its meaning is "tell", "correct" or "again" (measured again)."""
+    async def save_row(self, number: int, typed: Mapping[int, str], meaning: str = "tell") -> None:
+        """Save what was typed for a trial, by the index of the output. Empty cells are skipped.
+
+        The meaning is "tell", "correct", "again" (measured again) or "add" (only outputs that the trial lacks).
+        """
+        cells: dict[int, ParsedCell] = {}
+        for index, text in typed.items():
+            try:
+                cell = parse_cell(text)
+            except ValueError as error:
+                self._reject(number, {index: text}, error)
+            else:
+                cells |= {} if cell.empty else {index: cell}
+        if not cells:
+            return
         try:
-            cell = parse_cell(text)
-            if cell.empty:
-                return
-            self.saved.append(await run_in_threadpool(_save, self.session, number, cell, meaning))
-            self.notes += [cell.note] if cell.note else []
+            saved = await run_in_threadpool(_save, self.session, number, cells, meaning)
         except Conflict as conflict:
-            self.conflicts.append(ConflictingInput.of(conflict, text))
+            entered = {index: typed[index] for index in cells}
+            self.conflicts.append(ConflictingInput.of(conflict, entered, self.session.outputs))
         except (ValueError, TypeError, NoSuchTrial) as error:
-            self.rejected[number], self.problems[number] = text, f"{error}."
+            self._reject(number, {index: typed[index] for index in cells}, error)
+        else:
+            self.saved.append(saved)
+            self.notes += [cell.note for cell in cells.values() if cell.note]
+
+    def _reject(self, number: int, typed: Mapping[int, str], error: Exception) -> None:
+        """Keep cells that could not be saved, with the reason at the first one."""
+        self.rejected |= {(number, index): text for index, text in typed.items()}
+        self.problems[number, min(typed)] = f"{error}."
 
     async def apply(self, action: str, number: int, why: str) -> None:
         """Apply one of the ACTIONS to a trial."""
@@ -186,7 +219,7 @@ class Submission:
         except Conflict as conflict:
             self.conflicts.append(ConflictingInput(conflict, action=action, why=why.strip()))
         except (ValueError, TypeError, NoSuchTrial) as error:
-            self.problems[number] = f"{error}."
+            self.problems[number, 0] = f"{error}."
 
     def messages(self) -> list[str]:
         failed = sum(trial.status == "failed" for trial in self.saved)
@@ -198,15 +231,32 @@ class Submission:
         return messages + [f"{note}." for note in self.notes[:MAX_NOTES]]
 
 
-def _save(session: Session, number: int, cell: ParsedCell, meaning: str) -> Trial:
-    """Save a cell as the outcome of a trial, as a correction, or as one more measurement (again)."""
-    if cell.failed and meaning == "tell":
-        return session.fail(number, cell.why)
-    if cell.y is None:
-        raise ValueError("There is no number; give the result")
+def _save(session: Session, number: int, cells: Mapping[int, ParsedCell], meaning: str) -> Trial:
+    """Save cells as the outcome of a trial, as a correction, as one more measurement (again), or if it lacks them."""
+    failures = [cell for cell in cells.values() if cell.failed]
+    if failures and len(failures) < len(cells):
+        raise ValueError("There is a failure beside a result; leave a cell empty if only this output is missing")
+    if failures and meaning == "tell":
+        return session.fail(number, failures[0].why)
+    if meaning == "add":
+        known = session.trial(number)
+        cells = {index: cell for index, cell in cells.items() if session.outputs[index].value(known) is None}
+    y, bars = measurement_of(session.outputs, cells)
     if meaning == "correct":
-        return session.correct(number, cell.y, **({"noise_var": cell.noise_var} if cell.noise_var else {}))
-    return session.tell(number, cell.y, noise_var=cell.noise_var, again=meaning == "again")
+        return session.correct(number, y, **bars)
+    return session.tell(number, y, **bars, again=meaning == "again")
+
+
+def _parsed(session: Session, data: FormData, prefix: str) -> dict[int, ParsedCell]:
+    """Return the cells of a form about one experiment that are not empty, by the index of the output."""
+    cells: dict[int, ParsedCell] = {}
+    for output in session.outputs:
+        try:
+            cell = parse_cell(data.get(f"{prefix}{output.suffix}", ""))
+        except ValueError as error:
+            raise ValueError(str(error) if output.name is None else f"{output.title}: {error}") from None
+        cells |= {} if cell.empty else {output.index: cell}
+    return cells
 
 
 @form_handler
@@ -221,23 +271,24 @@ async def add_measurement(request: Request, data: FormData) -> Response:
                 point[field.key] = field.options[0]
             elif typed:
                 point[field.key] = field.parse(typed)
-        cell = parse_cell(data.get("own-result", ""))
-        y = cell.y
-        if y is None:
+        cells = _parsed(session, data, "own-result")
+        if not cells or any(cell.y is None for cell in cells.values()):
             raise ValueError("There is no result; give a number")
+        y, bars = measurement_of(session.outputs, cells)
         named = isinstance(session.fields[0].key, str)
         x: Any = point if named else [point.get(j) for j in range(len(session.fields))]
-        trial = await run_in_threadpool(lambda: session.observe(x, y, noise_var=cell.noise_var))
+        trial = await run_in_threadpool(lambda: session.observe(x, y, **bars))
     except (ValueError, TypeError) as error:
         return await show_study(request, session, InvalidInput(own=data, own_problem=f"{error}."), 400)
-    return _redirect(request, session, [f"Added as trial {trial.number}.", *([f"{cell.note}."] if cell.note else [])])
+    notes = [f"{cell.note}." for cell in cells.values() if cell.note]
+    return _redirect(request, session, [f"Added as trial {trial.number}.", *notes])
 
 
 @form_handler
 async def update_trial(request: Request, data: FormData) -> Response:
     """Handle a form on the page of one trial."""
-    session, number, action = await _session(request), int(request.path_params["number"]), data.get("word", "")
-    typed = data.get("y", "")
+    session, number, action = await _session(request), trial_number(request), data.get("word", "")
+    typed = {one.index: data.get(f"y{one.suffix}", "") for one in session.outputs}
     try:
         messages = await run_in_threadpool(_update, session, number, action, data)
     except Conflict as conflict:
@@ -245,7 +296,7 @@ async def update_trial(request: Request, data: FormData) -> Response:
         entry = (
             ConflictingInput(conflict, action=action, why=data.get("why", ""))
             if is_action
-            else ConflictingInput.of(conflict, typed)
+            else ConflictingInput.of(conflict, typed, session.outputs)
         )
         body = conflict_body(request, session, [entry], InvalidInput())
         return full_page(request, TITLE, body, links=study_links(session), status=409)
@@ -258,13 +309,13 @@ def _update(session: Session, number: int, action: str, data: FormData) -> list[
     """Do what a form about one trial asks for. Return the messages for the next page."""
     match action:
         case "tell" | "correct" | "again":
-            cell = parse_cell(data.get("y", ""))
-            saved = _save(session, number, cell, action)
+            cells = _parsed(session, data, "y")
+            saved = _save(session, number, cells, action)
             if saved.status == "failed":
                 return [f"Trial {number} failed."]
             done = "Corrected." if action == "correct" else "Saved."
             done = done if saved.number == number else f"Saved as trial {saved.number}."
-            return [done, *([f"{cell.note}."] if cell.note else [])]
+            return [done, *(f"{cell.note}." for cell in cells.values() if cell.note)]
         case "fail":
             session.fail(number, data.get("why", "").strip() or None)
         case "reject":
@@ -303,6 +354,39 @@ async def ask_for_suggestions(request: Request, data: FormData) -> Response:
     return _redirect(request, session, [few] if few else [])
 
 
+# The choice of a point
+
+
+@form_handler
+async def choose_point(request: Request, data: FormData) -> Response:
+    """Look for the best predicted point under conditions, and show it on the page of the study."""
+    session = await _session(request)
+    typed = {name: text for name, text in data.items() if name.startswith("choose-")}
+    try:
+        output, direction, where, confidence = choice_of(session, data)
+        found = await run_in_threadpool(session.choose, output, direction, where, confidence)
+    except (ValueError, TypeError) as error:
+        rejected = InvalidInput(choice=ChoiceInput(typed, problem=f"{error}."))
+        return await show_study(request, session, rejected, 400)
+    key = state_of(request).choices.add(ChoiceInput(typed, found, session.slug))
+    return RedirectResponse(f"/study/{session.slug}?chosen={key}#choice", 303)
+
+
+@form_handler
+async def plan_trial(request: Request, data: FormData) -> Response:
+    """Add a pending trial at the point that was chosen."""
+    session, choice = await _session(request), state_of(request).choices.get(data.get("chosen"))
+    if choice is None or choice.found is None or choice.slug != session.slug:
+        problem = "The chosen point is no longer available; choose it again."
+        return await show_study(request, session, InvalidInput(choice=ChoiceInput({}, problem=problem)), 400)
+    try:
+        trial = await run_in_threadpool(session.plan, choice.found.x)
+    except (ValueError, TypeError, SpaceExhausted) as error:
+        rejected = InvalidInput(choice=ChoiceInput(choice.typed, problem=f"It cannot be added: {error}."))
+        return await show_study(request, session, rejected, 400)
+    return _redirect(request, session, [f"Trial {trial.number} is at the chosen point. Enter its results below."])
+
+
 # New studies
 
 
@@ -335,13 +419,16 @@ async def create_from_table(request: Request, data: FormData) -> Response:
         problem = "The uploaded table is no longer available; choose the file again."
         return new_study.new_study_page(request, data, problem, 400)
     try:
-        space, outcomes = await run_in_threadpool(new_study.candidates_of, table, data)
+        outputs = outputs_of(new_study.goals_of(data))
+        space, outcomes = await run_in_threadpool(new_study.candidates_of, table, data, outputs)
         session = await _create(request, data, space)
     except (ValueError, TypeError) as error:
         return new_study.table_page(request, key, table, data, f"{error}.", 400)
-    values = [(x, cell.y, cell.noise_var) for x, cell in outcomes if cell.y is not None]
+    known = [(x, {i: cell for i, cell in cells.items() if cell.y is not None}) for x, cells in outcomes]
+    values = [(x, *measurement_of(outputs, cells)) for x, cells in known if cells]
     if values:
-        await run_in_threadpool(session.writer.optimizer.tell_all, values)
+        told = [(x, y, bars.get("noise_var", 0.0)) for x, y, bars in values]
+        await run_in_threadpool(session.writer.optimizer.tell_all, told)
     return _redirect(request, session, _created(len(values), len(outcomes) - len(values)))
 
 
@@ -380,5 +467,7 @@ ROUTES = [
     Route("/study/{slug}/ask", ask_for_suggestions, methods=["POST"]),
     Route("/study/{slug}/results", save_results, methods=["POST"]),
     Route("/study/{slug}/observe", add_measurement, methods=["POST"]),
-    Route("/study/{slug}/trial/{number:int}", update_trial, methods=["POST"]),
+    Route("/study/{slug}/choose", choose_point, methods=["POST"]),
+    Route("/study/{slug}/plan", plan_trial, methods=["POST"]),
+    Route("/study/{slug}/trial/{number}", update_trial, methods=["POST"]),
 ]

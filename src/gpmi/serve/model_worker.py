@@ -16,8 +16,10 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
+from gpmi._support.text import percent, rough
 from gpmi._support.types import Point
 from gpmi.analysis.ledger.advice import MORE
+from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.run.study import Study, study
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_to_json
@@ -47,11 +49,34 @@ class StudySummary:
     why: str = ""
 
 
+@dataclass(frozen=True)
+class FrontSummary(StudySummary):
+    """What is known of a study with several objectives."""
+
+    front: tuple[int, ...] = ()  # the numbers of the trials that no other trial beats in every objective
+    missing: float | None = None  # at most this share of what can be had is missing, with probability 95 %
+    lines: tuple[tuple[str, str], ...] = ()  # the numbers behind the advice, in words
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best predicted point that meets conditions on the outputs, as plain values."""
+
+    x: Point
+    outputs: Mapping[str, tuple[float, float]]  # the mean and the sd that are predicted there
+    probability: float  # that all conditions and limits hold
+    trial: int | None  # the number of the trial at this point, if there is one
+    note: str | None = None  # what to know before acting on it
+
+
 # Tasks
 
 
 def summarise(source: Study) -> StudySummary:
     """Summarise a study: about 1 s for 300 values, 20 s for 1,000. With more values no interval is drawn."""
+    goals = source.optimizer.goals
+    if goals is not None and goals.single is None:
+        return summarise_front(source)
     view = RunView.of(source)
     ledger = view.ledger
     if ledger is None:
@@ -79,9 +104,44 @@ def summarise(source: Study) -> StudySummary:
     )
 
 
+def summarise_front(source: Study) -> FrontSummary:
+    """Summarise a study with several objectives."""
+    ledger, front = source.ledger, tuple(find_front(source))
+    assert isinstance(ledger, FrontLedger)
+    if ledger.n > DRAW_LIMIT:
+        why = f"whether to stop is not computed, because it takes minutes with more than {DRAW_LIMIT:,} values"
+        return FrontSummary(ledger.n, why=why, front=front)
+    advice, lines = ledger.advice, (*ledger.answer()[1:], ("reference", ledger.reference_words))
+    if ledger.unknown is not None:
+        return FrontSummary(ledger.n, advice=advice.what, why=advice.why, front=front)
+    step, missing = ledger.smallest_gain, ledger.missing.share()[1]
+    chance = ledger.gain(MORE).probability_above(step)
+    why = advice.why
+    if advice.what != "distrust":  # the same in words that need no hypervolume
+        why = f"{MORE} more experiments improve the trade-offs by more than 1 % with probability {percent(chance)}"
+        why += f"; at most {rough(100.0 * missing, 2)} % of what can be had is missing, with probability 95 %"
+    return FrontSummary(
+        ledger.n, chance=chance, step=step, advice=advice.what, why=why, front=front, missing=missing, lines=lines
+    )
+
+
+def find_front(source: Study) -> list[int]:
+    """Return the numbers of the trials on the front."""
+    return [trial.number for trial in source.front]
+
+
+def choose(source: Study, output: str, direction: str, where: Mapping[str, Any], confidence: float) -> Choice:
+    """Return the best predicted point that meets conditions."""
+    argument = f"{output}_" if output in ("self", "where", "confidence", "fixed") else output  # its own arguments
+    found = source.choose(where, confidence, **{argument: direction})
+    outputs = {name: (one.mean, one.sd) for name, one in found.outputs.items()}
+    trial = None if found.trial is None else found.trial.number
+    return Choice(found.x, outputs, found.probability, trial, found.note)
+
+
 def draw_pictures(source: Study) -> list[Section]:
-    """Return the sections of the report that have pictures."""
-    told = sum(trial.status == "told" for trial in source.optimizer.trials)
+    """Return the sections of the report that have pictures; none yet for several objectives."""
+    told = sum(trial.status == "told" and trial.y is not None for trial in source.optimizer.trials)
     if told > DRAW_LIMIT:
         text = f"With more than {DRAW_LIMIT:,} results the pictures take minutes. The report has them."
         return [Section("pictures-left-out", "Pictures", str(tag("p", text, class_="muted")))]
@@ -104,7 +164,7 @@ def recommend(source: Study, fixed: Mapping[Any, Any] | None) -> Point:
 
 TASKS: dict[str, Callable[..., Any]] = {
     **{"summary": summarise, "pictures": draw_pictures, "report": render_report},
-    **{"ask": suggest, "recommend": recommend},
+    **{"ask": suggest, "recommend": recommend, "front": find_front, "choose": choose},
 }
 
 
@@ -122,8 +182,9 @@ class ModelWorker:
 
     @staticmethod
     def is_large(source: Study) -> bool:
-        """Whether the model of a study is kept out of this process."""
-        return sum(trial.status == "told" for trial in source.optimizer.trials) > LARGE
+        """Whether the models of a study are kept out of this process."""
+        told, goals = sum(trial.status == "told" for trial in source.optimizer.trials), source.optimizer.goals
+        return told * (1 if goals is None else len(goals)) > LARGE
 
     def ask(self, n: int, fixed: Mapping[Any, Any] | None) -> list[int]:
         numbers: list[int] = self._suggesting("ask", n, fixed)
@@ -133,7 +194,7 @@ class ModelWorker:
         return self._suggesting("recommend", fixed)
 
     def read(self, task: str, source: Study, *arguments: Any) -> Any:
-        """Run the task "summary", "pictures" or "report", here or in the other process."""
+        """Run a task that changes nothing, here or in the other process."""
         return self._summarising(task, *arguments) if self.is_large(source) else TASKS[task](source, *arguments)
 
     def close(self) -> None:

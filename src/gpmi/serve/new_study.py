@@ -1,4 +1,4 @@
-"""New studies: the pages that describe one, and the space read from them.
+"""New studies: the pages that describe one, and the space and the goals read from them.
 
 A study starts from parameters that are filled in, or from a table of candidates that is uploaded.
 """
@@ -17,8 +17,10 @@ from starlette.responses import HTMLResponse
 
 from gpmi._support.text import VALUE, shortened
 from gpmi.serve.cell_parsing import ParsedCell, parse_cell, parse_number
+from gpmi.serve.output_fields import OutputField, outputs_of
 from gpmi.serve.page_layout import form, full_page, hidden, labelled, notices, select
 from gpmi.space import Candidates, Choice, Int, Real
+from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective
 from gpmi.views.html.markup import Markup, tag
 
 # Our choices.
@@ -27,11 +29,25 @@ PREVIEW = 5  # rows of a table that are shown before its study is created
 MAX_PARAMETERS = 100  # or columns of a table
 MAX_CANDIDATES = 100_000  # every query looks at all of them
 MAX_BUDGET = 10**6
+OUTPUT_ROWS = 4  # outputs that can be filled in without JavaScript; with it there may be more
+MAX_OUTPUTS = 20
+MAX_NAME = 80  # characters of the name of an output
 
 KINDS = (("number", "number"), ("whole", "whole number"), ("choice", "one of a list"))
-GOALS = (("max", "the largest result"), ("min", "the smallest result"))
+SEVERAL = "several outputs or limits"
+GOALS = (("max", "the largest result"), ("min", "the smallest result"), ("goals", SEVERAL))
+PURPOSES = (
+    *(("max", "make it large"), ("min", "make it small"), ("match", "match a target")),
+    *(("least", "must be at least"), ("most", "must be at most"), ("watch", "only watch it")),
+)
+# What the number of an output means, by its purpose.
+NUMBERS = {
+    **{"max": "The worst you would still accept", "min": "The worst you would still accept"},
+    **{"match": "The target", "least": "The limit", "most": "The limit", "watch": "No number is needed"},
+}
 AIMS = (("find", "the best point"), ("earn", "every experiment"))
 USES = (("use", "vary it"), ("label", "it names the rows"), ("result", "known results"), ("skip", "leave it out"))
+ONE_RESULT = outputs_of(None)
 
 
 @dataclass(frozen=True)
@@ -79,6 +95,65 @@ def _common_fields(typed: Mapping[str, str]) -> Markup:
     )
 
 
+def _goals_fields(typed: Mapping[str, str]) -> Markup:
+    """Return the rows of the outputs. They are shown if several outputs were chosen (lab.css)."""
+    filled = _output_rows(typed)
+    rows = min(MAX_OUTPUTS, max(OUTPUT_ROWS, max(filled, default=0) + 2))
+    top = tag("tr", [tag("th", title, scope="col") for title in ("Output", "What is it for?", "Number", "Within ±")])
+    body = [_output_row(typed, i) for i in range(rows)]
+    caption = tag("caption", "Outputs; rows without a name are ignored", class_="unseen")
+    table = tag("table", caption, tag("thead", top), tag("tbody", body), class_="sheet", id="outputs")
+    why = (
+        "For each output that you make large or small, give ",
+        tag("strong", "the worst you would still accept"),
+        ". It is worth more than any rule: no experiment is spent on trade-offs that you could not use, such as a "
+        "yield of 3 % because it is so cheap. Leave it empty if you cannot say.",
+    )
+    return tag(
+        "fieldset",
+        tag("legend", "What does an experiment measure?"),
+        tag("p", "Results of an experiment may come one by one, such as a purity that is measured a day later."),
+        table,
+        tag("p", *why),
+        tag("p", tag("button", "Add an output", type="button", class_="second", id="add-output", hidden=True)),
+        class_="goals shown" if filled else "goals",
+        id="goals",
+    )
+
+
+def _output_row(typed: Mapping[str, str], i: int) -> Markup:
+    examples = {
+        **{0: ("yield", "max", "60"), 1: ("cost", "min", "12")},
+        **{2: ("purity", "least", "0.95"), 3: ("colour", "watch", "")},
+    }
+    example, usual, number = examples.get(i, ("", "max", ""))
+
+    def box(key: str, label: str, placeholder: str, **more: Any) -> Markup:
+        return tag("input", type="text", name=f"output-{key}-{i}", value=typed.get(f"output-{key}-{i}", ""),
+                   aria_label=f"{label} of output {i + 1}", placeholder=placeholder or " ", **more)  # fmt: skip
+
+    kind = select(f"output-kind-{i}", PURPOSES, typed.get(f"output-kind-{i}", usual),
+                  aria_label=f"Purpose of output {i + 1}")  # fmt: skip
+    hints = [tag("small", text, class_=f"for-{kind}") for kind, text in NUMBERS.items()]
+    explained = "Worst acceptable value, limit or target"
+    return tag(
+        "tr",
+        tag("td", box("name", "Name", f"e.g. {example}" if example else "", maxlength=str(MAX_NAME)),
+            data_label="Output"),
+        tag("td", kind, data_label="Purpose"),
+        tag("td", tag("span", hints, class_="hints", aria_hidden="true"),
+            box("number", explained, f"e.g. {number}" if number else "", inputmode="text"), class_="number-of-goal"),
+        tag("td", box("within", "Accepted distance from the target", ""), data_label="Within ±", class_="within"),
+    )  # fmt: skip
+
+
+def _output_rows(typed: Mapping[str, str]) -> list[int]:
+    """Return the rows of outputs in which something was typed."""
+    pattern = r"output-(?:name|number|within)-(0|[1-9][0-9]?)"
+    found = {int(key[1]) for name, text in typed.items() if (key := re.fullmatch(pattern, name)) and text.strip()}
+    return sorted(found)
+
+
 def _parameters_form(request: Request, typed: Mapping[str, str], rows: int) -> Markup:
     titles = ["Name", "Kind", "From", "To", "Unit", "Options", "Log scale"]
     top = tag("tr", [tag("th", title, scope="col") for title in titles])
@@ -92,6 +167,8 @@ def _parameters_form(request: Request, typed: Mapping[str, str], rows: int) -> M
             request,
             "/new/parameters",
             _common_fields(typed),
+            _goals_fields(typed),
+            tag("h3", "What can be varied?"),
             table,
             tag("p", tag("button", "Add a row", type="button", class_="second", id="add-row", hidden=True)),
             tag("p", tag("button", "Create the study", class_="main")),
@@ -163,6 +240,7 @@ def table_page(
         "/new/candidates",
         hidden("key", key),
         _common_fields(typed),
+        _goals_fields(typed),
         tag("table", caption, tag("thead", top), tag("tbody", rows), class_="sheet"),
         tag("p", tag("button", "Create the study", class_="main")),
     )
@@ -199,10 +277,12 @@ def _column_row(i: int, name: str, values: Sequence[Any], typed: Mapping[str, st
 
 
 def options_of(typed: Mapping[str, str]) -> dict[str, Any]:
-    """Return goal, aim and budget of the new study."""
+    """Return goal or goals, aim and budget of the new study."""
     if typed.get("goal") not in dict(GOALS) or typed.get("aim") not in dict(AIMS):
         raise ValueError("The goal, or what counts, is missing; choose one of the list")
-    options: dict[str, Any] = {"goal": typed["goal"], "aim": typed["aim"]}
+    goals = goals_of(typed)
+    options: dict[str, Any] = {"goal": typed["goal"]} if goals is None else {"goals": goals}
+    options["aim"] = typed["aim"]
     if typed.get("budget", "").strip():
         value, _ = parse_number(typed["budget"])
         if value != round(value) or not 1 <= value <= MAX_BUDGET:
@@ -212,6 +292,64 @@ def options_of(typed: Mapping[str, str]) -> dict[str, Any]:
             )
         options["budget"] = int(value)
     return options
+
+
+def goals_of(typed: Mapping[str, str]) -> Goals | None:
+    """Return the goals that were filled in; None if there is one result. A ValueError names the output."""
+    rows = _output_rows(typed)
+    if typed.get("goal") != "goals":
+        if rows:
+            chosen = dict(GOALS).get(typed.get("goal", ""), "one result")
+            raise ValueError(f"Outputs are filled in, but “{chosen}” is chosen; choose “{SEVERAL}”, or clear them")
+        return None
+    goals: dict[str, Goal] = {}
+    for i in rows[:MAX_OUTPUTS]:
+        name = typed.get(f"output-name-{i}", "").strip()
+        if not name:
+            raise ValueError(f"Output {i + 1} has no name; give it one, or clear its row")
+        if len(name) > MAX_NAME:
+            raise ValueError(f"The name of output {i + 1} has {len(name)} characters; give at most {MAX_NAME}")
+        if name in goals:
+            raise ValueError(f"There are two outputs {shortened(name, VALUE)!r}; give each its own name")
+        try:
+            goals[name] = _goal_of(typed, i)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"Output {shortened(name, VALUE)!r}: {error}") from None
+    if not goals:
+        raise ValueError("There is no output; give the name of at least one")
+    if not any(isinstance(goal, Objective) for goal in goals.values()):
+        raise ValueError("No output is made large, made small or matched to a target; choose that for one at least")
+    return Goals.of(goals)
+
+
+def _goal_of(typed: Mapping[str, str], i: int) -> Goal:
+    kind, texts = (
+        typed.get(f"output-kind-{i}", ""),
+        [typed.get(f"output-{one}-{i}", "") for one in ("number", "within")],
+    )
+    number, within = (parse_number(text)[0] if text.strip() else None for text in texts)
+    if within is not None and kind != "match":
+        raise ValueError("it has a distance, but no target; clear the distance, or choose “match a target”")
+    if number is None and kind in ("match", "least", "most"):
+        raise ValueError(f"{NUMBERS[kind].lower()} is empty; give a number")
+    match kind:
+        case "max":
+            return Max(number)
+        case "min":
+            return Min(number)
+        case "match":
+            if within is None:
+                raise ValueError("the distance from the target that you would accept is empty; give a number")
+            return Match(number or 0.0, within)
+        case "least":
+            return AtLeast(number or 0.0)
+        case "most":
+            return AtMost(number or 0.0)
+        case "watch":
+            if number is not None:
+                raise ValueError("it is only watched, but has a number; clear the number, or say what it is for")
+            return None
+    raise ValueError("what it is for is missing; choose one of the list")
 
 
 def space_of(typed: Mapping[str, str]) -> dict[str, Any]:
@@ -317,17 +455,20 @@ def _read_column(name: str, cells: list[str], *, decimal_comma: bool, notes: lis
 
 
 def candidates_of(
-    table: UploadedTable, typed: Mapping[str, str]
-) -> tuple[Candidates, list[tuple[dict[str, Any], ParsedCell]]]:
-    """Return the candidates of a table and the results it contains, by the use chosen for each column."""
+    table: UploadedTable, typed: Mapping[str, str], outputs: Sequence[OutputField] = ONE_RESULT
+) -> tuple[Candidates, list[tuple[dict[str, Any], dict[int, ParsedCell]]]]:
+    """Return the candidates of a table and the results it contains, by the use chosen for each column.
+
+    The results of a row are by the index of the output.
+    """
     uses = {name: typed.get(f"use-{i}", "use") for i, name in enumerate(table.columns)}
     varied = {name: table.columns[name] for name, use in uses.items() if use == "use"}
     labels = [name for name, use in uses.items() if use == "label"]
-    results = [name for name, use in uses.items() if use == "result"]
+    results = _result_columns([name for name, use in uses.items() if use == "result"], outputs)
     if not varied:
         raise ValueError("No column is varied; choose “vary it” for at least one")
-    if len(labels) > 1 or len(results) > 1:
-        raise ValueError("Only one column can name the rows, and only one can hold results; leave out the others")
+    if len(labels) > 1:
+        raise ValueError("Only one column can name the rows; leave out the others")
     for name, values in varied.items():
         for row, value in zip(table.rows, values, strict=True):
             if value is None or value == "":
@@ -336,10 +477,34 @@ def candidates_of(
                     "“leave it out”"
                 )
     space = Candidates.from_columns(varied, table.columns[labels[0]] if labels else table.rows)
-    outcomes: list[tuple[dict[str, Any], ParsedCell]] = []
-    for i, value in enumerate(table.columns[results[0]] if results else ()):
-        is_text = value is None or isinstance(value, str)
-        cell = parse_cell(value or "") if is_text else ParsedCell(float(value))
-        if not cell.empty:
-            outcomes.append(({name: values[i] for name, values in varied.items()}, cell))
+    outcomes: list[tuple[dict[str, Any], dict[int, ParsedCell]]] = []
+    for i in range(len(table.rows)):
+        read = {index: _read_result(table.columns[name][i]) for index, name in results.items()}
+        cells = {index: cell for index, cell in read.items() if not cell.empty}
+        if cells:
+            outcomes.append(({name: values[i] for name, values in varied.items()}, cells))
     return space, outcomes
+
+
+def _result_columns(names: Sequence[str], outputs: Sequence[OutputField]) -> dict[int, str]:
+    """Return the column of known results of each output, by its index."""
+    if outputs[0].name is None:
+        if len(names) > 1:
+            raise ValueError("Only one column can hold results; leave out the others, or choose several outputs")
+        return dict(enumerate(names))
+    index = {str(one.name).casefold(): one.index for one in outputs}
+    for name in names:
+        if name.casefold() not in index:
+            known = ", ".join(one.title for one in outputs)
+            raise ValueError(
+                f"The column {shortened(name, VALUE)!r} has known results, but no output has this name; the outputs "
+                f"are {known}"
+            )
+    if len({name.casefold() for name in names}) < len(names):
+        raise ValueError("Two columns have known results of the same output; leave out one of them")
+    return {index[name.casefold()]: name for name in names}
+
+
+def _read_result(value: Any) -> ParsedCell:
+    is_text = value is None or isinstance(value, str)
+    return parse_cell(value or "") if is_text else ParsedCell(float(value))

@@ -16,6 +16,8 @@ NUMBER: dict[str, Any] = {"type": "integer", "minimum": 0, "description": "the n
 NULLABLE = {"type": ["number", "null"]}
 FLOAT_FIELDS = ("noise_var", "mu", "sd", "surprise", "asked", "ended", "y_before")  # of a trial, besides y
 STATUSES: tuple[str, ...] = get_args(Status)
+BY_OUTPUT: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "number"}}
+NAMES = {"type": "array", "items": {"type": "string"}}
 TRIAL: dict[str, Any] = {
     "type": "object",
     "required": ["number", "x", "y", "status", "origin"],
@@ -31,24 +33,59 @@ TRIAL: dict[str, Any] = {
         "why": {"type": ["string", "null"], "description": "why the trial failed"},
         "fixed": {"type": ["object", "null"], "description": "the coordinates that were fixed when it was suggested"},
         **dict.fromkeys(FLOAT_FIELDS, NULLABLE),
+        "outputs": {**BY_OUTPUT, "description": "what was measured so far, in a study with goals"},
+        "output_noise_var": {**BY_OUTPUT, "description": "as noise_var, for outputs that have one"},
+        "output_repeats": {**BY_OUTPUT, "description": "as repeats, for outputs that are means"},
+        "outputs_before": {"type": ["object", "null"], "description": "the first outputs, if they were corrected"},
+        "unmet": {**NAMES, "description": "the outputs that break their limit, or whose limit is not measured yet"},
+        "missing": {**NAMES, "description": "the outputs that are not measured yet"},
     },
 }
 MEASURED: dict[str, Any] = {
     "y": {"type": "number", "description": "the value"},
-    "noise_var": {"type": "number", "minimum": 0, "description": "the known variance of the error of y"},
+    "noise_var": {
+        "oneOf": [{"type": "number", "minimum": 0}, BY_OUTPUT],
+        "description": "the known variance of the error of y; in a study with goals, of all outputs or by output",
+    },
     "repeats": {"type": "integer", "minimum": 1, "description": "evaluations that y averages"},
     "constraints": {
         **{"type": "array", "items": {"type": "number"}},
         "description": "constraints measured together with y; one is satisfied if it is <= 0",
     },
 }
+# In place of y in a study with goals.
+OUTPUTS = {**BY_OUTPUT, "description": "measured outputs by name; others may follow in another request"}
+VALUE_OR_OUTPUTS = {"oneOf": [{"required": [name]} for name in ("y", "outputs")]}
 FIXED = {"type": "object", "description": "fixed coordinates: parameters with their values"}
+CHOICE: dict[str, Any] = {
+    "output": {"type": "string", "description": "the output to optimise"},
+    "direction": {"enum": ["max", "min", "match"], "description": "match: the closest to the target of the output"},
+    "where": {
+        "type": "object",
+        "additionalProperties": {"type": ["string", "array"]},
+        "description": "conditions by output, such as '>= 70', '<= 3' or [60, 80]; the limits hold as well",
+    },
+    "confidence": {"type": "number", "description": "the probability with which all of them must hold; 0.9 by default"},
+}
+PREDICTION = {"type": "object", "properties": {"mean": {"type": "number"}, "sd": {"type": "number"}}}
 STUDY = {
     **{"name": "study", "in": "query", "required": False, "schema": {"type": "string"}},
     "description": "the study, as /api/studies names it; required if there are several",
 }
 ONE_TRIAL = {"type": "object", "required": ["trial"], "properties": {"trial": {"$ref": "#/components/schemas/Trial"}}}
 TRIALS = {"type": "array", "items": {"$ref": "#/components/schemas/Trial"}}
+TRIAL_OR_NULL = {"oneOf": [{"$ref": "#/components/schemas/Trial"}, {"type": "null"}]}
+CHOSEN: dict[str, Any] = {
+    "type": "object",
+    "required": ["x", "outputs", "probability", "trial"],
+    "properties": {
+        "x": POINT,
+        "outputs": {"type": "object", "additionalProperties": PREDICTION, "description": "what is predicted there"},
+        "probability": {"type": "number", "description": "that all conditions and limits hold"},
+        "trial": {**TRIAL_OR_NULL, "description": "the trial at this point, if there is one"},
+        "note": {"type": ["string", "null"], "description": "what to know before acting on it"},
+    },
+}
 # The errors that every request may get, by status.
 ERRORS = {
     "400": "an argument cannot be used",
@@ -89,7 +126,8 @@ def description(*, token: bool, batch: int, page: int) -> dict[str, Any]:
 
 def _post_paths(batch: int) -> dict[str, Any]:
     number = _object({"number": NUMBER}, "number")
-    told = {**MEASURED, "number": NUMBER, "x": POINT, "again": {"type": "boolean", "default": False}}
+    again = {"type": "boolean", "default": False}
+    told = {**MEASURED, "outputs": OUTPUTS, "number": NUMBER, "x": POINT, "again": again}
     n = {"type": "integer", "minimum": 1, "maximum": batch, "default": 1}
     trials = _object({"trials": TRIALS}, "trials")
     conflict = {"409": "the trial already has a different outcome; nothing was changed"}
@@ -101,21 +139,30 @@ def _post_paths(batch: int) -> dict[str, Any]:
         ),
         "/api/tell": _post(
             "Record the value of a trial, by its number, or of a point. The same value twice counts once. A different "
-            "one is refused with 409; with again=true it is one more observation at the same point.",
-            {**_object(told, "y"), "oneOf": [{"required": [name]} for name in ("number", "x")]}, ONE_TRIAL,
-            {**conflict, **later},
+            "one is refused with 409; with again=true it is one more observation at the same point. In a study with "
+            "goals, send outputs instead of y, also those that come later.",
+            {
+                **_object(told),
+                "allOf": [{"oneOf": [{"required": [name]} for name in ("number", "x")]}, VALUE_OR_OUTPUTS],
+            },
+            ONE_TRIAL, {**conflict, **later},
         ),
         "/api/fail": _post(
             "Record that a trial failed.", _object({"number": NUMBER, "why": {"type": "string"}}, "number"), ONE_TRIAL,
             {**conflict, **later},
         ),
         "/api/correct": _post(
-            "Replace the outcome of a trial that was told, failed or retracted.",
-            _object({**MEASURED, "number": NUMBER}, "number", "y"), ONE_TRIAL, conflict,
+            "Replace the outcome of a trial that was told, failed or retracted. Outputs that are left out stay.",
+            {**_object({**MEASURED, "outputs": OUTPUTS, "number": NUMBER}, "number"), **VALUE_OR_OUTPUTS}, ONE_TRIAL,
+            conflict,
         ),
         "/api/retract": _post("Retract the outcome of a trial.", number, ONE_TRIAL, conflict),
         "/api/reject": _post("Record that a trial will not be evaluated.", number, ONE_TRIAL, conflict),
         "/api/forget": _post("Withdraw a pending trial, as if it had never been suggested.", number, number, conflict),
+        "/api/choose": _post(
+            "Return the point with the best predicted output among those that meet conditions, in a study with goals.",
+            _object(CHOICE, "output", "direction"), CHOSEN, {},
+        ),
     }  # fmt: skip
 
 
@@ -128,15 +175,21 @@ def _get_paths(page: int) -> dict[str, Any]:
         _query("limit", {**whole, "maximum": page, "default": 100}),
         _query("status", TRIAL["properties"]["status"]),
     ]
-    best = _object({"seq": seq, "trial": {"oneOf": [{"$ref": "#/components/schemas/Trial"}, {"type": "null"}]}})
+    best = _object({"seq": seq, "trial": TRIAL_OR_NULL})
     return {
         "/api/studies": _get("List the studies.", _object({"studies": studies}, "studies"), about=None),
-        "/api/study": _get("Describe a study: goal, budget, parameters, trials by status.", {"type": "object"}),
+        "/api/study": _get("Describe a study: its goals, budget, parameters, trials by status.", {"type": "object"}),
         "/api/trials": _get(
             "List the trials, in the order in which they were created.",
             _object({"seq": seq, "total": whole, "trials": TRIALS}), *window,
         ),
-        "/api/best": _get("Return the trial with the best value; null before the first value.", best),
+        "/api/best": _get(
+            "Return the trial with the best value; null before the first value, or with several objectives.", best
+        ),
+        "/api/front": _get(
+            "Return the trials that no other trial beats in every objective, in a study with goals.",
+            _object({"seq": seq, "trials": TRIALS}, "trials"),
+        ),
         "/api/recommend": _get(
             "Return the point that the model recommends; null before the first value.",
             _object({"x": {"oneOf": [*POINT["oneOf"], {"type": "null"}]}}),

@@ -13,12 +13,13 @@ from starlette.routing import Route
 
 from gpmi.serve import new_study
 from gpmi.serve.app_state import state_of
+from gpmi.serve.front_page import ChoiceInput
 from gpmi.serve.live_updates import TooManyWatchers
 from gpmi.serve.page_layout import full_page, labelled, message_page, notices
 from gpmi.serve.session import NoSuchTrial, Session
 from gpmi.serve.study_page import InvalidInput, study_body
 from gpmi.serve.trial_page import InvalidForm, trial_body
-from gpmi.serve.trial_table import trials_table
+from gpmi.serve.trial_table import distinguished, trials_table
 from gpmi.storage.errors import StudyError
 from gpmi.trials.files import text_of
 from gpmi.views.html.markup import Child, tag
@@ -69,14 +70,16 @@ async def show_study(
     snapshot = await run_in_threadpool(session.snapshot)
     live.note_seq(snapshot.seq)
     live.up_to_date()
-    goal = "Goal: the largest result." if session.goal == "max" else "Goal: the smallest result."
     state = live.state
+    choice: ChoiceInput | None = state_of(request).choices.get(request.query_params.get("chosen"))
+    if choice is not None and choice.slug != session.slug:
+        choice = None
     return full_page(
         request,
         session.title,
-        tag("p", goal, " ", tag("span", id="live", class_="live", role="status"), class_="muted under"),
+        tag("p", _goal(session), " ", tag("span", id="live", class_="live", role="status"), class_="muted under"),
         notices([*_messages(request), *messages]),
-        study_body(request, session, snapshot, live, rejected or InvalidInput()),
+        study_body(request, session, snapshot, live, rejected or InvalidInput(), choice),
         links=study_links(session),
         status=status,
         data_events=f"/study/{session.slug}/events",
@@ -84,6 +87,13 @@ async def show_study(
         data_known=str(state["known"]),
         data_pictures=str(state["pictures"]),
     )
+
+
+def _goal(session: Session) -> str:
+    """Return what the study looks for, in a sentence."""
+    if session.goals is None:
+        return "Goal: the largest result." if session.goal == "max" else "Goal: the smallest result."
+    return f"Goals: {'; '.join(f'{one.title}: {one.purpose}' for one in session.outputs)}."
 
 
 def _messages(request: Request) -> list[str]:
@@ -106,7 +116,11 @@ async def events(request: Request, session: Session) -> Response:
 
 @with_session
 async def trials(request: Request, session: Session) -> Response:
+    live = state_of(request).live(session)
     snapshot = await run_in_threadpool(session.snapshot)
+    if session.has_front:
+        live.note_seq(snapshot.seq)
+        live.up_to_date()
     status = request.query_params.get("status", "")
     found = [trial for trial in snapshot.trials if status not in STATUSES or trial.status == status][::-1]
     last = max(1, -(-len(found) // PAGE_SIZE))
@@ -126,7 +140,7 @@ async def trials(request: Request, session: Session) -> Response:
     ]
     count = f"{len(found)} trials" + (f", page {number} of {last}" if last > 1 else "")
     table: Child = (
-        trials_table(session, shown, snapshot.best, at, "Trials, the newest first")
+        trials_table(session, shown, distinguished(session, snapshot, live), at, "Trials, the newest first")
         if shown
         else tag("p", "There are no such trials.", class_="empty")
     )
@@ -140,12 +154,21 @@ async def trials(request: Request, session: Session) -> Response:
         links=study_links(session),
         data_events=f"{at}/events",
         data_seq=str(snapshot.seq),
+        data_known=str(live.state["known"]) if session.has_front else None,
     )
 
 
 @with_session
 async def trial(request: Request, session: Session) -> Response:
-    return await show_trial(request, session, request.path_params["number"])
+    return await show_trial(request, session, trial_number(request))
+
+
+def trial_number(request: Request) -> int:
+    """Return the number of the trial in the address. Starlette's own `{number:int}` raises on thousands of digits."""
+    text: str = request.path_params["number"]
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise HTTPException(404, "There is no such page.")
+    return int(text)
 
 
 async def show_trial(
@@ -232,6 +255,6 @@ ROUTES = [
     Route("/study/{slug}/trials", trials),
     Route("/study/{slug}/trials.csv", csv),
     Route("/study/{slug}/report", report),
-    Route("/study/{slug}/trial/{number:int}", trial),
+    Route("/study/{slug}/trial/{number}", trial),
     Route("/{rest:path}", not_found),
 ]

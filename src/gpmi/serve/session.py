@@ -9,19 +9,23 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
+from gpmi._support.text import rounded
 from gpmi._support.types import Point
 from gpmi.run.study import Study, study
-from gpmi.serve.model_worker import ModelWorker
+from gpmi.serve.model_worker import Choice, ModelWorker
+from gpmi.serve.output_fields import OutputField, lacking_outputs, outputs_of
 from gpmi.serve.parameter_fields import ParameterField, fields_of
 from gpmi.space import Space
 from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 from gpmi.storage.tables import NEVER, Lease
 from gpmi.trials import Trial
+from gpmi.trials.goal_summary import missing_outputs
+from gpmi.trials.goals import Goals, Outputs
 
 DATABASE_TIMEOUT = 10.0  # retry timeout for an unreachable database, in seconds, while a person waits; our choice
 MAX_BATCH = 100  # points in one request; our choice
@@ -48,6 +52,13 @@ class StudySnapshot:
     best: Trial | None
     budget: int | None
     leases: Mapping[int, Lease]
+    outputs: tuple[OutputField, ...]
+    missing: Mapping[int, tuple[str, ...]]  # the objectives and limits that trials with results wait for, by number
+
+    @property
+    def incomplete(self) -> tuple[Trial, ...]:
+        """The trials that were told some of their outputs and lack others, also those that nobody waits for."""
+        return tuple(trial for trial in self.trials if lacking_outputs(self.outputs, trial))
 
     @property
     def pending(self) -> tuple[Trial, ...]:
@@ -76,6 +87,7 @@ class Session:
         self.reader = study(address, name, patience=DATABASE_TIMEOUT)
         self.closed = False
         self._opening = threading.Lock()
+        self._telling = threading.Lock()  # of outputs: between reading which ones a trial has and adding others
         self._writer: Study | None = None
         self.model_worker = ModelWorker(address, name)
 
@@ -86,6 +98,20 @@ class Session:
     @property
     def goal(self) -> Literal["max", "min"]:
         return self.reader.goal
+
+    @property
+    def goals(self) -> Goals | None:
+        """The goals of the outputs; None if an experiment has one result."""
+        return self.reader.optimizer.goals
+
+    @property
+    def has_front(self) -> bool:
+        """Whether there are several objectives, or a target: then no single trial is the best."""
+        return self.goals is not None and self.goals.single is None
+
+    @cached_property
+    def outputs(self) -> tuple[OutputField, ...]:
+        return outputs_of(self.goals)
 
     @cached_property
     def fields(self) -> tuple[ParameterField, ...]:
@@ -109,7 +135,9 @@ class Session:
         """Return what the log holds now. O(n)."""
         optimizer = self.reader.refresh()
         seq = self.reader.seq
-        return StudySnapshot(seq, optimizer.trials, optimizer.best, optimizer.budget, self.reader.leases())
+        trials, leases = optimizer.trials, self.reader.leases()
+        missing = {} if self.goals is None else missing_outputs(trials, self.goals)
+        return StudySnapshot(seq, trials, optimizer.best, optimizer.budget, leases, self.outputs, missing)
 
     def trial(self, number: int) -> Trial:
         """Return a trial by its number."""
@@ -126,11 +154,21 @@ class Session:
 
     def recommend(self, fixed: Mapping[Any, Any] | None = None) -> Point | None:
         """Return the point to use; None before the first value."""
-        if not any(trial.status == "told" for trial in self.reader.trials):
+        if not any(trial.status == "told" and (self.has_front or trial.y is not None) for trial in self.reader.trials):
             return None
         if self.model_worker.is_large(self.reader):
             return self.model_worker.recommend(fixed)
         return self.reader.recommend(fixed=fixed or None)
+
+    def front(self) -> list[Trial]:
+        """Return the trials on the front of a study with goals."""
+        numbers: list[int] = self.model_worker.read("front", self.reader)
+        return [self.trial(number) for number in numbers]
+
+    def choose(self, output: str, direction: str, where: Mapping[str, Any], confidence: float) -> Choice:
+        """Return the best predicted point that meets conditions, in a study with goals."""
+        found: Choice = self.model_worker.read("choose", self.reader, output, direction, dict(where), confidence)
+        return found
 
     # Writing
 
@@ -143,21 +181,29 @@ class Session:
             return [self.trial(number) for number in numbers]
         return self.writer.ask(n, fixed=fixed or None, lease=math.inf)
 
+    def plan(self, x: Point) -> Trial:
+        """Add a pending trial at a point: one with all coordinates fixed."""
+        varied = [field for field in self.fields if field.kind != "constant" and field.of(x) is not None]
+        return self.ask(1, {field.key: field.of(x) for field in varied})[0]
+
     def tell(
         self,
         number: int,
-        y: float,
+        y: float | Mapping[str, float],
         *,
-        noise_var: float = 0.0,
+        noise_var: float | Mapping[str, float] = 0.0,
         repeats: int = 1,
         constraints: Sequence[float] | None = None,
         again: bool = False,
     ) -> Trial:
         """Record the value of a trial, once. The same value again changes nothing; a different one is a `Conflict`.
 
+        With goals, y has outputs. Outputs that the trial lacks are added to it.
         With `again`, a value for a trial that already has one, or was withdrawn, is one more observation at its point.
         """
         more: dict[str, Any] = {"noise_var": noise_var, "repeats": repeats, "constraints": constraints}
+        if isinstance(y, Mapping):
+            return self._tell_outputs(number, y, more, again=again)
         current = self._trial_or_withdrawn(number)
         if current.status == "pending":
             try:
@@ -170,14 +216,36 @@ class Session:
             return self.writer.tell(current.x, y, **more)
         if current.status == "told" and current.y == y:
             return current
-        raise Conflict(current, "was withdrawn" if number in self.reader.optimizer.log.forgotten else None)
+        raise Conflict(current, self._withdrawn(number))
+
+    def _tell_outputs(self, number: int, y: Mapping[str, float], more: dict[str, Any], *, again: bool) -> Trial:
+        """Record the outputs of a trial that it lacks."""
+        self.reader.optimizer.outcome_of(y, **more)  # refuses what is not an output, and what is not a number
+        with self._telling:
+            current = self._trial_or_withdrawn(number)
+            if again and current.status != "pending":
+                return self.writer.tell(current.x, y, **more)
+            known = {name: value for name, value in current.outputs.items() if name in y}
+            if current.status not in ("pending", "told") or any(y[name] != value for name, value in known.items()):
+                raise Conflict(current, self._withdrawn(number))
+            new = {name: value for name, value in y.items() if name not in known}
+            if not new:
+                return current
+            if isinstance(more["noise_var"], Mapping):
+                more["noise_var"] = {name: bar for name, bar in more["noise_var"].items() if name in new}
+            told = self.writer.tell(number, new, **more)
+        # While the database is unreachable, a late output is in a file, and the trial does not have it yet.
+        return told if told.number != number else replace(told, outputs=Outputs({**told.outputs, **new}))
+
+    def _withdrawn(self, number: int) -> str | None:
+        return "was withdrawn" if number in self.reader.optimizer.log.forgotten else None
 
     def _trial_or_withdrawn(self, number: int) -> Trial:
         """Return a trial by its number; for a withdrawn one, a retracted trial at its point."""
         x = self.reader.refresh().log.forgotten.get(number)
         return self.trial(number) if x is None else Trial(number, x, None, "retracted", "user")
 
-    def observe(self, x: Point, y: float, **more: Any) -> Trial:
+    def observe(self, x: Point, y: float | Mapping[str, float], **more: Any) -> Trial:
         """Record a value at a point that was not suggested."""
         return self.writer.tell(x, y, **more)
 
@@ -190,13 +258,20 @@ class Session:
             raise Conflict(current)
         return self.writer.fail(number, why)
 
-    def correct(self, number: int, y: float, **more: Any) -> Trial:
-        """Replace the outcome of a trial that was told, failed or retracted."""
+    def correct(self, number: int, y: float | Mapping[str, float], **more: Any) -> Trial:
+        """Replace the outcome of a trial that was told, failed or retracted. Outputs that y leaves out stay."""
         current = self.trial(number)
-        if current.status == "told" and current.y == y and not any(value is not None for value in more.values()):
+        if isinstance(y, Mapping):
+            same = bool(y) and all(current.outputs.get(name) == value for name, value in y.items())
+        else:
+            same = current.y == y
+        if current.status == "told" and same and not any(value is not None for value in more.values()):
             return current
         if current.status in ("pending", "rejected"):
             raise Conflict(current)
+        if isinstance(y, Mapping) and not isinstance(more.get("noise_var", {}), int | float):
+            kept = {name: bar for name, bar in current.output_noise_var.items() if name in y}
+            more["noise_var"] = {**kept, **(more.get("noise_var") or {})}  # an error bar stays unless one is given
         return self.writer.correct(number, y, **more)
 
     def retract(self, number: int) -> Trial:
@@ -225,7 +300,8 @@ class Session:
     def is_stored(self, trial: Trial) -> bool:
         """Whether the outcome is in the database. If not, it is in the outbox, a file that is delivered later."""
         try:
-            return self.trial(trial.number).status == trial.status
+            stored = self.trial(trial.number)
+            return stored.status == trial.status and stored.outputs.items() >= trial.outputs.items()
         except (StudyError, NoSuchTrial):
             return False
 
@@ -241,6 +317,8 @@ def describe_outcome(trial: Trial) -> str:
     """Return what happened to a trial, as the end of a sentence that begins with it."""
     match trial.status:
         case "told":
+            if trial.outputs:
+                return f"already has {' and '.join(f'{name} {rounded(y)}' for name, y in trial.outputs.items())}"
             return f"already has the value {trial.y!r}"
         case "failed":
             return f"has already failed{f': {trial.why}' if trial.why else ''}"

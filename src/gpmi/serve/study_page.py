@@ -1,4 +1,4 @@
-"""The page of a study: a table to enter results, a form to ask for suggestions, the summary and the pictures."""
+"""The page of a study: a table to enter results, a form to ask for suggestions, the summary, front and pictures."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
+from gpmi.serve.front_page import ChoiceInput, choice_card, front_card
 from gpmi.serve.live_updates import LiveUpdates
+from gpmi.serve.output_fields import Cell, OutputField
 from gpmi.serve.page_layout import form, hidden, labelled, notices, select
 from gpmi.serve.parameter_fields import ParameterField, format_point
 from gpmi.serve.session import MAX_BATCH, Session, StudySnapshot
 from gpmi.serve.summary import pictures, summary_card
 from gpmi.serve.trial_table import recent_results
 from gpmi.trials import Trial
-from gpmi.views.html.markup import Child, Markup, joined, tag
+from gpmi.views.html.markup import Child, Markup, joined, scrollable, tag
 
 MAX_ROWS = 200  # trials waiting for a result that one page shows; our choice
+MAX_CELLS = 1600  # cells of these trials, and of those that lack outputs: well below MAX_FIELDS of a form; our choice
+MAX_COLUMNS = 9  # of a table that does not scroll; our choice
 MAX_NAMED = 20  # running trials that are listed by number; our choice
 
 
@@ -24,18 +28,24 @@ MAX_NAMED = 20  # running trials that are listed by number; our choice
 class InvalidInput:
     """Input that could not be saved. It is shown again where it was typed, with what is wrong."""
 
-    cells: Mapping[int, str] = field(default_factory=dict)  # by the number of the trial
-    problems: Mapping[int, str] = field(default_factory=dict)
+    cells: Mapping[Cell, str] = field(default_factory=dict)  # by the number of the trial and the index of the output
+    problems: Mapping[Cell, str] = field(default_factory=dict)
     pasted: str = ""
     paste_problem: str = ""
     asked: Mapping[str, str] = field(default_factory=dict)
     ask_problem: str = ""
     own: Mapping[str, str] = field(default_factory=dict)
     own_problem: str = ""
+    choice: ChoiceInput | None = None
 
 
 def study_body(
-    request: Request, session: Session, snapshot: StudySnapshot, live: LiveUpdates, rejected: InvalidInput
+    request: Request,
+    session: Session,
+    snapshot: StudySnapshot,
+    live: LiveUpdates,
+    rejected: InvalidInput,
+    choice: ChoiceInput | None = None,
 ) -> Markup:
     """Return everything below the heading."""
     at = f"/study/{session.slug}"
@@ -44,9 +54,11 @@ def study_body(
             "div",
             next_to_try(request, session, snapshot, rejected, at),
             summary_card(session, snapshot, live, at),
-            recent_results(session, snapshot, at),
+            recent_results(session, snapshot, live, at),
             class_="columns",
         ),
+        front_card(session, snapshot, live, at) if session.has_front else None,
+        choice_card(request, session, snapshot, rejected.choice or choice, at) if session.goals is not None else None,
         pictures(live),
     )
 
@@ -56,30 +68,33 @@ def study_body(
 
 def next_to_try(request: Request, session: Session, snapshot: StudySnapshot, rejected: InvalidInput, at: str) -> Markup:
     """Return the table of waiting trials with a cell for each result, and the forms below it."""
-    waiting = snapshot.waiting[:MAX_ROWS]
-    table = form(
-        request,
-        f"{at}/results",
-        hidden("order", ",".join(str(trial.number) for trial in waiting)),
-        tag("button", "Save results", class_="unseen", tabindex="-1"),  # the button that Enter presses
-        _table(session, waiting, rejected),
-        _paste_box(rejected, len(waiting)) if len(waiting) > 1 else None,
-        tag("p", tag("button", "Save results", class_="main")),
-        id="results",
-        autocomplete="off",
-    )
-    shown = {trial.number for trial in waiting}
+    most = min(MAX_ROWS, max(1, MAX_CELLS // len(session.outputs)))
+    waiting, incomplete = snapshot.waiting[:most], snapshot.incomplete[::-1][:most]
+    nothing = tag("p", "No experiment is waiting for a result. Ask for suggestions below.", class_="empty")
+    if session.goals is None:
+        paste = _paste_box(session, rejected, len(waiting)) if len(waiting) > 1 else None
+        table = _results_form(request, at, _waiting_table(session, waiting, rejected), paste)
+        tables = tag("div", table if waiting else nothing, id="waiting", data_live="rows")
+    else:  # one form, so that saving one table does not lose what was typed into the other one
+        first = _waiting_table(session, waiting, rejected) if waiting else nothing
+        tables = _results_form(
+            request,
+            at,
+            tag("div", first, id="waiting", data_live="rows"),
+            tag("div", _incomplete_table(session, snapshot, incomplete, rejected), id="incomplete", data_live="rows"),
+            _paste_box(session, rejected, len(waiting)),
+        )
+    shown = {trial.number for trial in (*waiting, *incomplete)}
     without_row = [
-        f"{problem} You typed: {rejected.cells[number]}" if number in rejected.cells else problem
-        for number, problem in rejected.problems.items()
+        f"{problem} You typed: {typed}" if (typed := _typed(rejected, number)) else problem
+        for (number, _), problem in rejected.problems.items()
         if number not in shown
     ]
-    nothing = tag("p", "No experiment is waiting for a result. Ask for suggestions below.", class_="empty")
     return tag(
         "section",
         tag("h2", "Next to try", id="next-title"),
         notices(without_row, "wrong"),
-        tag("div", table if waiting else nothing, id="waiting", data_live="rows"),
+        tables,
         _ask_form(request, session, snapshot, rejected, at, first=not waiting),
         tag("div", _running(snapshot), id="running", data_live=True),
         _own_measurement(request, session, rejected, at),
@@ -88,32 +103,68 @@ def next_to_try(request: Request, session: Session, snapshot: StudySnapshot, rej
     )
 
 
-def _table(session: Session, waiting: Sequence[Trial], rejected: InvalidInput) -> Markup:
+def _typed(rejected: InvalidInput, number: int) -> str:
+    return ", ".join(text for (one, _), text in rejected.cells.items() if one == number)
+
+
+def _results_form(request: Request, at: str, *tables: Child) -> Markup:
+    return form(
+        request,
+        f"{at}/results",
+        tag("button", "Save results", class_="unseen", tabindex="-1"),  # the button that Enter presses
+        *tables,
+        tag("p", tag("button", "Save results", class_="main"), class_="save"),
+        id="results",
+        autocomplete="off",
+    )
+
+
+def _waiting_table(session: Session, waiting: Sequence[Trial], rejected: InvalidInput) -> Markup:
+    return joined(
+        hidden("order", ",".join(str(trial.number) for trial in waiting)),
+        _table(session, waiting, rejected, "Experiments to do, with a cell for each result"),
+    )
+
+
+def _incomplete_table(
+    session: Session, snapshot: StudySnapshot, incomplete: Sequence[Trial], rejected: InvalidInput
+) -> Child:
+    """Return the trials that lack outputs, with a cell for each of these. Those that nobody waits for are folded."""
+    needed = [trial for trial in incomplete if trial.number in snapshot.missing]
+    others = [trial for trial in incomplete if trial.number not in snapshot.missing]
+    parts: list[Child] = []
+    if needed:
+        names = {name for trial in needed for name in snapshot.missing[trial.number]}
+        text = f"Still missing: {', '.join(one.title for one in session.outputs if one.name in names)}"
+        parts += [tag("h3", text), _table(session, needed, rejected, "Experiments that lack a result")]
+    if others:
+        table = _table(session, others, rejected, "Experiments that may get more outputs")
+        typed = any(number == trial.number for trial in others for number, _ in rejected.cells)
+        text = f"Add outputs that nobody waits for ({len(others)} experiment{'s' if len(others) > 1 else ''})"
+        parts.append(tag("details", tag("summary", text), table, open=typed or None, class_="more"))
+    return parts
+
+
+def _table(session: Session, trials: Sequence[Trial], rejected: InvalidInput, caption: str) -> Markup:
     shown = [one for one in session.fields if one.kind != "constant"]
-    labels = any(trial.label is not None for trial in waiting)
-    head = ["Trial", *(["Row"] if labels else []), *(one.title for one in shown), "Result"]
+    labels = any(trial.label is not None for trial in trials)
+    head: list[Child] = ["Trial", *(["Row"] if labels else []), *(one.title for one in shown)]
+    head += [_output_head(one) for one in session.outputs]
+    head += [tag("span", "No result", class_="unseen")] if session.goals is not None else []
     top = tag("tr", [tag("th", title, scope="col") for title in head])
-    body = [_row(session, trial, labels, rejected) for trial in waiting]
-    caption = tag("caption", "Experiments to do, with a cell for each result", class_="unseen")
-    return tag("table", caption, tag("thead", top), tag("tbody", body), class_="sheet")
+    body = [_row(session, trial, labels, rejected) for trial in trials]
+    inner = tag("caption", caption, class_="unseen"), tag("thead", top), tag("tbody", body)
+    table = tag("table", *inner, class_="sheet" if session.goals is None else "sheet several")
+    return table if len(head) <= MAX_COLUMNS else scrollable(caption, table)
+
+
+def _output_head(output: OutputField) -> Child:
+    goal = tag("small", f" {output.short_purpose}", class_="goal")
+    return output.title if output.name is None else joined(output.title, goal)
 
 
 def _row(session: Session, trial: Trial, labels: bool, rejected: InvalidInput) -> Markup:
-    number = trial.number
-    problem = rejected.problems.get(number)
-    control = tag(
-        "input",
-        type="text",
-        id=f"y-{number}",
-        name=f"y-{number}",
-        value=rejected.cells.get(number, ""),
-        inputmode="text",
-        aria_label=f"Result of trial {number}",
-        aria_invalid="true" if problem else None,
-        aria_describedby=f"problem-{number}" if problem else None,
-        placeholder="e.g. 4.1",
-        class_="result",
-    )
+    number, outputs = trial.number, session.outputs
     fixed = set(trial.fixed or ())
     cells = [
         tag(
@@ -123,16 +174,47 @@ def _row(session: Session, trial: Trial, labels: bool, rejected: InvalidInput) -
         )
         for one, text in format_point(session.fields, trial.x)
     ]
-    message = tag("p", problem, id=f"problem-{number}", class_="problem") if problem else None
+    pending = trial.status == "pending"
+    entries = [
+        _entry(one, number, rejected, _no_result(number) if one.name is None else None)
+        if one.value(trial) is None
+        else tag("td", one.format(trial), data_label=one.title, class_="told-value")
+        for one in outputs
+    ]
+    if session.goals is not None:
+        link = tag("a", "Change it", href=f"/study/{session.slug}/trial/{number}", aria_label=f"Change trial {number}")
+        entries.append(tag("td", _no_result(number) if pending else link, class_="other"))
     return tag(
         "tr",
         tag("th", f"#{number}", scope="row", data_label="Trial"),
         tag("td", str(trial.label), data_label="Row") if labels else None,
         *cells,
-        tag("td", control, message, _no_result(number), data_label="Result", class_="entry"),
+        *entries,
         id=f"row-{number}",
         data_number=str(number),
     )
+
+
+def _entry(output: OutputField, number: int, rejected: InvalidInput, more: Child) -> Markup:
+    """Return the cell to type an output into."""
+    name, cell = output.control(number), (number, output.index)
+    problem, described = rejected.problems.get(cell), f"problem-{number}{output.suffix}"
+    control = tag(
+        "input",
+        type="text",
+        id=name,
+        name=name,
+        value=rejected.cells.get(cell, ""),
+        inputmode="text",
+        aria_label=output.label(number),
+        aria_invalid="true" if problem else None,
+        aria_describedby=described if problem else None,
+        placeholder="e.g. 4.1" if output.name is None else None,
+        data_output=str(output.index),
+        class_="result",
+    )
+    message = tag("p", problem, id=described, class_="problem") if problem else None
+    return tag("td", control, message, more, data_label=output.title, class_="entry")
 
 
 def _no_result(number: int) -> Markup:
@@ -149,20 +231,28 @@ def _no_result(number: int) -> Markup:
     )
 
 
-def _paste_box(rejected: InvalidInput, count: int) -> Markup:
-    area = tag(
-        "textarea", rejected.pasted, name="pasted", id="pasted", rows="5", placeholder="4.1\n3,8\nfailed: pump stopped"
-    )
+def _paste_box(session: Session, rejected: InvalidInput, count: int) -> Markup:
+    if session.goals is None:
+        title, example = "Paste a column from a spreadsheet", "4.1\n3,8\nfailed: pump stopped"
+        label = f"One result per line, from the first row to the last ({count} rows)"
+        hint = (
+            "Leave a line empty if there is no result yet. Write “failed” and a reason for a failure. With two "
+            "columns, the first is the number of the trial."
+        )
+    else:
+        title, last = "Paste columns from a spreadsheet", session.outputs[-1].title
+        example = f"trial\t{last}\n7\t0.97\n8\t0.95"
+        label = f"One experiment per line. The columns: {', '.join(one.title for one in session.outputs)}"
+        hint = (
+            "The lines are in the order of “Next to try”. Only some outputs, or trials in another order: write the "
+            f"names of the columns in the first line, such as “trial” and “{last}”."
+        )
+    area = tag("textarea", rejected.pasted, name="pasted", id="pasted", rows="5", placeholder=example)
     return tag(
         "details",
-        tag("summary", "Paste a column from a spreadsheet"),
+        tag("summary", title),
         tag("p", rejected.paste_problem, class_="problem", role="alert") if rejected.paste_problem else None,
-        labelled(
-            f"One result per line, from the first row to the last ({count} rows)",
-            area,
-            "Leave a line empty if there is no result yet. Write “failed” and a reason for a failure. With two "
-            "columns, the first is the number of the trial.",
-        ),
+        labelled(label, area, hint),
         open=bool(rejected.paste_problem) or None,
         class_="more",
     )
@@ -233,7 +323,11 @@ def _running(snapshot: StudySnapshot) -> Child:
 def _own_measurement(request: Request, session: Session, rejected: InvalidInput, at: str) -> Markup:
     typed = rejected.own
     controls = [_control(one, "own", typed) for one in session.fields if one.kind != "constant"]
-    result = tag("input", type="text", name="own-result", value=typed.get("own-result", ""))
+    names = {one: f"own-result{one.suffix}" for one in session.outputs}
+    results = [
+        labelled(one.title, tag("input", type="text", name=name, value=typed.get(name, "")))
+        for one, name in names.items()
+    ]
     return tag(
         "details",
         tag("summary", "Add a measurement of your own"),
@@ -242,7 +336,7 @@ def _own_measurement(request: Request, session: Session, rejected: InvalidInput,
             request,
             f"{at}/observe",
             tag("p", "For an experiment that was not suggested.", class_="muted"),
-            tag("div", controls, labelled("Result", result), class_="grid"),
+            tag("div", controls, results, class_="grid"),
             tag("p", tag("button", "Add it", class_="second")),
         ),
         open=bool(rejected.own_problem) or None,

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gpmi._support.text import rough, round_to_sd, rounded
 from gpmi._support.types import Point
 from gpmi.serve.live_updates import LiveUpdates
-from gpmi.serve.model_worker import StudySummary
+from gpmi.serve.model_worker import FrontSummary, StudySummary
 from gpmi.serve.parameter_fields import format_point
 from gpmi.serve.session import Session, StudySnapshot
+from gpmi.serve.trial_table import front_numbers
 from gpmi.storage.serialization import point_to_json
 from gpmi.trials import Trial
+from gpmi.trials.goal_summary import superlative
+from gpmi.trials.goals import Objective
 from gpmi.views.html.markup import Child, Markup, tag
 from gpmi.views.html.overview import advice_line
 
@@ -18,7 +23,9 @@ def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, a
     statuses = ("told", "failed", "pending")
     counts = {status: sum(trial.status == status for trial in snapshot.trials) for status in statuses}
     parts: list[Child] = []
-    if snapshot.best is None:
+    if session.has_front:
+        parts += _best_of_each(session, snapshot, live, at)
+    elif snapshot.best is None:
         parts.append(tag("p", "Nothing has been measured yet.", class_="empty"))
     else:
         best = snapshot.best
@@ -33,6 +40,7 @@ def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, a
     done = counts["told"] + counts["failed"]
     tally = [f"{counts['told']} results", f"{counts['pending']} waiting"]
     tally += [f"{counts['failed']} failed"] if counts["failed"] else []
+    tally += [f"{len(snapshot.missing)} incomplete"] if snapshot.missing else []
     parts.append(tag("p", " · ".join(tally), class_="tally"))
     if snapshot.budget is not None:
         parts.append(
@@ -47,6 +55,37 @@ def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, a
     return tag(
         "aside", tag("h2", "What is known", id="known-title"), inner, class_="card known", aria_labelledby="known-title"
     )
+
+
+def _best_of_each(session: Session, snapshot: StudySnapshot, live: LiveUpdates, at: str) -> list[Child]:
+    """Return the number of trials on the front, and the best trial in each objective."""
+    assert session.goals is not None
+    told = [trial for trial in snapshot.trials if trial.status == "told"]
+    if not told:
+        return [tag("p", "Nothing has been measured yet.", class_="empty")]
+    count = len(front_numbers(session, snapshot, live))
+    what = "best trade-off" if len(session.goals.objectives) > 1 else "best experiment"
+    parts: list[Child] = [
+        tag("p", f"{count or 'No'} {what}{'s' if count != 1 else ''} so far", class_="count-of-front")
+    ]
+    rows = []
+    for output in session.outputs:
+        goal = output.goal
+        if not isinstance(goal, Objective):
+            continue
+        values = [(trial, value) for trial in told if trial.feasible and (value := output.value(trial)) is not None]
+        found: Child = "–"
+        if values:
+            oriented = goal.oriented(np.array([value for _, value in values]))
+            best = values[int(np.argmax(oriented))][0]
+            link = tag("a", f"trial {best.number}", href=f"{at}/trial/{best.number}")
+            found = [tag("strong", output.format(best)), ", ", link]
+        rows.append(tag("div", tag("dt", f"{superlative(goal)} {output.title}"), tag("dd", found)))
+    parts += [tag("h3", "The best of each"), tag("dl", rows)]
+    if session.goals.limits and not any(trial.feasible for trial in told):
+        limits = ", ".join(session.goals.limits)
+        parts.append(tag("p", f"No experiment is known to keep all limits yet: {limits}.", class_="muted"))
+    return parts
 
 
 def _coordinates(session: Session, x: Point) -> Markup:
@@ -72,7 +111,11 @@ def _model_summary(session: Session, live: LiveUpdates, best: Trial | None) -> C
             tag("h3", "The point to use"),
             tag("p", "The same point.") if same else _coordinates(session, now.recommended),
         ]
-    parts += [tag("h3", "Can I stop?"), advice_line(now.advice, now.why)]
+    if now.why:
+        parts += [tag("h3", "Can I stop?"), advice_line(now.advice, now.why)]
+    if isinstance(now, FrontSummary) and now.lines:
+        lines = [tag("p", f"{name}: {text}") for name, text in now.lines]
+        parts.append(tag("details", tag("summary", "For statisticians"), lines))
     if now.interval is not None:
         parts.append(_statistics(now))
     if live.problem:

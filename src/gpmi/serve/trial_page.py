@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from starlette.requests import Request
 
 from gpmi._support.text import round_to_sd
+from gpmi.serve.output_fields import lacking_outputs
 from gpmi.serve.page_layout import form, hidden, labelled, notices
 from gpmi.serve.session import Session
-from gpmi.serve.trial_table import format_result
+from gpmi.serve.trial_table import format_result, notes_of
 from gpmi.trials import Trial
 from gpmi.views.html.markup import Child, Markup, exact, joined, tag
-from gpmi.views.html.trials import note
 
 ORIGINS = {"design": "the initial design", "policy": "the model", "user": "Not suggested; entered by a user"}
 ACTIONS = {  # by the status of a trial
@@ -30,14 +31,20 @@ class InvalidForm:
     """What was typed into a form about one trial and could not be saved."""
 
     action: str  # which form it was
-    typed: str
+    typed: Mapping[int, str]  # by the index of the output
     problem: str
 
 
 def trial_body(request: Request, session: Session, trial: Trial, rejected: InvalidForm | None = None) -> Markup:
     """Return everything below the heading."""
-    rows: list[tuple[str, str]] = [("Result", format_result(trial))]
-    notes = note(trial, bars=False)
+    rows: list[tuple[str, Child]] = []
+    if trial.outputs:
+        for one in session.outputs:
+            value, goal = one.format_or_missing(trial), tag("small", f" {one.purpose}", class_="muted")
+            rows.append((one.title, [tag("strong", value), goal]))
+    else:
+        rows.append(("Result", format_result(trial)))
+    notes = notes_of(session.outputs, trial)
     rows += [("Note", notes)] if notes else []
     rows += [("Row", str(trial.label))] if trial.label is not None else []
     rows += [(one.title, exact(one.of(trial.x))) for one in session.fields]
@@ -59,17 +66,28 @@ def _time(when: float) -> str:
 
 def _action_forms(request: Request, session: Session, trial: Trial, rejected: InvalidForm | None) -> Markup:
     """Return a form for each action that the status of the trial allows."""
-    allowed = ACTIONS[trial.status]
+    missing = lacking_outputs(session.outputs, trial)
+    allowed = ("tell", *ACTIONS[trial.status]) if missing else ACTIONS[trial.status]
     address = f"/study/{session.slug}/trial/{trial.number}"
 
     def value(action: str) -> Markup:
-        typed = rejected.typed if rejected is not None and rejected.action == action else ""
-        hint = "e.g. 4.1 ± 0.2"
-        return labelled("Result", tag("input", type="text", name="y", value=typed, required=True, placeholder=hint))
+        typed = rejected.typed if rejected is not None and rejected.action == action else {}
+        controls = []
+        shown = list(session.outputs)
+        if trial.status == "told" and action in ("tell", "correct"):
+            shown = missing if action == "tell" else [one for one in shown if one not in missing]
+        for one in shown:
+            known = one.format(trial) if action == "correct" else None
+            hint = "e.g. 4.1 ± 0.2" if one.name is None else f"now {known}" if known else None
+            control = tag("input", type="text", name=f"y{one.suffix}", value=typed.get(one.index, ""),
+                          required=one.name is None, placeholder=hint)  # fmt: skip
+            controls.append(labelled(one.title, control, one.purpose or None))
+        some = tag("p", "Fill in what changes; the rest stays as it is.", class_="muted")
+        return joined(some if session.goals is not None and action == "correct" else None, *controls)
 
     reason = labelled("Reason", tag("input", type="text", name="why", maxlength="200"))
     forms: dict[str, tuple[str, str, Child]] = {
-        "tell": ("Enter its result", "Save", value("tell")),
+        "tell": ("Enter its result" if trial.status == "pending" else "Enter what is missing", "Save", value("tell")),
         "fail": ("It failed", "It failed", reason),
         "reject": ("It cannot be done", "Reject it", tag("p", "It is not suggested again.", class_="muted")),
         "forget": ("It was not tried", "Withdraw it", tag("p", "As if it had never been suggested.", class_="muted")),

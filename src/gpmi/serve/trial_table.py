@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
-from gpmi._support.text import rounded
+from gpmi._support.text import VALUE, rounded, shortened
+from gpmi.serve.live_updates import LiveUpdates
+from gpmi.serve.model_worker import FrontSummary
+from gpmi.serve.output_fields import OutputField
 from gpmi.serve.parameter_fields import format_point
 from gpmi.serve.session import Session, StudySnapshot
 from gpmi.trials import Trial
+from gpmi.trials.goal_summary import told_front
 from gpmi.views.html.markup import Child, Markup, joined, scrollable, tag
 from gpmi.views.html.trials import note
 
 RECENT = 8  # outcomes on the page of a study; our choice
 
 
-def recent_results(session: Session, snapshot: StudySnapshot, at: str) -> Markup:
+def recent_results(session: Session, snapshot: StudySnapshot, live: LiveUpdates, at: str) -> Markup:
     ended = sorted((trial for trial in snapshot.trials if trial.order is not None), key=lambda one: one.order or 0)
     last = ended[-RECENT:][::-1]
     body: Child = (
         joined(
-            trials_table(session, last, snapshot.best, at, "The latest results"),
+            trials_table(session, last, distinguished(session, snapshot, live), at, "The latest results"),
             tag("p", tag("a", f"All {len(snapshot.trials)} trials", href=f"{at}/trials")),
         )
         if last
@@ -31,29 +36,78 @@ def recent_results(session: Session, snapshot: StudySnapshot, at: str) -> Markup
     )  # fmt: skip
 
 
-def trials_table(session: Session, trials: Sequence[Trial], best: Trial | None, at: str, caption: str) -> Markup:
+def distinguished(session: Session, snapshot: StudySnapshot, live: LiveUpdates) -> Collection[int]:
+    """Return the numbers of the trials that are marked: the best one, or the front."""
+    if session.has_front:
+        return front_numbers(session, snapshot, live)
+    return () if snapshot.best is None else (snapshot.best.number,)
+
+
+def front_numbers(session: Session, snapshot: StudySnapshot, live: LiveUpdates) -> Collection[int]:
+    """Return the numbers of the trials on the front: that of the model, or of the values told while it is computed."""
+    if live.summary is not None and live.summary[0] >= snapshot.seq and isinstance(live.summary[1], FrontSummary):
+        return live.summary[1].front
+    assert session.goals is not None
+    return {trial.number for trial in told_front(snapshot.trials, session.goals, session.space)}
+
+
+def trials_table(
+    session: Session, trials: Sequence[Trial], marked: Collection[int], at: str, caption: str, anchor: str = ""
+) -> Markup:
+    """Return trials as a table. Those in `marked` are highlighted; `anchor` is the beginning of the ids of the rows."""
     shown = [one for one in session.fields if one.kind != "constant"]
     labels = any(trial.label is not None for trial in trials)
-    head = ["Trial", *(["Row"] if labels else []), *(one.title for one in shown), "Result", "Note"]
+    titles = [one.title for one in session.outputs]
+    head = ["Trial", *(["Row"] if labels else []), *(one.title for one in shown), *titles, "Note"]
     top = tag("tr", [tag("th", title, scope="col") for title in head])
     rows = []
     for trial in trials:
         link = tag("a", f"#{trial.number}", href=f"{at}/trial/{trial.number}")
         cells = [tag("td", text, data_label=one.title) for one, text in format_point(session.fields, trial.x)]
+        is_marked = trial.number in marked
         row = tag(
             "tr",
             tag("th", link, scope="row", data_label="Trial"),
             tag("td", str(trial.label), data_label="Row") if labels else None,
             *cells,
-            tag("td", format_result(trial), data_label="Result", class_="strong"),
-            tag("td", note(trial, bars=False), data_label="Note"),
-            class_="best" if best is not None and trial.number == best.number else trial.status,
+            *_output_cells(session.outputs, trial),
+            tag("td", notes_of(session.outputs, trial, on_front=is_marked and session.has_front), data_label="Note"),
+            class_="best" if is_marked else "unmet" if _broken(session.outputs, trial) else trial.status,
+            id=f"{anchor}{trial.number}" if anchor else None,
         )
         rows.append(row)
     table = tag(
         "table", tag("caption", caption, class_="unseen"), tag("thead", top), tag("tbody", rows), class_="trials list"
     )
     return scrollable(caption, table)
+
+
+def _output_cells(outputs: Sequence[OutputField], trial: Trial) -> list[Markup]:
+    """Return a cell for each output; one for all of them if there is none."""
+    if not trial.outputs:
+        span = None if len(outputs) == 1 else str(len(outputs))
+        return [tag("td", format_result(trial), data_label="Result", class_="strong", colspan=span)]
+    return [
+        tag("td", one.format(trial) or tag("span", one.format_or_missing(trial), class_="muted"), data_label=one.title,
+            class_="strong broken" if one.is_broken(trial) else "strong")
+        for one in outputs
+    ]  # fmt: skip
+
+
+def _broken(outputs: Sequence[OutputField], trial: Trial) -> list[OutputField]:
+    return [one for one in outputs if trial.status == "told" and one.is_broken(trial)]
+
+
+def notes_of(outputs: Sequence[OutputField], trial: Trial, *, on_front: bool = False) -> str:
+    """Return what else is known about a trial, in words: the front, broken limits, and what it was before."""
+    if outputs[0].name is None:
+        return note(trial, bars=False)
+    own = replace(trial, unmet=(), y_before=None, constraints=())  # what `note` says of runs without goals
+    before = {} if trial.outputs_before is None else trial.outputs_before
+    changed = {name: y for name, y in before.items() if trial.outputs.get(name) != y}
+    notes = ["on the front" if on_front else "", *(one.problem(trial) for one in _broken(outputs, trial))]
+    notes.append("was " + ", ".join(f"{shortened(name, VALUE)} {rounded(y)}" for name, y in changed.items()))
+    return "; ".join(one for one in (*notes, note(own, bars=False)) if one and one != "was ")
 
 
 def format_result(trial: Trial) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from gpmi.storage.entries import StoredEntry
 from gpmi.trials import Outcome
+from gpmi.trials.goals import Outputs
+from gpmi.trials.outcomes import OUTPUTS
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,34 @@ class Delivery:
         same = stored.get("y") == self.outcome.y and stored.get("outputs", {}) == dict(self.outcome.outputs)
         return entry.kind == self.outcome.status and same
 
+    def told_before(self, entries: Iterable[StoredEntry]) -> ToldBefore:
+        """Return what these entries say of the same trial. Refuse the delivery if its worker has said otherwise."""
+        places, mine, others = list[int](), dict[str, float](), dict[str, float]()
+        for entry in entries:
+            if entry.kind not in ("told", "failed"):
+                continue
+            content = entry.content
+            if content.get("late") or content.get("of", content["number"]) != self.number:
+                continue
+            outputs = content.get("outputs", {})
+            if entry.worker != self.worker:
+                others |= outputs if content["number"] == self.number else {}
+                continue
+            places.append(content["number"])
+            mine |= outputs
+            if entry.kind == "failed" or _differ(outputs, self.outcome.outputs):
+                self.check_repetition(entry)
+        return ToldBefore(tuple(places), mine, others)
+
+    def without(self, names: Iterable[str]) -> Delivery:
+        """Return the delivery without some of its outputs."""
+        gone = set(names)
+        parts: Any = {
+            field: Outputs({name: one for name, one in getattr(self.outcome, field).items() if name not in gone})
+            for field in OUTPUTS
+        }
+        return replace(self, outcome=replace(self.outcome, **parts))
+
     def competes_with(self, entry: StoredEntry) -> bool:
         """Whether an entry for the same trial comes from another worker and differs: then both count."""
         return entry.worker != self.worker and not self.equals(entry)
@@ -54,3 +85,16 @@ class Delivery:
                 f"trial {number} already has {was} from this worker; use correct({number}, y) to replace it, "
                 "or tell(x, y) to add an observation"
             )
+
+
+class ToldBefore(NamedTuple):
+    """What was told of a trial, by output: by the worker of a delivery, and of the trial itself by others."""
+
+    places: tuple[int, ...]  # the trials that the worker's values are in: the trial, or observations at its point
+    mine: dict[str, float]
+    others: dict[str, float]
+
+
+def _differ(a: Mapping[str, float], b: Mapping[str, float]) -> bool:
+    """Whether an output that both have is not the same."""
+    return any(a[name] != b[name] for name in a if name in b)

@@ -121,7 +121,10 @@ class ReplayedLog(Log):
             case "forgotten":
                 self.forget(self.pending_number(number), when)
             case "corrected":
-                outcome = Outcome("told", **details_of(self.correctable(number))).corrected(**stored_fields(content))
+                changed = stored_fields(content)
+                if self.goals is not None:
+                    self.goals.checked(changed.get("outputs", changed.get("y")))
+                outcome = Outcome("told", **details_of(self.correctable(number))).corrected(**changed)
                 self.check(outcome, number)
                 self.correct(number, outcome, when)
             case "retracted":

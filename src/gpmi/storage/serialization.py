@@ -95,7 +95,7 @@ def arguments(description: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of `Optimizer` for a description."""
     read: dict[str, Callable[[Any], Any]] = {
         "space": space_from_json,
-        "kernel": lambda one: _build(one, KERNELS),
+        "kernel": _kernel_from_json,
         "policy": lambda one: _build(one, POLICIES),
         "constraints": lambda some: [_constraint_from_json(one) for one in some],
         "x0": lambda points: [point_from_json(one) for one in points],
@@ -117,7 +117,11 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
             continue  # two ways to say that there are none
         if name == "policy" and stored is not None:
             stored = _fields(name, _build(stored, POLICIES), POLICIES)  # without fields that the class no longer has
-        if text_of(option_to_json(name, value, about)) != text_of(stored):
+        own = option_to_json(name, value, about)
+        if name == "goals" and stored is not None:
+            if dict(Goals.of(value)) != dict(Goals.from_json(stored)):  # in any order
+                return f"goals is {shown(value)}, but that of the study is {Goals.from_json(stored)}"
+        elif text_of(own) != text_of(stored):
             return f"{name} is {shown(value)}, but that of the study is {shown(stored)}"
     return None
 
@@ -125,7 +129,7 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
 def option_to_json(name: str, value: Any, space: Any) -> Any:
     """Return one argument of `Optimizer` as JSON; the space has a separate function."""
     if name == "kernel":
-        return _fields(name, value, KERNELS)
+        return _kernel_to_json(value)
     if name == "policy":
         return _fields(name, value, POLICIES)
     if name == "constraints":
@@ -266,6 +270,19 @@ def _build(written: Any, classes: Mapping[str, Any]) -> Any:
     kind = classes[written["kind"]]
     values = {field.name: written[field.name] for field in fields(kind) if field.name in written}
     return kind(**{name: _build(v, classes) if isinstance(v, dict) else v for name, v in values.items()})
+
+
+def _kernel_to_json(value: Any) -> dict[str, Any]:
+    """Return a kernel, or kernels by output, as JSON."""
+    if not isinstance(value, Mapping):
+        return _fields("kernel", value, KERNELS)
+    return {"outputs": {name: None if one is None else _fields("kernel", one, KERNELS) for name, one in value.items()}}
+
+
+def _kernel_from_json(written: Any) -> Any:
+    if "outputs" not in written:
+        return _build(written, KERNELS)
+    return {name: None if one is None else _build(one, KERNELS) for name, one in written["outputs"].items()}
 
 
 def _without_kind(written: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from gpmi.storage.workers import has_ended, own_name
 from gpmi.trials import Outcome, Trial, names_a_trial
 from gpmi.trials.goals import Goals
 from gpmi.trials.log import FindOpen, Settle, TrialOrPoint
+from gpmi.trials.outcomes import details_of
 
 Value = TypeVar("Value")
 Fixed: TypeAlias = Mapping[Any, Any] | None
@@ -490,6 +491,8 @@ class StudyLog(ReplayedLog):
         failure of such a trial is stored as late and changes nothing. If the log was replaced by a copy that has no
         such trial, or another one with its number, the evaluated point becomes a new trial.
         """
+        if delivery.number is not None and delivery.outcome.outputs and not self.is_pending(delivery.number):
+            return self._store_later(transaction, delivery, settle)
         token, number = delivery.token, delivery.number
         entry = transaction.entry_by_token(self._id, token)
         if entry is not None and delivery.competes_with(entry):
@@ -511,6 +514,40 @@ class StudyLog(ReplayedLog):
             transaction.release(self._id, number)
         return self.at(entry.content["number"])
 
+    def _store_later(self, transaction: Transaction, delivery: Delivery, settle: Settle) -> Trial:
+        """Store outputs of a trial that is not pending, except those that are in the log already.
+
+        They belong to the trial if it lacks them. If another worker has told other values of them, the trial was
+        evaluated twice: then they become an observation at its point, and further outputs of this worker join it.
+        """
+        number, before = delivery.number, delivery.told_before([*self._committed, *self._new])
+        assert number is not None
+        places = [place for place in before.places if self._is_at(place, delivery.point)]
+        new = delivery.without(before.mine)
+        if places in ([], [number]) and self._is_at(number, delivery.point):
+            same = [name for name, value in new.outcome.outputs.items() if before.others.get(name) == value]
+            if all(name in same for name in new.outcome.outputs if name in before.others):
+                new, places = new.without(same), [number]
+        trial = self._trials.get(places[-1]) if places else None
+        if trial is not None and trial.status == "retracted":
+            raise ValueError(_retracted(trial.number))
+        if not new.outcome.outputs:
+            return self.at(places[-1] if places else number)
+        if trial is not None and self.lacks(trial.number, new.outcome):
+            settle(trial.number, new.outcome)
+            more = {} if trial.number == number else {"of": number}
+        else:
+            settle(point_from_json(delivery.point), new.outcome)
+            more = {"of": number}
+        tokens = (delivery.token, f"{delivery.token}:{delivery.worker}", uuid.uuid4().hex)
+        token = next(one for one in tokens if transaction.entry_by_token(self._id, one) is None)
+        return self.at(self._store_last(transaction, token, delivery.worker, **more).content["number"])
+
+    def _is_at(self, number: int, point: Any) -> bool:
+        """Whether there is a trial with this number, at a point given as JSON."""
+        own = self.point_of(number)
+        return own is not None and (point is None or point_to_json(self.space, own) == point)
+
     def _target(self, delivery: Delivery) -> tuple[TrialOrPoint, dict[str, Any]]:
         """Return the pending trial or the point that gets the outcome, None for a late failure, and more content."""
         number = delivery.number
@@ -522,7 +559,7 @@ class StudyLog(ReplayedLog):
             return point_from_json(delivery.point), {"of": number}
         if point is None:
             raise ValueError(f"trial is {number}: there is no such trial")
-        if self.is_pending(number) or (number in self._trials and self.lacks(number, delivery.outcome)):
+        if self.is_pending(number):
             return number, {}
         return (None, {}) if delivery.outcome.status == "failed" else (point, {"of": number})
 
@@ -530,7 +567,7 @@ class StudyLog(ReplayedLog):
         """Return the trial of a delivery that is in the log already."""
         number = delivery.number
         if number in self._trials and self._trials[number].status == "retracted":
-            raise ValueError(f"trial {number} was retracted; give it a value again with correct({number}, y)")
+            raise ValueError(_retracted(number))
         delivery.check_repetition(entry)
         return self.at(entry.content["number"])
 
@@ -541,7 +578,9 @@ class StudyLog(ReplayedLog):
             x = self.space.freeze(self.space.canonical(point_from_json(delivery.point)))
             return Trial(self.next_number, x, origin="user", **{**vars(outcome), **self._derived(outcome)})
         trial = self.at(delivery.number)
-        if trial.status != "pending":
+        if trial.status == "told" and self.lacks(trial.number, outcome):
+            outcome = Outcome("told", **details_of(trial)).with_outputs(outcome)
+        elif trial.status != "pending":
             return trial
         return replace(trial, **{**vars(outcome), **self._derived(outcome)})
 
@@ -604,6 +643,10 @@ class StudyLog(ReplayedLog):
         if isinstance(trial, Trial) and self.space.encode(trial.x).tobytes() != self.space.encode(point).tobytes():
             raise ValueError(f"trial is {trial!r}, but trial {number} of this study is at another point")
         return number
+
+
+def _retracted(number: int | None) -> str:
+    return f"trial {number} was retracted; give it a value again with correct({number}, y)"
 
 
 def checked_lease(lease: Any) -> float:

@@ -80,7 +80,7 @@ class StudyOptimizer(Optimizer):
             self.log.deliver_waiting(self._settle)
             if self.log.is_slow:
                 self.refresh()
-                _ = self.model
+                _ = self.models if self._is_several else self.model
             return self.log.hand_out(
                 subspace.fixed, partial(self._add_suggestion, subspace), handed, budget=budget, lease=lease
             )

@@ -59,7 +59,7 @@ class Printable(ABC):
         """Return the trials that a table shows."""
 
     def to_dataframe(self) -> DataFrame:
-        """Return one row for each trial: its parameters, outputs, y, status, origin, prediction, times. Needs pandas."""
+        """Return one row for each trial: its parameters, outputs, y, status, prediction, times. Needs pandas."""
         return frame(self.all_trials(), self.space, goals_of(self))
 
     def shown_front(self) -> tuple[Trial, ...]:
@@ -217,8 +217,7 @@ def notebook(
     head += [*_output_heads(goals), "mu", "sd", "origin"]
     for trial, row in zip(best, rows, strict=True):
         row += _output_cells(trial, goals)
-        row += ["" if value is None else rounded(value) for value in (trial.mu, trial.sd)]
-        row.append(trial.origin)
+        row += [_number(trial.mu), _number(trial.sd), trial.origin]
     return f"<div>{html_lines(lines)}{html_table(head, rows) if rows else ''}</div>"
 
 
@@ -226,9 +225,10 @@ def front_notebook(lines: Sequence[Line], front: Sequence[Trial], space: Space, 
     """Return HTML with the lines and, below them, the front: all of it, or FRONT trials spread over it."""
     shown = along_front(front, goals, FRONT)
     head, rows = _recipes(shown, space)
-    head += [*_output_heads(goals), "origin"]
+    outputs = _measured(shown, goals)
+    head += [*(shortened(name, NAME) for name in outputs), "origin"]
     for trial, row in zip(shown, rows, strict=True):
-        row += [*_output_cells(trial, goals), trial.origin]
+        row += [*(_number(trial.outputs.get(name)) for name in outputs), trial.origin]
     if len(shown) < len(front):
         lines = [*lines, ("shown", f"{len(shown)} of the {len(front)} trials on the front, spread over it")]
     return f"<div>{html_lines(lines)}{html_table(head, rows) if rows else ''}</div>"
@@ -249,36 +249,48 @@ def _output_heads(goals: Goals | None) -> list[str]:
 
 def _output_cells(trial: Trial, goals: Goals | None) -> list[str]:
     """Return the value of a trial, or its outputs; an output that was not measured is empty."""
-    values = [trial.y] if goals is None else [trial.outputs.get(name) for name in goals]
-    return ["" if value is None else rounded(value) for value in values]
+    return [_number(value) for value in ([trial.y] if goals is None else map(trial.outputs.get, goals))]
+
+
+def _measured(trials: Sequence[Trial], goals: Goals) -> list[str]:
+    """Return the outputs that at least one of the trials has."""
+    return [name for name in goals if any(name in trial.outputs for trial in trials)]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else rounded(value)
 
 
 def listing(trials: Iterable[Trial], space: Space, goals: Goals | None = None) -> str:
     """Return a table as text, one line for each trial: every parameter, y or the outputs, and how it ended."""
-    rows = [["trial", "status", *_output_heads(goals), *names_of(space), "why"]]
+    trials, rows = list(trials), [["trial", "status", *_output_heads(goals), *names_of(space), "why"]]
+    waiting = {} if goals is None else missing_outputs(trials, goals)
     for trial in trials:
         values = ["" if value is None else coordinate(value) for value in _values(trial.x, space)]
         why = " ".join((trial.why or "").split())
-        rows.append([str(trial.number), _state(trial, goals), *_output_cells(trial, goals), *values, why])
+        state = _state(trial, goals, waiting=trial.number in waiting)
+        rows.append([str(trial.number), state, *_output_cells(trial, goals), *values, why])
     return columns(rows)
 
 
 def front_listing(front: Iterable[Trial], space: Space, goals: Goals) -> str:
     """Return the front as a table of text, from the best in the first objective to the worst."""
-    rows = [["trial", *_output_heads(goals), *names_of(space)]]
-    for trial in along_front(front, goals):
+    shown = along_front(front, goals)
+    outputs = _measured(shown, goals)
+    rows = [["trial", *(shortened(name, NAME) for name in outputs), *names_of(space)]]
+    for trial in shown:
         values = ["" if value is None else coordinate(value) for value in _values(trial.x, space)]
-        rows.append([str(trial.number), *_output_cells(trial, goals), *values])
+        rows.append([str(trial.number), *(_number(trial.outputs.get(name)) for name in outputs), *values])
     return columns(rows)
 
 
-def _state(trial: Trial, goals: Goals | None) -> str:
-    """Return the status of a trial for a person: also whether it is infeasible, or waits for an output."""
+def _state(trial: Trial, goals: Goals | None, *, waiting: bool) -> str:
+    """Return the status of a trial for a person: also whether it is infeasible, or waiting for an output."""
     if goals is None:
         return trial.status if trial.feasible or trial.y is None else "infeasible"
     if trial.status != "told":
         return trial.status
-    return "infeasible" if broken_limits(trial) else "waiting" if missing_outputs(trial, goals) else "told"
+    return "infeasible" if broken_limits(trial) else "waiting" if waiting else "told"
 
 
 def names_of(space: Space) -> list[str]:

@@ -246,8 +246,10 @@ def _output_fields(
         elif given.get(name, usual) != usual:
             titles = ", ".join(columns.details[f"output_{name}", output] for output in goals)
             raise ValueError(f"{name} is {checks.shown(given[name])}, but it belongs to y; give {titles}")
-    goals.checked(outputs)
-    outcome = Outcome("told", **{name: Outputs(found[name]) for name in OUTPUTS}).checked()
+    if not outputs:
+        raise ValueError(f"status is 'told', but no output has a value; give at least one of {wanted}")
+    measured: Any = {name: Outputs(found[name]) for name in OUTPUTS}
+    outcome = Outcome("told", **measured).checked()
     about = {name: getattr(outcome, name) for name in OUTPUTS}
     return {"status": status, "outputs_before": first, **about, **outcome.derived(goals)}
 

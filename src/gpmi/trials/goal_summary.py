@@ -20,11 +20,23 @@ from gpmi.trials.trial import Trial
 LISTED = 60  # characters of the numbers of trials that wait for one output, at most; our choice
 
 
-def missing_outputs(trial: Trial, goals: Goals) -> tuple[str, ...]:
-    """Return the objectives and limits that a told trial still waits for. Outputs that are only watched may be left out."""
-    if trial.status != "told":
-        return ()
-    return tuple(name for name, goal in goals.items() if goal is not None and name not in trial.outputs)
+def missing_outputs(trials: Iterable[Trial], goals: Goals) -> dict[int, tuple[str, ...]]:
+    """Return the objectives and limits that told trials wait for, by the number of the trial.
+
+    An output that is only watched may be left out, and so may one that another trial at the same point has: a second
+    measurement of one output waits for nothing.
+    """
+    told = [trial for trial in trials if trial.status == "told"]
+    known: dict[bytes, set[str]] = {}
+    for trial in told:
+        known.setdefault(_place(trial), set()).update(trial.outputs)
+    wanted = [name for name, goal in goals.items() if goal is not None]
+    missing = {trial.number: tuple(name for name in wanted if name not in known[_place(trial)]) for trial in told}
+    return {number: names for number, names in missing.items() if names}
+
+
+def _place(trial: Trial) -> bytes:
+    return trial.x.tobytes() if isinstance(trial.x, np.ndarray) else repr(dict(trial.x)).encode()
 
 
 def broken_limits(trial: Trial) -> tuple[str, ...]:
@@ -127,9 +139,9 @@ def infeasible_note(trials: Iterable[Trial]) -> list[str]:
 def waiting_lines(trials: Iterable[Trial], goals: Goals) -> list[Line]:
     """Return a line with the trials that wait for outputs, by output; none if no trial does."""
     waiting: dict[str, list[str]] = {}
-    for trial in trials:
-        for name in missing_outputs(trial, goals):
-            waiting.setdefault(name, []).append(str(trial.number))
+    for number, names in missing_outputs(trials, goals).items():
+        for name in names:
+            waiting.setdefault(name, []).append(str(number))
     texts = [
         f"trial{'s' if len(waiting[name]) > 1 else ''} {some_of(waiting[name], LISTED)} for {shortened(name, NAME)}"
         for name in goals

@@ -262,11 +262,10 @@ class Goals(Mapping[str, Goal]):
         """Return the name of an output; refuse an unknown one."""
         if not isinstance(name, str) or name not in self._by_name:
             near = checks.similar_name(name, list(self)) if isinstance(name, str) else None
-            hint = f"did you mean {near!r}?" if near else f"use one of {', '.join(map(repr, self))}"
-            raise ValueError(
-                f"{checks.shown(name)} is not an output of this run; {hint} (goals={{..., {checks.shown(name)}: None}} "
-                "watches another output)"
-            )
+            hint = f"did you mean {near!r}?" if near else f"give one of {', '.join(map(repr, self))}"
+            if isinstance(name, str) and near is None:
+                hint += f"; an output that is only watched has the goal None, goals={{..., {name!r}: None}}"
+            raise ValueError(f"{checks.shown(name)} is not an output of this run; {hint}")
         return str(name)
 
     def to_json(self) -> list[dict[str, Any]]:

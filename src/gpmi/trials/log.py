@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from gpmi._support import checks
-from gpmi._support.checks import ONE_VALUE
+from gpmi._support.checks import SEVERAL
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Array, GrowingObservations, Mask, Observations, Point
 from gpmi.trials.goals import Goals
@@ -340,7 +340,7 @@ class Log:
         if self.goals is not None:
             self.goals.checked(outcome.outputs or outcome.y)
         elif outcome.outputs:
-            raise TypeError(f"y is {checks.shown(dict(outcome.outputs))}, but the run has no goals; {ONE_VALUE}")
+            raise TypeError(f"y is {checks.shown(dict(outcome.outputs))}, but the run has no goals; {SEVERAL}")
         else:
             check_count(outcome.constraints, self.count_of_constraints(excluding))
 
@@ -390,7 +390,7 @@ class Log:
             return trial.with_goals(self.goals)
         if trial.status == "told" and trial.y is None:
             names = ", ".join(trial.outputs)
-            raise ValueError(f"trial {trial.number} has the outputs {names} and no single y; {ONE_VALUE}")
+            raise ValueError(f"trial {trial.number} has the outputs {names} and no single y; {SEVERAL}")
         nothing: Any = {**dict.fromkeys(OUTPUTS, NONE), "outputs_before": None, "unmet": ()}
         return replace(trial, **nothing)
 

@@ -55,24 +55,14 @@ class Outcome:
     @staticmethod
     def value(y: float, **details: Unpack[Details]) -> Outcome:
         """Return a value with its details, validated."""
-        given: Any = details
-        if unknown := given.keys() - Details.__annotations__.keys():
-            name = min(unknown)
-            hint = checks.name_hint(name, ("x", "y", *Details.__annotations__))
-            raise TypeError(f"{name} is not an argument of tell; {hint}")
+        given: Any = checked_details(details)
         return Outcome("told", y, **given).checked()
 
     @staticmethod
-    def measured(
-        goals: Goals,
-        outputs: Any,
-        *,
-        noise_var: float | Mapping[str, float] = 0.0,
-        repeats: int | Mapping[str, int] = 1,
-        constraints: Any = None,
-    ) -> Outcome:
+    def measured(goals: Goals, outputs: Any, **details: Unpack[Details]) -> Outcome:
         """Return measured outputs, validated. `noise_var` and `repeats` are one number for all, or a dict by output."""
-        checked = goals.checked(outputs)
+        given, checked = checked_details(details), goals.checked(outputs)
+        constraints = given.get("constraints")
         if constraints is not None and checks.shape(constraints) != (0,):
             raise ValueError(
                 f"constraints is {checks.shown(constraints)}, but the run has goals; give the output a limit, "
@@ -81,8 +71,8 @@ class Outcome:
         return Outcome(
             "told",
             outputs=Outputs(checked),
-            output_noise_var=_by_output(goals, "noise_var", noise_var, checked),
-            output_repeats=_by_output(goals, "repeats", repeats, checked),
+            output_noise_var=_by_output("noise_var", given.get("noise_var", 0.0), checked),
+            output_repeats=_by_output("repeats", given.get("repeats", 1), checked),
         ).checked()
 
     @staticmethod
@@ -297,13 +287,23 @@ def check_count(constraints: Sequence[float], count: int | None) -> int:
 _REMEDY = "give a list of finite numbers, feasible where they are <= 0, the same number of them with every value"
 
 
-def _by_output(goals: Goals, argument: str, given: Any, outputs: Mapping[str, float]) -> Outputs:
+def checked_details(details: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the keyword arguments of `tell`; refuse a name that is none of them."""
+    if unknown := details.keys() - Details.__annotations__.keys():
+        name = min(unknown)
+        hint = checks.name_hint(name, ("x", "y", *Details.__annotations__))
+        raise TypeError(f"{name} is not an argument of tell; {hint}")
+    return details
+
+
+def _by_output(argument: str, given: Any, outputs: Mapping[str, float]) -> Outputs:
     """Return a number for each output, given as one for all or as a dict; refuse an output that has no value."""
     if not isinstance(given, Mapping):
         return Outputs(dict.fromkeys(outputs, given))
     for name in given:
-        if goals.checked_name(name) not in outputs:
-            raise ValueError(f"{argument} has {name!r}, which y has not; give it for the outputs in y alone")
+        if name not in outputs:
+            known = ", ".join(map(repr, outputs))
+            raise ValueError(f"{argument} has {checks.shown(name)}, which y has not; give it for {known} alone")
     return Outputs(given)
 
 

@@ -72,7 +72,9 @@ class Trial:
         """
         if self.outputs or self.outputs_before:
             for name in {**self.outputs, **(self.outputs_before or {})}:
-                goals.checked_name(name)
+                if name not in goals:
+                    remedy = f"give it one, such as goals={{..., {name!r}: None}} to watch it"
+                    raise ValueError(f"trial {self.number} has the output {name!r}, which has no goal here; {remedy}")
             return self
         if self.y is None and self.y_before is None:
             return self

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from gpmi._support.text import without_password
+from gpmi._support.text import error_message, without_password
 from gpmi._support.types import Array, Event, Mask, Point
+from gpmi.analysis.front import FrontAnalysis
 from gpmi.analysis.importance import Importances, importances
 from gpmi.analysis.ledger import Ledger
+from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.history import regret_history
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import mean_in_chunks, moments_in_chunks
@@ -22,7 +24,9 @@ from gpmi.model.model import Model
 from gpmi.space import Parameters, Space
 from gpmi.space.axes import Axis, axes_of
 from gpmi.trials import Trial
-from gpmi.trials.dataframe import names_of
+from gpmi.trials.dataframe import goals_of, names_of
+from gpmi.trials.goal_summary import told_front
+from gpmi.trials.goals import AtMost, Goals, Min, Objective
 
 # Our choices, for figures and reports alike.
 MAX_LINES = 300  # trials in parallel coordinates: the best, and an even selection of the others
@@ -42,10 +46,14 @@ class RegretHistory(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RunView:
-    """The state of a run at one moment. Everything that needs the model is computed when it is first read."""
+    """The state of a run at one moment. Everything that needs the model is computed when it is first read.
+
+    In a run with goals, `of_output` is the view of one output: y is that output, and the ledger is its own. With
+    several objectives only these views have a `ledger`; the view of the run has a `front_ledger`.
+    """
 
     trials: tuple[Trial, ...]
-    ledger: Ledger | None  # None if nothing was told, or if the model failed
+    ledger: Ledger | None  # None if nothing was told, if the model failed, or with several objectives
     goal: Literal["max", "min"]
     space: Space
     seed: int
@@ -54,6 +62,11 @@ class RunView:
     budget: int | None = None
     name: str | None = None  # of a study
     identity: str | None = None  # of a study, wherever its database is
+    goals: Goals | None = None
+    analysis: FrontAnalysis | None = None  # of a run with goals; None if the model failed
+    front_ledger: FrontLedger | None = None  # of a run with several objectives
+    output: str | None = None  # the name of y in a run with goals; None with several objectives
+    parent: RunView | None = None  # the view of the run, if this is the view of one of its outputs
 
     @staticmethod
     def of(source: Any) -> RunView:
@@ -61,20 +74,118 @@ class RunView:
         if isinstance(source, RunView):
             return source
         try:
-            trials, ledger = tuple(source.trials), source.ledger
+            trials, goals = tuple(source.trials), goals_of(source)
+            ledger, analysis, failure = _read(source, goals)
             needed: dict[str, Any] = {
                 "goal": source.goal,
                 "space": source.space,
                 "seed": source.seed,
-                "events": tuple(source.events),
+                "events": (*source.events, *failure),
             }
         except AttributeError:
             raise TypeError(f"source is {source!r}; give a Result, an Optimizer or a Study") from None
-        if ledger is not None and not ledger.n:
-            ledger = None
+        front_ledger = ledger if isinstance(ledger, FrontLedger) else None
+        own = ledger if isinstance(ledger, Ledger) and ledger.n else None
         name = getattr(source, "name", None)
         optional: dict[str, Any] = {key: getattr(source, key, None) for key in ("reason", "budget", "identity")}
-        return RunView(trials, ledger, **needed, **optional, name=None if name is None else without_password(str(name)))
+        return RunView(
+            trials,
+            own,
+            **needed,
+            **optional,
+            name=None if name is None else without_password(str(name)),
+            goals=goals,
+            analysis=analysis,
+            front_ledger=front_ledger,
+            output=None if goals is None else goals.single,
+        )
+
+    # Outputs
+
+    @property
+    def has_front(self) -> bool:
+        """Whether this is a run with several objectives, or with a target: what was found is a front."""
+        return self.goals is not None and self.goals.single is None and self.output is None
+
+    @property
+    def value_name(self) -> str:
+        """What a value is called: the output of a run with goals, otherwise y."""
+        return "y" if self.output is None else self.output
+
+    @property
+    def function_name(self) -> str:
+        """What the model describes: the output of a run with goals, otherwise f."""
+        return "f" if self.output is None else self.output
+
+    @cached_property
+    def output_names(self) -> tuple[str, ...]:
+        """The outputs with a value and a model, in the order of the goals; () in a run without goals."""
+        return () if self.analysis is None else tuple(self.analysis.outputs)
+
+    @cached_property
+    def each_output(self) -> tuple[RunView, ...]:
+        """The view of each output with a model, a single objective first; this view itself in a run without goals."""
+        if self.goals is None or self.parent is not None:
+            return (self,)
+        others = tuple(self.of_output(name) for name in self.output_names if name != self.output)
+        return others if self.output is None else (self, *others)
+
+    def of_output(self, name: str) -> RunView:
+        """Return the view of one output that has values. A limit counts as the direction that keeps it."""
+        return self if name == self.output else self._views[name]
+
+    @cached_property
+    def _views(self) -> dict[str, RunView]:
+        return {name: self._view(name) for name in self.output_names}
+
+    def _view(self, name: str) -> RunView:
+        assert self.goals is not None and self.analysis is not None
+        known = (trial for trial in self.trials if trial.status != "told" or name in trial.outputs)
+        return replace(
+            self,
+            trials=tuple(_with_value(trial, name) for trial in known),
+            ledger=self.analysis.outputs[name],
+            goal="min" if isinstance(self.goals[name], Min | AtMost) else "max",
+            front_ledger=None,
+            output=name,
+            parent=self,
+        )
+
+    @cached_property
+    def objectives(self) -> dict[str, Objective]:
+        """The outputs that are optimised; none in a run without goals."""
+        return {} if self.goals is None else self.goals.objectives
+
+    @cached_property
+    def front(self) -> tuple[Trial, ...]:
+        """The trials that no other trial beats in every objective; by the values told if there is no model."""
+        if self.goals is None:
+            return ()
+        return told_front(self.trials, self.goals, self.space) if self.analysis is None else self.analysis.front
+
+    @cached_property
+    def middle(self) -> Trial | None:
+        """The trial on the front that is farthest from the worst value there in every objective: a compromise."""
+        if not self.front:
+            return None
+        values = np.array(
+            [[float(goal.oriented(np.asarray(trial.outputs[name]))) for name, goal in self.objectives.items()]
+             for trial in self.front]
+        )  # fmt: skip
+        worst, span = values.min(axis=0), np.ptp(values, axis=0)
+        shares = (values - worst) / np.where(span > 0.0, span, 1.0) + (span == 0.0)
+        return self.front[int(np.argmax(shares.min(axis=1)))]
+
+    @cached_property
+    def centre(self) -> str:
+        """What the point is called that slices and maps go through."""
+        run = self if self.parent is None else self.parent
+        if not run.has_front:
+            return "the recommended point"
+        if run.middle is None:
+            return f"the point with the best {self.function_name}"
+        where = "in the middle of the front" if len(run.front) > 2 else "on the front"
+        return f"trial {run.middle.number}, {where}"
 
     # Trials
 
@@ -101,7 +212,9 @@ class RunView:
 
     @cached_property
     def best(self) -> Trial | None:
-        """The feasible trial with the best value."""
+        """The feasible trial with the best value; None with several objectives."""
+        if self.has_front:
+            return None
         sign = 1.0 if self.goal == "max" else -1.0
         return max((t for t in self.told if t.feasible), key=lambda t: sign * (t.y or 0.0), default=None)
 
@@ -128,11 +241,21 @@ class RunView:
 
     def axes_by_importance(self, points: int) -> list[Axis]:
         """Return the same axes, the most important one first."""
-        axes = self.axes(points)
-        if self.importances is None:
-            return axes
-        order = np.argsort([-one.total for one in self.importances], kind="stable")
-        return [axes[i] for i in order]
+        axes, totals = self.axes(points), self.totals
+        return axes if totals is None else [axes[i] for i in np.argsort(-totals, kind="stable")]
+
+    @cached_property
+    def totals(self) -> Array | None:
+        """How much each parameter that varies matters, (p,): its total Sobol index; None while it is unknown.
+
+        It is the same for all outputs of a run, so that their pictures are in the same order: with several objectives
+        the mean over the outputs, otherwise that of the objective.
+        """
+        if self.parent is not None:
+            return self.parent.totals
+        views = self.each_output if self.has_front else (self,)
+        known = [[one.total for one in found] for view in views if (found := view.importances) is not None]
+        return np.mean(known, axis=0) if known else None
 
     def active_axes(self, points: int) -> list[Axis]:
         """Return the same axes, without those that are inactive at the recommended point; none without a model."""
@@ -173,12 +296,16 @@ class RunView:
 
     @cached_property
     def recommended_row(self) -> Array | None:
-        """The coordinates (d,) of the point with the best posterior mean."""
+        """The coordinates (d,) of the point with the best posterior mean; with several objectives, of `middle`."""
+        if self.parent is not None and (row := self.parent.recommended_row) is not None:
+            return row
+        if self.has_front and self.middle is not None:
+            return self.space.encode(self.middle.x)
         return None if self.ledger is None else self.ledger.model.recommended
 
     @cached_property
     def recommended(self) -> Point | None:
-        """The point with the best posterior mean."""
+        """The point at `recommended_row`."""
         row = self.recommended_row
         return None if row is None else self.space.decode(row)
 
@@ -221,6 +348,38 @@ class RunView:
         wide = len(positive) > 0 and positive.max() > WIDE_RANGE * positive.min()
         floor = 0.1 * float(positive.min()) if wide else None
         return RegretHistory(np.array([float(regret.t) for regret in found]), low, median, high, floor)
+
+
+def _read(
+    source: Any, goals: Goals | None
+) -> tuple[Ledger | FrontLedger | None, FrontAnalysis | None, tuple[Event, ...]]:
+    """Return the ledger of a run and, with goals, what is known of them.
+
+    If a model of an output fails, there is none of it, and an event says why: the trials are shown all the same.
+    """
+    if goals is None:
+        return source.ledger, None, ()
+    try:
+        ledger = source.ledger
+        return ledger, ledger.analysis if isinstance(ledger, FrontLedger) else source.front_analysis, ()
+    except Exception as error:
+        return None, None, (Event("no model", f"the model failed: {error_message(error)}"),)
+
+
+def _with_value(trial: Trial, name: str) -> Trial:
+    """Return a trial with one of its outputs as y, and without what was predicted for another output."""
+    if trial.status != "told":
+        return trial
+    before = None if trial.outputs_before is None else trial.outputs_before.get(name)
+    nothing: dict[str, Any] = dict.fromkeys(("mu", "sd", "phi", "gamma_hat", "explored", "surprise", "information"))
+    return replace(
+        trial,
+        y=trial.outputs[name],
+        y_before=before,
+        noise_var=trial.output_noise_var.get(name, 0.0),
+        repeats=trial.output_repeats.get(name, 1),
+        **nothing,
+    )
 
 
 def bounds_of(posterior: Posterior, rows: Array, warp: Warp = IDENTITY) -> Array:

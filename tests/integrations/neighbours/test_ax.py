@@ -119,5 +119,12 @@ def test_the_factor_of_a_single_metric_changes_nothing() -> None:
 
 def test_several_objectives_are_refused() -> None:
     client = client_of(BOX, "f, g")
-    with pytest.raises(Exception, match="several objectives; GPMINode takes one"):
+    with pytest.raises(Exception, match="several objectives, but GPMINode takes one"):
         one(client)
+
+
+def test_goals_are_those_of_the_experiment() -> None:
+    with pytest.raises(TypeError, match="goals is not an argument of GPMINode, which optimises one value"):
+        GPMINode(goals={"f": "max", "g": "min"})
+    with pytest.raises(ValueError, match="for several objectives, but GPMINode has one"):
+        GPMINode(policy=gpmi.EHVI())

@@ -153,3 +153,8 @@ def test_what_it_cannot_do_is_said() -> None:
         PolicyAcquisition(paper_model(x, y), gpmi.Find())
     with pytest.raises(TypeError, match="give an instance"):
         PolicyAcquisition(paper_model(x, y), gpmi.GPMI)  # type: ignore[arg-type]
+
+
+def test_a_policy_for_several_objectives_is_refused() -> None:
+    with pytest.raises(ValueError, match="for several objectives, but PolicyAcquisition has one"):
+        PolicyAcquisition(paper_model(*data()), gpmi.EHVI())

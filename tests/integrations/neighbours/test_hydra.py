@@ -105,3 +105,9 @@ def test_a_sweep_without_a_value_says_so(n_trials: int) -> None:
 def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     assert "give minimize or maximize" in run(tmp_path, "hydra.sweeper.direction=up").stderr
     assert "nothing is swept" in run(tmp_path, "x=0.1", "model.depth=1").stderr
+
+
+def test_goals_are_refused() -> None:
+    opt = gpmi.Optimizer({"x": (0.0, 1.0)}, seed=0, goals={"loss": "min", "size": "min"})
+    with pytest.raises(ValueError, match=r"goals loss \(min\), size \(min\), but a job of Hydra returns one number"):
+        sweep(opt, lambda jobs, first: [Done(0.0)], [], 1, 1)  # type: ignore[list-item, return-value]

@@ -72,3 +72,39 @@ def test_arrays_and_an_experiment_that_exists(tmp_path: Path) -> None:
     client = MlflowClient(uri)
     runs = client.search_runs([client.get_experiment_by_name("again").experiment_id])
     assert len(runs) == 6 and all("x0" in run.data.params for run in runs)
+
+
+def outputs_of(p: Any) -> dict[str, float]:
+    return {"yield (%)": p["x"], "cost": p["x"] ** 2 + p["y"], "purity": p["y"], "mu": p["x"] + p["y"]}
+
+
+def test_outputs_are_metrics_by_their_names(tmp_path: Path) -> None:
+    uri, space = f"sqlite:///{tmp_path / 'mlflow.db'}", {"x": (0.0, 1.0), "y": (0.0, 1.0)}
+    goals = {"yield (%)": "max", "cost": "min", "purity": gpmi.AtLeast(0.5), "mu": None}
+    with MLflowCallback("goals", tracking_uri=uri) as callback:
+        r = gpmi.optimize(outputs_of, space, goals=goals, budget=10, seed=0, on_trial=callback)
+        parent = callback.run_id
+    client = MlflowClient(uri)
+    experiment = client.get_experiment_by_name("goals")
+    runs = client.search_runs([experiment.experiment_id], filter_string=f"tags.`{PARENT}` = '{parent}'")
+    logged = {run.data.tags["mlflow.runName"]: run.data for run in runs}
+    for trial in r.trials:
+        data, names = logged[f"trial {trial.number}"], ("yield ___", "cost", "purity", "mu_")
+        assert [data.metrics[name] for name in names] == pytest.approx(list(trial.outputs.values()))
+        assert "y" not in data.metrics and data.tags.get("unmet") == (None if trial.feasible else "purity")
+    whole = client.get_run(parent).data
+    assert whole.tags["goal"] == "yield (%) (max), cost (min), purity (at least 0.5), mu (watched)"
+    assert whole.metrics["trials on the front"] == len(r.front)
+    assert whole.tags["front"] == ", ".join(str(trial.number) for trial in r.front)
+
+
+def test_a_single_objective_with_goals_has_a_best_value(tmp_path: Path) -> None:
+    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    goals, space = {"gain": "max", "size": gpmi.AtMost(0.5)}, {"x": (0.0, 1.0)}
+    with MLflowCallback("one", tracking_uri=uri) as callback:
+        r = gpmi.optimize(
+            lambda p: {"gain": p["x"], "size": p["x"]}, space, goals=goals, budget=6, seed=0, on_trial=callback
+        )
+        parent = callback.run_id
+    whole = MlflowClient(uri).get_run(parent).data
+    assert whole.metrics == {"best gain": pytest.approx(r.y)} and whole.params == {"x": str(r.x["x"])}

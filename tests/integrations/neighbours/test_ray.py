@@ -127,3 +127,10 @@ def test_a_tuner_runs_with_it(tmp_path: Path) -> None:
     finally:
         ray.shutdown()
     assert len(results) == 10 and results.get_best_result().metrics["loss"] < 0.2
+
+
+def test_goals_are_refused() -> None:
+    with pytest.raises(TypeError, match="goals is not an argument of GPMISearch, which optimises one value"):
+        GPMISearch(goals={"loss": "min", "size": "min"})
+    with pytest.raises(ValueError, match="for several objectives, but GPMISearch has one"):
+        GPMISearch({"x": (0.0, 1.0)}, "loss", "min", policy=gpmi.EHVI())

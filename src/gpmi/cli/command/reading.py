@@ -1,4 +1,4 @@
-"""Read the value of an evaluation from a program's output: its last line, a line that matches, or a JSON file.
+"""Read the value of an evaluation, or its outputs, from what a program wrote: the last line, a match, or a JSON file.
 
 The output is not trusted: it may be anything, of any size. If it has no value, the reason is a sentence.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -49,31 +49,53 @@ class Reading:
     in which `pattern` is found: the group named `y`, or the first group, or the whole match. "json" is the file whose
     path the program gets in GPMI_RESULT_FILE. `y`, `noise_var` and `constraints` are names in the JSON object, or of
     groups of the pattern. `noise_var` may be missing and is then 0; all constraints must be present.
+
+    In a run with goals, `outputs` has the name of each output in the JSON object, or of its group. `noise_var` is then
+    one number for all outputs, or an object with a number by output. `pattern` may be a pattern for each output: its
+    value is the group with that name, or the first one, and its variance the group named `noise_var`. An output that is
+    null is not measured yet. One that is missing has no value, so the evaluation has failed, unless it is `watched`.
     """
 
     source: Source = "last line"
-    pattern: str | None = None
+    pattern: str | Mapping[str, str] | None = None
     y: str = "y"
     noise_var: str = "noise_var"
     constraints: tuple[str, ...] = ()
+    outputs: Mapping[str, str] = field(default_factory=dict)
+    watched: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         checks.one_of("source", self.source, get_args(Source))
         if (self.source == "match") != (self.pattern is not None):
             raise ValueError(f"pattern is {self.pattern!r} and source {self.source!r}; only 'match' takes one")
-        if self.pattern is not None:
-            try:
-                groups = re.compile(self.pattern).groupindex
-            except (re.error, RecursionError, OverflowError) as error:
-                raise ValueError(f"pattern is {self.pattern!r}, not a regular expression ({error}); fix it") from None
+        for name in (own := list(self.outputs.values())):
+            if name == self.noise_var or own.count(name) > 1:
+                what = "the variances" if name == self.noise_var else "two outputs"
+                raise ValueError(f"{name!r} is the name of {what}; give each its own name")
+        if isinstance(self.pattern, str):
+            groups = _compiled("pattern", self.pattern).groupindex
             missing = [name for name in self.constraints if name not in groups]
             if missing:
                 raise ValueError(f"pattern has no group (?P<{missing[0]}>...) for the constraint {missing[0]!r}")
+            missing = [name for name, own in self.outputs.items() if own not in groups and name not in self.watched]
+            if missing and len(self.outputs) > 1:
+                raise ValueError(
+                    f"pattern has no group (?P<{self.outputs[missing[0]]}>...) for the output {missing[0]!r}; add it, "
+                    "or give a pattern for each output"
+                )
+        for name, pattern in self.pattern.items() if isinstance(self.pattern, Mapping) else ():
+            if name not in self.outputs:
+                raise ValueError(f"pattern has {name!r}, which is not an output; {_one_of(self.outputs)}")
+            _compiled(f"pattern of {name!r}", pattern)
+        if isinstance(self.pattern, Mapping):
+            missing = [name for name in self.outputs if name not in self.pattern and name not in self.watched]
+            if missing:
+                raise ValueError(f"there is no pattern for the output {missing[0]!r}; give one")
 
     def value(
         self, output: bytes, file: Path, *, cut: bool = False, cancelled: Callable[[], bool] = _never
     ) -> Measured:
-        """Return the value in a program's output; `cut` if the beginning of the output was dropped.
+        """Return the value or the outputs in what a program wrote; `cut` if the beginning of the output was dropped.
 
         `cancelled` is polled while a pattern is searched. Once it is true, `program.Cancelled` is raised.
         """
@@ -84,35 +106,121 @@ class Reading:
         lines = output.decode("utf-8", errors="replace").splitlines()
         last = next((line.strip() for line in reversed(lines) if line.strip()), None)
         if last is None:
-            raise NoValue("it wrote no output, whose last line should be the value")
-        return self._of_object(_parsed(last)) if last.startswith("{") else Measured(_number("y", last))
+            what = "the value" if len(self.outputs) < 2 else "a JSON object with the outputs"
+            raise NoValue(f"it wrote no output, whose last line should be {what}")
+        if last.startswith("{"):
+            return self._of_object(_parsed(last))
+        if len(self.outputs) > 1:
+            example = ", ".join(f'"{name}": ...' for name in self.outputs.values())
+            raise NoValue(f"its last line is {shortened(last, QUOTED)}; a JSON object {{{example}}} is needed")
+        return self._of_object({self._first: last}) if self.outputs else Measured(_number("y", last))
+
+    @property
+    def _first(self) -> str:
+        """The name of the value, or of the first output."""
+        return next(iter(self.outputs.values()), self.y)
 
     def _of_match(self, output: bytes, cut: bool, cancelled: Callable[[], bool]) -> Measured:
-        pattern = shortened(repr(self.pattern), QUOTED)
-        try:
-            found = matching.search(self.pattern or "", output, cancelled)
-        except matching.SearchTimedOut:
-            raise PatternTimedOut(
-                f"the pattern {pattern} took more than {matching.TIMEOUT:g} s on its output; write one without nested "
-                "repetition such as (a+)+"
-            ) from None
-        except (OSError, ValueError) as error:
-            raise NoValue(f"the pattern {pattern} cannot be applied to its output ({error})") from None
-        if found is None:
-            where = "the last part of its output" if cut else "its output"
-            raise NoValue(f"no line of {where} matches {pattern}")
-        groups = {self.y: found.first} | found.groups
+        if isinstance(self.pattern, Mapping):
+            return self._of_matches(self.pattern, output, cut, cancelled)
+        found = _search(self.pattern or "", output, cut, cancelled)
+        groups = {self._first: found.first} | found.groups if len(self.outputs) < 2 else found.groups
         return self._of_object({name: text for name, text in groups.items() if text is not None})
 
+    def _of_matches(
+        self, patterns: Mapping[str, str], output: bytes, cut: bool, cancelled: Callable[[], bool]
+    ) -> Measured:
+        """Search for each output by its own pattern."""
+        fields, bars = dict[str, Any](), dict[str, Any]()
+        for name, pattern in patterns.items():
+            own = self.outputs[name]
+            try:
+                found = _search(pattern, output, cut, cancelled)
+            except PatternTimedOut:
+                raise
+            except NoValue as error:
+                if name in self.watched:
+                    continue
+                raise NoValue(f"{own}: {error}") from None
+            value = found.first if found.groups.get(own) is None else found.groups[own]
+            if value is not None:
+                fields[own] = value
+            if found.groups.get(self.noise_var) is not None:
+                bars[own] = found.groups[self.noise_var]
+        return self._of_object({**fields, self.noise_var: bars})
+
     def _of_object(self, fields: Mapping[str, Any]) -> Measured:
+        if self.outputs:
+            return self._of_outputs(fields)
         for name in (self.y, *self.constraints):
             if name not in fields:
-                raise NoValue(f"{name} is missing in its result, which has {shortened(str(list(fields)), QUOTED)}")
+                raise _missing(name, fields)
         noise_var = _number(self.noise_var, fields[self.noise_var]) if fields.get(self.noise_var) is not None else 0.0
         if noise_var < 0.0:
             raise NoValue(f"{self.noise_var} is {noise_var:g}; a variance cannot be negative")
         constraints = tuple(_number(name, fields[name]) for name in self.constraints)
         return Measured(_number(self.y, fields[self.y]), noise_var, constraints)
+
+    def _of_outputs(self, fields: Mapping[str, Any]) -> Measured:
+        """Return the outputs in an object; those that are null are left out."""
+        values: dict[str, float] = {}
+        for name, own in self.outputs.items():
+            if own not in fields and name not in self.watched:
+                raise _missing(own, fields)
+            if fields.get(own) is not None:
+                values[name] = _number(own, fields[own])
+        if not values:
+            raise NoValue(f"none of its outputs has a value: {shortened(str(list(self.outputs.values())), QUOTED)}")
+        return Measured(values, self._bars(fields.get(self.noise_var), values))
+
+    def _bars(self, given: Any, values: Mapping[str, float]) -> dict[str, float]:
+        """Return the noise variances of the outputs that have a value."""
+        if not isinstance(given, Mapping):
+            given = dict.fromkeys((self.outputs[name] for name in values), given)
+        names = {own: name for name, own in self.outputs.items()}
+        bars: dict[str, float] = {}
+        for own, one in given.items():
+            if own not in names:
+                raise NoValue(f"{self.noise_var} has {shortened(repr(own), QUOTED)}, which is not an output")
+            if names[own] in values and one is not None:
+                bars[names[own]] = variance = _number(f"{self.noise_var} of {own}", one)
+                if variance < 0.0:
+                    raise NoValue(f"{self.noise_var} of {own} is {variance:g}; a variance cannot be negative")
+        return bars
+
+
+def _compiled(what: str, pattern: str) -> re.Pattern[str]:
+    """Return a regular expression; refuse a text that is none."""
+    try:
+        return re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise ValueError(f"{what} is {pattern!r}, not a regular expression ({error}); fix it") from None
+
+
+def _search(pattern: str, output: bytes, cut: bool, cancelled: Callable[[], bool]) -> matching.Match:
+    """Return the last line of the output that matches."""
+    shown = shortened(repr(pattern), QUOTED)
+    try:
+        found = matching.search(pattern, output, cancelled)
+    except matching.SearchTimedOut:
+        raise PatternTimedOut(
+            f"the pattern {shown} took more than {matching.TIMEOUT:g} s on its output; write one without nested "
+            "repetition such as (a+)+"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise NoValue(f"the pattern {shown} cannot be applied to its output ({error})") from None
+    if found is None:
+        where = "the last part of its output" if cut else "its output"
+        raise NoValue(f"no line of {where} matches {shown}")
+    return found
+
+
+def _missing(name: str, fields: Mapping[str, Any]) -> NoValue:
+    return NoValue(f"{name} is missing in its result, which has {shortened(str(list(fields)), QUOTED)}")
+
+
+def _one_of(names: Collection[str]) -> str:
+    return f"give one of {', '.join(names)}" if names else "it needs goals"
 
 
 def _object_in(file: Path) -> Mapping[str, Any]:

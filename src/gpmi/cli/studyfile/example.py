@@ -30,6 +30,15 @@ method = { choice = ["fast", "exact"] }           # one of several, without an o
 size = { ordered = [16, 32, 64] }                 # one of several, with similar neighbours
 depth = { int = [1, 4], when = { method = "exact" } }  # only with method = "exact"
 
+# Several outputs, each with its own goal, in place of `goal` above. The program then prints a JSON object that has all
+# of them, such as {"loss": 0.5, "seconds": 12.3}.
+# [goals]
+#     loss = "min"                                # or "max"
+#     seconds = { goal = "min", at_most = 60 }    # with the worst value that you would accept
+#     memory = { at_most = 8 }                    # a limit: at_most or at_least
+#     width = { match = 42, within = 3 }          # as close to 42 as possible, at most 3 away
+#     energy = "watch"                            # only recorded and modelled
+
 # The program. Each string in `run` becomes one argument. {x} is replaced by the value of x, {python} by the Python that
 # runs gpmi. A list inside is left out as a whole if one of its parameters is inactive. The program also finds the
 # parameters in its environment (GPMI_X, GPMI_RATE, ...) and as JSON in the file named by GPMI_PARAMS_FILE.
@@ -60,6 +69,8 @@ from = "last line"          # a number, or a JSON object: {"y": 0.5, "noise_var"
 # from = "json"             # the file that GPMI_RESULT_FILE or {result_file} names, a JSON object
 # y = "loss"                # the name of the value there, "y" by default
 # noise_var = "variance"    # the name of the variance of its error, if it is given
+#     outputs = { loss = "final_loss" }           # with [goals]: the name of an output there, if it is another
+#     pattern = { loss = 'loss: (\S+)' }          # with [goals]: a pattern for each output
 # constraints = ["memory"]  # the names of measured constraints: a point is feasible if all are <= 0
 
 # When to stop before the budget is spent: when the first of these is met.

@@ -25,16 +25,24 @@ def open_study(file: StudyFile) -> Study:
     """Open the study of a file, or create it. A study that was created with other settings is refused."""
     from gpmi.run.study import study  # needs SQLAlchemy
 
-    return study(
+    goals = {"goal": file.goal} if file.goals is None else {"goals": file.goals}
+    opened = study(
         file.database,
         file.name,
         space=dict(file.parameters),
-        goal=file.goal,
         aim=file.aim,
         seed=file.seed,
         budget=file.budget,
         constraints=list(file.constraints),
+        **goals,
     )
+    if file.goals is None and opened.optimizer.goals is not None:
+        opened.close()
+        raise StudyFileError(
+            f"{file.path}: the study {file.name!r} has the goals {opened.optimizer.goals}, and the file has none; give "
+            "it a table [goals], or another name"
+        )
+    return opened
 
 
 def run_study(file: StudyFile, study: Study, *, progress: bool = False) -> Result:

@@ -21,20 +21,23 @@ from gpmi.cli.studyfile.toml_table import StudyFileError, Table, lines_of, neare
 from gpmi.run import stopping
 from gpmi.run.pools import MOST_WORKERS
 from gpmi.space import Choice, Forbidden, Int, Parameter, Real, Space
+from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective
 
 DATABASE = "study.db"  # in the folder of the file, unless it names another
 SERVERS = ("postgresql://", "postgres://", "postgresql+")
 
 TOP = (
     *("name", "database", "goal", "aim", "budget", "seed", "workers", "timeout", "retries", "constraints"),
-    *("forbidden", "parameters", "command", "value", "stop"),
+    *("forbidden", "parameters", "goals", "command", "value", "stop"),
 )
 KINDS: dict[str, Callable[..., Parameter]] = {
     **{"real": Real, "int": Int, "choice": Choice},
     "ordered": partial(Choice, ordered=True),
 }
 COMMAND = ("run", "shell", "folder", "environment")
-VALUE = ("from", "pattern", "y", "noise_var", "constraints")
+VALUE = ("from", "pattern", "y", "noise_var", "constraints", "outputs")
+GOALS = ("goal", "match", "within", "at_least", "at_most")
+GOAL_FORMS = '"max", "min", "watch", or a table such as { at_least = 0.95 } or { match = 42, within = 3 }'
 # Rules without a key in [stop]: `Budget` has one at the top, `PhiBelow` is only useful combined with `&`.
 NOT_IN_FILES = (stopping.Rule, stopping.Either, stopping.Both, stopping.Budget, stopping.PhiBelow)
 STOP: dict[str, Callable[..., stopping.Rule]] = {
@@ -42,6 +45,8 @@ STOP: dict[str, Callable[..., stopping.Rule]] = {
     for name, rule in vars(stopping).items()
     if isinstance(rule, type) and issubclass(rule, stopping.Rule) and rule not in NOT_IN_FILES
 }
+STOP_SEVERAL = ("seconds", "stagnation", "gain_below")  # the rules that several objectives have, too
+_REMEDY = f"give one of {', '.join(STOP_SEVERAL)}, or a budget"
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class StudyFile:
     constraints: tuple[Any, ...]  # of the space: strings and `Forbidden`
     command: Command | None  # None if people evaluate: for `gpmi ask` and `gpmi serve`
     stop: stopping.Rule | None
+    goals: Goals | None = None  # of the outputs; `goal` is then "max" and means nothing
 
 
 def read_study(path: str | Path) -> StudyFile:
@@ -102,19 +108,20 @@ def _study(top: Table) -> StudyFile:
     if "parameters" not in top.content:
         top.refuse("there is no table [parameters]; `gpmi init` writes an example")
     parameters = _parameters(top.table("parameters"))
-    command = _command(top, tuple(parameters)) if "command" in top.content else None
+    goals = _goals(top, parameters) if "goals" in top.content else None
+    command = _command(top, tuple(parameters), goals) if "command" in top.content else None
     for name in ("value", "timeout", "retries"):
         if command is None and name in top.content:
             with top.at(name):
                 raise ValueError("it is about a program, but there is no table [command]; give one, or leave it out")
-    budget, stop = top.get("budget", _count), _stop(top.table("stop"))
+    budget, stop = top.get("budget", _count), _stop(top.table("stop"), goals)
     if budget is None and stop is None and command is not None:
         top.refuse("there is neither a budget nor a rule in [stop]; give one of them, as in budget = 50")
     return StudyFile(
         path=top.file,
         name=top.get("name", _text, top.file.stem),
         database=_database(top),
-        goal=top.get("goal", partial(checks.one_of, words=("max", "min")), "max"),
+        goal=top.get("goal", _goal, "max"),
         aim=top.get("aim", partial(checks.one_of, words=("find", "earn")), "find"),
         budget=budget,
         seed=top.get("seed", partial(checks.whole, least=0, most=checks.LARGEST_SEED)),
@@ -123,6 +130,7 @@ def _study(top: Table) -> StudyFile:
         constraints=_constraints(top, parameters),
         command=command,
         stop=stop,
+        goals=goals,
     )
 
 
@@ -213,13 +221,73 @@ def _constraints(top: Table, parameters: Mapping[str, Parameter]) -> tuple[Any, 
     return tuple(found)
 
 
-def _command(top: Table, names: tuple[str, ...]) -> Command:
+def _goals(top: Table, parameters: Mapping[str, Parameter]) -> Goals:
+    """Return the goals of the outputs, from the table [goals]."""
+    table = top.table("goals")
+    if not table.content:
+        table.refuse('[goals] is empty; give a goal for each output, as in yield = "max"')
+    if "goal" in top.content:
+        with top.at("goal"):
+            raise ValueError("there is also a table [goals]; leave out goal, and say it there")
+    made: dict[str, Goal] = {}
+    for name, given in table.content.items():
+        with table.at(name):
+            if name in parameters:
+                raise ValueError("a parameter has the same name; give the output another one")
+            if not isinstance(given, dict):
+                made[name] = _goal_in_a_word(given)
+                continue
+        made[name] = _goal_in_a_table(table.table(name))
+    if not any(isinstance(goal, Objective) for goal in made.values()):
+        table.refuse(f'there are only {", ".join(made)}, and no objective; give an output "max", "min" or match')
+    with table.at():
+        return Goals.of(made)
+
+
+def _goal_in_a_word(given: Any) -> Goal:
+    words: dict[Any, Goal] = {"max": Max(), "min": Min(), "watch": None}
+    if isinstance(given, str) and given in words:
+        return words[given]
+    near = given.lower()[:3] if isinstance(given, str) else ""
+    remedy = f'did you mean "{near}"?' if near in words else f"give {GOAL_FORMS}"
+    raise ValueError(f"it is {checks.shown(given)}; {remedy}")
+
+
+def _goal_in_a_table(table: Table) -> Goal:
+    """Return the goal that a table describes: a limit, a target, or an objective with the worst acceptable value."""
+    table.allow_only(GOALS)
+    word = table.get("goal", partial(checks.one_of, words=("max", "min")))
+    numbers = {key: table.get(key, checks.number) for key in GOALS if key in table.content and key != "goal"}
+    if "match" in numbers or "within" in numbers:
+        if word is not None or set(numbers) != {"match", "within"}:
+            table.refuse(
+                "a target is given as { match = 42, within = 3 }, where within is the distance that you accept"
+            )
+        with table.at():
+            return Match(numbers["match"], within=numbers["within"])
+    if word is not None:
+        kind, own = (Max, "at_least") if word == "max" else (Min, "at_most")
+        if not set(numbers) <= {own}:
+            table.refuse(
+                f'with goal = "{word}" the worst value that you would accept is {own}; leave out the other limit'
+            )
+        with table.at():
+            return kind(numbers.get(own))
+    if len(numbers) != 1:
+        both = "it has two limits; give one of them, or a target, { match = 5, within = 1 }"
+        table.refuse(both if numbers else f"it is empty; give {GOAL_FORMS}")
+    ((key, value),) = numbers.items()
+    with table.at(key):
+        return AtLeast(value) if key == "at_least" else AtMost(value)
+
+
+def _command(top: Table, names: tuple[str, ...], goals: Goals | None) -> Command:
     table = top.table("command")
     table.allow_only(COMMAND)
     if "run" not in table.content:
         table.refuse("there is no run; give the program and its arguments, as in run = ['./train', '--x={x}']")
     shell = table.get("shell", checks.flag, False)
-    reading = _reading(top.table("value"))
+    reading = _reading(top.table("value"), goals)
     command = Command(
         run=_shell_text(table, names) if shell else _templates(table, names),
         names=names,
@@ -263,26 +331,51 @@ def _templates(table: Table, names: tuple[str, ...]) -> tuple[Template, ...]:
     return tuple(made)
 
 
-def _reading(table: Table) -> Reading:
+def _reading(table: Table, goals: Goals | None) -> Reading:
     table.allow_only(VALUE)
     source = table.get("from", partial(checks.one_of, words=("last line", "match", "json")), "last line")
     if (source == "match") != ("pattern" in table.content):
         table.refuse('`from = "match"` and `pattern` belong together; give both or none')
     constraints = table.get("constraints", _texts, [])
-    with table.at("pattern"):
+    pattern = table.get("pattern", _text if goals is None else _pattern)
+    more: dict[str, Any] = {} if goals is None else _outputs(table, goals)
+    if goals is None and "outputs" in table.content:
+        table.refuse('outputs need a table [goals], as in yield = "max"; give one, or leave this out', "outputs")
+    with table.at("pattern") if pattern is not None else table.at():
         return Reading(
             source=source,
-            pattern=table.get("pattern", _text),
+            pattern=pattern,
             y=table.get("y", _text, "y"),
             noise_var=table.get("noise_var", _text, "noise_var"),
             constraints=tuple(constraints),
+            **more,
         )
 
 
-def _stop(table: Table) -> stopping.Rule | None:
+def _outputs(table: Table, goals: Goals) -> dict[str, Any]:
+    """Return how the outputs of a study with goals are read: their names in the result, and which may be missing."""
+    for key, remedy in (
+        ("y", 'outputs = { yield = "..." } names the outputs of [goals]'),
+        ("constraints", "give such an output a limit in [goals], as in memory = { at_most = 8 }"),
+    ):
+        if key in table.content:
+            with table.at(key):
+                raise ValueError(f"{key} is for a study without [goals]; leave it out: {remedy}")
+    names = table.get("outputs", _named_texts, {})
+    for name in names:
+        with table.at("outputs", name):
+            goals.checked_name(name)
+    own = {name: names.get(name, name) for name in goals}
+    return {"outputs": own, "watched": tuple(name for name, goal in goals.items() if goal is None)}
+
+
+def _stop(table: Table, goals: Goals | None) -> stopping.Rule | None:
     """Combine the rules of the table, any of which stops the run. A rule that needs no value is switched on by true."""
     table.allow_only(STOP)
     rules: list[stopping.Rule] = []
+    for name in table.content if goals is not None and goals.single is None else ():
+        if name not in STOP_SEVERAL:
+            table.refuse(f"it is about one value, and there are several objectives; {_REMEDY}", name)
     for name, value in table.content.items():
         with table.at(name):
             needs_value = any(one.default is one.empty for one in inspect.signature(STOP[name]).parameters.values())
@@ -294,6 +387,12 @@ def _stop(table: Table) -> stopping.Rule | None:
 
 
 # Values
+
+
+def _goal(name: str, value: Any) -> str:
+    if isinstance(value, dict):
+        raise TypeError("it is a table; the goals of outputs stand in a table [goals]")
+    return checks.one_of(name, value, ("max", "min"))
 
 
 def _count(name: str, value: Any) -> int:
@@ -314,6 +413,16 @@ def _list(name: str, value: Any) -> list[Any]:
 
 def _texts(name: str, value: Any) -> list[str]:
     return [_text(name, one) for one in _list(name, value)]
+
+
+def _named_texts(name: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{name} is {checks.shown(value)}; give a table, {{ yield = 'text' }}")
+    return {key: _text(key, one) for key, one in value.items()}
+
+
+def _pattern(name: str, value: Any) -> str | dict[str, str]:
+    return _named_texts(name, value) if isinstance(value, dict) else _text(name, value)
 
 
 def _environment(name: str, value: Any) -> dict[str, str]:

@@ -6,6 +6,6 @@ except ImportError as error:
     raise ImportError('this needs Optuna 5: pip install "optuna>=5"') from error
 
 from gpmi.integrations.optuna.sampler import GPMISampler
-from gpmi.integrations.optuna.trials import Imported, from_optuna, from_storage, to_optuna, to_storage
+from gpmi.integrations.optuna.trials import Imported, from_optuna, from_storage, goals_of, to_optuna, to_storage
 
-__all__ = ["GPMISampler", "Imported", "from_optuna", "from_storage", "to_optuna", "to_storage"]
+__all__ = ["GPMISampler", "Imported", "from_optuna", "from_storage", "goals_of", "to_optuna", "to_storage"]

@@ -13,9 +13,11 @@ from optuna.trial import FrozenTrial, TrialState
 from gpmi._support.checks import LARGEST
 from gpmi._support.logger import logger
 from gpmi.integrations.optuna.coordination import published, seconds_since
+from gpmi.integrations.optuna.goals import StudyGoals
 from gpmi.integrations.optuna.search_space import SearchSpace
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Outcome, Trial
+from gpmi.trials.goals import Max, Outputs
 
 PREDICTIONS = (
     "origin",
@@ -34,13 +36,19 @@ LONGEST, LEAST = 10.0, 60.0
 class Follower:
     """An Optimizer kept up to date with the trials of a study."""
 
-    def __init__(self, search_space: SearchSpace, optimizer: Optimizer, limits: tuple[str, ...]) -> None:
+    def __init__(
+        self, search_space: SearchSpace, optimizer: Optimizer, limits: tuple[str, ...], goals: StudyGoals | None = None
+    ) -> None:
         self.search_space = search_space
         self.optimizer = optimizer
         self.limits = limits  # names of the constraints measured with each value
+        self.goals = goals  # if there are several objectives
+        maximised = [optimizer.goal == "max"]
+        if goals is not None:
+            maximised = [isinstance(goal, Max) for goal in goals.goals.objectives.values()]
+        self._completed = [Completed(up) for up in maximised]  # one for each objective
         self._pending: dict[int, tuple[int, bytes]] = {}  # Optuna's number -> our number and the coordinates
         self._ended: set[int] = set()
-        self._values: list[float] = []  # of completed trials, sorted
         self._longest = 0.0  # seconds, of the completed trials
 
     def lacks(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
@@ -131,17 +139,57 @@ class Follower:
         """Return what a finished trial teaches; None if it cannot be used."""
         if trial.state == TrialState.FAIL:
             return Outcome("failed", why="failed")
-        value = trial.value  # for a pruned trial the last value it reported, if any
-        if value is None or not abs(value) <= LARGEST:
-            return Outcome("failed", why=f"{trial.state.name.lower()}, its value is {value}")
+        values = trial.values  # for a pruned trial with one objective the last value it reported, if any
+        if values is None or len(values) != len(self._completed) or not all(abs(one) <= LARGEST for one in values):
+            said = f"value is {values and values[0]}" if self.goals is None else f"values are {values}"
+            return Outcome("failed", why=f"{trial.state.name.lower()}, its {said}")
+        known = zip(values, self._completed, strict=True)
         if trial.state == TrialState.PRUNED:
-            value = self._not_better(value)
+            values = [completed.not_better(value) for value, completed in known]
         else:
-            insort(self._values, value)
+            for value, completed in known:
+                completed.add(value)
             self._longest = max(self._longest, (trial.duration.total_seconds() if trial.duration else 0.0))
-        return self._constrained(trial, value)
+        return self._constrained(trial, values[0]) if self.goals is None else self._measured(trial, values, self.goals)
 
-    def _not_better(self, value: float) -> float:
+    def _constrained(self, trial: FrozenTrial, y: float) -> Outcome | None:
+        """Return a value with its constraints, of which none may be missing."""
+        found = trial.constraints
+        values = tuple(found.get(name, math.nan) for name in self.limits)
+        if all(abs(value) <= LARGEST for value in values):
+            return Outcome("told", y, constraints=values)
+        return self._without_limits(trial, values)
+
+    def _measured(self, trial: FrozenTrial, values: Sequence[float], goals: StudyGoals) -> Outcome | None:
+        """Return the outputs of a trial; a completed one may lack some of the constraints."""
+        found = trial.constraints
+        is_whole = trial.state == TrialState.COMPLETE or all(name in found for name in self.limits)
+        if is_whole and all(abs(value) <= LARGEST for value in found.values()):
+            return Outcome("told", outputs=Outputs(goals.outputs(values, found)))
+        return self._without_limits(trial, tuple(found.values()))
+
+    def _without_limits(self, trial: FrozenTrial, values: Sequence[float]) -> Outcome | None:
+        """Return what a trial teaches whose constraints are not all finite; None if it cannot be used."""
+        if any(value > LARGEST for value in values):
+            return Outcome("failed", why="a constraint is infinite")
+        if trial.state == TrialState.PRUNED:
+            return Outcome("failed", why="pruned before its constraints were known")
+        names = list(self.limits) if self.goals is None else sorted(trial.constraints)
+        logger.warning("trial %d is left out: it has no finite constraints %s", trial.number, names)
+        return None
+
+
+class Completed:
+    """The values of an objective in the completed trials."""
+
+    def __init__(self, maximised: bool) -> None:
+        self._maximised = maximised
+        self._values: list[float] = []  # sorted
+
+    def add(self, value: float) -> None:
+        insort(self._values, value)
+
+    def not_better(self, value: float) -> float:
         """Clip the value of a pruned trial to lie between the median and the worst completed value.
 
         It was pruned because it was bad. The value it reported may be off by any amount.
@@ -149,26 +197,15 @@ class Follower:
         if not self._values:
             return value
         middle, low, high = median(self._values), self._values[0], self._values[-1]
-        return min(max(value, low), middle) if self.optimizer.goal == "max" else max(min(value, high), middle)
-
-    def _constrained(self, trial: FrozenTrial, y: float) -> Outcome | None:
-        found = trial.constraints
-        values = tuple(found.get(name, math.nan) for name in self.limits)
-        if all(abs(value) <= LARGEST for value in values):
-            return Outcome("told", y, constraints=values)
-        if any(value > LARGEST for value in values):
-            return Outcome("failed", why="a constraint is infinite")
-        if trial.state == TrialState.PRUNED:
-            return Outcome("failed", why="pruned before its constraints were known")
-        logger.warning("trial %d is left out: it has no finite constraints %s", trial.number, list(self.limits))
-        return None
+        return min(max(value, low), middle) if self._maximised else max(min(value, high), middle)
 
 
-def limits_of(trials: Iterable[FrozenTrial]) -> tuple[str, ...]:
-    """Return the names of the constraints of the last completed trial that has any."""
+def limits_of(trials: Iterable[FrozenTrial], *, finite: bool) -> tuple[str, ...]:
+    """Return the names of the constraints of the last completed trial that has any; with `finite`, only finite ones."""
     names: tuple[str, ...] = ()
     for trial in trials:
-        if trial.state == TrialState.COMPLETE and (found := trial.constraints):
+        found = trial.constraints if trial.state == TrialState.COMPLETE else {}
+        if found and (not finite or all(abs(value) <= LARGEST for value in found.values())):
             names = tuple(sorted(found))
     return names
 

@@ -22,10 +22,12 @@ from gpmi._support import checks
 from gpmi._support.logger import logger
 from gpmi.integrations.optuna.coordination import await_earlier, is_shared, publish, published
 from gpmi.integrations.optuna.follower import PREDICTIONS, Follower, limits_of
+from gpmi.integrations.optuna.goals import Reference, StudyGoals, checked_reference
 from gpmi.integrations.optuna.inference import inferred
 from gpmi.integrations.optuna.private_api import (
     base_sampler_of,
     fixed_params_of,
+    metric_names_of,
     storage_of,
     study_id_of,
     trial_id_of,
@@ -33,11 +35,18 @@ from gpmi.integrations.optuna.private_api import (
 )
 from gpmi.integrations.optuna.search_space import SearchSpace, parameter_of
 from gpmi.optimizer import Optimizer
+from gpmi.policies.objectives import JointPolicy
 from gpmi.space import Constant
 
 ATTEMPTS = 3  # attempts at a point that no other running trial has; a small space may have none
 PAUSE = 0.5  # seconds, at most, before the next attempt: longer than a suggestion takes
-OURS = ("self", "space", "seed", "goal")  # arguments of Optimizer that the sampler sets itself
+OURS = ("self", "space", "seed", "goal", "goals")  # arguments of Optimizer that the sampler sets itself
+INSTEAD = {  # of arguments of Optimizer and of Optuna's samplers
+    **dict.fromkeys(
+        ("goal", "goals"), "directions= of the study say it, and reference_point= what you would accept at worst"
+    ),
+    "constraints_func": "call trial.set_constraint(name, value) in the objective, feasible where the value is <= 0",
+}
 
 
 class Memory(NamedTuple):
@@ -59,13 +68,18 @@ class GPMISampler(BaseSampler):
     seed : a whole number. By default the first worker of a study draws one, and all others take it.
     stale_after : seconds after which a running trial is presumed dead and no longer repels other points. By default ten
         times the duration of the longest completed trial, and at least a minute.
+    reference_point : for studies with several objectives, the worst value of each that you would accept, in the order
+        of the directions: [0.9, 50.0]. None stands for one that you leave open. Stating it is worth much, because it
+        says which part of the front to look for.
     options : further arguments of `gpmi.Optimizer`: aim, n_init, noise_var, budget, policy, kernel, ... Constraints on
         parameters and starting points (constraints=, x0=, mean=) need a search_space.
 
     All state is in the study. So any number of workers, in threads, processes or on several machines, may share a
     storage, and each may be replaced at any time. The model is kept in memory and extended by new trials. Failed trials
-    teach where not to look, pruned trials count as bad values, and constraints are those of `trial.set_constraint`. A
-    study must have one objective.
+    teach where not to look, pruned trials count as bad values, and constraints are those of `trial.set_constraint`.
+
+    A study with several objectives is a run with goals: an output for each direction, named by
+    `study.set_metric_names` or else "0", "1", ..., and one for each constraint, with the limit 0.
 
     Examples
     --------
@@ -83,14 +97,16 @@ class GPMISampler(BaseSampler):
         *,
         seed: int | None = None,
         stale_after: float | None = None,
+        reference_point: Sequence[float | None] | None = None,
         **options: Any,
     ) -> None:
         self._search_space = None if search_space is None else SearchSpace.of(search_space)
         self._given_seed = None if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
         self._seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else self._given_seed
         self._stale_after = None if stale_after is None else checks.number("stale_after", stale_after)
+        self._reference = checked_reference(reference_point)
         self._options = options
-        _check_options(options, self._search_space)
+        _check_options(options, self._search_space, self._reference)
         self._forget()
 
     def _forget(self) -> None:
@@ -99,8 +115,8 @@ class GPMISampler(BaseSampler):
         self._given_up: dict[int, set[int]] = {}  # by study: trials that will never publish a point
 
     def optimizer(self, study: Study) -> Optimizer:
-        """Return the study as an Optimizer to read: its ledger, recommended point and model."""
-        _require_one_objective(study)
+        """Return the study as an Optimizer to read: its ledger, recommended point or front, and model."""
+        self._check_objectives(study)
         with self._lock:
             follower = self._follower(study, trials_of(study))
         if follower is None:
@@ -111,11 +127,11 @@ class GPMISampler(BaseSampler):
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         with suppress(Exception):  # raised again at the first `suggest`, where Optuna turns it into a failed trial
-            _require_one_objective(study)
+            self._check_objectives(study)
             self._decide(study, trial)
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        _require_one_objective(study)
+        self._check_objectives(study)
         with self._lock:
             search_space = self._current_space(study, trials_of(study))
         return (
@@ -127,7 +143,7 @@ class GPMISampler(BaseSampler):
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        _require_one_objective(study)
+        self._check_objectives(study)
         payload = published(storage_of(study).get_trial_system_attrs(trial_id_of(trial)))
         numbers = self._decide(study, trial) if payload is None else payload["x"]
         chosen = {name: number for name, number in numbers.items() if name in search_space}
@@ -137,7 +153,7 @@ class GPMISampler(BaseSampler):
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
         """Draw a random value for a parameter that is not in the search space, or has another range there."""
-        _require_one_objective(study)
+        self._check_objectives(study)
         if self._memory is not None or self._search_space is not None:
             logger.warning("trial %d: %r is not in the search space, its value is random", trial.number, param_name)
         search_space = SearchSpace.of({param_name: param_distribution})
@@ -216,14 +232,32 @@ class GPMISampler(BaseSampler):
         search_space = self._current_space(study, trials)
         if search_space is None:
             return None
-        limits = limits_of(trials if known is None else known.lacks(trials)) or (() if known is None else known.limits)
-        if known is None or known.search_space is not search_space or known.limits != limits:
-            goal: Any = "max" if study.direction == StudyDirection.MAXIMIZE else "min"
-            optimizer = Optimizer(search_space.space, goal=goal, seed=self._seed_of(trials), **self._options)
-            known = Follower(search_space, optimizer, limits)
+        several, new = len(study.directions) > 1, trials if known is None else known.lacks(trials)
+        limits = limits_of(new, finite=several) or (() if known is None else known.limits)
+        goals = self._goals(study, limits, search_space) if several else None
+        if known is None or known.search_space is not search_space or known.limits != limits or known.goals != goals:
+            purpose: dict[str, Any] = {"goals": goals.goals} if goals is not None else {"goal": _goal(study)}
+            optimizer = Optimizer(search_space.space, seed=self._seed_of(trials), **purpose, **self._options)
+            known = Follower(search_space, optimizer, limits, goals)
             self._memory = Memory(storage_of(study), study_id_of(study), known)
         known.follow(trials, self._stale_after, number)
         return known
+
+    def _goals(self, study: Study, limits: Sequence[str], search_space: SearchSpace) -> StudyGoals:
+        """Return the goals of a study with several objectives."""
+        return StudyGoals.of(study.directions, limits, search_space.names, metric_names_of(study), self._reference)
+
+    def _check_objectives(self, study: Study) -> None:
+        """Refuse a study whose number of objectives does not fit the arguments."""
+        count, reference, policy = len(study.directions), self._reference, self._options.get("policy")
+        if reference is not None and len(reference) != count:
+            remedy = "leave it out" if count == 1 else f"give {count} values"
+            raise ValueError(
+                f"reference_point is {list(reference)}, for {len(reference)} objectives, but the study has {count}; "
+                f"{remedy}"
+            )
+        if count == 1 and isinstance(policy, JointPolicy):
+            raise ValueError(f"policy is {policy!r}, for several objectives, but the study has one; leave it out")
 
     def _seed_of(self, trials: Sequence[FrozenTrial]) -> int | None:
         """Return the given seed, or the one published with the first trial, which all workers share."""
@@ -243,23 +277,24 @@ def _fixed(study: Study, trial: FrozenTrial) -> dict[str, Any]:
     return {**fixed, **trial.system_attrs.get("fixed_params", {})}
 
 
-def _require_one_objective(study: Study) -> None:
-    if len(study.directions) != 1:
-        raise ValueError(
-            f"the study has {len(study.directions)} objectives, but GPMISampler takes one so far: combine them into "
-            "one number, or pass the others as constraints by trial.set_constraint; several objectives need another "
-            "sampler, such as optuna.samplers.NSGAIISampler"
-        )
+def _goal(study: Study) -> Any:
+    return "max" if study.direction == StudyDirection.MAXIMIZE else "min"
 
 
-def _check_options(options: Mapping[str, Any], search_space: SearchSpace | None) -> None:
-    """Refuse arguments that no Optimizer takes, as far as possible without the space."""
+def _check_options(options: Mapping[str, Any], search_space: SearchSpace | None, reference: Reference | None) -> None:
+    """Refuse arguments that no Optimizer takes, as far as possible without the space and the study."""
     known = [name for name in inspect.signature(Optimizer.__init__).parameters if name not in OURS]
     for name in options:
         if name not in known:
-            hint = checks.name_hint(name, ("search_space", "seed", "stale_after", *known))
+            ours = ("search_space", "seed", "stale_after", "reference_point", *known)
+            hint = INSTEAD[name] if name in INSTEAD else checks.name_hint(name, ours)
             raise TypeError(f"{name} is not an argument of GPMISampler; {hint}")
         if search_space is None and name in ("constraints", "x0", "mean"):
             raise ValueError(f"{name} refers to the parameters; give search_space as well")
     free = {name: value for name, value in options.items() if search_space is not None or name != "kernel"}
+    by_output = [name for name in ("kernel", "noise_var") if isinstance(free.get(name), Mapping)]
+    free = {name: value for name, value in free.items() if name not in by_output}  # the study names the outputs
+    if reference is not None or by_output or isinstance(options.get("policy"), JointPolicy):
+        directions = [StudyDirection.MINIMIZE] * (2 if reference is None else len(reference))
+        free["goals"] = StudyGoals.of(directions, (), () if search_space is None else search_space.names).goals
     Optimizer([(0.0, 1.0)] if search_space is None else search_space.space, seed=0, **free)

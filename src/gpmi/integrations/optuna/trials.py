@@ -1,12 +1,14 @@
 """Export trials to an Optuna study, or import them from one, and so to and from any storage of Optuna.
 
-An exported trial carries all its fields in a user attribute, so that it can be imported again to the last bit.
+An exported trial carries all its fields in a user attribute, so that it can be imported again to the last bit. The
+study carries the goals of the run, if it has any.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -14,14 +16,18 @@ from typing import Any, NamedTuple
 import optuna
 
 from gpmi._support.text import shortened, without_password
+from gpmi.integrations.optuna.goals import StudyGoals, constraints_of, directions_of, values_of
 from gpmi.integrations.optuna.inference import described
 from gpmi.integrations.optuna.search_space import distribution_of, parameter_of
 from gpmi.space import Candidates, Parameters, Space
 from gpmi.trials import Trial
-from gpmi.trials.dataframe import Printable, names_of
+from gpmi.trials.dataframe import OutputColumns, Printable, names_of
+from gpmi.trials.dataframe import goals_of as goals_of_run
 from gpmi.trials.files import row_of, titles_of, trial_of
+from gpmi.trials.goals import Goals, Match
 
 ATTRIBUTE = "gpmi"  # user attribute: the fields of a trial as JSON
+GOALS = "gpmi:goals"  # user attribute of a study: the goals of the run
 _STATE = optuna.trial.TrialState
 
 
@@ -34,54 +40,67 @@ class Imported(NamedTuple):
 
 
 def to_optuna(run: Printable, study: Any) -> None:
-    """Add the trials of a Result or an Optimizer to an Optuna study of the same direction.
+    """Add the trials of a Result, an Optimizer or a Study to an Optuna study of the same directions.
 
     A value becomes a COMPLETE trial with its constraints. Failed, rejected and retracted trials become FAIL. Pending
-    points are enqueued.
+    points are enqueued. In a run with goals, each objective is a value, each limit a constraint of its name, and the
+    value of a `Match` is the distance from the target. A trial that lacks an objective is RUNNING.
     """
-    wanted = _direction(run.goal)
-    if list(study.directions) != [wanted]:
-        raise ValueError(f"study has the directions {list(study.directions)}; give one of direction {wanted.name}")
+    goals, wanted = goals_of_run(run), _directions(run)
+    if list(study.directions) != wanted:
+        what = f"direction{'s' * (len(wanted) > 1)} {', '.join(one.name for one in wanted)}"
+        raise ValueError(f"study has the directions {list(study.directions)}; give one of {what}")
+    if goals is not None:
+        _note_goals(goals, study)
     distributions = _distributions(run.space)
     titles = names_of(run.space)
     for trial in run.all_trials():
-        row = row_of(trial, run.space)
         values = dict(zip(titles, trial.x.tolist(), strict=True)) if not isinstance(trial.x, Mapping) else dict(trial.x)
+        row = row_of(trial, run.space, goals)
         kept = {ATTRIBUTE: json.dumps({name: value for name, value in row.items() if value is not None})}
         if trial.status == "pending":
             study.enqueue_trial(values, user_attrs=kept)
             continue
-        told = trial.status == "told"
         study.add_trial(
             optuna.trial.create_trial(
-                state=_STATE.COMPLETE if told else _STATE.FAIL,
-                value=trial.y if told else None,
                 params=values,
                 distributions={name: distributions[name] for name in values},
                 user_attrs=kept,
-                constraints={str(i): value for i, value in enumerate(trial.constraints)} if told else None,
+                **_result(trial, goals),
             )
         )
 
 
-def from_optuna(study: Any, space: Any = None) -> Imported:
-    """Import the trials of an Optuna study with one direction; infer the space unless it is given.
+def from_optuna(study: Any, space: Any = None, goals: Mapping[str, Any] | None = None) -> Imported:
+    """Import the trials of an Optuna study; infer the space unless it is given.
 
     A COMPLETE trial becomes a value, or a failure if its value is infinite; FAIL becomes a failure. PRUNED trials are
     left out, because their values come from unfinished evaluations. So are running trials and points outside the space.
+
+    The trials of a study with several objectives have outputs, with the goals of `goals_of(study)` unless they are
+    given: the objectives in the order of the directions, and a limit for each constraint, by its name.
     """
-    if len(study.directions) != 1:
-        raise ValueError(f"study has {len(study.directions)} objectives; give one with a single objective")
     found = study.get_trials(deepcopy=False)
+    named = _study_goals(study, found) if goals is None else _given_goals(Goals.of(goals), study, found)
     made = _space(found) if space is None else Space.of(space)
     trials: list[Trial] = []
     left_out: list[str] = []
     for frozen in found:
         try:
-            trials.append(trial_of(_row(frozen, made), made, frozen.number))
+            trials.append(_trial(frozen, made, named))
         except (TypeError, ValueError) as error:
             left_out.append(shortened(f"trial {frozen.number}: {error}"))
     return Imported(made, tuple(trials), tuple(left_out))
+
+
+def goals_of(study: Any) -> Goals | None:
+    """Return the goals of the trials that `from_optuna` imports, for `Optimizer(space, goals=...)`.
+
+    They are those of the run that the study was exported from, or else its directions, with a limit of 0 for each
+    constraint. None for a study with one objective that did not come from a run with goals.
+    """
+    named = _study_goals(study, study.get_trials(deepcopy=False))
+    return None if named is None else named.goals
 
 
 def to_storage(run: Printable, storage: str, name: str) -> None:
@@ -91,7 +110,7 @@ def to_storage(run: Printable, storage: str, name: str) -> None:
             raise ValueError(
                 f"{without_password(storage)} has a study {name!r} already; give another name, or delete it with Optuna"
             )
-        study = optuna.create_study(storage=opened, study_name=name, direction=_direction(run.goal))
+        study = optuna.create_study(storage=opened, study_name=name, directions=_directions(run))
         try:
             to_optuna(run, study)
         except BaseException:
@@ -99,7 +118,7 @@ def to_storage(run: Printable, storage: str, name: str) -> None:
             raise
 
 
-def from_storage(storage: str, name: str | None, space: Any = None) -> Imported:
+def from_storage(storage: str, name: str | None, space: Any = None, goals: Mapping[str, Any] | None = None) -> Imported:
     """Import a study by its name from a storage, as `from_optuna`; None for the only one."""
     with _opened(storage) as opened:
         names = optuna.get_all_study_names(opened)
@@ -110,11 +129,68 @@ def from_storage(storage: str, name: str | None, space: Any = None) -> Imported:
             raise ValueError(
                 f"{without_password(storage)} has the studies {known}, but the name is {name!r}; give one of these"
             )
-        return from_optuna(optuna.load_study(storage=opened, study_name=name), space)
+        return from_optuna(optuna.load_study(storage=opened, study_name=name), space, goals)
 
 
-def _direction(goal: str) -> Any:
-    return optuna.study.StudyDirection.MAXIMIZE if goal == "max" else optuna.study.StudyDirection.MINIMIZE
+# Goals
+
+
+def _directions(run: Printable) -> list[Any]:
+    goals = goals_of_run(run)
+    if goals is not None:
+        return directions_of(goals)
+    direction = optuna.study.StudyDirection
+    return [direction.MAXIMIZE if run.goal == "max" else direction.MINIMIZE]
+
+
+def _note_goals(goals: Goals, study: Any) -> None:
+    """Store the goals with a study, and name its objectives for Optuna's plots."""
+    known = _stored_goals(study)
+    if known is not None and known != goals:
+        raise ValueError(f"study has the goals {known}, but the run has {goals}; give another study")
+    study.set_user_attr(GOALS, goals.to_json())
+    if study.metric_names is None:
+        names = [f"|{n} - {g.target}|" if isinstance(g, Match) else n for n, g in goals.objectives.items()]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            study.set_metric_names(names)
+
+
+def _stored_goals(study: Any) -> Goals | None:
+    stored = study.user_attrs.get(GOALS)
+    return None if stored is None else Goals.from_json(stored)
+
+
+def _study_goals(study: Any, trials: list[Any]) -> StudyGoals | None:
+    """Return the goals of a study; None if it has one objective and none are stored."""
+    stored = _stored_goals(study)
+    if stored is not None:
+        return _given_goals(stored, study, trials)
+    if len(study.directions) == 1:
+        return None
+    parameters = {name for trial in trials for name in trial.params}
+    return StudyGoals.of(study.directions, _constraints(trials), parameters, study.metric_names)
+
+
+def _given_goals(goals: Goals, study: Any, trials: list[Any]) -> StudyGoals:
+    """Return these goals for a study; refuse a study with other directions or further constraints."""
+    if directions_of(goals) != list(study.directions):
+        directions = ", ".join(one.name for one in study.directions)
+        raise ValueError(
+            f"goals is {goals}, but the study has the directions {directions}; give a goal for each, in their order"
+        )
+    for name in _constraints(trials):
+        if name not in goals.limits:
+            raise ValueError(
+                f"study has the constraint {name!r}, which goals does not limit; add {name!r}: gpmi.AtMost(0)"
+            )
+    return StudyGoals.named(goals)
+
+
+def _constraints(trials: list[Any]) -> dict[str, None]:
+    """Return the names of all constraints of completed trials, in the order in which they appeared."""
+    complete = (trial for trial in trials if trial.state == _STATE.COMPLETE)
+    return dict.fromkeys(name for trial in complete for name in trial.constraints)
 
 
 @contextmanager
@@ -142,11 +218,54 @@ def _opened(storage: str) -> Iterator[Any]:
             opened.engine.dispose()
 
 
-def _row(frozen: Any, space: Space) -> dict[str, Any]:
-    """Return the row of an Optuna trial: the fields it carries, unless it was evaluated later."""
+# Trials
+
+
+def _result(trial: Trial, goals: Goals | None) -> dict[str, Any]:
+    """Return the state of a trial with an outcome, its values and its constraints, as Optuna has them."""
+    if trial.status != "told":
+        return {"state": _STATE.FAIL}
+    if goals is None:
+        constraints = {str(i): value for i, value in enumerate(trial.constraints)}
+        return {"state": _STATE.COMPLETE, "value": trial.y, "constraints": constraints}
+    values, constraints = values_of(goals, trial.outputs), constraints_of(goals, trial.outputs)
+    state = _STATE.RUNNING if values is None else _STATE.COMPLETE
+    return {"state": state, "values": values, "constraints": constraints}
+
+
+def _trial(frozen: Any, space: Space, named: StudyGoals | None) -> Trial:
+    """Return an Optuna trial: with the fields it carries, unless it was evaluated later."""
     kept = json.loads(frozen.user_attrs.get(ATTRIBUTE, "{}"))
-    if kept and (kept["status"] != "pending" or not frozen.state.is_finished()):
-        return dict(kept)
+    goals = None if named is None else named.goals
+    columns = OutputColumns.of(goals, titles_of(space))
+    carried = columns.fields(kept)["outputs"]
+    if kept and not _is_outdated(frozen, kept, carried, goals):
+        return trial_of(kept, space, frozen.number, goals)
+    row = _row(frozen, space, kept)
+    if frozen.state == _STATE.COMPLETE and not all(math.isfinite(value) for value in frozen.values):
+        said = f"value is {frozen.value}" if named is None else f"values are {frozen.values}"
+        row["why"] = f"its {said}"
+    elif frozen.state == _STATE.COMPLETE and named is None:
+        row |= {"status": "told", "y": frozen.value, "constraints": list(frozen.constraints.values()) or None}
+    elif frozen.state == _STATE.COMPLETE and named is not None:
+        outputs = {**carried, **named.outputs(frozen.values, frozen.constraints)}
+        row |= {"status": "told", **{columns.values[name]: value for name, value in outputs.items()}}
+    return trial_of(row, space, frozen.number, goals)
+
+
+def _is_outdated(frozen: Any, kept: Mapping[str, Any], carried: Mapping[str, float], goals: Goals | None) -> bool:
+    """Whether a trial was evaluated after it was exported, or was exported by a run without goals.
+
+    `carried` are the outputs that it was exported with.
+    """
+    finished = bool(frozen.state.is_finished())
+    if goals is None or kept["status"] != "told":
+        return finished and kept["status"] == "pending"
+    return not carried or (finished and values_of(goals, carried) is None)
+
+
+def _row(frozen: Any, space: Space, kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of an Optuna trial without its value, which would be a failure."""
     if frozen.state not in (_STATE.COMPLETE, _STATE.FAIL):
         raise ValueError(f"it is {frozen.state.name}")
     row: dict[str, Any] = {"status": "failed", "origin": kept.get("origin", "user")}
@@ -154,11 +273,7 @@ def _row(frozen: Any, space: Space) -> dict[str, Any]:
     for name, when in (("asked", frozen.datetime_start), ("ended", frozen.datetime_complete)):
         row[name] = None if when is None else when.timestamp()
     row["asked"] = kept.get("asked", row["asked"])
-    if frozen.state == _STATE.FAIL:
-        return row
-    if not math.isfinite(frozen.value):
-        return {**row, "why": f"its value is {frozen.value}"}
-    return {**row, "status": "told", "y": frozen.value, "constraints": list(frozen.constraints.values()) or None}
+    return row
 
 
 def _distributions(space: Space) -> dict[str, Any]:

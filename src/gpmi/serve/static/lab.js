@@ -17,44 +17,178 @@
     return [...part.querySelectorAll("tr[data-number]")];
   }
 
+  // Whether somebody is at work in a part of the page, so that it must not be replaced as a whole.
+  const inUse = (part) =>
+    part.contains(document.activeElement) || part.querySelector("details[open]") !== null ||
+    [...part.querySelectorAll("input:not([type=hidden]), textarea")].some(dirty);
+
   // Add new rows, and remove rows that are gone unless something was typed into them.
   function mergeRows(part, fresh) {
-    const table = part.querySelector("tbody"), other = fresh.querySelector("tbody");
-    const typed = [...part.querySelectorAll("input:not([type=hidden]), textarea")].some(dirty);
-    if (!table || (!other && !typed)) {
+    const table = part.querySelector("tbody");
+    if (!table || !inUse(part)) {
       part.replaceChildren(...fresh.childNodes);
-      return;
-    }
-    const added = new Map(rowsOf(fresh).map((row) => [row.dataset.number, row]));
-    for (const row of rowsOf(part)) {
-      const number = row.dataset.number;
-      if (added.has(number)) {
-        added.delete(number);
-      } else if ([...row.querySelectorAll("input")].some(dirty) || row.contains(document.activeElement)) {
-        if (!row.querySelector(".problem")) {
-          const note = document.createElement("p");
-          note.className = "problem";
-          note.textContent = "Someone else has entered a result. What you typed stays here; when you save it, you can decide.";
-          row.lastElementChild.append(note);
+    } else {
+      const added = new Map(rowsOf(fresh).map((row) => [row.dataset.number, row]));
+      for (const row of rowsOf(part)) {
+        const number = row.dataset.number, other = added.get(number);
+        if (other) {
+          added.delete(number);
+          if (!inUse(row) && row.innerHTML !== other.innerHTML) row.replaceWith(other);
+        } else if ([...row.querySelectorAll("input")].some(dirty) || row.contains(document.activeElement)) {
+          if (!row.querySelector(".problem")) {
+            const note = document.createElement("p");
+            note.className = "problem";
+            note.textContent = "Someone else has entered a result. What you typed stays here; when you save it, you can decide.";
+            row.lastElementChild.append(note);
+          }
+        } else {
+          row.remove();
         }
-      } else {
-        row.remove();
       }
+      for (const row of added.values()) table.append(row);
     }
-    for (const row of added.values()) table.append(row);
+    // A trial that lacks outputs has moved to another table, unless something was typed into its row in the first one.
+    for (const row of rowsOf(part)) {
+      const same = [...document.querySelectorAll(`tr[data-number="${row.dataset.number}"]`)];
+      if (same.length > 1 && same[0] !== row) row.remove();
+    }
     const order = part.querySelector("input[name=order]");
     if (order) order.value = rowsOf(part).map((row) => row.dataset.number).join(",");
   }
 
+  const asSent = new Map(); // parts that a script changes, as the server sent them
+  for (const part of document.querySelectorAll("[data-live=front]")) asSent.set(part.id, part.innerHTML);
+
   function show(page) {
     for (const part of document.querySelectorAll("[data-live]")) {
-      const fresh = page.getElementById(part.id);
-      if (!fresh || fresh.innerHTML === part.innerHTML) continue;
+      const fresh = page.getElementById(part.id), sent = fresh?.innerHTML;
+      if (!fresh || sent === (asSent.get(part.id) ?? part.innerHTML)) continue;
       if (part.dataset.live === "rows") mergeRows(part, fresh);
-      else if (!part.contains(document.activeElement)) part.replaceChildren(...fresh.childNodes);
+      else if (part.contains(document.activeElement)) part.dataset.stale = "yes";
+      else part.replaceChildren(...fresh.childNodes);
+      if (part.dataset.live === "front" && !part.dataset.stale) {
+        asSent.set(part.id, sent);
+        restoreFront();
+      }
     }
     Object.assign(body.dataset, page.body.dataset);
   }
+
+  // A part that was not replaced because it had the focus is replaced once it has lost it.
+  document.addEventListener("focusout", (event) => {
+    const part = event.target.closest?.("[data-stale]");
+    if (!part || part.contains(event.relatedTarget)) return;
+    delete part.dataset.stale;
+    refresh();
+  });
+
+  // The front: sliders fade what they exclude, and the recipe behind a point is shown
+
+  const kept = new Map(); // the positions of the sliders, by index
+  let chosen = null; // the number of the trial whose recipe is shown
+
+  function limitOf(slider) {
+    const { lo, hi } = slider.dataset, share = Number(slider.value) / Number(slider.max);
+    return Number(lo) + share * (Number(hi) - Number(lo));
+  }
+
+  function excludes(slider, values) {
+    const { lo, hi, sense, target, index } = slider.dataset;
+    const limit = limitOf(slider), slack = 1e-9 * (Number(hi) - Number(lo)), value = values[Number(index)];
+    if (sense === "least") return value < limit - slack;
+    return (sense === "most" ? value : Math.abs(value - Number(target))) > limit + slack;
+  }
+
+  function applySliders() {
+    const front = document.getElementById("front"), sliders = [...(front?.querySelectorAll(".slider") ?? [])];
+    if (!sliders.length) return;
+    for (const slider of sliders) {
+      const shown = slider.closest("label").querySelector("output");
+      shown.textContent = String(Number(limitOf(slider).toPrecision(3)));
+      slider.setAttribute("aria-valuetext", shown.textContent);
+    }
+    const left = new Set(), all = new Set();
+    for (const point of front.querySelectorAll(".point-link")) {
+      const values = point.dataset.values.split(" ").map(Number);
+      const faded = sliders.some((slider) => !slider.disabled && excludes(slider, values));
+      point.classList.toggle("faded", faded);
+      if (!point.classList.contains("front")) continue;
+      all.add(point.dataset.number);
+      if (!faded) left.add(point.dataset.number);
+      document.getElementById(`front-${point.dataset.number}`)?.classList.toggle("faded", faded);
+    }
+    const words = `${left.size} of ${all.size} ${left.size === 1 ? "is" : "are"} left.`, status = front.querySelector(".left");
+    if (status.textContent !== words) status.textContent = words;
+  }
+
+  function list(pairs) {
+    const found = document.createElement("dl");
+    for (const [name, text] of pairs) {
+      const row = document.createElement("div");
+      for (const [kind, content] of [["dt", name], ["dd", text]]) row.append(Object.assign(document.createElement(kind), { textContent: content }));
+      found.append(row);
+    }
+    return found;
+  }
+
+  function showRecipe(number) {
+    const all = document.querySelector(".tradeoff[data-recipes]"), box = document.querySelector(".recipe");
+    const recipe = all && JSON.parse(all.dataset.recipes)[number];
+    if (!recipe || !box) return;
+    chosen = number;
+    for (const point of document.querySelectorAll(".point-link")) {
+      const is = point.dataset.number === number;
+      point.classList.toggle("chosen", is);
+      if (point.classList.contains("front")) point.setAttribute("tabindex", is ? "0" : "-1");
+    }
+    for (const row of document.querySelectorAll("#front tr[id]")) row.classList.toggle("chosen", row.id === `front-${number}`);
+    for (const picture of document.querySelectorAll(".tradeoff svg")) {
+      if (!picture.querySelector('.point-link[tabindex="0"]')) picture.querySelector(".point-link.front")?.setAttribute("tabindex", "0");
+    }
+    const title = document.createElement("h3"), link = document.createElement("a");
+    link.textContent = recipe.title;
+    link.href = recipe.href;
+    title.append(link);
+    const note = Object.assign(document.createElement("p"), { className: "muted", textContent: recipe.note });
+    box.replaceChildren(title, list(recipe.outputs), list(recipe.x), ...(recipe.note ? [note] : []));
+  }
+
+  function restoreFront() {
+    for (const slider of document.querySelectorAll("#front .slider")) {
+      if (kept.has(slider.dataset.index)) slider.value = kept.get(slider.dataset.index);
+    }
+    applySliders();
+    if (chosen !== null) showRecipe(chosen);
+  }
+
+  document.addEventListener("input", (event) => {
+    const slider = event.target.closest?.("#front .slider");
+    if (!slider) return;
+    kept.set(slider.dataset.index, slider.value);
+    applySliders();
+  });
+  const pointOf = (event) => event.target.closest?.(".point-link");
+  document.addEventListener("click", (event) => {
+    const point = pointOf(event);
+    if (!point || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    showRecipe(point.dataset.number);
+  });
+  document.addEventListener("focusin", (event) => {
+    const point = pointOf(event);
+    if (point && point.dataset.number !== chosen) showRecipe(point.dataset.number);
+  });
+  // The arrow keys go along the front, from left to right.
+  document.addEventListener("keydown", (event) => {
+    const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key], point = step && pointOf(event);
+    if (!point) return;
+    const place = (one) => Number(one.querySelector(".target").getAttribute("cx"));
+    const points = [...point.ownerSVGElement.querySelectorAll(".point-link.front")].sort((a, b) => place(a) - place(b));
+    const next = points[points.indexOf(point) + step];
+    event.preventDefault();
+    next?.focus();
+  });
+  applySliders();
 
   let running = false, again = false;
   async function refresh() {
@@ -68,7 +202,7 @@
         again = false;
         const here = new URL(location.href);
         here.searchParams.delete("said");
-        if (/\/(results|ask|observe)$/.test(here.pathname)) here.pathname = here.pathname.replace(/\/[a-z]+$/, "");
+        if (/\/(results|ask|observe|choose|plan)$/.test(here.pathname)) here.pathname = here.pathname.replace(/\/[a-z]+$/, "");
         const answer = await fetch(here, { headers: { accept: "text/html" } });
         if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
       } while (again);
@@ -91,17 +225,21 @@
     addEventListener("pagehide", () => source.close());
   }
 
-  // Pasting a column into a cell also fills the cells below it
+  // Pasting columns into a cell also fills the cells below it and to its right
 
   document.addEventListener("paste", (event) => {
     const first = event.target.closest?.("input.result");
     if (!first || !event.clipboardData) return;
     const lines = event.clipboardData.getData("text").replace(/\r\n?/g, "\n").replace(/\n+$/, "").split("\n");
-    if (lines.length < 2 || lines.some((line) => line.includes("\t"))) return;
+    const cells = lines.map((line) => line.split("\t")), wide = document.querySelector(".sheet.several");
+    if (cells.some((line) => line.length > 1) ? !wide : lines.length < 2) return;
     event.preventDefault();
-    const cells = [...document.querySelectorAll("input.result")];
-    cells.slice(cells.indexOf(first)).slice(0, lines.length).forEach((cell, i) => {
-      cell.value = lines[i].trim();
+    const rows = rowsOf(first.closest("table")), output = Number(first.dataset.output);
+    rows.slice(rows.indexOf(first.closest("tr"))).slice(0, lines.length).forEach((row, i) => {
+      cells[i].forEach((text, j) => {
+        const cell = row.querySelector(`input.result[data-output="${output + j}"]`);
+        if (cell) cell.value = text.trim();
+      });
     });
   });
 
@@ -122,30 +260,32 @@
 
   // New studies: add a row
 
-  const add = document.getElementById("add-row"), parameters = document.querySelector("#parameters tbody");
-  if (add && parameters) {
-    add.hidden = false;
+  function growing(button, rows, least, onChange) {
+    if (!button || !rows) return;
+    button.hidden = false;
     const empty = (row) => [...row.querySelectorAll("input[type=text]")].every((input) => !input.value);
-    for (const row of [...parameters.rows].slice(3).reverse()) {
+    for (const row of [...rows.rows].slice(least).reverse()) {
       if (!empty(row)) break;
       row.remove();
     }
-    const kinds = () => {
-      for (const row of parameters.rows) row.dataset.kind = row.querySelector("select").value;
-    };
-    parameters.addEventListener("change", kinds);
-    kinds();
-    add.addEventListener("click", () => {
-      const row = parameters.rows[parameters.rows.length - 1].cloneNode(true), next = parameters.rows.length;
+    rows.addEventListener("change", onChange);
+    onChange();
+    button.addEventListener("click", () => {
+      const row = rows.rows[rows.rows.length - 1].cloneNode(true), next = rows.rows.length;
       for (const control of row.querySelectorAll("input, select")) {
         control.name = control.name.replace(/\d+$/, next);
         control.setAttribute("aria-label", control.getAttribute("aria-label").replace(/\d+/, next + 1));
         if (control.type === "checkbox") control.checked = false;
         else if (control.tagName === "INPUT") control.value = "";
       }
-      parameters.append(row);
-      kinds();
+      rows.append(row);
+      onChange();
       row.querySelector("input").focus();
     });
   }
+  const parameters = document.querySelector("#parameters tbody");
+  growing(document.getElementById("add-row"), parameters, 3, () => {
+    for (const row of parameters.rows) row.dataset.kind = row.querySelector("select").value;
+  });
+  growing(document.getElementById("add-output"), document.querySelector("#outputs tbody"), 3, () => {});
 })();

@@ -8,6 +8,7 @@ from gpmi.space import Candidates, Parameters, Space
 from gpmi.space.axes import CURVE, Axis
 from gpmi.space.axes import axes_of as plain_axes
 from gpmi.views.figures.style import without_math
+from gpmi.views.run_view import RunView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +22,11 @@ def axes_of(space: Space, points: int = CURVE) -> list[Axis]:
     count = len(space.parameters if isinstance(space, Parameters) else space.choices)
     formulas = ["$x$"] if count == 1 else [f"$x_{{{i + 1}}}$" for i in range(count)]
     return plain_axes(space, points, names=formulas)
+
+
+def value_label(run: RunView, symbol: str = "y") -> str:
+    """Return the name of the values, or of the function, of a run: the output of a run with goals, else a symbol."""
+    return f"${symbol}$" if run.output is None else without_math(run.output)
 
 
 def label_axis(ax: Axes, axis: Axis, which: str = "x") -> None:

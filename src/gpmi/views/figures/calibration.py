@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_calibration(ax: Axes, ledger: Ledger) -> None:
+def draw_calibration(ax: Axes, ledger: Ledger, name: str = "Residuals / sd") -> None:
     """Draw the ordered residuals against those of a correct model, and where 95 % of them would be."""
     from scipy.special import betaincinv, ndtri
 
     calibration = ledger.calibration
     z = np.sort(calibration.ahead)
     n = len(z)
-    ax.set_title(f"Residuals / sd: {calibration.verdict}")
+    ax.set_title(f"{name}: {calibration.verdict}")
     ax.set(xlabel="expected from a correct model", ylabel="observed")
     if n == 0:
         ax.text(0.5, 0.5, "no value has been predicted yet", color=GREY, ha="center", transform=ax.transAxes)
@@ -38,12 +38,19 @@ def draw_calibration(ax: Axes, ledger: Ledger) -> None:
     ax.grid(True)
 
 
-def draw_residuals(ax: Axes, ledger: Ledger) -> None:
-    """Draw the one-step-ahead residuals over the central 50 % and 95 % of N(0, 1)."""
-    z = [(step.t, step.surprise) for step in ledger.steps if step.surprise is not None]
+def draw_residuals(ax: Axes, ledger: Ledger, name: str = "Residuals / sd", *, of_belief: bool = False) -> None:
+    """Draw the one-step-ahead residuals over the central 50 % and 95 % of N(0, 1).
+
+    They are those that were recorded when the values came, or those of the belief, where none were recorded.
+    """
+    if of_belief:
+        ahead = ledger.calibration.ahead
+        z = list(enumerate(ahead.tolist(), ledger.n + 1 - len(ahead)))
+    else:
+        z = [(step.t, step.surprise) for step in ledger.steps if step.surprise is not None]
     for width, shade in ((1.96, 0.45), (0.674, 0.9)):
         ax.axhspan(-width, width, color=LIGHT, alpha=shade, linewidth=0.0, zorder=0)
     ax.plot([t for t, _ in z], [value for _, value in z], ".", color=BLUE, markersize=5.0)
-    ax.set_title(f"Residuals / sd: {ledger.calibration.verdict}")
+    ax.set_title(f"{name}: {ledger.calibration.verdict}")
     reach = max([3.0, *(abs(value) for _, value in z)])
     ax.set_ylim(-1.08 * reach, 1.08 * reach)

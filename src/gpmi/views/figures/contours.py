@@ -10,7 +10,7 @@ import numpy as np
 from gpmi._support.types import Array
 from gpmi.space import Candidates, Space
 from gpmi.space.axes import CURVE, Axis
-from gpmi.views.figures.axes import axes_of, label_axis
+from gpmi.views.figures.axes import axes_of, label_axis, value_label
 from gpmi.views.figures.slices import Function, centre_of, values_of
 from gpmi.views.figures.style import BLACK, BLUE, GREY, LIGHT, VERMILION, colour_bar, star
 from gpmi.views.run_view import RunView
@@ -33,7 +33,7 @@ def draw_map(ax: Axes, run: RunView, pair: tuple[int, int]) -> None:
     plane = MapPlane.of(run.space, pair, recommended)
     _, mu, _ = run.bounds(plane.rows)
     levels = levels_of(mu, mu, best_is_large=run.goal == "max")
-    plane.fill(ax, mu, levels, "viridis", centre_of(run.warp).capitalize())
+    plane.fill(ax, mu, levels, "viridis", _title(run, centre_of(run.warp)))
     queries = np.array([run.space.encode(trial.x) for _, trial in run.numbered])
     how: dict[str, Any] = {"markerfacecolor": "white", "markeredgecolor": BLACK, "markersize": 4.0, "clip_on": False}
     ax.plot(*plane.positions(queries), "o", linestyle="none", **how)
@@ -57,15 +57,20 @@ def draw_maps(panels: list[Axes], run: RunView, f: Function | None, pair: tuple[
     levels = levels_of(shown, mu, best_is_large=run.goal == "max")
     *function, queries, mean, deviation = panels
     if true is not None:
-        plane.fill(function[0], true, levels, "viridis", "Function $f$")
+        plane.fill(function[0], true, levels, "viridis", _title(run, "function $f$"))
     plane.lines(queries, shown, levels)
     draw_queries(queries, run, plane, "Queries in order (\N{MULTIPLICATION SIGN} initial)")
-    plane.fill(mean, mu, levels, "viridis", centre_of(run.warp).capitalize())
+    plane.fill(mean, mu, levels, "viridis", _title(run, centre_of(run.warp)))
     steps = np.array(MaxNLocator(9).tick_values(0.0, float(sd.max()) or 1.0))
-    plane.fill(deviation, sd, steps, "Greys", r"Posterior deviation $\sigma$")
+    plane.fill(deviation, sd, steps, "Greys", _title(run, r"posterior deviation $\sigma$"))
     for ax in (queries, mean, deviation):
         hollow = {"markerfacecolor": "none", "markeredgecolor": VERMILION} if ax is queries else {}
         ax.plot(*plane.positions(recommended[None]), "*", **{**star(), **hollow})
+
+
+def _title(run: RunView, what: str) -> str:
+    """Return the title of a map, with the name of the output if it has one."""
+    return what.capitalize() if run.output is None else f"{value_label(run)}: {what}"
 
 
 @dataclass(frozen=True)

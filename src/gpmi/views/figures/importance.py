@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_importances(ax: Axes, found: Importances, axes: list[Axis]) -> None:
+def draw_importances(ax: Axes, found: Importances, axes: list[Axis], f: str = "$f$") -> None:
     """Draw the total and the first-order index of each parameter with their intervals, the largest on top."""
     names = {id(one): axis.name for one, axis in zip(found, axes, strict=True)}
     ranked = found.ranked
@@ -29,7 +29,7 @@ def draw_importances(ax: Axes, found: Importances, axes: list[Axis]) -> None:
         ax.hlines(at + shift, ends[:, 0], ends[:, 1], color=BLACK, linewidth=1.0)
     ax.set_yticks(at, [shortened(names[id(one)], 24) for one in ranked])
     ax.set_ylim(len(ranked) - 0.5, -0.5)
-    ax.set(xlim=(0.0, 1.0), xlabel="share of the variance of $f$ (line: 95 %)")
+    ax.set(xlim=(0.0, 1.0), xlabel=f"share of the variance of {f} (line: 95 %)")
     ax.legend(ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0), borderaxespad=0.2)
     ax.grid(True, axis="x")
 

@@ -11,8 +11,9 @@ from gpmi._support.types import Array
 from gpmi.model.fitting.warp import Warp
 from gpmi.space import Space
 from gpmi.space.axes import Axis
-from gpmi.views.figures.axes import axes_of, label_axis
-from gpmi.views.figures.style import BLACK, BLUE, LIGHT, star
+from gpmi.views.figures.axes import axes_of, label_axis, value_label
+from gpmi.views.figures.style import BLACK, BLUE, GREY, LIGHT, star
+from gpmi.views.front_view import measured_levels
 from gpmi.views.run_view import RunView
 
 if TYPE_CHECKING:
@@ -51,11 +52,11 @@ def draw_observations(ax: Axes, at: Array, y: Array) -> None:
     ax.plot(at, y, "x", label="observations", **how)
 
 
-def draw_slices(panels: list[Axes], run: RunView, f: Function | None) -> None:
+def draw_slices(panels: list[Axes], run: RunView, f: Function | None, *, legend: bool = True) -> None:
     """Draw a curve through the recommended point for each parameter, all on the same scale of y.
 
     With a single parameter the observations are drawn. With several, an observation does not lie in the slice, so only
-    its place on the axis is marked, at the bottom.
+    its place on the axis is marked, at the bottom. Dashed lines are limits and what is acceptable of an output.
     """
     row = run.recommended_row
     assert row is not None
@@ -71,16 +72,31 @@ def draw_slices(panels: list[Axes], run: RunView, f: Function | None) -> None:
             ax.plot(
                 at, np.zeros(len(at)), "|", color=BLUE, alpha=0.5, transform=ax.get_xaxis_transform(), markersize=9.0
             )
-        ax.plot(axis.positions(row[None]), run.mean(row[None]), "*", **star(), label="recommended")
+        name = run.centre.removeprefix("the ").removesuffix(" point").partition(",")[0]
+        ax.plot(axis.positions(row[None]), run.mean(row[None]), "*", **star(), label=name)
         if i:
             ax.sharey(panels[0])
         cell = ax.get_subplotspec()
         first = cell is not None and cell.is_first_col()
         ax.tick_params(labelleft=first)
-        ax.set_ylabel("$y$" if first else "")
+        ax.set_ylabel(value_label(run) if first else "")
+    draw_levels(panels, run)
+    if not legend:
+        return
     figure = panels[0].get_figure()
     assert figure is not None
     figure.legend(*panels[0].get_legend_handles_labels(), ncols=5, loc="outside upper left")
+
+
+def draw_levels(panels: list[Axes], run: RunView) -> None:
+    """Draw the limit of an output, or what is acceptable and its target, unless that is far from all that is drawn."""
+    goal = None if run.goals is None or run.output is None else run.goals[run.output]
+    lo, hi = panels[0].get_ylim()
+    for value, what in measured_levels(goal):
+        if 2.0 * lo - hi <= value <= 2.0 * hi - lo:
+            for ax in panels:
+                form = "solid" if what == "target" else (0, (5, 3))
+                ax.axhline(value, color=GREY, linewidth=0.9, linestyle=form, zorder=1.2)
 
 
 def centre_of(warp: Warp) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpmi.views.figures.axes import value_label
 from gpmi.views.figures.calibration import draw_residuals
 from gpmi.views.figures.style import BLUE, GREY, LIGHT, legend_above
 from gpmi.views.run_view import WIDE_RANGE, RunView
@@ -23,7 +24,7 @@ def draw_traces(panels: list[Axes], run: RunView) -> None:
     best, bonus, paid = panels
     first = chosen[0][0] if chosen else len(run.ended) + 1
     for ax in panels:
-        _label_t(ax, "evaluation $t$", len(run.ended))
+        label_t(ax, "evaluation $t$", len(run.ended))
         if first > 1:
             ax.axvspan(0.5, first - 0.5, color=LIGHT, alpha=0.45, linewidth=0.0, zorder=0, label="initial design")
     _draw_best(best, run)
@@ -41,7 +42,7 @@ def _draw_best(ax: Axes, run: RunView) -> None:
     best = (np.maximum if run.goal == "max" else np.minimum).accumulate(y)
     ax.plot(t, y, ".", color=GREY, markersize=4.0, label="observed")
     ax.step(t, best, where="post", color=BLUE, linewidth=1.6, label="best so far")
-    ax.set_ylabel("$y$")
+    ax.set_ylabel(value_label(run))
     legend_above(ax)
 
 
@@ -50,7 +51,7 @@ def draw_ledger(panels: list[Axes], run: RunView) -> None:
     assert run.ledger is not None
     regret, information, bonus, residuals = panels
     for ax in panels:
-        _label_t(ax, "values told $t$", run.ledger.n)
+        label_t(ax, "values told $t$", run.ledger.n)
     _draw_regret(regret, run)
     steps = run.ledger.steps
     gained = [(step.t, step.information) for step in steps if step.information is not None]
@@ -84,7 +85,7 @@ def _draw_regret(ax: Axes, run: RunView) -> None:
     ax.legend(loc="best")
 
 
-def _label_t(ax: Axes, name: str, last: int) -> None:
+def label_t(ax: Axes, name: str, last: int) -> None:
     """Name the axis of t = 1, ..., last and put its ticks at whole numbers."""
     from matplotlib.ticker import MaxNLocator
 

@@ -1,0 +1,455 @@
+"""The ledger of a run with several objectives: its hypervolume, how much is still to be had, and whether to stop.
+
+The hypervolume is the volume of what the front dominates above a reference that does not move, so numbers of one run
+can be compared. Everything else comes from drawn fronts (`front_draws`), under draws of the learned priors (`belief`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gpmi._support import checks
+from gpmi._support.text import Line, aligned, percent, rough, rounded
+from gpmi._support.types import Array
+from gpmi.analysis.front import FrontAnalysis
+from gpmi.analysis.ledger.advice import MORE, UNLIKELY, Advice
+from gpmi.analysis.ledger.calibration import ENOUGH
+from gpmi.analysis.ledger.front_draws import DRAWS, FrontDraws, FrontProblem, Rays, Sides
+from gpmi.analysis.ledger.front_gain import draw_front_gain
+from gpmi.analysis.ledger.gain import MOST as MOST_MORE
+from gpmi.analysis.ledger.gain import Gain
+from gpmi.analysis.ledger.ledger import Ledger
+from gpmi.analysis.ledger.regret import Interval
+from gpmi.gp.posterior import Posterior
+from gpmi.policies.front import hypervolume, non_dominated
+from gpmi.policies.objectives import MOST_EXACT
+from gpmi.space import Space
+from gpmi.trials import Trial
+from gpmi.trials.goals import Goals, Match, Max, Objective
+
+FIRST = 4  # trials behind a reference that was not stated, at least; our choice
+MARGIN = 0.1  # of their range, below the worst of them: the field's usual margin
+SMALLEST = 0.01  # a gain of less than this share of the hypervolume does not count; our choice
+MANY_RAYS = 1024  # behind the hypervolume of more than MOST_EXACT objectives; our choice
+LEVEL = 0.9  # of the bands
+_ANSWERS = {"stop": "yes, going on will hardly help", "go on": "not yet", "distrust": "the model cannot say"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Missing:
+    """Draws of the hypervolume that is still to be had: that of the drawn front minus that of our own front."""
+
+    draws: Array  # (S,), in units of hypervolume; (0,) if it is not known
+    possible: Array  # (S,), the hypervolume of the drawn front
+    how: str  # how it was drawn; if it is not known, why
+
+    @property
+    def known(self) -> bool:
+        """Whether there are enough values to say."""
+        return len(self.draws) > 0
+
+    @property
+    def median(self) -> float:
+        """The median; nan if it is not known."""
+        return float(np.median(self.draws)) if self.known else math.nan
+
+    def interval(self, level: float = 0.95) -> Interval:
+        """Return the credible interval [0, q(level)]; [0, inf] if it is not known."""
+        level = checks.probability("level", level)
+        return Interval(0.0, float(np.quantile(self.draws, level)) if self.known else math.inf)
+
+    def share(self, level: float = 0.95) -> Interval:
+        """Return the interval [0, q(level)] of what is missing as a share of all that can be had; [0, 1] if unknown."""
+        level = checks.probability("level", level)
+        if not self.known:
+            return Interval(0.0, 1.0)
+        shares = self.draws / np.where(self.possible > 0.0, self.possible, 1.0)
+        return Interval(0.0, float(np.quantile(shares, level)))
+
+    def __repr__(self) -> str:
+        if not self.known:
+            return f"Missing({self.how})"
+        return f"Missing(at most {rough(self.interval()[1])} with probability 95 %, median {rough(self.median)})"
+
+
+@dataclass(frozen=True, eq=False)
+class FrontBands:
+    """Where the front of two objectives lies: its crossings with rays from the reference, and how uncertain they are.
+
+    With probability `level` a ray crosses the true front between its points in `low` and `high`. Points are in the
+    units of the outputs; the objective of a target is the distance from it.
+    """
+
+    names: tuple[str, str]
+    low: Array  # (W, 2)
+    median: Array  # (W, 2)
+    high: Array  # (W, 2)
+    level: float = LEVEL
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FrontLedger:
+    """The ledger of a run with several objectives: `hypervolume`, `history`, `missing`, `gain`, `front_bands`."""
+
+    analysis: FrontAnalysis
+    n_init: int  # the size of the initial design
+
+    @property
+    def goals(self) -> Goals:
+        """The goals of the run."""
+        return self.analysis.goals
+
+    @property
+    def space(self) -> Space:
+        """The space of the run."""
+        return self.analysis.space
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """The trials with a value of every objective, in the order of their outcomes."""
+        return self.analysis.complete
+
+    @property
+    def n(self) -> int:
+        """The number of these trials."""
+        return len(self.trials)
+
+    @property
+    def front(self) -> tuple[Trial, ...]:
+        """The trials that no other trial beats in every objective (`FrontAnalysis.front`)."""
+        return self.analysis.front
+
+    @property
+    def outputs(self) -> Mapping[str, Ledger]:
+        """The ledger of each output with a value, as if it were the only one."""
+        return self.analysis.outputs
+
+    # The hypervolume so far
+
+    @cached_property
+    def reference(self) -> Mapping[str, float] | None:
+        """The reference by objective, in units of the output, or as a distance from a target; None if not known yet.
+
+        It is what was stated as acceptable. Where nothing was, it is below the worst value of the first trials by 10 %
+        of their range: as many trials as the initial design has. It stays, unless one of these is corrected, or one of
+        its outputs comes late.
+        """
+        oriented = self._reference
+        if oriented is None:
+            return None
+        return dict(zip(self.goals.objectives, self._shown(oriented[None])[0].tolist(), strict=True))
+
+    @cached_property
+    def _reference(self) -> Array | None:
+        """The same, oriented so that larger is better, (k,)."""
+        stated = [goal.reference for goal in self.goals.objectives.values()]
+        if None not in stated:
+            return np.array(stated, dtype=float)
+        first = self.trials[: self._first]
+        if len(first) < self._first:
+            return None
+        told = [[trial.outputs[name] for name in self.goals.objectives] for trial in first]
+        values = np.stack([g.oriented(y) for (_, g), y in zip(self._objectives, np.array(told).T, strict=True)], axis=1)
+        worst = values.min(axis=0) - MARGIN * np.ptp(values, axis=0)
+        return np.array([low if one is None else one for one, low in zip(stated, worst.tolist(), strict=True)])
+
+    @property
+    def _first(self) -> int:
+        return max(self.n_init, FIRST)
+
+    @property
+    def _objectives(self) -> list[tuple[str, Objective]]:
+        return list(self.goals.objectives.items())
+
+    @property
+    def reference_words(self) -> str:
+        """Where the reference comes from, as a sentence."""
+        free = [name for name, goal in self._objectives if goal.reference is None]
+        if not free:
+            return "the reference is what the goals state as acceptable"
+        goal = self.goals[free[0]]
+        example = f"gpmi.{'Max(at_least' if isinstance(goal, Max) else 'Min(at_most'}=...)"
+        worst = f"10 % beyond the worst of the first {self._first} trials"
+        return f"the reference of {', '.join(free)} is {worst}; {example} states what you would still accept"
+
+    @cached_property
+    def hypervolume(self) -> float:
+        """The hypervolume of the front; under noise of its posterior means. nan while the reference is not known."""
+        return float(self.history[-1]) if self.n else math.nan
+
+    @cached_property
+    def history(self) -> Array:
+        """The hypervolume after each of `trials`, (n,); nan while the reference is not known.
+
+        All of it is computed with the values as they are known now: under noise, posterior means given all values.
+        """
+        if self._reference is None:
+            return np.full(self.n, np.nan)
+        known, values = self.analysis.known
+        at = {trial.number: i for i, trial in enumerate(known)}
+        found, front, volume = np.zeros(self.n), np.empty((0, len(self._reference))), 0.0
+        for t, trial in enumerate(self.trials):
+            i = at.get(trial.number)  # None for an infeasible trial, and for a repeat
+            if i is not None and np.all(values[i] > self._reference) and not np.any(np.all(front >= values[i], axis=1)):
+                front = np.concatenate([front, values[i : i + 1]])
+                front = front[non_dominated(front)]
+                volume = self._volume(front)
+            found[t] = volume
+        return found
+
+    def _volume(self, front: Array) -> float:
+        assert self._reference is not None
+        if front.shape[1] <= MOST_EXACT:
+            return hypervolume(front, self._reference)
+        rays = Rays.of(self._reference, np.ptp(np.concatenate([front, self._reference[None]]), axis=0), MANY_RAYS)
+        return float(rays.volume(rays.heights(front)))
+
+    def _shown(self, values: Array) -> Array:
+        """Return objectives (n, k) as a user reads them: values of the outputs, or distances from a target."""
+        signs = np.array([1.0 if isinstance(goal, Max) else -1.0 for _, goal in self._objectives])
+        result: Array = signs * values + 0.0  # + 0.0: no minus before a zero
+        return result
+
+    # What is still to be had
+
+    @property
+    def needed(self) -> int:
+        """The number of values before which learned priors support no interval and no advice to stop."""
+        needed = [self.outputs[name].needed for name in self._used if name in self.outputs]
+        return max([*needed, 1 if self._is_stated else self._first])
+
+    @property
+    def _is_stated(self) -> bool:
+        return all(goal.reference is not None for _, goal in self._objectives)
+
+    @property
+    def _used(self) -> list[str]:
+        """The outputs behind every statement: objectives and limits."""
+        return [*self.goals.objectives, *self.goals.limits]
+
+    @cached_property
+    def unknown(self) -> str | None:
+        """Why the values support no statement yet, as text; None if they do."""
+        for name in self._used:
+            if name not in self.outputs:
+                return f"not known yet: {name} has no value"
+            if (why := self.outputs[name].unknown) is not None:
+                return f"{why} ({name})"
+        if self._reference is None:
+            return f"not known yet: it takes {self._first} trials with all objectives to say, and there are {self.n}"
+        return None
+
+    @cached_property
+    def missing(self) -> Missing:
+        """Draws of the hypervolume that is still to be had, under the drawn fronts."""
+        if self.unknown is not None:
+            return Missing(np.empty(0), np.empty(0), self.unknown)
+        drawn = self._draws
+        return Missing(drawn.missing, drawn.possible, drawn.how)
+
+    @property
+    def _draws(self) -> FrontDraws:
+        """The drawn fronts after all values."""
+        return self._drawn(self._problem, tuple(self.goals.objectives))
+
+    def _drawn(self, problem: FrontProblem, names: tuple[str, ...]) -> FrontDraws:
+        key = ("fronts", *self._state, names)
+        if key not in self.analysis.cache.draws:
+            rng = np.random.default_rng([self.analysis.seed, self.n, 0, 11])  # no suggestion draws from it
+            self.analysis.cache.draws[key] = problem.draw(DRAWS, rng)
+        found: FrontDraws = self.analysis.cache.draws[key]
+        return found
+
+    @property
+    def _state(self) -> tuple[int, ...]:
+        """What the draws depend on: the numbers of values of all outputs, and of outcomes."""
+        return len(self.analysis.trials), *(len(one.numbers) for one in self.analysis.models.values())
+
+    @cached_property
+    def _problem(self) -> FrontProblem:
+        return self._problem_of(tuple(self.goals.objectives))
+
+    def _problem_of(self, names: tuple[str, ...]) -> FrontProblem:
+        """Return the problem of drawing the front of some objectives, where the others are as good as stated."""
+        assert self._reference is not None
+        analysis, used = self.analysis, self._used
+        mixtures: list[tuple[Posterior, ...]] = [self.outputs[name].belief.posteriors for name in used]
+        central = [analysis.models[name].model.posterior for name in used]
+        scales = [float(np.sqrt(one.kernel.diagonal(one.x[:1])[0])) for one in central]
+        reference = dict(zip(self.goals.objectives, self._reference.tolist(), strict=True))
+        span = dict(zip(self.goals.objectives, self._span.tolist(), strict=True))
+        sides: list[tuple[int, float, float, float, int]] = []  # function, sign, offset, unit, objective
+        for number, name in enumerate(used):
+            goal: Any = self.goals[name]
+            objective, unit, low = (names.index(name), span[name], reference[name]) if name in names else (-1, 1.0, 0.0)
+            if name not in names:
+                if name in self.goals.objectives and goal.reference is None:
+                    continue
+                unit = scales[number]
+                low = goal.reference if name in self.goals.objectives else goal.value * -goal.sign
+            if isinstance(goal, Match):
+                sides += [(number, sign, -sign * goal.target - low, unit, objective) for sign in (1.0, -1.0)]
+            else:
+                sides.append((number, 1.0, -low, unit, objective))
+        for requirement in () if analysis.success is None else analysis.success.requirements:
+            mixtures.append((requirement.posterior,))
+            central.append(requirement.posterior)
+            sides.append((len(central) - 1, requirement.sign, -requirement.sign * requirement.limit, 1.0, -1))
+        columns = [np.array(column) for column in zip(*sides, strict=True)]
+        rays = Rays.of(np.array([reference[name] for name in names]), np.array([span[name] for name in names]))
+        own = np.array([self.space.encode(trial.x) for trial in self.front]).reshape(-1, self.space.dim)
+        return FrontProblem(
+            tuple(mixtures), tuple(central), Sides(*columns), rays, self.space, own,
+            analysis.seed,
+        )  # fmt: skip
+
+    @cached_property
+    def _span(self) -> Array:
+        """The unit of each objective, (k,): from the reference to the best value known, or the range of the values."""
+        assert self._reference is not None
+        values = self.analysis.values_at(list(self.trials), np.array([self.space.encode(t.x) for t in self.trials]))
+        span = np.maximum(values.max(axis=0) - self._reference, np.ptp(values, axis=0))
+        return np.where(span > 0.0, span, 1.0)
+
+    def front_bands(self, first: str | None = None, second: str | None = None) -> FrontBands | None:
+        """Return where the front of two objectives lies, by default the first two; None while it is not known.
+
+        With three or more objectives it is the front of these two alone, where the others are at least acceptable.
+        """
+        names = list(self.goals.objectives)
+        if len(names) < 2:
+            raise ValueError(f"{names[0]} is the only objective, so there is no front; read missing")
+        first = names[0] if first is None else self._objective(first)
+        second = next(one for one in names if one != first) if second is None else self._objective(second)
+        if first == second:
+            raise ValueError(f"first and second are both {first!r}; give two objectives of {', '.join(names)}")
+        if self.unknown is not None:
+            return None
+        pair = (first, second)
+        drawn = self._drawn(self._problem_of(pair), pair) if len(names) > 2 or pair != tuple(names) else self._draws
+        tail = 0.5 * (1.0 - LEVEL)
+        found = np.quantile(drawn.heights, [tail, 0.5, 1.0 - tail], axis=0)
+        signs = np.array([1.0 if isinstance(self.goals[name], Max) else -1.0 for name in pair])
+        low, median, high = (signs * drawn.rays.points(heights) + 0.0 for heights in found)
+        return FrontBands(pair, low, median, high)
+
+    def _objective(self, name: Any) -> str:
+        checked = self.goals.checked_name(name)
+        if checked not in self.goals.objectives:
+            raise ValueError(f"{checked} is no objective; give one of {', '.join(self.goals.objectives)}")
+        return checked
+
+    # What further evaluations are worth
+
+    @property
+    def smallest_gain(self) -> float:
+        """The smallest gain that counts: 1 % of the hypervolume so far."""
+        return SMALLEST * self.hypervolume
+
+    def gain(self, evaluations: int = 10) -> Gain:
+        """Return draws of what this many further evaluations would add to the hypervolume (`draw_front_gain`)."""
+        evaluations = checks.whole("evaluations", evaluations, 1, MOST_MORE)
+        if self.unknown is not None:
+            return Gain(evaluations, np.empty(0))
+        key = ("gain", *self._state, evaluations)
+        if key not in self.analysis.cache.draws:
+            rng = np.random.default_rng([self.analysis.seed, self.n, evaluations, 12])  # no suggestion draws from it
+            self.analysis.cache.draws[key] = draw_front_gain(self._problem, self._draws, evaluations, rng)
+        found: Gain = self.analysis.cache.draws[key]
+        return found
+
+    # Whether the confidence is justified
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the model's confidence certifies nothing, as text; None if it may. No stopping rule overrules it."""
+        verdicts = {name: self.outputs[name].doubt for name in self._used if name in self.outputs}
+        return next((f"{name}: {doubt}" for name, doubt in verdicts.items() if doubt is not None), None)
+
+    @cached_property
+    def advice(self) -> Advice:
+        """Stop if more evaluations will hardly help, go on if they may, or distrust a model that was wrong."""
+        if not self.n:
+            return Advice("go on", "no trial has all objectives yet")
+        if self.unknown is not None:
+            return Advice("go on", f"whether to stop is {self.unknown}")
+        for name in self._used:
+            judged = self.outputs[name].calibration
+            if judged.verdict == "over-confident":
+                trust = "trust the measured values, not the intervals"
+                return Advice("distrust", f"the model of {name} was over-confident ({judged.reason}); {trust}")
+        for name in self._used:
+            judged = self.outputs[name].calibration
+            if judged.verdict == "too early to say":
+                early = f"it is too early to judge the model of {name}: {judged.reason}"
+                return Advice("go on", f"{early}; at least {ENOUGH} are needed")
+        chance = self.gain(MORE).probability_above(self.smallest_gain)
+        more = f"{MORE} more evaluations gain more than 1 % of the hypervolume with probability {percent(chance)}"
+        if chance > UNLIKELY:
+            return Advice("go on", more)
+        left = f"with probability 95 % at most {_share(self.missing.share()[1])} of it is missing"
+        return Advice("stop", f"{more}; this does not exclude a better front that takes longer to find: {left}")
+
+    # Text
+
+    def __repr__(self) -> str:
+        """Return the statistics that need no draws, so it is cheap. `print(ledger)` answers "can I stop?"."""
+        return aligned(self._lines())
+
+    def _lines(self) -> list[Line]:
+        reference = self.reference
+        failed = sum(trial.status == "failed" for trial in self.analysis.trials)
+        broken = sum(not trial.feasible for trial in self.trials)
+        others = [f"{failed} failed"] * bool(failed) + [f"{broken} infeasible"] * bool(broken)
+        against = "not known yet" if reference is None else ", ".join(f"{k} {rounded(v)}" for k, v in reference.items())
+        volume = "not known yet" if reference is None else f"{rough(self.hypervolume, 4)} against {against}"
+        return [
+            ("values", f"{self.n}, of which {len(self.front)} on the front" + "".join(f"; {one}" for one in others)),
+            ("hypervolume", volume),
+        ]
+
+    def answer(self) -> list[Line]:
+        """Return the answer to "can I stop?" and its three numbers, as lines; before `needed` values, why not."""
+        if self.unknown is not None:
+            return [("can I stop?", self.unknown)]
+        chance = self.gain(MORE).probability_above(self.smallest_gain)
+        noise = ", ".join(f"{name} {rough(self.outputs[name].noise_sd, 2)}" for name in self.outputs)
+        left = _share(self.missing.share()[1])
+        return [
+            ("can I stop?", _ANSWERS[self.advice.what]),
+            (f"{MORE} more", f"evaluations gain more than 1 % of the hypervolume with probability {percent(chance)}"),
+            ("missing", f"at most {left} of the possible hypervolume, with probability 95 %"),
+            ("noise", f"{noise} are the standard deviations of a single value"),
+        ]
+
+    def __str__(self) -> str:
+        if not self.n:
+            return "no trial has all objectives yet"
+        more = ("more", "ledger.advice says why; print(ledger.statistics) has more")
+        return aligned([*self._lines(), *self.answer(), more])
+
+    @property
+    def statistics(self) -> str:
+        """The statistics behind the answer, one in each line."""
+        missing, lines = self.missing, self._lines()
+        if missing.known:
+            high = rough(missing.interval()[1])
+            left = f"at most {high} with probability 95 %, median {rough(missing.median)}"
+            lines += [("missing", left), ("drawn as", missing.how), ("not covered", "peaks that no query came near")]
+        else:
+            lines += [("missing", missing.how)]
+        lines += [("reference", self.reference_words)]
+        verdicts = ((name, self.outputs[name].calibration) for name in self.outputs)
+        lines += [(f"calibration of {name}", f"{judged.verdict}: {judged.reason}") for name, judged in verdicts]
+        return aligned(lines)
+
+
+def _share(share: float) -> str:
+    """Format a share of the hypervolume."""
+    return "0.1 %" if share < 0.001 else f"{rough(100.0 * share, 2)} %"

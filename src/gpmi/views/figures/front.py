@@ -1,0 +1,119 @@
+"""The front of several objectives: trials, staircase and where the model believes it to be. And its hypervolume."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpmi._support.text import rough
+from gpmi._support.types import Array
+from gpmi.views.figures.style import BLUE, GREY, LIGHT, legend_above, star, without_math
+from gpmi.views.figures.traces import label_t
+from gpmi.views.front_view import KINDS, Kind, better, complete, kind_of, shown_values, sign_of, staircase, stated, title_of
+from gpmi.views.run_view import RunView
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PALE = "#BDBDBD"
+MARKS: dict[Kind, dict[str, Any]] = {
+    "broken": {"marker": "x", "color": PALE, "markersize": 4.5, "zorder": 2},
+    "waiting": {"marker": "o", "color": PALE, "markerfacecolor": "white", "markersize": 4.5, "zorder": 2},
+    "beaten": {"marker": "o", "color": GREY, "markersize": 3.5, "zorder": 2.5},
+    "front": {"marker": "o", "color": BLUE, "markeredgecolor": "white", "markersize": 7.0, "zorder": 4},
+}
+
+
+def draw_front(ax: Axes, run: RunView, x: str, y: str) -> None:
+    """Draw two objectives of all trials; with these two alone also the staircase of the front.
+
+    The band is where the front of the two objectives lies, with probability 90 %. Dashed lines are the worst values
+    that were stated as acceptable. A star is the trial through which slices and maps go.
+    """
+    assert run.goals is not None
+    goals = (run.objectives[x], run.objectives[y])
+    trials, front = complete(run.trials, run.goals), {trial.number for trial in run.front}
+    places = np.stack([shown_values(trials, name, goal) for name, goal in zip((x, y), goals, strict=True)], axis=1)
+    kinds = [kind_of(trial, front) for trial in trials]
+    bands = None if run.front_ledger is None else run.front_ledger.front_bands(x, y)
+    if bands is not None:
+        border = np.concatenate([bands.low, bands.high[::-1]])
+        what = "the model's front" if len(run.objectives) == 2 else "front of these two"
+        ax.fill(*border.T, color=LIGHT, linewidth=0.0, label=f"{what}, {bands.level:.0%}", zorder=1)
+        ax.plot(*bands.median.T, color=BLUE, linewidth=0.9, linestyle=(0, (4, 2)), label="its median", zorder=1.5)
+    for kind, how in MARKS.items():
+        some = np.array([one == kind for one in kinds], dtype=bool)
+        if some.any():
+            ax.plot(*places[some].T, linestyle="none", label=KINDS[kind], **how)
+    on_front = places[[one == "front" for one in kinds]]
+    worst = [stated(goal) for goal in goals]
+    if len(run.objectives) == 2 and len(on_front):
+        reference = None if None in worst else np.array(worst, dtype=float)
+        corners = staircase(on_front, np.array([sign_of(goal) for goal in goals]), reference)
+        ax.plot(*corners.T, color=BLUE, linewidth=1.4, alpha=0.7, zorder=3)
+    _draw_stated(ax, worst)
+    if run.middle is not None and len(on_front) > 1:
+        at = [shown_values([run.middle], name, goal) for name, goal in zip((x, y), goals, strict=True)]
+        ax.plot(*at, "*", **star(), label=f"trial {run.middle.number}")
+    ax.set_xlabel(f"{without_math(title_of(x, goals[0]))} ({better(goals[0])})")
+    ax.set_ylabel(f"{without_math(title_of(y, goals[1]))} ({better(goals[1])})")
+    ax.grid(True)
+
+
+def _draw_stated(ax: Axes, worst: list[float | None]) -> None:
+    """Draw the worst acceptable values as dashed lines, where they are not far away from all that is drawn."""
+    limits = ax.get_xlim(), ax.get_ylim()
+    label: str | None = "worst acceptable"
+    for (lo, hi), value, draw in zip(limits, worst, (ax.axvline, ax.axhline), strict=True):
+        if value is not None and 2.0 * lo - hi <= value <= 2.0 * hi - lo:
+            draw(value, color=GREY, linewidth=0.9, linestyle=(0, (5, 3)), label=label, zorder=1.2)
+            label = None
+
+
+def draw_hypervolume(ax: Axes, run: RunView) -> None:
+    """Draw the hypervolume after each trial with all objectives, and how much is still to be had."""
+    ledger = run.front_ledger
+    assert ledger is not None
+    label_t(ax, "trials with all objectives", ledger.n)
+    t, now = np.arange(1, ledger.n + 1), ledger.hypervolume
+    ax.step(t, ledger.history, where="post", color=BLUE, linewidth=1.6, label="hypervolume of the front")
+    if ledger.missing.known:
+        high, median = now + ledger.missing.interval()[1], now + ledger.missing.median
+        share = 100.0 * ledger.missing.share()[1]
+        ax.axhspan(now, high, color=LIGHT, linewidth=0.0, zorder=0.5, label="still to be had, 95 %")
+        ax.axhline(median, color=BLUE, linewidth=0.9, linestyle=(0, (4, 2)), label="its median")
+        ax.set_title(f"At most {rough(share, 2)} % of the possible hypervolume is missing", pad=20.0)
+    else:
+        ax.set_title(f"What is still to be had is {ledger.missing.how}", pad=20.0, fontsize=8.0)
+    ax.set_ylim(bottom=0.0)
+    ax.set_ylabel("hypervolume: " + without_math(" \N{MULTIPLICATION SIGN} ".join(run.objectives)))
+    legend_above(ax)
+
+
+def draw_objective(ax: Axes, run: RunView, name: str) -> None:
+    """Draw an output after each of its values, and the best of them so far if it is an objective."""
+    assert run.goals is not None
+    goal = run.goals[name]
+    told = [trial for trial in run.told if name in trial.outputs]
+    y, t = shown_values(told, name, goal), np.arange(1, len(told) + 1)
+    works = np.array([trial.feasible for trial in told], dtype=bool)
+    label_t(ax, "values in order", len(told))
+    ax.plot(t[works], y[works], ".", color=GREY, markersize=4.0, label="measured")
+    if not works.all():
+        ax.plot(t[~works], y[~works], "x", color=PALE, markersize=4.0, label="a limit does not hold")
+    if name in run.objectives:
+        ax.step(t, best_of(y, works, sign_of(run.objectives[name])), where="post", color=BLUE, linewidth=1.6,
+                label="best so far")  # fmt: skip
+    (lo, hi), level = ax.get_ylim(), stated(goal)
+    if level is not None and 2.0 * lo - hi <= level <= 2.0 * hi - lo:
+        what = "worst acceptable" if name in run.objectives else "limit"
+        ax.axhline(level, color=GREY, linewidth=0.9, linestyle=(0, (5, 3)), label=what)
+    ax.set_ylabel(without_math(title_of(name, goal)))
+    legend_above(ax)
+
+
+def best_of(y: Array, works: Array, sign: float) -> Array:
+    """Return the best of the values y (n,) so far of those that work; nan before the first."""
+    best = np.maximum.accumulate(np.where(works, sign * y, -np.inf)) if len(y) else y
+    return np.where(np.isfinite(best), sign * best, np.nan)
