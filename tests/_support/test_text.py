@@ -114,6 +114,28 @@ def test_a_shortened_text_is_one_printable_line(words):
         assert shown == words.strip()
 
 
+def test_some_items_of_many_are_shown_with_the_number_of_the_rest():
+    assert text.some_of(["3", "5", "7"], 20) == "3, 5, 7" and text.some_of([], 20) == ""
+    assert text.some_of([str(i) for i in range(1000)], 20) == "0, 1, ... 998 more"
+    assert text.some_of(["x" * 50, "y"], 20) == "2 in all"
+
+
+def test_the_columns_of_a_table_begin_at_the_same_place():
+    assert text.columns([["a", "bcd", "e"], ["1234", "5", ""]]) == "a     bcd  e\n1234  5"
+
+
+def test_a_trial_shows_its_outputs_in_place_of_y():
+    line = text.trial_line(1, np.array([0.5]), 1.25, "told", "user", outputs={"yield": 1.25, "a\nb": -0.0})
+    assert line == "Trial(1, x=[0.5], yield=1.25, a b=0, told, user)"
+    many = text.trial_line(1, np.arange(50.0), None, "told", "user", outputs={f"output {i}": 1 / 3 for i in range(99)})
+    assert len(many) <= 120 and "more, told, user)" in many
+
+
+def test_the_best_value_has_the_name_of_its_output():
+    assert text.best_lines("min", None, 2.0, measured=True, output="cost") == [("smallest feasible cost", "2")]
+    assert len(text.best_lines("max", None, 2.0, output="c" * 99)[0][0]) <= 40
+
+
 def test_words_are_counted():
     assert text.tally(["jitter", "fit", "jitter"]) == "jitter (2), fit"
     assert text.tally([]) == "none"

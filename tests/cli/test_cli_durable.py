@@ -282,11 +282,13 @@ def test_a_python_caller_hears_that_a_server_is_down_while_it_is_tried_again(cal
 def test_a_report_shows_which_section_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.status import Status
 
+    from gpmi.views.html import IDS
+
     shown: list[str] = []
     monkeypatch.setattr(Status, "update", lambda self, status: shown.append(status))
     monkeypatch.chdir(tmp_path)
     with gpmi.study("run.db", space=[(0.0, 1.0)], seed=0) as study:
         study.optimize(lambda x: -((x[0] - 0.3) ** 2), budget=6)
     assert invoke("report", "run.db").exit_code == 0
-    assert shown[0] == "writing the report, 1 of 11: What was found"
-    assert len(shown) == 11 and shown[-1].startswith("writing the report, 11 of 11: ")
+    assert shown[0] == f"writing the report, 1 of {len(IDS)}: What was found"
+    assert len(shown) == len(IDS) and shown[-1].startswith(f"writing the report, {len(IDS)} of {len(IDS)}: ")

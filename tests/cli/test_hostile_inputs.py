@@ -17,6 +17,7 @@ pytest.importorskip("sqlalchemy")
 
 import gpmi
 from gpmi import cli
+from gpmi.cli.studyfile import open_study, read_study
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork"),
@@ -38,9 +39,35 @@ run = "cat output"
 timeout = 20
 [command.result]
 """
+GOALS_FILE = """budget = 2
+seed = 0
+[parameters]
+x = { real = [0.1, 1.0], log = true, unit = "°C" }
+n = { int = [1, 8] }
+kind = { choice = ["a", "b"] }
+[goals]
+y = "max"
+cost = { goal = "min", at_most = 10 }
+purity = { at_least = 0.5 }
+size = { match = 42, within = 3 }
+smell = "watch"
+[command]
+run = ["cat", "output"]
+"""
+GOALS_READINGS = (
+    "",
+    '[value]\nfrom = "match"\npattern = { y = "(.)", cost = "c (.*)", purity = ".", size = "." }\n',
+    '[value]\nfrom = "json"\noutputs = { cost = "c" }\nnoise_var = "v"\n',
+    "[stop]\nstagnation = 1\n",
+)
 READINGS = ("", 'pattern = "value: (.*)"\n', "line = -1\n", 'file = "output"\njson = "a.b"\n', 'json = "y"\n')
 TABLE = "x,n,kind,y\n0.5,3,a,1.25\n0.25,2,b,-3\n"
-OUTPUTS = (b"1.5\n", b"value: 2.5\n", b'{"y": 1.5, "a": {"b": 2}}', b"nan", b"", b"1e999\n", b"-0\n")
+GOALS_TABLE = "x,n,kind,out.y,cost,cost noise_var,unmet\n0.5,3,a,1.25,3,0.5,[]\n0.25,2,b,-3,,,\n"
+GOALS_OUTPUT = b'{"y": 1.5, "cost": 2, "purity": null, "size": 41, "noise_var": {"y": 0.1}}\n'
+OUTPUTS = (
+    GOALS_OUTPUT,
+    *(b"1.5\n", b"value: 2.5\n", b'{"y": 1.5, "a": {"b": 2}}', b"nan", b"", b"1e999\n", b"-0\n"),
+)
 NASTY = (
     *("", "-1", "0", "1e999", "nan", "true", "null", "[]", "{}", "[[[[", "'''", '"""', "\\", "\x00", "\ud800", "é"),
     *("٣", "{x}", "{", "}", "%s", "$(id)", "../..", "/dev/null", "/", "=cmd", "a" * 5000, "9" * 400, "1_0", "0x1"),
@@ -98,6 +125,19 @@ def arguments(rng: random.Random) -> list[str]:
             word(rng, "1.5"),
             *rng.choice([[], ["--noise-var", word(rng)]]),
         ],
+        lambda: [
+            "tell",
+            where,
+            word(rng, "0", "1"),
+            *(f"{word(rng, 'y', 'cost', 'purity')}={word(rng, '1.5')}" for _ in range(rng.choice([1, 2, 3]))),
+            *rng.choice([[], ["--correct"], ["--again"], ["--noise-var", f"{word(rng, 'cost')}={word(rng, '0.5')}"]]),
+        ],
+        lambda: [
+            "choose",
+            where,
+            f"{word(rng, 'cost', 'y', 'smell')}={word(rng, 'min', 'max')}",
+            *rng.choice([[], ["--json"], ["--where", f"{word(rng, 'cost')} <= {word(rng, '3')}"]]),
+        ],
         lambda: ["fail", where, word(rng, "1"), "--why", word(rng, "the pump stopped")],
         lambda: ["best", where, *rng.choice([[], ["--json"]])],
         lambda: ["trials", where, *rng.choice([[], ["--json"], ["--csv"]])],
@@ -139,27 +179,33 @@ def run(folder: Path, given: list[str]) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def database(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("hostile") / "study.db"
+def databases(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
+    """A study with one value, and one with goals."""
+    folder = tmp_path_factory.mktemp("hostile")
     space = {"x": gpmi.Real(0.1, 1.0, log=True), "n": gpmi.Int(1, 8), "kind": ["a", "b"]}
-    with gpmi.study(path, space=space, seed=0, constraints=["x + n <= 9"]) as study:
+    with gpmi.study(folder / "plain.db", space=space, seed=0, constraints=["x + n <= 9"]) as study:
         study.tell(study.ask(), 1.0)
         study.ask()
-    return path.read_bytes()
+    (folder / "goals.toml").write_text(GOALS_FILE)
+    with open_study(read_study(folder / "goals.toml")) as study:
+        study.tell(study.ask(), {"y": 1.0, "cost": 2.0, "purity": 0.75, "size": 41.0})
+        study.tell(study.ask(), {"y": 2.0})
+    return (folder / "plain.db").read_bytes(), (folder / "study.db").read_bytes()
 
 
 @pytest.mark.fuzz
 @pytest.mark.slow
-def test_no_traceback_reaches_a_user_of_the_command_line(database: bytes, tmp_path: Path) -> None:
+def test_no_traceback_reaches_a_user_of_the_command_line(databases: tuple[bytes, bytes], tmp_path: Path) -> None:
     def case(rng: random.Random) -> str:
         folder = tmp_path / f"{rng.getrandbits(64):x}"
         folder.mkdir()
-        text = FILE + rng.choice(READINGS)
+        goals = rng.random() < 0.5
+        text = GOALS_FILE + rng.choice(GOALS_READINGS) if goals else FILE + rng.choice(READINGS)
         for name, data in (
             ("study.toml", text.encode()),
-            ("study.db", database),
-            ("earlier.csv", TABLE.encode()),
-            ("output", rng.choice(OUTPUTS)),
+            ("study.db", databases[goals]),
+            ("earlier.csv", (GOALS_TABLE if goals else TABLE).encode()),
+            ("output", GOALS_OUTPUT if goals and rng.random() < 0.5 else rng.choice(OUTPUTS)),
         ):
             (folder / name).write_bytes(mutated(data, rng) if rng.random() < 0.6 else data)
         given = arguments(rng)

@@ -124,7 +124,10 @@ def test_an_output_without_a_match_is_refused_unless_it_is_watched() -> None:
     ("options", "words"),
     [
         ({"pattern": {"yield": "a"}}, "there is no pattern for the output 'cost'; give one"),
-        ({"pattern": {**BY_OUTPUT, "cast": "a"}}, "pattern has 'cast', which is not an output; give one of yield, cost"),
+        (
+            {"pattern": {**BY_OUTPUT, "cast": "a"}},
+            "pattern has 'cast', which is not an output; give one of yield, cost",
+        ),
         ({"pattern": {**BY_OUTPUT, "cost": "("}}, "pattern of 'cost' is '(', not a regular expression"),
         ({"pattern": "(?P<yield>.)"}, "pattern has no group (?P<cost>...) for the output 'cost'; add it, or give a"),
         ({"pattern": {"a": "b"}, "outputs": {}}, "pattern has 'a', which is not an output; it needs goals"),

@@ -106,9 +106,22 @@ def test_the_goals_in_the_example_can_be_switched_on(tmp_path: Path) -> None:
         assert read(tmp_path, text.replace('from = "last line"', line)) != file
 
 
+def test_the_study_file_of_the_manual_is_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```toml\n(.*?)```", page.split("## Several outputs")[1], flags=re.DOTALL)
+    assert len(blocks) == 2
+    file = read(tmp_path, "".join(blocks))
+    assert file.goals is not None and list(file.goals) == ["accuracy", "seconds", "memory"]
+    assert file.goals["accuracy"] == gpmi.Max(at_least=0.8) and file.command is not None
+    text = b"accuracy: 0.9\npeak 3 GB\ntook 41 s\n"
+    assert file.command.reading.value(text, tmp_path).y == {"accuracy": 0.9, "seconds": 41.0, "memory": 3.0}
+
+
 @pytest.mark.skipif(os.name != "posix", reason="programs need process groups")
 def test_a_study_with_goals_runs_and_goes_on(tmp_path: Path) -> None:
-    program = """run = 'echo "{\\"yield\\": $GPMI_X, \\"cost\\": 0.5, \\"noise_var\\": {\\"yield\\": 0.25}}"'\nshell = true"""
+    program = (
+        """run = 'echo "{\\"yield\\": $GPMI_X, \\"cost\\": 0.5, \\"noise_var\\": {\\"yield\\": 0.25}}"'\nshell = true"""
+    )
     file = read(tmp_path, other('run = ["echo", "{x}"]', program))
     with open_study(file) as study:
         result = run_study(file, study)
@@ -159,7 +172,7 @@ HOSTILE = [
     (other(COST, "cost = { match = 'a', within = 1 }"), ":7: goals.cost.match: match is 'a'; give one finite number"),
     (other(COST, 'yield = "min"'), ":7: Cannot overwrite a value"),
     (other(COST, "cost.a = 'min'"), ":7: goals.cost.a: there is no such key; give one of goal, match, within"),
-    (other('yield = "max"\ncost = "min"', "a = { at_least = 1 }\nb = 'watch'"), ":5: goals: there are only a, b, and no"),
+    (other('yield = "max"\ncost = "min"', "a = { at_least = 1 }\nb = 'watch'"), ":5: goals: there are only a, b, and"),
     (RIGHT + "[value]\ny = 'loss'", ":11: value.y: y is for a study without [goals]; leave it out: outputs = {"),
     (RIGHT + "[value]\nconstraints = ['a']", ":11: value.constraints: constraints is for a study without [goals]"),
     (RIGHT + "[value]\noutputs = { cast = 'a' }", ":11: value.outputs.cast: 'cast' is not an output of this run"),
@@ -170,7 +183,7 @@ HOSTILE = [
     (RIGHT + "[value]\nfrom = 'match'\npattern = 'a'", ":12: value.pattern: pattern has no group (?P<yield>...)"),
     (RIGHT + "[value]\nfrom = 'match'\npattern = { cost = 'a' }", ":12: value.pattern: there is no pattern for the"),
     (RIGHT + "[value]\nfrom = 'match'\npattern = { cost = 3 }", ":12: value.pattern: cost is 3; give a string"),
-    (RIGHT + "[stop]\ntarget = 3", ":11: stop.target: it is about one value, and there are several objectives; give one"),
+    (RIGHT + "[stop]\ntarget = 3", ":11: stop.target: it is about one value, and there are several objectives; "),
     (RIGHT + "[stop]\nregret_below = 3", ":11: stop.regret_below: it is about one value"),
     (
         RIGHT.replace("[goals]", "").replace('yield = "max"\ncost = "min"', "") + "[value]\noutputs = { a = 'b' }",

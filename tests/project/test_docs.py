@@ -26,7 +26,15 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 BLOCK = re.compile(r"^```(?:python|py)\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 # A block of another tool beside ours has the tool's name as its title. It is run where the tool is installed.
-PEERS = {"scikit-optimize": "skopt", "BoTorch": "botorch", "Ax": "ax", "Ray Tune": "ray", "MLflow": "mlflow"}
+PEERS = {
+    "scikit-optimize": "skopt",
+    "BoTorch": "botorch",
+    "BayBE": "baybe",
+    "BoFire": "bofire",
+    "Ax": "ax",
+    "Ray Tune": "ray",
+    "MLflow": "mlflow",
+}
 PEER_BLOCK = re.compile(r'^```python title="([^"\n]+)"\n(.*?)^```$', flags=re.DOTALL | re.MULTILINE)
 
 

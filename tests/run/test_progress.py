@@ -82,6 +82,65 @@ def test_what_was_told_before_does_not_make_the_run_look_quick(hours: Clock) -> 
     assert state.count == "9/12" and state.times == "0:01:00, 0:03:00 left"
 
 
+GOALS: dict[str, Any] = {"yield": "max", "size": gpmi.Match(5.0, within=9.0), "purity": gpmi.AtLeast(0.5)}
+
+
+def test_several_objectives_show_the_front_and_the_last_outputs() -> None:
+    optimizer, state = state_of(goals=GOALS, budget=9)
+    assert state.best == "" and "front" not in state.line
+    state.end(optimizer.tell([0.1], {"yield": 3.0, "size": 4.0, "purity": 0.75}))
+    assert state.best == "1 trial: largest yield 3, closest size 4"
+    state.end(optimizer.tell([0.2], {"yield": 4.0, "size": 1.0, "purity": 0.75}))
+    state.end(optimizer.tell([0.3], {"yield": 9.0, "size": 5.0, "purity": 0.25}))
+    late = optimizer.tell([0.4], {"yield": 1.0 / 3.0, "purity": 0.9})
+    state.end(late)
+    assert state.best == "2 trials: largest yield 4, closest size 4"
+    assert list(state.last) == ["(0.33333, ?)", "(9, 5)", "(4, 1)", "(3, 4)"]
+    state.begin(optimizer.tell(late, {"size": 5.0}))
+    state.end(optimizer.fail(optimizer._next_trial(optimizer._subspaces.whole)))
+    assert state.last[0] == "failed" and state.best == "3 trials: largest yield 4, closest size 5"
+    screen = on_screen(state)
+    assert screen[1].split(maxsplit=1) == ["front", state.best] and screen[2].startswith("last")
+    assert "   front 3 trials: largest yield 4, closest size 5   last failed" in state.line
+    state.close()
+    assert state.warnings == ()
+
+
+def test_a_single_objective_with_goals_is_shown_as_y_is() -> None:
+    optimizer, state = state_of(goals={"cost": "min", "purity": gpmi.AtLeast(0.5)})
+    state.end(optimizer.tell([0.5], {"cost": 1.0, "purity": 0.75}))
+    state.end(optimizer.tell([0.25], {"cost": 0.5, "purity": 0.25}))
+    state.end(optimizer.tell([0.75], {"purity": 0.75}))
+    assert state.best == "1 at [0.5]" and list(state.last) == ["told", "0.5", "1"]
+
+
+def test_what_is_missing_of_the_hypervolume_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "FIRST_DRAW", 0.0)
+    goals: dict[str, Any] = {"yield": gpmi.Max(at_least=-1.0), "cost": gpmi.Min(at_most=1.0)}
+    optimizer, state = state_of(goals=goals, budget=20, kernel=gpmi.kernels.RBF(0.3), noise_var=1e-4)
+    for x in np.linspace(-1.0, 1.0, 9):
+        optimizer.tell([x], {"yield": float(x), "cost": float(x**2)})
+    state._draw_regret()
+    missing = optimizer.ledger.missing
+    assert missing.known and state.regret.startswith(f"at most {100.0 * missing.share()[1]:.2g} % of the hypervolume")
+    assert f"   missing {state.regret}" in state.line
+    assert any(line.startswith("missing  at most ") for line in on_screen(state))
+
+
+def test_an_output_with_an_over_confident_model_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    optimizer, state = state_of(goals={"yield": "max", "cost": "min"})
+    optimizer.tell([0.5], {"yield": 1.0, "cost": 1.0})
+
+    class Doubt:
+        verdict, reason = "over-confident", "3 of 9 values were far away"
+
+    monkeypatch.setattr(Ledger, "calibration", Doubt())
+    state.close()
+    assert (
+        state.warnings[0] == "over-confident model of yield: 3 of 9 values were far away" and len(state.warnings) == 2
+    )
+
+
 def test_clock() -> None:
     assert [clock(s) for s in (0.0, 59.6, 3599.4, 3661.0, 90_000.0)] == [
         "0:00:00", "0:01:00", "0:59:59", "1:01:01", "25:00:00"

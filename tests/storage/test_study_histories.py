@@ -1,6 +1,7 @@
 """Random histories of a study beside an Optimizer in memory that hears the same: they ask the same, to the last bit.
 
-The study is closed and opened again at random, by two openings; the Optimizer is pickled and deep-copied at random.
+The study is closed and opened again at random, by two openings; the Optimizer is pickled and deep-copied at random. A
+third of the studies have goals: their outputs are told one by one, in any order.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fuzzing import play
 from sample_spaces import SPACES
@@ -28,7 +30,11 @@ WORDS = (
     *("ask", "ask", "ask", "ask", "tell", "tell", "tell", "tell", "fail", "forget", "reject"),
     *("point", "reject point", "tell all", "correct", "retract", "fixed", "open", "open", "copy", "read"),
 )
-FIELDS = ("number", "status", "y", "y_before", "noise_var", "repeats", "constraints", "origin", "why")
+LATE = ("late", "late", "late", "again")  # more words of a study with goals
+FIELDS = (
+    *("number", "status", "y", "y_before", "noise_var", "repeats", "constraints", "origin", "why"),
+    *("outputs", "output_noise_var", "output_repeats", "outputs_before", "unmet"),
+)
 
 
 @cache
@@ -53,14 +59,27 @@ class History:
             "policy": rng.choice([None, None, None, gpmi.LogEI(), gpmi.GPUCB(scale=0.2), gpmi.Thompson(), gpmi.GPMI()]),
         }
         self.size, self.limits = rng.choice([1.0, 1.0, 1e-6, 1e6]), rng.choice([0, 0, 0, 1])
+        self.goals: dict[str, Any] = rng.choice([{}, {}, self.some_goals()])
+        if self.goals:
+            single = sum(goal is not None and not isinstance(goal, gpmi.AtMost) for goal in self.goals.values()) == 1
+            options |= {"goals": self.goals, "goal": "max", "policy": options["policy"] if single else None}
+            options |= {
+                "kernel": rng.choice([None, None, {"yield": gpmi.kernels.RBF(0.4), "ph": None}]) if single else None
+            }
+            self.limits = 0
         self.twin = gpmi.Optimizer(space, **options)
         self.studies = [gpmi.study(path, space=space, **options), gpmi.study(path)]
         self.holder: dict[int, int] = {}  # which opening has each pending trial
         self.words: list[str] = []
 
+    def some_goals(self) -> dict[str, Any]:
+        goals = {"yield": self.rng.choice(["max", "min", gpmi.Max(at_least=-1.0)]), "ph": None}
+        more: dict[str, Any] = {"cost": "min", "size": gpmi.Match(0.0, within=1.0), "salt": gpmi.AtMost(0.5)}
+        return goals | {name: more[name] for name in self.rng.sample(sorted(more), self.rng.randint(0, 3))}
+
     def play(self) -> None:
         for _ in range(STEPS):
-            self.words.append(word := self.rng.choice(WORDS))
+            self.words.append(word := self.rng.choice(WORDS + LATE if self.goals else WORDS))
             getattr(self, word.replace(" ", "_"))(self.rng.randrange(2))
         for which in (0, 1):
             self.open(which)
@@ -114,11 +133,38 @@ class History:
             self.studies[which].tell(number[0], y, **said)
             self.twin.tell(number[0], y, **said)
 
+    def late(self, which: int) -> None:
+        """Tell some of the outputs that a trial lacks."""
+        waiting = [t for t in self.twin.trials if t.status == "told" and len(t.outputs) < len(self.goals)]
+        if waiting:
+            trial = self.rng.choice(waiting)
+            y, said = self.outputs([name for name in self.goals if name not in trial.outputs]), self.said()
+            self.studies[which].tell(trial.number, y, **said)
+            self.twin.tell(trial.number, y, **said)
+
+    def again(self, which: int) -> None:
+        """Deliver again what a trial was told, as after an acknowledgement that was lost: nothing changes."""
+        study = self.studies[which]
+        entries = [one for one in study.log() if one.kind == "told" and "x" not in one.content]
+        if entries:
+            content = self.rng.choice(entries).content
+            if study.trials and {t.number: t.status for t in study.trials}[content["number"]] == "told":
+                study.tell(content["number"], content["outputs"])
+
     def point(self, which: int) -> None:
-        if (x := self.own_point()) is not None:
-            y, said = self.value(), self.said()
+        x, y, said = self.own_point(), self.value(), self.said()
+        if x is not None and self.lacking(x, y) is None:
             self.studies[which].tell(x, y, **said)
             self.twin.tell(x, y, **said)
+
+    def lacking(self, x: Any, y: Any) -> int | None:
+        """The trial at a point that would take these outputs: an Optimizer tells it, a study makes a new trial."""
+        space = self.twin.space
+        for trial in self.twin.trials if self.goals else ():
+            near = np.all(np.abs(space.encode(trial.x) - space.encode(x)) <= space.rounding)
+            if near and trial.status == "told" and not trial.outputs.keys() & y.keys():
+                return trial.number
+        return None
 
     def tell_all(self, which: int) -> None:
         x = self.own_point()
@@ -171,6 +217,8 @@ class History:
     def read(self, which: int) -> None:
         self.compare()
         study = self.studies[which]
+        if self.goals:
+            assert [t.number for t in study.front] == [t.number for t in self.twin.front]
         assert (study.best is None) == (self.twin.best is None)
         assert study.best is None or self.twin.best is None or study.best.y == self.twin.best.y
 
@@ -186,8 +234,12 @@ class History:
         taken = {encode(trial.x).tobytes() for trial in self.twin.pending}
         return None if encode(x).tobytes() in taken else x
 
-    def value(self) -> float:
-        return self.size * self.rng.gauss(0.0, 1.0)
+    def value(self) -> Any:
+        return self.outputs(list(self.goals)) if self.goals else self.size * self.rng.gauss(0.0, 1.0)
+
+    def outputs(self, names: list[str]) -> dict[str, float]:
+        some = self.rng.sample(names, self.rng.choice([len(names), self.rng.randint(1, len(names))]))
+        return {name: self.size * self.rng.gauss(0.0, 1.0) for name in some}
 
     def said(self) -> dict[str, Any]:
         said: dict[str, Any] = self.rng.choice([{}, {}, {"noise_var": 0.25 * self.size**2}, {"repeats": 3}])
@@ -206,6 +258,6 @@ def test_a_study_and_an_optimizer_in_memory_ask_the_same(tmp_path: Path) -> None
         finally:
             for study in history.studies:
                 study.close()
-        return "replayed"
+        return "with goals" if history.goals else "replayed"
 
-    play("histories of a study", "GPMI_STUDIES", 6, case)
+    play("histories of a study", "GPMI_STUDIES", 9, case)

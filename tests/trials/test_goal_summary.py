@@ -1,4 +1,4 @@
-"""What is printed of a run with goals: the front, the best of each objective, what is infeasible and what is missing."""
+"""What is printed of a run with goals: the front, the best of each objective, what is infeasible or missing."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ def test_several_objectives_show_the_front_and_the_best_of_each() -> None:
     opt = example()
     opt.ask()
     shown = lines_of(repr(opt))
-    assert shown["goals"].startswith("yield (max, at least 0), cost (min), size (match 5 within 4), purity (at least 0.5)")
+    assert shown["goals"].startswith(
+        "yield (max, at least 0), cost (min), size (match 5 within 4), purity (at least 0.5)"
+    )
     assert shown["front"] == "3 of 7 trials, by the values told"
     assert (shown["largest yield"], shown["smallest cost"]) == ("9 in trial 0", "1 in trial 1")
     assert shown["closest size"] == "4.5 in trial 2 (target 5)"
@@ -227,7 +229,9 @@ def test_a_trial_with_many_outputs_is_one_line() -> None:
     goals = {f"output number {i}": "max" for i in range(20)}
     opt = gpmi.Optimizer([(0.0, 1.0)] * 9, goals=goals, seed=0)
     trial = opt.tell(opt.ask(), dict.fromkeys(goals, 1.0 / 3.0))
-    assert len(repr(trial)) <= 120 and "output number 0=0.333333, " in repr(trial) and "... 19 more, told" in repr(trial)
+    assert (
+        len(repr(trial)) <= 120 and "output number 0=0.333333, " in repr(trial) and "... 19 more, told" in repr(trial)
+    )
 
 
 def test_a_study_shows_what_its_optimizer_shows(tmp_path: Any) -> None:

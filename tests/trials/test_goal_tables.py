@@ -229,7 +229,11 @@ def test_limits_are_those_of_the_goals_that_are_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("goals", "text", "words"),
     [
-        (GOALS, "yeild\n1", "there is a column 'yeild', which is neither a parameter nor an output; give heat, kind, y"),
+        (
+            GOALS,
+            "yeild\n1",
+            "there is a column 'yeild', which is neither a parameter nor an output; give heat, kind, y",
+        ),
         (GOALS, "yield\nabc", "a.csv:2: yield is 'abc'; give one finite number"),
         (GOALS, "yield\ntrue", "a.csv:2: yield is True; give one finite number"),
         (GOALS, "yield\n1e999", "a.csv:2: yield is inf; give one finite number"),
@@ -238,19 +242,25 @@ def test_limits_are_those_of_the_goals_that_are_given(tmp_path: Path) -> None:
         (GOALS, "yield,yield repeats\n1,0", "is 0; give a whole number of at least 1"),
         (GOALS, "yield,yield before\n1,abc", "a.csv:2: yield is 'abc'"),
         (GOALS, "y\n1", "y is 1, but there are several objectives; give yield, cost, purity, smell"),
-        (GOALS, "yield,noise_var\n1,0.5", "noise_var is 0.5, but it belongs to y; give yield noise_var, cost noise_var"),
+        (
+            GOALS,
+            "yield,noise_var\n1,0.5",
+            "noise_var is 0.5, but it belongs to y; give yield noise_var, cost noise_var",
+        ),
         (GOALS, "yield,repeats\n1,5", "repeats is 5, but it belongs to y; give yield repeats"),
         (GOALS, "yield,constraints\n1,[1]", "constraints is [1], but there are goals; give yield, cost, purity, smell"),
         (GOALS, "yield,status\n1,failed", "status is 'failed', but yield has a value; remove one"),
         (GOALS, "yield,status\n1,done", "status is 'done'; give one of"),
-        (GOALS, "yield,status\n,told", "status is 'told', but no output has a value; give at least one of yield, cost, purity"),
+        (
+            GOALS,
+            "yield,status\n,told",
+            "status is 'told', but no output has a value; give at least one of yield, cost, purity",
+        ),
         (SINGLE, "yield,y\n1,2", "y is 2, but yield is 1; leave out y"),
         (None, "yield\n1", "there is a column 'yield', which is not a parameter; give heat, kind, y"),
     ],
 )
-def test_a_table_that_cannot_be_meant_is_refused_at_its_line(
-    goals: Any, text: str, words: str, tmp_path: Path
-) -> None:
+def test_a_table_that_cannot_be_meant_is_refused_at_its_line(goals: Any, text: str, words: str, tmp_path: Path) -> None:
     head, row = text.split("\n")
     (tmp_path / "a.csv").write_text(f"heat,kind,{head}\n30,a,{row}\n")
     with pytest.raises(ValueError) as refused:
@@ -260,7 +270,7 @@ def test_a_table_that_cannot_be_meant_is_refused_at_its_line(
 
 def test_goals_that_are_none_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("heat,kind,yield\n30,a,1\n")
-    with pytest.raises((TypeError, ValueError), match="'yield'.*'maximum'"):
+    with pytest.raises((TypeError, ValueError), match=r"'yield'.*'maximum'"):
         read_trials(tmp_path / "a.csv", SPACE, {"yield": "maximum"})
     with pytest.raises(ValueError, match="objective"):
         from_frame(pd.DataFrame({"heat": [1.0], "kind": ["a"]}), SPACE, {"purity": gpmi.AtLeast(1)})

@@ -15,7 +15,7 @@ from gpmi._support.types import Array
 from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.linalg import one_blas_thread
 from gpmi.gp.posterior import Posterior
-from gpmi.gp.tracking import first_best, moments_in_chunks
+from gpmi.gp.tracking import first_best, mean_in_chunks, moments_in_chunks
 from gpmi.policies import Mean, State
 from gpmi.policies.improvement import log_pdf, pdf
 from gpmi.search.multistart import best_point
@@ -118,17 +118,27 @@ class Conditions:
 
 @dataclass(frozen=True)
 class Score(Objective):
-    """The posterior mean of an output, or minus its expected distance from a target, as a function of the point."""
+    """The mean of an output, or minus its expected distance from a target, as a function of the point."""
 
+    mixture: tuple[Posterior, ...] = ()  # the posteriors of the output, with equal weights
     target: float | None = None
 
     def __call__(self, z: Array) -> Array:
-        return self.of_moments(*moments_in_chunks(self.posterior, z))[0] if len(z) else np.empty(0)
+        if not len(z):
+            return np.empty(0)
+        if self.target is None:
+            return np.asarray(np.mean([mean_in_chunks(one, z) for one in self.mixture], axis=0))
+        parts = [self.of_moments(*moments_in_chunks(one, z))[0] for one in self.mixture]
+        return np.asarray(np.mean(parts, axis=0))
 
     def with_gradient(self, z: Array, size: int = 1) -> tuple[Array, Array]:
-        mu, var, pull = self.posterior.with_pullback(z)
-        value, by_mu, by_var = self.of_moments(mu, var)
-        return value, pull(by_mu, by_var)
+        value, gradient = np.zeros(len(z)), np.zeros_like(z)
+        for one in self.mixture:
+            mu, var, pull = one.with_pullback(z)
+            own, by_mu, by_var = self.of_moments(mu, var)
+            value += own / len(self.mixture)
+            gradient += pull(by_mu, by_var) / len(self.mixture)
+        return value, gradient
 
     def of_moments(self, mu: Array, var: Array) -> tuple[Array, Array, Array]:
         """Return the score and its derivatives by mu and var, (m,) each.
@@ -195,9 +205,9 @@ class Interior(Objective):
         return self.combined(score, log_p), gradient + pull[:, None] * slope
 
 
-def score_of(posterior: Posterior, target: float | None = None) -> Score:
-    """Return the score of an output by its posterior, oriented so that larger is better; -E|f - t| with a target t."""
-    return Score(posterior, Mean(), State(), target=target)
+def score_of(mixture: tuple[Posterior, ...], target: float | None = None) -> Score:
+    """Return the score of an output by its posteriors, oriented so that larger is better; -E|f - t| with a target t."""
+    return Score(mixture[0], Mean(), State(), mixture=mixture, target=target)
 
 
 @one_blas_thread

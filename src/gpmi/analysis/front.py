@@ -169,6 +169,7 @@ class FrontAnalysis:
             setting=output.model.setting,
             earlier=(output.model,),
             cache=self.cache.outputs.setdefault(name, LedgerCache({}, {})),
+            open_noise=True,
         )
 
     @cached_property
@@ -211,10 +212,10 @@ class FrontAnalysis:
             raise ValueError(f"{name} is 'match', but its goal is {goal or 'None'}; {remedy}")
         part = self.space if fixed is None else self.space.with_fixed(fixed)
         conditions = self._conditions(wanted)
-        output = self.models[name]
-        mirrored = output.orientation.mirrors != (direction == "min")
-        posterior = output.model.posterior.mirrored() if mirrored else output.model.posterior
-        score = score_of(posterior, goal.target if isinstance(goal, Match) and direction == "match" else None)
+        mirrored = self.models[name].orientation.mirrors != (direction == "min")
+        mixture = self.outputs[name].belief.posteriors
+        mixture = tuple(one.mirrored() for one in mixture) if mirrored else mixture
+        score = score_of(mixture, goal.target if isinstance(goal, Match) and direction == "match" else None)
         with one_blas_thread:
             row = best_under(score, conditions, part, self.seed, least)
             probability = float(np.exp(conditions.log(row[None])[0]))

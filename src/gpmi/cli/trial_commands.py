@@ -89,6 +89,8 @@ def tell(
     --correct replaces the outputs that are given, and leaves the others.
     """
     plain, outputs = numbers_in("VALUE", value)
+    if len(plain) > 1:
+        raise typer.BadParameter("there are several numbers; give one, or outputs by name.", param_hint="'VALUE'")
     common, bars = numbers_in("--noise-var", noise_var or [])
     with open_for_command(address, name) as study:
         goals = study.optimizer.goals
@@ -411,8 +413,6 @@ def _single(plain: Sequence[float], named: Mapping[str, float]) -> float:
     """Return the value for a study without goals: one number."""
     if named:
         raise ValueError(f"{next(iter(named))} is an output, but the study has no goals; give one number")
-    if len(plain) != 1:
-        raise ValueError(f"{len(plain)} values were given, but the study has no goals; give one number")
     return plain[0]
 
 

@@ -244,6 +244,15 @@ def check_options_for_several(fit: str, mean: Any) -> None:
         )
 
 
+def check_single_objective(goals: Goals | None) -> None:
+    """Refuse to recommend one point if there are several objectives."""
+    if goals is not None and goals.single is None:
+        names = ", ".join(goals.objectives)
+        raise ValueError(
+            f"with the objectives {names} there is no single point to recommend; read front, or call choose"
+        )
+
+
 def of_single_output(goals: Goals | None, kernel: Any, noise_var: Any) -> tuple[Any, Any]:
     """Return the kernel and noise_var of a single objective; None and None if there are several.
 

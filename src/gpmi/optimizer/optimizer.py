@@ -11,16 +11,15 @@ import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import wraps
 from itertools import count
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
-from gpmi._support.text import Line, best_lines, event_summary
+from gpmi._support.text import Line, event_summary
 from gpmi._support.types import Array, Event, Observations, Point
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis, FrontCache
 from gpmi.analysis.ledger.front_ledger import FrontLedger
@@ -35,8 +34,10 @@ from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import OutputModel, OutputModels
 from gpmi.optimizer.defaults import Defaults, has_bound
+from gpmi.optimizer.locking import locked
 from gpmi.optimizer.objectives import (
     check_options_for_several,
+    check_single_objective,
     checked_goals,
     from_objectives,
     of_single_output,
@@ -44,6 +45,7 @@ from gpmi.optimizer.objectives import (
     policy_for,
 )
 from gpmi.optimizer.observations import given_observations, outcome_of
+from gpmi.optimizer.open_trials import open_at, open_number, own_number, pending_number, pending_trial
 from gpmi.optimizer.suggestion import (
     Suggestion,
     default_n_init,
@@ -53,6 +55,7 @@ from gpmi.optimizer.suggestion import (
     prior_mean,
     starting_points,
 )
+from gpmi.optimizer.summary import trial_lines
 from gpmi.policies import Aim, Policy
 from gpmi.policies.objectives import JointPolicy
 from gpmi.policies.policy import checked_policy
@@ -60,27 +63,9 @@ from gpmi.search.subspaces import Subspace, Subspaces
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
-from gpmi.trials.goal_summary import found_lines, infeasible_note, waiting_lines
 from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
 from gpmi.trials.trial import checked_trials
-
-Self = TypeVar("Self", bound="Optimizer")
-Returned = TypeVar("Returned")
-Arguments = ParamSpec("Arguments")
-
-
-def locked(
-    method: Callable[Concatenate[Self, Arguments], Returned],
-) -> Callable[Concatenate[Self, Arguments], Returned]:
-    """Run the method under the lock of the log, so that threads which share an optimizer take turns."""
-
-    @wraps(method)
-    def alone(self: Self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
-        with self._log.lock:
-            return method(self, *args, **kwargs)
-
-    return alone  # type: ignore[return-value]  # mypy misses that self comes first in both
 
 
 class Optimizer(Printable):
@@ -260,7 +245,7 @@ class Optimizer(Printable):
         The probability of success is learned from values and failures, and a policy's expected gain is multiplied by
         it: the region is avoided, not forbidden. On a finite set the row is not asked again. The trial keeps `why`.
         """
-        return self.record(self._pending_trial(x), Outcome.failure(why))
+        return self.record(pending_trial(x, self.space, self._log), Outcome.failure(why))
 
     @locked
     def reject(self, x: Point | Trial | int) -> Trial:
@@ -303,7 +288,7 @@ class Optimizer(Printable):
     @locked
     def forget(self, x: Point | Trial | int) -> None:
         """Withdraw a pending point, as if it had never been asked. x is the point, its trial or its number."""
-        self._log.change(lambda: self._log.forget(self._pending_number(x)))
+        self._log.change(lambda: self._log.forget(pending_number(x, self.space, self._log)))
 
     @checks.with_name_hints
     @locked
@@ -328,7 +313,7 @@ class Optimizer(Printable):
 
         def correct() -> Trial:
             old = self._log.correctable(trial)
-            number = self._own_number(trial, old.number)
+            number = own_number(trial, old.number, self.space, self._log)
             before = Outcome("told", **details_of(old))
             if self.goals is None:
                 outcome = before.corrected(value, **given)
@@ -350,7 +335,8 @@ class Optimizer(Printable):
         """
 
         def retract() -> Trial:
-            return self._log.retract(self._own_number(trial, self._log.retractable(trial).number))
+            number = self._log.retractable(trial).number
+            return self._log.retract(own_number(trial, number, self.space, self._log))
 
         retracted = self._log.change(retract)
         logger.info("%r", retracted)
@@ -368,7 +354,7 @@ class Optimizer(Printable):
           and no such told point works, it is the best point that succeeds with a probability of at least 0.95, told or
           not, or else the point most likely to succeed.
         """
-        self._require_single("point to recommend")
+        check_single_objective(self.goals)
         space, model = self._subspaces.with_fixed(fixed).space, self.model
         if model is None:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
@@ -524,21 +510,9 @@ class Optimizer(Printable):
 
     @locked
     def summary_lines(self) -> list[Line]:
-        best, log = self.best, self._log
-        retracted = sum(trial.status == "retracted" for trial in log.trials)
-        others = [("rejected", len(log.rejected)), ("retracted", retracted)]
-        outcomes = f"{len(log.told) + len(log.awaiting)} told, {len(log.pending)} pending, {len(log.failed)} failed"
-        outcomes += "".join(f", {count} {name}" for name, count in others if count)
-        x, y = (None, None) if best is None else (best.x, best.y)
-        found, waiting = best_lines(self.goal, x, y, measured=bool(log.count_of_constraints())), list[Line]()
-        if self.goals is not None:
-            found = found_lines(self.goals, log.trials, x, y, self.shown_front(), ", by the values told")
-            outcomes = ", ".join([outcomes, *infeasible_note(log.trials)])
-            waiting = waiting_lines(log.trials, self.goals)
+        front = self.shown_front() if self.goals is not None else ()
         return [
-            *found,
-            ("trials", outcomes if self.budget is None else f"{outcomes}; budget {self.budget}"),
-            *waiting,
+            *trial_lines(self._log, self.goal, self.best, front),
             ("policy", repr(self.policy)),
             ("defaults", str(self.defaults)),
             ("seed", str(self.seed)),
@@ -575,12 +549,6 @@ class Optimizer(Printable):
     def _is_several(self) -> bool:
         """Whether there are several objectives, or a target, and hence no single y."""
         return self.goals is not None and self.goals.single is None
-
-    def _require_single(self, what: str) -> None:
-        if self._is_several:
-            assert self.goals is not None
-            names = ", ".join(self.goals.objectives)
-            raise ValueError(f"with the objectives {names} there is no single {what}; read front, or call choose")
 
     def _values(self) -> Array:
         """Return the values, oriented, (n,)."""
@@ -642,7 +610,7 @@ class Optimizer(Printable):
 
     def _settle(self, target: TrialOrPoint, outcome: Outcome) -> Trial:
         """Record the outcome of a pending trial or of a new trial at a point, and compare a value with the model."""
-        number = self._open_number(target, outcome) if names_a_trial(target) else None
+        number = open_number(target, outcome, self.space, self._log) if names_a_trial(target) else None
         point = self.space.canonical(target) if number is None else None
         with one_blas_thread:
             before, count = None, len(self._log.observed)
@@ -660,33 +628,7 @@ class Optimizer(Printable):
 
     def _open_at(self, x: TrialOrPoint, outcome: Outcome) -> TrialOrPoint:
         """Return the number of the trial at a point that can take the outcome, if there is one; otherwise x."""
-        if names_a_trial(x):
-            return x
-        number = self._log.find_open(self.space.encode(x), self.space.rounding, outcome)
-        return x if number is None else number
-
-    def _pending_trial(self, x: TrialOrPoint) -> Trial | int:
-        """Return a trial, or the number of the pending trial at a point; refuse any other point."""
-        found = self._open_at(x, Outcome.rejection())
-        if not names_a_trial(found):
-            raise ValueError(f"x is {x!r}, which is not pending; give a point that was asked and has no outcome yet")
-        return found
-
-    def _pending_number(self, x: TrialOrPoint) -> int:
-        """Return the number of a pending trial; refuse one of another run."""
-        trial = self._pending_trial(x)
-        return self._own_number(trial, self._log.pending_number(trial))
-
-    def _open_number(self, trial: Trial | int, outcome: Outcome) -> int:
-        """Return the number of a trial that can take the outcome; refuse one of another run."""
-        return self._own_number(trial, self._log.open_number(trial, outcome))
-
-    def _own_number(self, trial: Trial | int, number: int) -> int:
-        """Return the number; refuse a trial of another run with the same number."""
-        if isinstance(trial, Trial) and not np.array_equal(self.space.encode(trial.x), self._log.row(number)):
-            problem = f"trial {number} of this run is at another point; give one of its trials"
-            raise ValueError(f"x is {trial!r}, but {problem}")
-        return number
+        return open_at(x, outcome, self.space, self._log)
 
     # How a suggestion is made
 

@@ -70,8 +70,8 @@ def is_outside(value: Array, before: Array) -> bool:
 
 def trimmed(front: Array) -> Array:
     """Return the front (n, k) without its tails: points that gain at most SLIGHT on another one, and lose more."""
-    unit = front / np.maximum(np.ptp(front, axis=0), 1e-300)
-    gain = unit[:, None] - unit  # (n, n, k) of each point over each other one
+    span = np.maximum(np.ptp(front, axis=0), 1e-300)  # of equal values 0, and so is what they differ by
+    gain = (front[:, None] - front) / span  # (n, n, k) of each point over each other one
     slight = np.all(gain <= SLIGHT, axis=2) & np.any(gain < -SLIGHT, axis=2)
     keep = ~slight.any(axis=1)
     return front[keep] if keep.any() else front

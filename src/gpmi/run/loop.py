@@ -122,8 +122,8 @@ def optimize(
     --------
     >>> goals = {"far": Max(at_least=0.0), "cost": Min(at_most=1.0)}
     >>> r = optimize(lambda x: {"far": x[0], "cost": x[0] ** 2}, [(0.0, 1.0)], goals=goals, budget=12, seed=0)
-    >>> len(r.front) > 5, r.choose(cost="min", where={"far": ">= 0.5"}).x[0] > 0.45
-    (True, True)
+    >>> len(r.front) > 5, round(float(r.choose(cost="min", where={"far": ">= 0.5"}).x[0]), 2)
+    (True, 0.5)
     """
     return _start(f, space, "max", goals=Goals.of(goals), **options)
 

@@ -93,7 +93,7 @@ def _front(
     return joined(
         working,
         _words(session, front, objectives),
-        _sliders(objectives, [*front, *others], len(front)) if front else None,
+        _sliders(objectives, front) if front else None,
         legend,
         tag(
             "div",
@@ -132,7 +132,8 @@ def _picture(
     at: str,
 ) -> Markup:
     """Return two objectives as a picture. Each point is a link, to its row in the table or to its page."""
-    trials = [*others, *front]  # the front is drawn on top
+    # The front is drawn on top; the Tab key goes from left to right.
+    trials = [*others, *sorted(front, key=lambda trial: _value(x, trial))]
     numbers = {trial.number for trial in front}
     vertical = _scale(y, trials, HEIGHT - BOTTOM, TOP)
     horizontal = _scale(x, trials, margin(vertical, LEFT), WIDTH - RIGHT)
@@ -267,17 +268,17 @@ def _mark(kind: str, x: float, y: float) -> Markup:
     return tag("circle", cx=x, cy=y, r={"front": 6.0, "other": 3.5}.get(kind, 4.0), class_=f"mark {kind}")
 
 
-def _sliders(objectives: Sequence[OutputField], trials: Sequence[Trial], count: int) -> Markup:
-    """Return a slider for each objective. The script fades what they exclude."""
+def _sliders(objectives: Sequence[OutputField], front: Sequence[Trial]) -> Markup:
+    """Return a slider for each objective, over its values on the front. The script fades what they exclude."""
     controls = []
     for i, output in enumerate(objectives):
-        goal, values = output.goal, np.array([_value(output, trial) for trial in trials])
+        goal, values = output.goal, np.array([_value(output, trial) for trial in front])
         sense, before, after = ("most", "at most", "") if isinstance(goal, Min) else ("least", "at least", "")
         if isinstance(goal, Match):
             sense, before, after = "within", "within", f" of {rounded(goal.target)}"
             values = np.abs(values - goal.target)
         controls.append(_slider(i, output, sense, (before, after), values))
-    text = f"{count} of {count} are left."
+    text = f"{len(front)} of {len(front)} {'is' if len(front) == 1 else 'are'} left."
     return tag(
         "fieldset",
         tag("legend", "What do you need at least?" if len(objectives) > 1 else "How close must it be?"),
@@ -296,7 +297,7 @@ def _slider(i: int, output: OutputField, sense: str, words: tuple[str, str], val
         data_lo=repr(lo), data_hi=repr(hi), data_sense=sense, data_target=target, class_="slider", id=f"slider-{i}",
         disabled=lo == hi,
     )  # fmt: skip
-    shown = tag("output", "", for_=f"slider-{i}")
+    shown = tag("output", "–", for_=f"slider-{i}")
     return tag("label", tag("span", f"{output.title} {words[0]} ", shown, words[1]), control, class_="field")
 
 

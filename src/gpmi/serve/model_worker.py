@@ -111,7 +111,7 @@ def summarise_front(source: Study) -> FrontSummary:
     if ledger.n > DRAW_LIMIT:
         why = f"whether to stop is not computed, because it takes minutes with more than {DRAW_LIMIT:,} values"
         return FrontSummary(ledger.n, why=why, front=front)
-    advice, lines = ledger.advice, (*ledger.answer()[1:], ("reference", ledger.reference_words))
+    advice, lines = ledger.advice, tuple(ledger.answer()[1:])
     if ledger.unknown is not None:
         return FrontSummary(ledger.n, advice=advice.what, why=advice.why, front=front)
     step, missing = ledger.smallest_gain, ledger.missing.share()[1]

@@ -34,7 +34,7 @@ MAX_OUTPUTS = 20
 MAX_NAME = 80  # characters of the name of an output
 
 KINDS = (("number", "number"), ("whole", "whole number"), ("choice", "one of a list"))
-SEVERAL = "several outputs or limits"
+SEVERAL = "several outputs"
 GOALS = (("max", "the largest result"), ("min", "the smallest result"), ("goals", SEVERAL))
 PURPOSES = (
     *(("max", "make it large"), ("min", "make it small"), ("match", "match a target")),

@@ -251,7 +251,7 @@ class Outcomes:
         A constraint that was not measured with any of the values there does not hold.
         """
         (m, k), told = (len(x), self.constraints.shape[1]), self.told
-        place = places_of(np.concatenate([x.reshape(m, -1), told]))
+        place = places_of(np.concatenate([x.reshape(m, self.x.shape[1]), told]))
         unknown = np.isnan(self.constraints)
         sums, measured, missing = np.zeros((3, int(place.max(initial=-1)) + 1, k))
         np.add.at(sums, place[m:], np.where(unknown, 0.0, self.constraints))

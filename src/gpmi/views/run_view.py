@@ -26,7 +26,7 @@ from gpmi.space.axes import Axis, axes_of
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import goals_of, names_of
 from gpmi.trials.goal_summary import told_front
-from gpmi.trials.goals import AtMost, Goals, Min, Objective
+from gpmi.trials.goals import AtMost, Goals, Match, Min, Objective
 
 # Our choices, for figures and reports alike.
 MAX_LINES = 300  # trials in parallel coordinates: the best, and an even selection of the others
@@ -151,6 +151,14 @@ class RunView:
             parent=self,
         )
 
+    def of_objective(self, name: str) -> RunView:
+        """Return the view of an objective with values, as it is shown: one with a target as the distance from it."""
+        found, goal = self.of_output(name), self.objectives[name]
+        if not isinstance(goal, Match):
+            return found
+        near = (trial if trial.y is None else replace(trial, y=abs(trial.y - goal.target)) for trial in found.trials)
+        return replace(found, trials=tuple(near), goal="min")
+
     @cached_property
     def objectives(self) -> dict[str, Objective]:
         """The outputs that are optimised; none in a run without goals."""
@@ -162,6 +170,21 @@ class RunView:
         if self.goals is None:
             return ()
         return told_front(self.trials, self.goals, self.space) if self.analysis is None else self.analysis.front
+
+    @cached_property
+    def is_noisy(self) -> bool:
+        """Whether an objective is noisy, so that the front compares posterior means and not the values told."""
+        if self.analysis is None:
+            return False
+        known, compared = self.analysis.known
+        columns = ((goal, [trial.outputs[name] for trial in known]) for name, goal in self.objectives.items())
+        told = np.stack([goal.oriented(np.array(y, dtype=float)) for goal, y in columns], axis=1)
+        return not np.array_equal(told, compared)
+
+    @cached_property
+    def front_numbers(self) -> frozenset[int]:
+        """The numbers of the trials on the front."""
+        return frozenset(trial.number for trial in self.front)
 
     @cached_property
     def middle(self) -> Trial | None:
@@ -185,14 +208,22 @@ class RunView:
         if run.middle is None:
             return f"the point with the best {self.function_name}"
         where = "in the middle of the front" if len(run.front) > 2 else "on the front"
-        return f"trial {run.middle.number}, {where}"
+        return f"trial {run.middle.number} ({where})"
+
+    @property
+    def centre_name(self) -> str:
+        """The same in a word or two."""
+        run = self if self.parent is None else self.parent
+        if not run.has_front:
+            return "recommended"
+        return f"best {self.function_name}" if run.middle is None else f"trial {run.middle.number}"
 
     # Trials
 
     @cached_property
     def told(self) -> tuple[Trial, ...]:
-        """The trials with a value, in the order in which the values came."""
-        found = [trial for trial in self.trials if trial.status == "told"]
+        """The trials with a value, in the order in which the values came; with several objectives, of any output."""
+        found = [trial for trial in self.trials if self._has_value(trial)]
         return tuple(sorted(found, key=lambda trial: trial.order or 0))
 
     @cached_property
@@ -203,7 +234,10 @@ class RunView:
     @cached_property
     def numbered(self) -> list[tuple[int, Trial]]:
         """The trials with a value, each with its place t = 1, 2, ... among those that have ended."""
-        return [(t, trial) for t, trial in enumerate(self.ended, 1) if trial.status == "told"]
+        return [(t, trial) for t, trial in enumerate(self.ended, 1) if self._has_value(trial)]
+
+    def _has_value(self, trial: Trial) -> bool:
+        return trial.status == "told" and (trial.y is not None or self.has_front)
 
     @cached_property
     def counts(self) -> Counter[str]:

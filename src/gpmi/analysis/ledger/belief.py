@@ -9,7 +9,7 @@ them.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,7 +67,7 @@ def averages(model: Model) -> bool:
     return not (model.setting.priors.is_fixed or model.setting.priors.student_noise)
 
 
-def draw_priors_of(model: Model, observed: Observations) -> PriorDraws:
+def draw_priors_of(model: Model, observed: Observations, *, open_noise: bool = False) -> PriorDraws:
     """Draw the prior given the oriented values of a model. O(n^3) for each draw, and O(256^3) for each step of a chain.
 
     Each value is predicted from those before it, under every draw. A residual is the normal quantile of the averaged
@@ -77,9 +77,8 @@ def draw_priors_of(model: Model, observed: Observations) -> PriorDraws:
     """
     setting = model.setting
     detrended = setting.detrended(observed)
-    priors = setting.priors.draw(
-        model.n, detrended, model.warp, known_mean=setting.trend is not None, preloaded=setting.preloaded
-    )
+    known: dict[str, Any] = {"known_mean": setting.trend is not None, "preloaded": setting.preloaded}
+    priors = setting.priors.draw(model.n, detrended, model.warp, **known, open_noise=open_noise)
     ahead = [posterior.ahead.surprise[1:] for posterior in _posteriors(model, observed, priors, np.ones(len(priors)))]
     return PriorDraws(priors, _normal_quantiles(np.array(ahead)))
 

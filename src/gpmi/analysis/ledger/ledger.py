@@ -84,6 +84,7 @@ class Ledger:
     setting: ModelSetting
     earlier: tuple[Model | None, ...]  # models of the same run after fewer values, for `Model.after` to extend
     cache: LedgerCache
+    open_noise: bool = False  # whether the belief takes noise for as likely as none (`LOG_OPEN_NOISE`)
 
     @property
     def n(self) -> int:
@@ -239,7 +240,7 @@ class Ledger:
             return Belief(model.mixture, self.orientation.values(np.array(surprises)))
         observed, draws = self._oriented.first(model.n), self.cache.draws
         if model.n not in draws:
-            draws[model.n] = draw_priors_of(model, observed)
+            draws[model.n] = draw_priors_of(model, observed, open_noise=self.open_noise)
         return believed(model, observed, draws[model.n])
 
     @one_blas_thread

@@ -41,14 +41,14 @@ class SearchTimedOut(Exception):
     """The search was ended at its deadline."""
 
 
-class Match(NamedTuple):
+class MatchedLine(NamedTuple):
     """The last line that matches: its named groups, and the first group or else the whole match."""
 
     groups: dict[str, str | None]
     first: str | None
 
 
-def search(pattern: str, output: bytes, cancelled: Callable[[], bool]) -> Match | None:
+def search(pattern: str, output: bytes, cancelled: Callable[[], bool]) -> MatchedLine | None:
     """Search the lines of the output from the last one on. Raise `SearchTimedOut` after TIMEOUT seconds.
 
     Once `cancelled` is true, `program.Cancelled` is raised. A ValueError says why the pattern cannot be applied.
@@ -64,4 +64,4 @@ def search(pattern: str, output: bytes, cancelled: Callable[[], bool]) -> Match 
         lines = ended.errors.decode("utf-8", errors="replace").split("\n")
         last = next((line for line in reversed(lines) if line.strip()), f"exit code {ended.code}")
         raise ValueError(shortened(last, QUOTED))
-    return Match(*json.loads(ended.output)) if ended.output.strip() else None
+    return MatchedLine(*json.loads(ended.output)) if ended.output.strip() else None

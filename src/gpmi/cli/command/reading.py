@@ -197,7 +197,7 @@ def _compiled(what: str, pattern: str) -> re.Pattern[str]:
         raise ValueError(f"{what} is {pattern!r}, not a regular expression ({error}); fix it") from None
 
 
-def _search(pattern: str, output: bytes, cut: bool, cancelled: Callable[[], bool]) -> matching.Match:
+def _search(pattern: str, output: bytes, cut: bool, cancelled: Callable[[], bool]) -> matching.MatchedLine:
     """Return the last line of the output that matches."""
     shown = shortened(repr(pattern), QUOTED)
     try:

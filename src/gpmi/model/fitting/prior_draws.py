@@ -41,11 +41,14 @@ class DrawingProblem(NamedTuple):
     warp: Warp
 
     @staticmethod
-    def of(setting: FitSetting, observed: Observations, warp: Warp) -> DrawingProblem:
-        """Return the problem given these observations of y."""
+    def of(setting: FitSetting, observed: Observations, warp: Warp, *, open_noise: bool = False) -> DrawingProblem:
+        """Return the problem given these observations of y; with `open_noise`, under the prior LOG_OPEN_NOISE."""
         location, scale, data = FitData.of(warped(observed, warp)).at_most(FIT_POINTS).standardised()
         evidence = FitSetting(setting.template, setting.noise_var, setting.span, setting.groups)
-        return DrawingProblem(setting, evidence.criterion(data.x, data.y, scale, data.noises), location, scale, warp)
+        criterion = evidence.criterion(data.x, data.y, scale, data.noises)
+        if open_noise:
+            criterion.unknowns = criterion.unknowns.with_open_noise()
+        return DrawingProblem(setting, criterion, location, scale, warp)
 
     def peaks(self, near: Prior) -> list[DescentPoint]:
         """Return the different local maxima of the density of q that descents find.
@@ -80,14 +83,20 @@ class DrawingProblem(NamedTuple):
 
 
 def draw_priors(
-    setting: FitSetting, observed: Observations, near: Prior, warp: Warp, rng: np.random.Generator
+    setting: FitSetting,
+    observed: Observations,
+    near: Prior,
+    warp: Warp,
+    rng: np.random.Generator,
+    *,
+    open_noise: bool = False,
 ) -> tuple[Prior, ...]:
     """Return DRAWS draws of the prior of warp(y) given observations of y, by slice sampling of exp(-surprisal).
 
     The chain starts at the most probable values, searched from `near`, a fit. A draw takes about five evaluations for
     each unknown, each O(n^3).
     """
-    problem = DrawingProblem.of(setting, observed, warp)
+    problem = DrawingProblem.of(setting, observed, warp, open_noise=open_noise)
     peaks, surprisal = problem.peaks(near), problem.criterion.surprisal
     if peaks[0].loss == NO_FIT:
         return (problem.prior(peaks[0].q),)

@@ -132,17 +132,25 @@ class PriorSchedule:
         return learn(warp=warp, warm=warm, wide=is_cold or is_wide(p), rng=rng)
 
     def draw(
-        self, p: int, observed: Observations, warp: Warp, *, known_mean: bool = False, preloaded: int = 0
+        self,
+        p: int,
+        observed: Observations,
+        warp: Warp,
+        *,
+        known_mean: bool = False,
+        preloaded: int = 0,
+        open_noise: bool = False,
     ) -> tuple[Prior, ...]:
         """Draw the prior of warp(y) given the first p of the observations, several times with equal weights.
 
-        No suggestion uses these draws. Only for a prior that is learned.
+        No suggestion uses these draws. Only for a prior that is learned. With `open_noise` the noise has the prior
+        LOG_OPEN_NOISE, if the kernel is learned, too.
         """
         first = observed.first(p)
         if not self._setting.template.unknown:
             return draw_noise_priors(self._setting, first)
         near = self(fit_size(p), observed, known_mean=known_mean, preloaded=preloaded)
-        return draw_priors(self._setting, first, near, warp, self._stream(p, 3))
+        return draw_priors(self._setting, first, near, warp, self._stream(p, 3), open_noise=open_noise)
 
     def undetected_noise(self, observed: Observations, near: Prior) -> UndetectedNoise | None:
         """Return the noise that may exist although `near`, learned from these values, has almost none; or None."""

@@ -7,7 +7,7 @@ units of the space and of the standard deviation of y. Each has a normal prior a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -27,6 +27,10 @@ _LOG_LENGTHSCALE = (np.sqrt(2.0) - 3.0, 1.0)
 _LOG_VARIANCE = (0.0, 1.0)
 # The noise may be anything from rounding (1e-8 is 2.3 sd below the mean) to all of y. Our choice, not tuned.
 LOG_NOISE = (np.log(1e-5), 3.0)
+# The same for statements about several outputs. They are about told points and points close to them, where noise that is
+# taken for none makes them too certain. Noise of 3 % of the sd of y or more is as likely as less. Chosen among (1e-5, 3),
+# (1e-4, 5), (1e-3, 4) and (1e-2, 3) on development draws with noise of 0, 5 and 20 %: docs/benchmarks/front_knowledge.md.
+LOG_OPEN_NOISE = (np.log(1e-3), 4.0)
 
 # Bounds of the logarithms. Our choice, not tuned: wide enough to leave the decision to the priors and the data, narrow
 # enough to keep C invertible.
@@ -77,6 +81,12 @@ class Unknowns:
         ]
         columns = np.array([*rows, (*LOG_NOISE, *BOUNDS_NOISE, _CURVATURE[2])]).T
         return Unknowns(*(np.ascontiguousarray(column) for column in columns))
+
+    def with_open_noise(self) -> Unknowns:
+        """Return the same unknowns with the prior LOG_OPEN_NOISE of the noise."""
+        centre, width = self.centre.copy(), self.width.copy()
+        centre[-1], width[-1] = LOG_OPEN_NOISE
+        return replace(self, centre=centre, width=width)
 
     @property
     def noisy(self) -> Array:

@@ -24,16 +24,18 @@
 
   // Add new rows, and remove rows that are gone unless something was typed into them.
   function mergeRows(part, fresh) {
-    const table = part.querySelector("tbody");
-    if (!table || !inUse(part)) {
+    const table = part.querySelector("tbody"), other = fresh.querySelector("tbody");
+    // A part with a form of its own differs from the fresh one by the key of the form, even if no row has changed.
+    const replaceable = !inUse(part) && (!other || !part.querySelector("form"));
+    if (!table || replaceable) {
       part.replaceChildren(...fresh.childNodes);
     } else {
       const added = new Map(rowsOf(fresh).map((row) => [row.dataset.number, row]));
       for (const row of rowsOf(part)) {
-        const number = row.dataset.number, other = added.get(number);
-        if (other) {
+        const number = row.dataset.number, newer = added.get(number);
+        if (newer) {
           added.delete(number);
-          if (!inUse(row) && row.innerHTML !== other.innerHTML) row.replaceWith(other);
+          if (!inUse(row) && row.innerHTML !== newer.innerHTML) row.replaceWith(newer);
         } else if ([...row.querySelectorAll("input")].some(dirty) || row.contains(document.activeElement)) {
           if (!row.querySelector(".problem")) {
             const note = document.createElement("p");
@@ -87,6 +89,8 @@
   const kept = new Map(); // the positions of the sliders, by index
   let chosen = null; // the number of the trial whose recipe is shown
 
+  const atStart = (slider) => slider.disabled || slider.value === slider.dataset.start;
+
   function limitOf(slider) {
     const { lo, hi } = slider.dataset, share = Number(slider.value) / Number(slider.max);
     return Number(lo) + share * (Number(hi) - Number(lo));
@@ -94,6 +98,7 @@
 
   function excludes(slider, values) {
     const { lo, hi, sense, target, index } = slider.dataset;
+    if (atStart(slider)) return false;
     const limit = limitOf(slider), slack = 1e-9 * (Number(hi) - Number(lo)), value = values[Number(index)];
     if (sense === "least") return value < limit - slack;
     return (sense === "most" ? value : Math.abs(value - Number(target))) > limit + slack;
@@ -104,13 +109,13 @@
     if (!sliders.length) return;
     for (const slider of sliders) {
       const shown = slider.closest("label").querySelector("output");
-      shown.textContent = String(Number(limitOf(slider).toPrecision(3)));
-      slider.setAttribute("aria-valuetext", shown.textContent);
+      shown.textContent = atStart(slider) ? "–" : String(Number(limitOf(slider).toPrecision(3)));
+      slider.setAttribute("aria-valuetext", atStart(slider) ? "any value" : shown.textContent);
     }
     const left = new Set(), all = new Set();
     for (const point of front.querySelectorAll(".point-link")) {
       const values = point.dataset.values.split(" ").map(Number);
-      const faded = sliders.some((slider) => !slider.disabled && excludes(slider, values));
+      const faded = sliders.some((slider) => excludes(slider, values));
       point.classList.toggle("faded", faded);
       if (!point.classList.contains("front")) continue;
       all.add(point.dataset.number);

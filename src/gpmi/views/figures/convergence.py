@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpmi._support.types import Array
 from gpmi.trials import Trial
+from gpmi.trials.goals import Match
+from gpmi.views.figures.axes import value_label
 from gpmi.views.figures.style import BLACK, BLUE, GREY, VERMILION, without_math
+from gpmi.views.front_view import title_of
 from gpmi.views.run_view import RunView
 
 if TYPE_CHECKING:
@@ -20,13 +24,16 @@ COLOURS = (BLUE, VERMILION, "#009E73", "#CC79A7", "#E69F00", "#56B4E9", BLACK)
 FEW_RUNS = 5  # with fewer runs the band covers all of them, otherwise the central 80 %; our choice
 
 
-def groups_of(source: Any) -> dict[str, list[RunView]]:
-    """Return the runs to compare, by label. The source is a run, a list of runs, or a mapping from labels to either."""
+def groups_of(source: Any, output: str | None = None) -> dict[str, list[RunView]]:
+    """Return the runs to compare, by label. The source is a run, a list of runs, or a mapping from labels to either.
+
+    In a run with goals the values are those of `output`, an objective. One with a target is the distance from it.
+    """
     if isinstance(source, Mapping):
         named = {str(name): list(runs) if isinstance(runs, list | tuple) else [runs] for name, runs in source.items()}
     else:
         named = {"": list(source) if isinstance(source, list | tuple) else [source]}
-    found = {name: [RunView.of(run) for run in runs] for name, runs in named.items()}
+    found = {name: [_of_objective(RunView.of(run), output) for run in runs] for name, runs in named.items()}
     if not found or not all(found.values()):
         raise ValueError("source has no run; give a run, a list of runs, or a dict of them")
     if not any(run.told for runs in found.values() for run in runs):
@@ -34,6 +41,24 @@ def groups_of(source: Any) -> dict[str, list[RunView]]:
     if len({run.goal for runs in found.values() for run in runs}) > 1:
         raise ValueError("source has runs that maximise and runs that minimise; draw them in two figures")
     return found
+
+
+def _of_objective(run: RunView, output: str | None) -> RunView:
+    """Return the view of one objective of a run with goals; by default of its only one."""
+    if run.goals is None:
+        if output is not None:
+            raise ValueError(f"output is {output!r}, but the run has no goals; leave out output")
+        return run
+    names = list(run.objectives)
+    if output is None and len(names) > 1:
+        several = f"output is None, but there are several objectives; give one of {', '.join(map(repr, names))}"
+        raise ValueError(f"{several}, or draw plots.hypervolume(run)")
+    name = names[0] if output is None else run.goals.checked_name(output)
+    if name not in names:
+        raise ValueError(f"output is {output!r}, which is no objective; give one of {', '.join(map(repr, names))}")
+    if name != run.output and name not in run.output_names:
+        return replace(run, trials=())
+    return run.of_objective(name)
 
 
 def best_so_far(run: RunView) -> Array:
@@ -52,7 +77,8 @@ def _evaluated(run: RunView) -> list[Trial]:
 
 def draw_convergence(ax: Axes, groups: Mapping[str, Sequence[RunView]], optimum: float | None) -> None:
     """Draw the best value so far, or its distance from the optimum: a run as a line, several as a median and a band."""
-    goal = next(iter(groups.values()))[0].goal
+    one = next(iter(groups.values()))[0]
+    goal = one.goal
     for (name, runs), colour in zip(groups.items(), COLOURS * (1 + len(groups) // len(COLOURS)), strict=False):
         curves = [best_so_far(run) for run in runs]
         longest = max(len(curve) for curve in curves)
@@ -76,7 +102,9 @@ def draw_convergence(ax: Axes, groups: Mapping[str, Sequence[RunView]], optimum:
 
     ax.set_xlabel("evaluation")
     ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    ax.set_ylabel(f"{'largest' if goal == 'max' else 'smallest'} $y$ so far" if optimum is None else "simple regret")
+    target = one.objectives.get(one.output or "")
+    name = without_math(title_of(one.value_name, target)) if isinstance(target, Match) else value_label(one)
+    ax.set_ylabel(f"{'largest' if goal == 'max' else 'smallest'} {name} so far" if optimum is None else "simple regret")
     drawn = [float(v) for curve in ax.get_lines() for v in np.atleast_1d(curve.get_ydata()) if np.isfinite(v)]
     if optimum is not None and min(drawn) > 0.0:
         ax.set_yscale("log")

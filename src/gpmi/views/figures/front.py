@@ -10,7 +10,18 @@ from gpmi._support.text import rough
 from gpmi._support.types import Array
 from gpmi.views.figures.style import BLUE, GREY, LIGHT, legend_above, star, without_math
 from gpmi.views.figures.traces import label_t
-from gpmi.views.front_view import KINDS, Kind, better, complete, kind_of, shown_values, sign_of, staircase, stated, title_of
+from gpmi.views.front_view import (
+    KINDS,
+    Kind,
+    better,
+    complete,
+    kind_of,
+    shown_values,
+    sign_of,
+    staircase,
+    stated,
+    title_of,
+)
 from gpmi.views.run_view import RunView
 
 if TYPE_CHECKING:
@@ -40,7 +51,7 @@ def draw_front(ax: Axes, run: RunView, x: str, y: str) -> None:
     if bands is not None:
         border = np.concatenate([bands.low, bands.high[::-1]])
         what = "the model's front" if len(run.objectives) == 2 else "front of these two"
-        ax.fill(*border.T, color=LIGHT, linewidth=0.0, label=f"{what}, {bands.level:.0%}", zorder=1)
+        ax.fill(*border.T, color=LIGHT, linewidth=0.0, label=f"{what}, {100.0 * bands.level:.0f} %", zorder=1)
         ax.plot(*bands.median.T, color=BLUE, linewidth=0.9, linestyle=(0, (4, 2)), label="its median", zorder=1.5)
     for kind, how in MARKS.items():
         some = np.array([one == kind for one in kinds], dtype=bool)
@@ -71,7 +82,7 @@ def _draw_stated(ax: Axes, worst: list[float | None]) -> None:
             label = None
 
 
-def draw_hypervolume(ax: Axes, run: RunView) -> None:
+def draw_hypervolume(ax: Axes, run: RunView, *, legend: bool = True) -> None:
     """Draw the hypervolume after each trial with all objectives, and how much is still to be had."""
     ledger = run.front_ledger
     assert ledger is not None
@@ -83,15 +94,18 @@ def draw_hypervolume(ax: Axes, run: RunView) -> None:
         share = 100.0 * ledger.missing.share()[1]
         ax.axhspan(now, high, color=LIGHT, linewidth=0.0, zorder=0.5, label="still to be had, 95 %")
         ax.axhline(median, color=BLUE, linewidth=0.9, linestyle=(0, (4, 2)), label="its median")
-        ax.set_title(f"At most {rough(share, 2)} % of the possible hypervolume is missing", pad=20.0)
+        of = "the possible hypervolume" if legend else "it"
+        title = f"At most {rough(share, 2)} % of {of} is missing"
     else:
-        ax.set_title(f"What is still to be had is {ledger.missing.how}", pad=20.0, fontsize=8.0)
+        title = "What is missing is not known yet"
+    ax.set_title(title, pad=20.0 if legend else None)
     ax.set_ylim(bottom=0.0)
     ax.set_ylabel("hypervolume: " + without_math(" \N{MULTIPLICATION SIGN} ".join(run.objectives)))
-    legend_above(ax)
+    if legend:
+        legend_above(ax)
 
 
-def draw_objective(ax: Axes, run: RunView, name: str) -> None:
+def draw_objective(ax: Axes, run: RunView, name: str, *, legend: bool = True) -> None:
     """Draw an output after each of its values, and the best of them so far if it is an objective."""
     assert run.goals is not None
     goal = run.goals[name]
@@ -110,7 +124,8 @@ def draw_objective(ax: Axes, run: RunView, name: str) -> None:
         what = "worst acceptable" if name in run.objectives else "limit"
         ax.axhline(level, color=GREY, linewidth=0.9, linestyle=(0, (5, 3)), label=what)
     ax.set_ylabel(without_math(title_of(name, goal)))
-    legend_above(ax)
+    if legend:
+        legend_above(ax)
 
 
 def best_of(y: Array, works: Array, sign: float) -> Array:

@@ -10,7 +10,8 @@ import numpy as np
 from gpmi._support.text import shortened
 from gpmi._support.types import Array
 from gpmi.space.axes import Axis
-from gpmi.views.figures.style import BLACK, VERMILION, without_math
+from gpmi.views.figures.axes import value_label
+from gpmi.views.figures.style import BLACK, BLUE, LIGHT, VERMILION, without_math
 from gpmi.views.run_view import MAX_LINES, TOP_TRIALS, RunView
 
 if TYPE_CHECKING:
@@ -35,11 +36,53 @@ def draw_parallel(ax: Axes, run: RunView, axes: Sequence[Axis]) -> None:
     ranks = np.linspace(0.15, 1.0, len(order))
     ax.add_collection(LineCollection(lines, cmap="Blues", array=ranks, linewidths=0.9, clim=(0.0, 1.0), clip_on=False))
     ax.plot(x, places[order[-1]], color=VERMILION, linewidth=2.0, label="the best", clip_on=False)
+    ticks = [_ticks(axis) for axis in axes] + [[(0.0, f"{lo:.3g}"), (1.0, f"{hi:.3g}")]]
+    y_name = value_label(run)
+    _draw_axes(ax, [*(shortened(axis.name, 14) for axis in axes), y_name], ticks)
+    ax.set_title(f"Each trial is a line; the {'largest' if run.goal == 'max' else 'smallest'} {y_name} is vermilion")
+
+
+def draw_parallel_front(ax: Axes, run: RunView, axes: Sequence[Axis]) -> None:
+    """Draw each trial as a line through its parameters and its outputs; those on the front are blue.
+
+    A line has a gap at an output that is missing. The vermilion one is the trial in the middle of the front.
+    """
+    from matplotlib.collections import LineCollection
+
+    told, front = run.told, {trial.number for trial in run.front}
+    shares = [_share(axis, run.rows) for axis in axes]
+    shares = [np.where(np.isfinite(share), share, -0.06) for share in shares]  # an inactive parameter: below its axis
+    ticks = [_ticks(axis) for axis in axes]
+    names = list(run.goals or ())
+    for name in names:
+        y = np.array([trial.outputs.get(name, np.nan) for trial in told])
+        lo, hi = (float(np.nanmin(y)), float(np.nanmax(y))) if np.isfinite(y).any() else (0.0, 0.0)
+        shares.append((y - lo) / (hi - lo) if hi > lo else np.where(np.isfinite(y), 0.5, np.nan))
+        ticks.append([(0.0, f"{lo:.3g}"), (1.0, f"{hi:.3g}")])
+    places = np.stack(shares, axis=1)
+    x = np.arange(float(places.shape[1]))
+    others = [i for i, trial in enumerate(told) if trial.number not in front]
+    chosen = [i for i, trial in enumerate(told) if trial.number in front]
+    others = others[:: -(-len(others) // MAX_LINES)] if others else []
+    for some, colour, width, label in ((others, LIGHT, 0.8, "other trials"), (chosen, BLUE, 1.1, "on the front")):
+        lines = [np.column_stack([x, places[i]]) for i in some]
+        ax.add_collection(LineCollection(lines, colors=colour, linewidths=width, label=label, clip_on=False))
+    middle = None if run.middle is None else run.middle.number
+    for i in (i for i, trial in enumerate(told) if trial.number == middle and len(front) > 1):
+        ax.plot(x, places[i], color=VERMILION, linewidth=2.0, label=f"trial {middle}", clip_on=False)
+    columns = [*(axis.name for axis in axes), *(without_math(name) for name in names)]
+    _draw_axes(ax, [shortened(name, 14) for name in columns], ticks)
+    ax.axvline(len(axes) - 0.5, color=BLACK, linewidth=0.8, linestyle=(0, (1, 3)))  # between parameters and outputs
+    also = f", trial {middle} is vermilion" if middle is not None and len(front) > 1 else ""
+    ax.set_title(f"Each trial is a line; those on the front are blue{also}")
+
+
+def _draw_axes(ax: Axes, names: list[str], ticks: Sequence[list[tuple[float, str]]]) -> None:
+    """Draw a vertical axis for each name, with its ticks."""
+    x = np.arange(float(len(names)))
     ax.set(xlim=(-0.1, x[-1] + 0.5), ylim=(-0.08, 1.02), yticks=[])
-    names = [*(shortened(axis.name, 14) for axis in axes), "$y$"]
     ax.set_xticks(x, names, rotation=0 if len(x) <= 8 else 45, ha="center" if len(x) <= 8 else "right")
     ax.tick_params(axis="x", length=0.0)
-    ticks = [_ticks(axis) for axis in axes] + [[(0.0, f"{lo:.3g}"), (1.0, f"{hi:.3g}")]]
     for i, marks in enumerate(ticks):
         ax.axvline(float(i), color=BLACK, linewidth=0.8, ymin=0.08 / 1.1, ymax=1.08 / 1.1)
         for share, label in marks:
@@ -47,7 +90,6 @@ def draw_parallel(ax: Axes, run: RunView, axes: Sequence[Axis]) -> None:
             ax.text(i + 0.04, share, without_math(shortened(label, 12)), fontsize=7.0, va="center", bbox=box)
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)
-    ax.set_title(f"Each trial is a line; the {'largest' if run.goal == 'max' else 'smallest'} $y$ is vermilion")
 
 
 def _share(axis: Axis, rows: Array) -> Array:

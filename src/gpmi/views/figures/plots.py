@@ -1,12 +1,13 @@
-"""Figures of a posterior, of a run and of its ledger.
+"""Figures of a posterior, of a run, of its ledger and of its front.
 
 Every function returns a Matplotlib Figure; `figure.savefig(path)` writes it. `figures.style` says what the colours
-mean.
+mean. In a run with goals, `output` is the name of the output to draw, by default the single objective. With several
+objectives, a figure without `output` has all of them, or the error says which there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,15 +19,17 @@ from gpmi.space import Parameters, Space
 from gpmi.space.axes import Axis, contains_slices
 from gpmi.space.axes import axes_of as plain_axes
 from gpmi.trials.dataframe import names_of
-from gpmi.views.figures.axes import axes_of
-from gpmi.views.figures.calibration import draw_calibration
+from gpmi.views.figures.axes import axes_of, value_label
+from gpmi.views.figures.calibration import draw_calibration, draw_residuals
 from gpmi.views.figures.contours import draw_map, draw_maps
 from gpmi.views.figures.convergence import draw_convergence, groups_of
+from gpmi.views.figures.front import draw_front, draw_hypervolume, draw_objective
 from gpmi.views.figures.importance import draw_dependence, draw_importances
-from gpmi.views.figures.parallel_coordinates import draw_parallel
+from gpmi.views.figures.parallel_coordinates import draw_parallel, draw_parallel_front
 from gpmi.views.figures.slices import Function, draw_curve, draw_observations, draw_slices
 from gpmi.views.figures.style import add_panels, figure_of, new_figure, style
 from gpmi.views.figures.traces import draw_ledger, draw_traces
+from gpmi.views.front_view import pairs_of
 from gpmi.views.run_view import RunView, bounds_of
 
 if TYPE_CHECKING:
@@ -66,136 +69,229 @@ def posterior_1d(posterior: Posterior, lo: float, hi: float, *, f: Function | No
     return figure
 
 
+def front(source: Source, *, ax: Axes | None = None) -> Figure:
+    """Draw the front of several objectives: all trials, a staircase, and where the model believes the front to be.
+
+    Blue trials are on the front; pale crosses break a limit. The grey band holds the true front with probability 90 %
+    on each ray from the reference, and dashed lines are what was stated as acceptable. With three and more objectives
+    there is a panel for each pair; its band is the front of these two alone. An objective with a target is drawn as the
+    distance from it. With `ax` there must be two objectives.
+    """
+    view = _front_view(source)
+    assert view.goals is not None
+    pairs = pairs_of(view.goals)
+    if not pairs:
+        (name,) = view.objectives
+        raise ValueError(f"{name} is the only objective, so there is no front to draw; use convergence(run)")
+    if ax is not None and len(pairs) > 1:
+        raise ValueError(f"ax is given for {len(view.objectives)} objectives, which take a panel a pair; leave ax out")
+    with style():
+        if ax is None:
+            columns = min(3, len(pairs))
+            rows = -(-len(pairs) // columns)
+            figure = new_figure(*((6.4, 4.6) if len(pairs) == 1 else (4.0 * columns, 0.5 + 3.4 * rows)))
+            panels = add_panels(figure, figure.add_gridspec(rows, columns), len(pairs))
+        else:
+            panels = [ax]
+        for panel, (x, y) in zip(panels, pairs, strict=True):
+            draw_front(panel, view, x, y)
+        if ax is None:
+            figure.legend(*_all_labels(panels), ncols=4 if len(pairs) == 1 else 8, loc="outside upper left")
+        else:
+            ax.legend(loc="best")
+    return figure_of(panels[0])
+
+
+def hypervolume(source: Source, *, ax: Axes | None = None) -> Figure:
+    """Draw the hypervolume of the front after each trial with all objectives, and how much is still to be had.
+
+    It is the volume of what the front dominates above a fixed reference: what was stated as acceptable, or beyond the
+    worst of the first trials (`FrontLedger.reference`). The band is a 95 % interval of what the best possible front
+    would have in addition.
+    """
+    view = _front_view(source)
+    if view.front_ledger is None:
+        raise ValueError("source has no model, because it failed; an event of the result says why")
+    if view.front_ledger.reference is None:
+        why = f"not known yet: {view.front_ledger.reference_words}"
+        raise ValueError(f"the reference of the hypervolume is {why}")
+    with style():
+        ax = ax or new_figure(6.4, 3.8).add_subplot()
+        draw_hypervolume(ax, view)
+    return figure_of(ax)
+
+
 def contours(
     source: Source,
     f: Function | None = None,
     *,
     params: tuple[str | int, str | int] | None = None,
+    output: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
     """Draw f (if given), the queries in order, the posterior mean and deviation over two parameters.
 
     `params` are their names or numbers, by default the two that matter most (`gpmi.importances`); the others stay as
     recommended. f is evaluated at every point of a grid, so give it only if it is cheap. With `ax`, only the mean and
-    the queries are drawn, into `ax`.
+    the queries are drawn, into `ax`. With several objectives there is a row for each output, or for `output`.
     """
-    view = _view(source)
-    pair = _pair(view, params)
-    if f is not None and (ax is not None or (len(axes_of(view.space)) > 2 and not contains_slices(view.space))):
+    views = _views(source, output)
+    pair = _pair(views, params)
+    if f is not None and (ax is not None or (len(axes_of(views[0].space)) > 2 and not contains_slices(views[0].space))):
         raise ValueError("f is given, but there is one panel, or f may not be defined in this plane; leave f out")
     if ax is not None:
         with style():
-            draw_map(ax, view, pair)
+            draw_map(ax, _only(views), pair)
         return figure_of(ax)
     with style():
-        panels = 3 if f is None else 4
-        figure = new_figure(*((10.2, 3.2) if f is None else (7.6, 6.4)))
-        draw_maps(add_panels(figure, figure.add_gridspec(*((1, 3) if f is None else (2, 2))), panels), view, f, pair)
+        panels, shape = (3, (1, 3)) if f is None else (4, (2, 2))
+        width, height = (10.2, 3.2) if f is None else (7.6, 6.4)
+        figure = new_figure(width, height * len(views))
+        for view, own in zip(views, _blocks(figure, len(views), shape, panels), strict=True):
+            draw_maps(own, view, _part(f, view), pair)
     return figure
 
 
-def convergence(source: Any, *, optimum: float | None = None, ax: Axes | None = None) -> Figure:
+def convergence(
+    source: Any, *, optimum: float | None = None, output: str | None = None, ax: Axes | None = None
+) -> Figure:
     """Draw the best value so far of a run, of a list of runs (median and band), or of a dict of either (one for each).
 
     The band covers the central 80 % of the runs, or all of fewer than five. With `optimum`, the best value of f, the
-    distance from it is drawn, on a logarithmic scale.
+    distance from it is drawn, on a logarithmic scale. With several objectives, `output` is one of them; `hypervolume`
+    draws all of them together.
     """
-    groups = groups_of(source)
+    groups = groups_of(source, output)
     with style():
         ax = ax or new_figure(6.4, 3.8).add_subplot()
         draw_convergence(ax, groups, optimum)
     return figure_of(ax)
 
 
-def importances(source: Source, *, ax: Axes | None = None) -> Figure:
-    """Draw which parameters matter: the first-order and total Sobol indices of `gpmi.importances`, with intervals."""
-    view = _view(source)
-    found = _importances(view)
+def importances(source: Source, *, output: str | None = None, ax: Axes | None = None) -> Figure:
+    """Draw which parameters matter: the first-order and total Sobol indices of `gpmi.importances`, with intervals.
+
+    With several objectives there is a panel for each output, or for `output`.
+    """
+    views = _views(source, output)
+    found = [_importances(view) for view in views]
     with style():
-        ax = ax or new_figure(6.4, 1.1 + 0.45 * len(found)).add_subplot()
-        draw_importances(ax, found, axes_of(view.space, 2))
-    return figure_of(ax)
+        if ax is None:
+            figure = new_figure(6.4, (1.1 + 0.45 * len(found[0])) * len(views))
+            panels = add_panels(figure, figure.add_gridspec(len(views), 1), len(views))
+        else:
+            panels = [_ax_of(ax, views)]
+        for panel, view, one in zip(panels, views, found, strict=True):
+            draw_importances(panel, one, axes_of(view.space, 2), value_label(view, "f"))
+    return figure_of(panels[0])
 
 
 def partial_dependence(
-    source: Source, params: Sequence[str | int] | str | int | None = None, *, ax: Axes | None = None
+    source: Source,
+    params: Sequence[str | int] | str | int | None = None,
+    *,
+    output: str | None = None,
+    ax: Axes | None = None,
 ) -> Figure:
     """Draw how f depends on parameters, one panel each: its mean over all others, with a 95 % interval.
 
-    `params` are names or numbers, by default the six that matter most; with `ax`, a single one.
+    `params` are names or numbers, by default the six that matter most; with `ax`, a single one. With several objectives
+    there are rows for each output, or for `output`.
     """
-    view = _view(source)
-    found, axes = _importances(view), axes_of(view.space)
+    views = _views(source, output)
+    found, axes = [_importances(view) for view in views], axes_of(views[0].space)
     if params is None:
-        chosen = [int(i) for i in np.argsort([-one.total for one in found], kind="stable")[: 6 if ax is None else 1]]
+        totals = np.mean([[one.total for one in own] for own in found], axis=0)
+        chosen = [int(i) for i in np.argsort(-totals, kind="stable")[: 6 if ax is None else 1]]
     else:
-        chosen = [_number(view.space, name) for name in ([params] if isinstance(params, str | int) else params)]
+        chosen = [_number(views[0].space, name) for name in ([params] if isinstance(params, str | int) else params)]
     if ax is not None and len(chosen) != 1:
         raise ValueError(f"ax is given for {len(chosen)} parameters; give one in params, or leave ax out")
     with style():
         if ax is None:
             columns = min(len(chosen), 3)
             rows = -(-len(chosen) // columns)
-            figure = new_figure(max(4.2, 2.9 * columns), 0.5 + 2.3 * rows)
-            panels = add_panels(figure, figure.add_gridspec(rows, columns), len(chosen))
+            figure = new_figure(max(4.2, 2.9 * columns), 0.5 + 2.3 * rows * len(views))
+            blocks = _blocks(figure, len(views), (rows, columns), len(chosen))
         else:
-            panels = [ax]
-        for i, (panel, number) in enumerate(zip(panels, chosen, strict=True)):
-            draw_dependence(panel, view, found.each[number], axes[number])
-            if i:
-                panel.sharey(panels[0])
-            cell = panel.get_subplotspec()
-            if ax is not None or cell is None or cell.is_first_col():
-                panel.set_ylabel("$f$")
+            blocks = [[_ax_of(ax, views)]]
+        for panels, view, own in zip(blocks, views, found, strict=True):
+            for i, (panel, number) in enumerate(zip(panels, chosen, strict=True)):
+                draw_dependence(panel, view, own.each[number], axes[number])
+                if i:
+                    panel.sharey(panels[0])
+                cell = panel.get_subplotspec()
+                if ax is not None or cell is None or cell.is_first_col():
+                    panel.set_ylabel(value_label(view, "f"))
         if ax is None:
-            figure.legend(*panels[0].get_legend_handles_labels(), ncols=2, loc="outside upper left")
-    return figure_of(panels[0])
+            figure.legend(*blocks[0][0].get_legend_handles_labels(), ncols=2, loc="outside upper left")
+    return figure_of(blocks[0][0])
 
 
 def parallel(source: Source, *, ax: Axes | None = None) -> Figure:
-    """Draw all parameters together: each trial is a line through its coordinates and its value, the best is darkest."""
+    """Draw all parameters together: each trial is a line through its coordinates and its value, the best is darkest.
+
+    With several objectives the line goes through all outputs, and the trials on the front are blue.
+    """
     view = _view(source, model=False)
     axes = axes_of(view.space)
+    count = len(axes) + (len(view.goals or ()) if view.has_front else 1)
     with style():
-        ax = ax or new_figure(max(6.4, 1.05 * (len(axes) + 1)), 3.8).add_subplot()
-        draw_parallel(ax, view, axes)
+        ax = ax or new_figure(max(6.4, 1.05 * count), 3.8).add_subplot()
+        (draw_parallel_front if view.has_front else draw_parallel)(ax, view, axes)
     return figure_of(ax)
 
 
-def calibration(source: Source, *, ax: Axes | None = None) -> Figure:
-    """Draw whether the model can be believed: its ordered residuals against those of a correct model."""
-    view = _view(source)
-    assert view.ledger is not None
+def calibration(source: Source, *, output: str | None = None, ax: Axes | None = None) -> Figure:
+    """Draw whether the model can be believed: its ordered residuals against those of a correct model.
+
+    With several objectives there is a panel for each output, or for `output`.
+    """
+    views = _views(source, output)
     with style():
-        ax = ax or new_figure(4.6, 4.2).add_subplot()
-        draw_calibration(ax, view.ledger)
-    return figure_of(ax)
+        if ax is None:
+            columns = min(3, len(views))
+            rows = -(-len(views) // columns)
+            figure = new_figure(4.6 if columns == 1 else 3.8 * columns, (4.2 if columns == 1 else 3.6) * rows)
+            panels = add_panels(figure, figure.add_gridspec(rows, columns), len(views))
+        else:
+            panels = [_ax_of(ax, views)]
+        for panel, view in zip(panels, views, strict=True):
+            assert view.ledger is not None
+            draw_calibration(panel, view.ledger, _residuals_name(view))
+    return figure_of(panels[0])
 
 
-def slices(source: Source, f: Function | None = None) -> Figure:
+def slices(source: Source, f: Function | None = None, *, output: str | None = None) -> Figure:
     """Draw mu and mu +- sd along each parameter through the recommended point, and f (if given).
 
-    Ticks at the bottom show where the queries were. A discrete parameter has an interval at each of its values.
+    Ticks at the bottom show where the queries were. A discrete parameter has an interval at each of its values. With
+    several objectives there are rows for each output, or for `output`, through the trial in the middle of the front.
     """
-    view = _view(source)
-    count = len(axes_of(view.space))
-    if f is not None and not contains_slices(view.space):
+    views = _views(source, output)
+    space = views[0].space
+    count = len(axes_of(space))
+    if f is not None and not contains_slices(space):
         raise ValueError("f is given, but a slice leaves the space, and f may not be defined there; leave f out")
     with style():
         columns = min(count, 4 if count > 6 or count == 4 else 3)
         rows = -(-count // columns)
-        figure = new_figure(max(6.4, 2.7 * columns), 0.4 + 2.3 * rows)
-        draw_slices(add_panels(figure, figure.add_gridspec(rows, columns), count), view, f)
+        figure = new_figure(max(6.4, 2.7 * columns), 0.4 + 2.3 * rows * len(views))
+        for view, panels in zip(views, _blocks(figure, len(views), (rows, columns), count), strict=True):
+            draw_slices(panels, view, _part(f, view), legend=view is views[0])
     return figure
 
 
-def run(source: Source, f: Function | None = None) -> Figure:
+def run(source: Source, f: Function | None = None, *, output: str | None = None) -> Figure:
     """Draw the model at the end of a run, and how the run went: best value, phi_t(x_t) and gamma_hat over time.
 
     The model is drawn as by `posterior_1d` for one parameter, by `contours` for two, and by `slices` for more.
-    f is evaluated at every point that is drawn.
+    f is evaluated at every point that is drawn. With several objectives it is the front, the hypervolume and the values
+    of each output; with `output`, the model of that output and its values.
     """
-    view = _view(source)
+    if output is None and (several := _view(source, model=False)).has_front:
+        return _draw_run(several)
+    (view,) = _views(source, output)
     count = len(axes_of(view.space))
     panels = {1: 1, 2: 3 if f is None else 4}.get(count, count)
     columns = min(panels, 4)
@@ -203,27 +299,80 @@ def run(source: Source, f: Function | None = None) -> Figure:
     with style():
         figure = new_figure(12.6, 2.8 * rows + 2.6)
         grid = figure.add_gridspec(2, 1, height_ratios=[2.8 * rows, 2.3])
-        _draw_model(add_panels(figure, grid[0].subgridspec(rows, columns), panels), view, f, count)
-        draw_traces(add_panels(figure, grid[1].subgridspec(1, 3), 3), view)
+        _draw_model(add_panels(figure, grid[0].subgridspec(rows, columns), panels), view, _part(f, view), count)
+        if view.parent is None:
+            draw_traces(add_panels(figure, grid[1].subgridspec(1, 3), 3), view)
+        else:
+            assert view.output is not None
+            draw_objective(figure.add_subplot(grid[1]), view.parent, view.output)
     return figure
 
 
-def ledger(source: Source, f: Function | None = None) -> Figure:
+def _draw_run(view: RunView) -> Figure:
+    """Draw the front, the hypervolume and the values of each output of a run with several objectives."""
+    assert view.goals is not None
+    pairs, outputs = pairs_of(view.goals)[:3], view.output_names or tuple(view.objectives)
+    has_volume = view.front_ledger is not None and view.front_ledger.reference is not None
+    with style():
+        figure = new_figure(12.6, 6.2)
+        grid = figure.add_gridspec(2, 1, height_ratios=[3.6, 2.3])
+        above = add_panels(figure, grid[0].subgridspec(1, max(1, len(pairs) + has_volume)), len(pairs) + has_volume)
+        for ax, (x, y) in zip(above, pairs, strict=False):
+            draw_front(ax, view, x, y)
+        if has_volume:
+            draw_hypervolume(above[-1], view, legend=False)
+        below = add_panels(figure, grid[1].subgridspec(1, len(outputs)), len(outputs))
+        for ax, name in zip(below, outputs, strict=True):
+            draw_objective(ax, view, name, legend=False)
+        figure.legend(*_all_labels([*above, *below]), ncols=7, loc="outside upper left")
+    return figure
+
+
+def ledger(source: Source, f: Function | None = None, *, output: str | None = None) -> Figure:
     """Draw what a run knew and how sure it was: the regret's interval, the information, phi and the residuals.
 
     With one or two parameters the final model is drawn above, as by `run`; f is evaluated at every point of it.
-    The interval is computed at most at 8 moments, each under the model of that moment.
+    The interval is computed at most at 8 moments, each under the model of that moment. With several objectives it is
+    the hypervolume and the residuals of each output; with `output`, the model of that output and its residuals.
     """
-    view = _view(source)
+    if output is None and (several := _view(source, model=False)).has_front:
+        return _draw_front_ledger(several)
+    (view,) = _views(source, output)
     count = len(axes_of(view.space))
     panels = {1: 1, 2: 3 if f is None else 4}.get(count, 0)
     with style():
         figure = new_figure(12.6, 5.6 if panels else 2.8)
         grid = figure.add_gridspec(2, 1, height_ratios=[2.8, 2.5]) if panels else figure.add_gridspec(1, 1)
         if panels:
-            _draw_model(add_panels(figure, grid[0].subgridspec(1, panels), panels), view, f, count)
-        draw_ledger(add_panels(figure, grid[grid.nrows - 1].subgridspec(1, 4), 4), view)
+            _draw_model(add_panels(figure, grid[0].subgridspec(1, panels), panels), view, _part(f, view), count)
+        if view.parent is None:
+            draw_ledger(add_panels(figure, grid[grid.nrows - 1].subgridspec(1, 4), 4), view)
+        else:
+            assert view.ledger is not None
+            draw_residuals(figure.add_subplot(grid[grid.nrows - 1]), view.ledger, _residuals_name(view), of_belief=True)
     return figure
+
+
+def _draw_front_ledger(view: RunView) -> Figure:
+    """Draw the hypervolume and the residuals of each output of a run with several objectives."""
+    if view.front_ledger is None:
+        raise ValueError("source has no model, because it failed; an event of the result says why")
+    has_volume = view.front_ledger.reference is not None
+    with style():
+        figure = new_figure(12.6, 3.0)
+        count = len(view.each_output) + has_volume
+        panels = add_panels(figure, figure.add_gridspec(1, count), count)
+        if has_volume:
+            draw_hypervolume(panels[0], view, legend=False)
+        for ax, one in zip(panels[has_volume:], view.each_output, strict=True):
+            assert one.ledger is not None
+            draw_residuals(ax, one.ledger, _residuals_name(one), of_belief=True)
+            ax.set_xlabel("values told $t$")
+    return figure
+
+
+def _residuals_name(view: RunView) -> str:
+    return "Residuals / sd" if view.output is None else f"Residuals of {value_label(view)} / sd"
 
 
 def _draw_model(panels: list[Axes], view: RunView, f: Function | None, count: int) -> None:
@@ -239,9 +388,77 @@ def _view(source: Any, *, model: bool = True) -> RunView:
     view = RunView.of(source)
     if not view.told:
         raise ValueError("source has no observation, so there is nothing to draw; evaluate at least one point")
-    if model and view.ledger is None:
+    if model and view.ledger is None and not view.output_names:
         raise ValueError("source has no model, because it failed; an event of the result says why")
     return view
+
+
+def _views(source: Any, output: str | None) -> list[RunView]:
+    """Return the outputs to draw: the one that is named, a single objective, or all of them if there are several."""
+    view = _view(source)
+    if output is not None:
+        if view.goals is None:
+            raise ValueError(f"output is {output!r}, but the run has no goals; leave out output")
+        name = view.goals.checked_name(output)
+        if name not in view.output_names:
+            raise ValueError(f"{name} has no value yet, so there is nothing to draw; tell some first")
+        return [view.of_output(name)]
+    if not view.has_front:
+        return [view]
+    objectives = [name for name in view.objectives if name in view.output_names]
+    return [view.of_output(objectives[0])] if len(view.objectives) == 1 and objectives else list(view.each_output)
+
+
+def _front_view(source: Any) -> RunView:
+    """Return a run with several objectives. Raise a ValueError if it has none."""
+    view = _view(source, model=False)
+    if not view.has_front:
+        remedy = 'it takes goals={"yield": "max", "cost": "min"}; convergence(run) draws one objective'
+        raise ValueError(f"source has one objective, so it has no front; {remedy}")
+    return view
+
+
+def _only(views: list[RunView]) -> RunView:
+    if len(views) > 1:
+        names = ", ".join(repr(view.output) for view in views)
+        raise ValueError(f'ax is given for {len(views)} outputs; give output="...", one of {names}, or leave ax out')
+    return views[0]
+
+
+def _ax_of(ax: Axes, views: list[RunView]) -> Axes:
+    """Return the axes for a single output. Raise a ValueError if there are several."""
+    _only(views)
+    return ax
+
+
+def _blocks(figure: Figure, count: int, shape: tuple[int, int], panels: int) -> list[list[Axes]]:
+    """Add `count` blocks of panels below each other, each with a grid of this shape."""
+    if count == 1:
+        return [add_panels(figure, figure.add_gridspec(*shape), panels)]
+    outer = figure.add_gridspec(count, 1)
+    return [add_panels(figure, outer[i].subgridspec(*shape), panels) for i in range(count)]
+
+
+def _all_labels(panels: Sequence[Axes]) -> tuple[list[Any], list[str]]:
+    """Return the handles and labels of the legends of all panels, each label once."""
+    found: dict[str, Any] = {}
+    for ax in panels:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    return list(found.values()), list(found)
+
+
+def _part(f: Function | None, view: RunView) -> Function | None:
+    """Return the function of one output, where f returns a dict of them."""
+    if f is None or view.goals is None or not callable(f):
+        return f
+    whole: Callable[[Any], Any] = f
+
+    def own(x: Any) -> Any:
+        y = whole(x)
+        return y.get(view.output, np.nan) if isinstance(y, Mapping) else y
+
+    return own
 
 
 def _importances(view: RunView) -> Importances:
@@ -260,8 +477,9 @@ def _number(space: Space, param: str | int) -> int:
     raise ValueError(f"params has {param!r}; the parameters that vary are {', '.join(axis.name for axis in varied)}")
 
 
-def _pair(view: RunView, params: Any) -> tuple[int, int]:
-    """Return the numbers of two parameters: those in `params`, or the two that matter most."""
+def _pair(views: list[RunView], params: Any) -> tuple[int, int]:
+    """Return the numbers of two parameters: those in `params`, or the two that matter most, for all views together."""
+    view = views[0]
     count = len(axes_of(view.space, 2))
     if count < 2:
         raise ValueError(
@@ -271,8 +489,8 @@ def _pair(view: RunView, params: Any) -> tuple[int, int]:
         if isinstance(params, str) or len(params) != 2 or params[0] == params[1]:
             raise ValueError(f"params is {params!r}; give the names of two parameters")
         return _number(view.space, params[0]), _number(view.space, params[1])
-    if count == 2 or view.importances is None:
+    found = None if count == 2 else [[one.total for one in own.importances] for own in views if own.importances]
+    if not found:
         return 0, 1
-    totals = [-one.total for one in view.importances]
-    first, second = sorted(int(i) for i in np.argsort(totals, kind="stable")[:2])
+    first, second = sorted(int(i) for i in np.argsort(-np.mean(found, axis=0), kind="stable")[:2])
     return first, second

@@ -72,8 +72,7 @@ def draw_slices(panels: list[Axes], run: RunView, f: Function | None, *, legend:
             ax.plot(
                 at, np.zeros(len(at)), "|", color=BLUE, alpha=0.5, transform=ax.get_xaxis_transform(), markersize=9.0
             )
-        name = run.centre.removeprefix("the ").removesuffix(" point").partition(",")[0]
-        ax.plot(axis.positions(row[None]), run.mean(row[None]), "*", **star(), label=name)
+        ax.plot(axis.positions(row[None]), run.mean(row[None]), "*", **star(), label=run.centre_name)
         if i:
             ax.sharey(panels[0])
         cell = ax.get_subplotspec()

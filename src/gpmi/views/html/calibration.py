@@ -7,6 +7,7 @@ import numpy as np
 from gpmi._support.text import rounded
 from gpmi._support.types import Array
 from gpmi.views.html.markup import Markup, joined, sentence, simple_table, tag
+from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import Chart, Scale, dots, figure, line
 from gpmi.views.run_view import RunView
 
@@ -23,7 +24,12 @@ VERDICTS = {
 
 
 def calibration(run: RunView) -> Markup | None:
-    """Return the verdict, the residuals in their order, and how many of them fell into their intervals."""
+    """Return the verdict, the residuals in their order, and how many fell into their intervals; for each output."""
+    parts = [(view, html) for view in run.each_output if (html := _one(view)) is not None]
+    return with_headings(parts) if parts else None
+
+
+def _one(run: RunView) -> Markup | None:
     if run.ledger is None:
         return None
     judged = run.ledger.calibration
@@ -38,6 +44,8 @@ def calibration(run: RunView) -> Markup | None:
     table = simple_table(
         "How many values fell into the intervals", ["of the values should be inside", "were inside"], rows
     )
+    if run.output is not None:
+        return joined(verdict, reason, tag("div", _residuals(z), _quantiles(z), table, class_="figures"))
     return joined(verdict, reason, tag("div", _residuals(z), _quantiles(z), class_="figures"), table)
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
+from typing import TypeAlias
 
 import numpy as np
 
 from gpmi._support.text import distinct_numbers, round_to_sd
 from gpmi._support.types import Array, Mask, Numbers
 from gpmi.space.axes import Axis
+from gpmi.trials.goals import Match
 from gpmi.views.html.markup import Markup, joined, tag
+from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import Chart, figure, key, margin, picture, ringed, scale_of, star, text
 from gpmi.views.run_view import RunView
 
 # Our choices.
 GRID = 33  # points along each side of a map
-MAX_PARAMETERS = 4  # the pairs of the most important parameters are drawn
+MAX_PARAMETERS, MAX_OF_SEVERAL = 4, 3  # the pairs of the most important parameters are drawn; of several outputs
 LEVELS = 10
 MANY = 200  # with more queries the dots are smaller, and those on one pixel become one
 # Five colours from dark to bright, distinguishable by colour-blind readers and in grey; others are interpolated.
@@ -23,40 +27,56 @@ COLOURS = np.array([[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [
 WIDTH, HEIGHT = 320.0, 270.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 10.0, 8.0, 42.0
 
+Plane: TypeAlias = tuple[Axis, Axis, Array]  # two axes and the mean over them, nan where a constraint forbids a point
+
 
 def contours(run: RunView) -> Markup | None:
-    """Return the posterior mean over pairs of parameters, the others as recommended, with the queries."""
-    axes, row = run.active_axes(GRID), run.recommended_row
-    if row is None:
+    """Return the posterior mean over pairs of parameters, the others as recommended, with the queries.
+
+    A run with goals has the maps of each output.
+    """
+    views = [view for view in run.each_output if view.recommended_row is not None]
+    most = MAX_PARAMETERS if len(views) == 1 else MAX_OF_SEVERAL
+    found = [(view, planes) for view in views if (planes := _planes(view, most))]
+    if not found:
         return None
-    planes = []
-    for a, b in combinations(axes[:MAX_PARAMETERS], 2):
+    count, what = len(found[0][0].active_axes(GRID)), "f" if run.goals is None else "an output"
+    lead = f"What the model believes about {what} over pairs of parameters, while the others stay at {views[0].centre}."
+    more = f" The {most} most important parameters of {count} are drawn." if count > most else ""
+    outside = " With more than two parameters, most values were not observed in the plane that is drawn."
+    marks = [
+        (ringed(np.array([16.0]), np.array([8.0]), 3.0), "where values were observed"),
+        (star(16.0, 8.0, "star-on-map"), views[0].centre_name),
+    ]
+    return joined(
+        tag("p", lead, more, outside if count > 2 else ""),
+        key(*marks),
+        with_headings([(view, _maps(view, planes)) for view, planes in found]),
+    )
+
+
+def _planes(run: RunView, most: int) -> list[Plane]:
+    row, planes = run.recommended_row, []
+    assert row is not None
+    for a, b in combinations(run.active_axes(GRID)[:most], 2):
         rows = np.concatenate([b.along(one) for one in a.along(row)])
         values = np.where(run.inside(rows), run.mean(rows), np.nan)
         if np.isfinite(values).any():  # constraints may forbid a whole plane
             planes.append((a, b, values.reshape(len(a.settings), len(b.settings))))
-    if not planes:
-        return None
+    return planes
+
+
+def _maps(run: RunView, planes: list[Plane]) -> Markup:
+    """Return the maps of one output and the colours of their levels."""
     levels = _levels(np.concatenate([values[np.isfinite(values)] for _, _, values in planes]))
-    drawn = [_map(run, a, b, values, levels) for a, b, values in planes]
-    lead = "What the model believes about f over pairs of parameters, while the others stay at the recommended point."
-    many = len(axes) > MAX_PARAMETERS
-    more = f" The {MAX_PARAMETERS} most important parameters of {len(axes)} are drawn." if many else ""
-    outside = " With more than two parameters, most values were not observed in the plane that is drawn."
-    marks = [
-        (ringed(np.array([16.0]), np.array([8.0]), 3.0), "where values were observed"),
-        (star(16.0, 8.0, "star-on-map"), "recommended"),
-    ]
-    bar = _colour_bar(levels, best_is_large=run.goal == "max")
-    return joined(
-        tag("p", lead, more, outside if len(axes) > 2 else ""), key(*marks), bar, tag("div", drawn, class_="figures")
-    )
+    colours = _colours(run, levels)
+    drawn = [_map(run, a, b, values, levels, colours) for a, b, values in planes]
+    return joined(_colour_bar(levels, colours), tag("div", drawn, class_="figures"))
 
 
-def _map(run: RunView, a: Axis, b: Axis, values: Array, levels: Array) -> Markup:
+def _map(run: RunView, a: Axis, b: Axis, values: Array, levels: Array, colours: Sequence[str]) -> Markup:
     y_scale = scale_of(b, HEIGHT - BOTTOM, TOP)
     chart = Chart(scale_of(a, margin(y_scale, LEFT), WIDTH - RIGHT), y_scale, WIDTH, HEIGHT)
-    best_is_large = run.goal == "max"
     chart.axes(a.title, b.title, x_ticks=5, y_ticks=5)
     row = run.recommended_row
     assert row is not None
@@ -67,16 +87,16 @@ def _map(run: RunView, a: Axis, b: Axis, values: Array, levels: Array) -> Markup
         rows = [axis.along(row) for axis in (a, b)]
         paths = contour_paths(chart.x(a.positions(rows[0])), chart.y(b.positions(rows[1])), values, levels[:-1])
     for level, path in paths.items():
-        chart.add(tag("path", d=path, fill=_colour(level, len(levels) - 1, best_is_large)))
+        chart.add(tag("path", d=path, fill=colours[level]))
     x, y = chart.x(a.positions(run.rows)), chart.y(b.positions(run.rows))
     places = np.unique(np.round(np.stack([x, y], axis=1) * (1.0 if len(x) > MANY else 10.0)), axis=0)
     x, y = places.T / (1.0 if len(x) > MANY else 10.0)
     chart.add(ringed(x, y, 2.0 if len(x) <= MANY else 1.2))
     here = float(chart.x(a.positions(row[None]))[0]), float(chart.y(b.positions(row[None]))[0])
     chart.add(star(*here, "star-on-map"))
-    lo, hi = float(np.nanmin(values)), float(np.nanmax(values))
-    desc = f"f is believed to lie between {round_to_sd(lo, hi - lo)} and {round_to_sd(hi, hi - lo)} here."
-    return figure(chart.svg(f"f over {a.name} and {b.name}", desc))
+    lo, hi, f = float(np.nanmin(values)), float(np.nanmax(values)), run.function_name
+    desc = f"{f} is believed to lie between {round_to_sd(lo, hi - lo)} and {round_to_sd(hi, hi - lo)} here."
+    return figure(chart.svg(f"{f} over {a.name} and {b.name}", desc))
 
 
 # Levels and colours
@@ -94,23 +114,26 @@ def _levels(values: Array) -> Array:
     return np.unique(0.5 * (even + shares))
 
 
-def _colour(level: int, count: int, best_is_large: bool) -> str:
-    """Return the colour of a level; the best is bright."""
-    share = level / max(1, count - 1)
-    share = share if best_is_large else 1.0 - share
+def _colours(run: RunView, levels: Array) -> list[str]:
+    """Return the colour of each level; the best is bright: the largest, the smallest, or the closest to a target."""
+    goal = None if run.goals is None or run.output is None else run.goals[run.output]
+    share = np.arange(float(len(levels) - 1)) / max(1, len(levels) - 2)
+    if isinstance(goal, Match):
+        away = np.abs(0.5 * (levels[1:] + levels[:-1]) - goal.target)
+        share = 1.0 - (away - away.min()) / (float(np.ptp(away)) or 1.0)
+    elif run.goal == "min":
+        share = 1.0 - share
     at = np.arange(float(len(COLOURS)))
-    red, green, blue = (round(float(np.interp(share * at[-1], at, channel))) for channel in COLOURS.T)
-    return f"#{red:02x}{green:02x}{blue:02x}"
+    mixed = np.stack([np.interp(share * at[-1], at, channel) for channel in COLOURS.T], axis=1)
+    return ["#" + "".join(f"{round(part):02x}" for part in colour) for colour in mixed.tolist()]
 
 
-def _colour_bar(levels: Array, *, best_is_large: bool) -> Markup:
+def _colour_bar(levels: Array, colours: Sequence[str]) -> Markup:
     """Return the colours and the values at their borders."""
     count, width = len(levels) - 1, 36.0
-    parts = []
-    for i in range(count):
-        x = 30.0 + width * i
-        fill = _colour(i, count, best_is_large)
-        parts.append(tag("rect", x=x, y=2, width=width, height=14, fill=fill))
+    parts = [
+        tag("rect", x=30.0 + width * i, y=2, width=width, height=14, fill=colour) for i, colour in enumerate(colours)
+    ]
     step = -(-(count + 1) // 6)
     borders = distinct_numbers(levels.tolist())
     for i in range(0, count + 1, step):

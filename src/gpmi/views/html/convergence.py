@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpmi._support.text import interval, rounded
+from gpmi._support.text import interval, rough, rounded, shortened
 from gpmi._support.types import Array
+from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.views.front_view import stated, title_of
 from gpmi.views.html.markup import Markup, tag
 from gpmi.views.html.svg import Chart, Scale, band, crosses, dots, figure, fitted, key, line, margin, polyline, steps
 from gpmi.views.run_view import RunView
 
 WIDTH, HEIGHT = 440.0, 230.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 8.0, 42.0
+NAME = 40  # characters of the name of an output, at most
 
 
 def convergence(run: RunView) -> Markup | None:
-    """Return the values in their order, and how far the recommended point may be from the optimum after each."""
+    """Return the values in their order, and how far the recommended point may be from the optimum after each.
+
+    With several objectives it is the hypervolume of the front, and the values of each output.
+    """
     if not run.told:
         return None
+    if run.has_front:
+        views = [run.of_objective(name) if name in run.objectives else run.of_output(name) for name in run.output_names]
+        several = run.front_ledger is not None and len(run.objectives) > 1
+        volume = _hypervolume(run.front_ledger) if several and run.front_ledger is not None else None
+        return tag("div", volume, [_values(view) for view in views], class_="figures large")
     return tag("div", _values(run), _regret(run), class_="figures large")
 
 
@@ -32,9 +43,20 @@ def _values(run: RunView) -> Markup:
     better = np.maximum if run.goal == "max" else np.minimum
     worst = -np.inf if run.goal == "max" else np.inf
     best = better.accumulate(np.where(feasible, y, worst))
-    has_best = np.isfinite(best)
-    chart = _chart(len(told), _scale_without_outliers(y, best[has_best]))
-    chart.axes("values in order", "y")
+    goal = None if run.goals is None or run.output is None else run.goals[run.output]
+    name = "y" if run.output is None else shortened(title_of(run.output, goal), NAME)
+    is_objective = run.goals is None or run.output in run.objectives
+    has_best = np.isfinite(best) if is_objective else np.zeros(len(best), dtype=bool)
+    scale = _scale_without_outliers(y, best[has_best][-1:])
+    level = stated(goal)
+    if level is not None and 2.0 * scale.lo - scale.hi <= level <= 2.0 * scale.hi - scale.lo:
+        scale = _scale_without_outliers(y, np.append(best[has_best][-1:], level))
+    else:
+        level = None
+    chart = _chart(len(told), scale)
+    chart.axes("values in order", name)
+    if level is not None:
+        chart.add(line(chart.x.begin, float(scale(level)), chart.x.end, float(scale(level)), "reference"))
     x, at = chart.x(t), chart.y(y)
     first = next((i for i, trial in enumerate(told) if trial.origin == "policy"), len(told))
     if first:
@@ -47,23 +69,55 @@ def _values(run: RunView) -> Markup:
     largest = "largest" if run.goal == "max" else "smallest"
     count = f"{len(told)} value{'s' if len(told) > 1 else ''}"
     after = f"It is {rounded(float(best[-1]))} after {count}." if has_best.any() else "None is feasible yet."
-    marks = [
-        (dots(np.array([16.0]), np.array([8.0]), "observed", 3.0), "a value"),
-        (line(2, 8, 30, 8, "mean"), f"the {largest} so far"),
-    ]
-    marks += (
-        [(crosses(np.array([16.0]), np.array([8.0]), "failed"), "violates a constraint")] if not feasible.all() else []
-    )
+    marks = [(dots(np.array([16.0]), np.array([8.0]), "observed", 3.0), "a value")]
+    marks += [(line(2, 8, 30, 8, "mean"), f"the {largest} so far")] if is_objective else []
+    violates = "violates a constraint" if run.goals is None else "a limit does not hold, or is not measured yet"
+    marks += [(crosses(np.array([16.0]), np.array([8.0]), "failed"), violates)] if not feasible.all() else []
+    what = "the worst that is acceptable" if is_objective else "the limit"
+    marks += [(line(2, 8, 30, 8, "reference"), what)] if level is not None else []
     marks += [(tag("rect", x=0, y=0, width=32, height=16, class_="design"), "before the policy chose")] if first else []
-    title = f"The {largest} value so far"
+    if not is_objective:
+        title = f"The values of {name}"
+        return figure(chart.svg(title, f"{count} in the order in which they came."), title, key(*marks))
+    title = f"The {largest} {'value' if run.output is None else name} so far"
     return figure(chart.svg(title, f"Values in the order in which they came. {after}"), title, ". ", after, key(*marks))
+
+
+def _hypervolume(ledger: FrontLedger) -> Markup:
+    """Return the hypervolume after each trial with all objectives, and how much is still to be had."""
+    if ledger.reference is None or not ledger.n:
+        text = "How much the front covers is not known yet"
+        return tag(
+            "p", f"{text}: it takes {ledger.needed} trials with all objectives to say, and there are {ledger.n}."
+        )
+    now, missing = ledger.hypervolume, ledger.missing
+    high = now + missing.interval()[1] if missing.known else now
+    y = fitted(np.array([*ledger.history, high]), HEIGHT - BOTTOM, TOP, zero=True, wide=np.inf)
+    chart = _chart(ledger.n, y)
+    chart.axes("trials with all objectives", "hypervolume")
+    marks = [(line(2, 8, 30, 8, "mean"), "the hypervolume of the front")]
+    text = f"It is {rough(now, 4)} after {ledger.n} trials. "
+    if missing.known:
+        top, bottom, middle = (float(y(value)) for value in (high, now, now + missing.median))
+        chart.add(tag("rect", x=chart.x.begin, y=top, width=chart.x.end - chart.x.begin, height=bottom - top,
+                      class_="area"))  # fmt: skip
+        chart.add(line(chart.x.begin, middle, chart.x.end, middle, "front-median"))
+        marks.append((tag("rect", x=0, y=0, width=32, height=16, class_="area"), "still to be had, 95 % interval"))
+        marks.append((line(2, 8, 30, 8, "front-median"), "its median"))
+        share = rough(100.0 * missing.share()[1], 2)
+        text += f"With probability 95 % at most {share} % of what is possible is missing."
+    else:
+        text += f"How much is missing is {missing.how}."
+    chart.add(steps(chart.x(np.arange(1.0, ledger.n + 1.0)), y(ledger.history), "mean"))
+    title = "How much the front covers (hypervolume)"
+    return figure(chart.svg(title, text), title, ". ", text, key(*marks))
 
 
 def _scale_without_outliers(y: Array, best: Array) -> Scale:
     """Return a scale on which the best so far can be read, however bad a few values are."""
     low, high = np.quantile(y, [0.02, 0.98])
     inner = y[(y >= low - 1.5 * (high - low)) & (y <= high + 1.5 * (high - low))]
-    return fitted(np.concatenate([inner, best[-1:]]), HEIGHT - BOTTOM, TOP, wide=np.inf)
+    return fitted(np.concatenate([inner, best]), HEIGHT - BOTTOM, TOP, wide=np.inf)
 
 
 def _regret(run: RunView) -> Markup:

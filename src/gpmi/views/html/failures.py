@@ -6,19 +6,22 @@ from collections import Counter
 
 import numpy as np
 
-from gpmi.views.html.markup import Markup, cell, joined, simple_table, tag
+from gpmi._support.text import percent
+from gpmi.trials.goal_summary import broken_limits
+from gpmi.views.html.markup import Markup, cell, joined, sentence, simple_table, tag
 from gpmi.views.run_view import RunView
 
 MAX_REASONS = 20  # that are listed, the most frequent first; our choice
 
 
 def failures(run: RunView) -> Markup | None:
-    """Return the section; None if nothing failed or was rejected and no constraint was measured."""
+    """Return the section; None if nothing failed or was rejected and there is no constraint and no limit."""
     failed = [trial for trial in run.trials if trial.status == "failed"]
     infeasible = [trial for trial in run.told if not trial.feasible]
     measured = max((len(trial.constraints) for trial in run.told), default=0)
     rejected = [trial for trial in run.trials if trial.status == "rejected"]
-    if not (failed or measured or rejected):
+    limits = {} if run.goals is None else run.goals.limits
+    if not (failed or measured or rejected or (limits and run.told)):
         return None
     parts = []
     if failed or rejected:
@@ -41,8 +44,31 @@ def failures(run: RunView) -> Markup | None:
                 [name, *(cell(v) for v in (float(values.min()), float(values.max()))), cell(int((values > 0.0).sum()))]
             )
         parts.append(simple_table("Measured constraints", ["", "smallest", "largest", "times violated"], rows))
+    if limits:
+        parts += _limits(run)
     chance = None if run.model is None else run.model.chance
+    if run.has_front:
+        chance = None if run.analysis is None else run.analysis.chance
     if chance is not None and run.recommended_row is not None:
         probability = float(chance(run.recommended_row[None])[0])
-        parts.append(tag("p", f"The recommended point is believed to succeed with probability {probability:.0%}."))
+        chances = f"{probability:.0%}" if run.goals is None else percent(probability)
+        parts.append(tag("p", sentence(f"{run.centre} is believed to succeed with probability {chances}")))
     return joined(*parts)
+
+
+def _limits(run: RunView) -> list[Markup]:
+    """Return how often each limit was broken, and what was measured."""
+    assert run.goals is not None
+    told = [trial for trial in run.trials if trial.status == "told"]
+    broken = [broken_limits(trial) for trial in told]
+    rows = []
+    for name, limit in run.goals.limits.items():
+        values = [trial.outputs[name] for trial in told if name in trial.outputs]
+        times = sum(name in one for one in broken)
+        ends = [cell(min(values)), cell(max(values))] if values else [tag("td"), tag("td")]
+        rows.append(
+            [tag("th", name, scope="row"), tag("td", str(limit)), *ends, cell(times), cell(len(told) - len(values))]
+        )
+    head = ["output", "limit", "smallest measured", "largest measured", "times broken", "not measured yet"]
+    count = sum(bool(one) for one in broken)
+    return [tag("p", f"{count} of {len(told)} trials break a limit."), simple_table("Limits", head, rows)]

@@ -7,6 +7,7 @@ import numpy as np
 from gpmi._support.text import round_to_sd, shortened
 from gpmi.analysis.importance import Importance, Importances
 from gpmi.views.html.markup import Markup, exact, joined, simple_table, tag
+from gpmi.views.html.outputs import with_headings
 from gpmi.views.html.svg import LETTER, Chart, Scale, figure, key, line
 from gpmi.views.run_view import RunView
 
@@ -15,27 +16,22 @@ SMALLEST_SD = 0.01  # of an index when it is rounded: a certain index has three 
 
 
 def importance(run: RunView) -> Markup | None:
-    """Return the first-order and total index of each parameter, the most important one first."""
-    if run.ledger is None:
+    """Return the first-order and total index of each parameter, the most important one first; for each output."""
+    parts = [(view, html) for view in run.each_output if (html := _one(view)) is not None]
+    if not parts:
         return None
-    found = run.importances
-    if found is None:
-        return tag("p", f"Which parameters matter is {run.ledger.unknown}.")
-    if not len(found):
-        return None
+    notes = [found.note for view in run.each_output if (found := view.importances) is not None and len(found)]
+    if not notes:
+        return with_headings(parts)
+    what = "f" if run.goals is None else "an output"
     return joined(
         tag(
             "p",
-            "The share of the variation of f that each parameter accounts for, ",
-            found.note,
+            f"The share of the variation of {what} that each parameter accounts for, ",
+            notes[0],
             ": on its own (first-order Sobol index), and on its own or together with others (total index).",
         ),
-        _bars(found),
-        simple_table(
-            "Sobol indices",
-            ["parameter", "alone", "95 %", "together", "95 %"],
-            [_row(one) for one in found.ranked],
-        ),
+        with_headings(parts),
         tag(
             "p",
             "Many functions fit the values. An index is the median over these functions. A wide interval says that the "
@@ -43,6 +39,25 @@ def importance(run: RunView) -> Markup | None:
             class_="muted",
         ),
     )
+
+
+def _one(run: RunView) -> Markup | None:
+    """Return the indices of one output as bars and as a table; why they are unknown if they are."""
+    if run.ledger is None:
+        return None
+    found = run.importances
+    if found is None:
+        return tag("p", f"Which parameters matter is {run.ledger.unknown}.")
+    if not len(found):
+        return None
+    of = "" if run.output is None else f" for {shortened(run.output, 40)}"
+    table = simple_table(
+        f"Sobol indices{of}",
+        ["parameter", "alone", "95 %", "together", "95 %"],
+        [_row(one) for one in found.ranked],
+    )
+    bars = _bars(found, f"Which parameters matter{of}")
+    return joined(bars, table) if run.output is None else tag("div", bars, table, class_="figures large")
 
 
 def _row(one: Importance) -> list[Markup]:
@@ -53,7 +68,7 @@ def _row(one: Importance) -> list[Markup]:
     return row
 
 
-def _bars(found: Importances) -> Markup:
+def _bars(found: Importances, title: str) -> Markup:
     ranked = found.ranked
     longest = max(len(shortened(one.name, 20)) for one in ranked)
     left = min(150.0, 14.0 + LETTER * 1.12 * longest)
@@ -82,4 +97,4 @@ def _bars(found: Importances) -> Markup:
         (tag("rect", x=2, y=3, width=28, height=10, class_="bar"), "alone (first order)"),
         (line(2, 8, 30, 8, "whisker"), "95 % interval"),
     ]
-    return figure(chart.svg("Which parameters matter", desc), key(*marks))
+    return figure(chart.svg(title, desc), key(*marks))

@@ -89,13 +89,14 @@ def shown(value: Any) -> str:
     return value if isinstance(value, str) else coordinate(value)
 
 
-def cell(value: Any) -> Markup:
+def cell(value: Any, class_: str | None = None) -> Markup:
     """Return a table cell. A rounded number keeps all its digits for sorting and copying."""
     text, full = shown(value), exact(value)
     numeric = isinstance(value, int | float) and not isinstance(value, bool)
     if numeric and full != text:
-        return tag("td", text, data_v=full)
-    return tag("td", text, class_="number" if numeric else None)
+        return tag("td", text, data_v=full, class_=class_)
+    classes = " ".join(one for one in ("number" if numeric else None, class_) if one)
+    return tag("td", text, class_=classes or None)
 
 
 def copy_button(label: str, text: str) -> Markup:

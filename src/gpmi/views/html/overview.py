@@ -3,16 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from gpmi._support.text import not_covered, round_to_sd, rounded
+import numpy as np
+
+from gpmi._support.text import not_covered, rough, round_to_sd, rounded, shortened
 from gpmi._support.types import Point
 from gpmi.analysis.ledger import Ledger
+from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.trials.goal_summary import superlative
+from gpmi.views.front_view import purpose
 from gpmi.views.html.markup import Child, Markup, cell, copy_button, exact, joined, sentence, simple_table, tag
+from gpmi.views.html.tradeoffs import compared
 from gpmi.views.run_view import RunView
 
 ADVICE = {"stop": "You can stop", "go on": "Go on", "distrust": "Do not trust the model"}
 STATUSES = ("told", "pending", "failed", "rejected", "retracted")
+NAME = 40  # characters of the name of an output, at most
+
+
+class NamedPoint(NamedTuple):
+    """A point with what was measured there, if anything was."""
+
+    title: str
+    x: Point | None
+    outputs: Mapping[str, float]
+    short: str = ""  # the title on a button
 
 
 # What was found
@@ -23,39 +40,100 @@ def found(run: RunView) -> Markup:
     best, counts = run.best, run.counts
     outcomes = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
     parts = [tag("p", f"{len(run.trials)} trials: {outcomes or 'none so far'}.", _end_of_run(run))]
+    if run.has_front:
+        return joined(*parts, *_found_front(run))
     if best is None:
-        why = "There is no value that satisfies its constraints." if run.told else "There is no value yet."
+        rules = "constraints" if run.goals is None else "limits"
+        why = f"There is no value that satisfies its {rules}." if run.told else "There is no value yet."
         return joined(*parts, tag("p", why))
     largest = "largest" if run.goal == "max" else "smallest"
-    feasible = " feasible" if best.constraints else ""
+    feasible = " feasible" if best.constraints or (run.goals is not None and run.goals.limits) else ""
     label = "" if best.label is None else f", row {best.label}"
     parts += [
         tag(
             "p",
-            f"The {largest}{feasible} value observed is ",
+            f"The {largest}{feasible} {'value' if run.output is None else run.output} observed is ",
             tag("strong", rounded(best.y)),
             f", trial {best.number}{label}.",
             class_="lead",
         )
     ]
-    points: list[tuple[str, Point]] = [("best observed", best.x)]
+    points = [NamedPoint("best observed", best.x, dict(best.outputs))]
     if run.ledger is not None:
         same = _exact_point(run, best.x) == _exact_point(run, run.recommended)
         which = "the same point" if same else "the point with the best posterior mean"
-        parts += [tag("p", f"If y is noisy, use {which}. ", *_believed(run, run.ledger))]
-        points += [] if same else [("recommended", run.recommended)]
+        parts += [tag("p", f"If {run.value_name} is noisy, use {which}. ", *_believed(run, run.ledger))]
+        points += [] if same else [NamedPoint("recommended", run.recommended, {})]
     else:
         parts += [tag("p", "There is no model of these values, so no point is recommended.")]
     return joined(*parts, _points(run, points))
 
 
+def _found_front(run: RunView) -> list[Markup]:
+    """Return how large the front is, its ends and its middle as recipes side by side, and how much it covers."""
+    goals, ledger = run.goals, run.front_ledger
+    assert goals is not None
+    if not run.front:
+        what = "has all objectives, keeps all limits and is acceptable" if run.told else "has a value"
+        return [tag("p", f"No trial {what} yet.")]
+    count, told = len(run.front), len(run.told)
+    are = "1 is" if count == 1 else f"{count} are"
+    elsewhere = "no other trial is better in one objective without being worse in another"
+    lead = f"Of {told} trials, {are} on the front: {elsewhere}."
+    if len(goals.objectives) == 1:
+        (name,), best = goals.objectives, run.front[0]
+        lead = (
+            f"Trial {best.number} is the closest to the target of {name}: {rounded(best.outputs[name])}.{compared(run)}"
+        )
+    parts = [tag("p", lead, class_="lead"), _points(run, _corners(run))]
+    if ledger is not None and ledger.reference is not None and len(goals.objectives) > 1:
+        parts.append(_covered(ledger))
+    return parts
+
+
+def _corners(run: RunView) -> list[NamedPoint]:
+    """Return the best trial on the front for each objective, and the one in the middle."""
+    named: dict[int, list[str]] = {}
+    for name, goal in run.objectives.items():
+        values = [float(goal.oriented(np.asarray(trial.outputs[name]))) for trial in run.front]
+        best = run.front[int(np.argmax(values))]
+        named.setdefault(best.number, []).append(f"{superlative(goal)} {shortened(name, NAME)}")
+    if run.middle is not None and len(run.front) > 2:
+        named.setdefault(run.middle.number, []).append("in the middle")
+    by_number = {trial.number: trial for trial in run.front}
+    return [
+        NamedPoint(f"{', '.join(words)} (trial {number})", one.x, dict(one.outputs), f"trial {number}")
+        for number, words in named.items()
+        for one in [by_number[number]]
+    ]
+
+
+def _covered(ledger: FrontLedger) -> Markup:
+    """Return how much the front covers and how much is still to be had, in words."""
+    assert ledger.reference is not None
+    worst = " and ".join(f"{shortened(name, NAME)} {rounded(value)}" for name, value in ledger.reference.items())
+    volume = tag("strong", rough(ledger.hypervolume, 4))
+    text = ["The hypervolume of the front is ", volume, f": how much it covers, counted from {worst}. "]
+    if ledger.missing.known:
+        share = ledger.missing.share()[1]
+        text += ["With probability 95 %, at most ", tag("strong", f"{rough(100.0 * share, 2)} %"),
+                 " of what is possible is still to be had."]  # fmt: skip
+    else:
+        text += [f"How much is still to be had is {ledger.missing.how}."]
+    return tag("p", text)
+
+
 def _believed(run: RunView, ledger: Ledger) -> list[Child]:
     """Return what f is at the recommended point, as far as it is known."""
     if run.believed is None:
-        return [f"What f is there is {ledger.unknown}."]
+        return [f"What {run.function_name} is there is {ledger.unknown}."]
     low, middle, high = run.believed
     least, median, most = (round_to_sd(value, 0.5 * abs(high - low)) for value in (low, middle, high))
-    return ["There f is believed to be ", tag("strong", median), f", {least} to {most} at one standard deviation."]
+    return [
+        f"There {run.function_name} is believed to be ",
+        tag("strong", median),
+        f", {least} to {most} at one standard deviation.",
+    ]
 
 
 def _exact_point(run: RunView, x: Point) -> list[str]:
@@ -68,17 +146,21 @@ def _end_of_run(run: RunView) -> str:
     return "" if run.budget is None else f" The budget is {run.budget}."
 
 
-def _points(run: RunView, points: Sequence[tuple[str, Point]]) -> Markup:
-    """Return the coordinates of points, a row for each parameter, and a button that copies each point."""
-    columns = [run.values(x) for _, x in points]
+def _points(run: RunView, points: Sequence[NamedPoint]) -> Markup:
+    """Return points side by side, a row for each output and each parameter, and a button that copies each point."""
+    columns = [run.values(one.x) for one in points]
     rows = [
+        [tag("th", shortened(name, NAME), scope="row"), *(cell(one.outputs.get(name), "strong") for one in points)]
+        for name in run.goals or ()
+    ]
+    rows += [
         [tag("th", name, scope="row"), *(cell(column[j]) for column in columns)] for j, name in enumerate(run.titles)
     ]
     buttons = []
-    for title, x in points:
-        text = "\n".join(f"{name}\t{exact(value)}" for name, value in zip(run.names, run.values(x), strict=True))
-        buttons.append(copy_button(f"Copy the {title} point", text))
-    head = ["parameter", *(title for title, _ in points)]
+    for one in points:
+        text = "\n".join(f"{name}\t{exact(value)}" for name, value in zip(run.names, run.values(one.x), strict=True))
+        buttons.append(copy_button(f"Copy {one.short or f'the {one.title} point'}", text))
+    head = ["parameter" if run.goals is None else "", *(one.title for one in points)]
     return joined(simple_table("The points, parameter by parameter", head, rows), tag("p", buttons, class_="tools js"))
 
 
@@ -87,6 +169,8 @@ def _points(run: RunView, points: Sequence[tuple[str, Point]]) -> Markup:
 
 def advice(run: RunView) -> Markup:
     """Return the advice of the ledger and the numbers behind it."""
+    if run.front_ledger is not None and run.front_ledger.n:
+        return _front_advice(run.front_ledger)
     if run.ledger is None:
         return advice_line("go on", "there is no model yet; tell a value first")
     ledger, advised = run.ledger, run.ledger.advice
@@ -97,7 +181,8 @@ def advice(run: RunView) -> Markup:
         ("calibration", f"{ledger.calibration.verdict}: {ledger.calibration.reason}"),
         ("lock-in", "none" if lock_in is None else lock_in.reason),
     ]
-    defined = "max f - f(recommended)." if run.goal == "max" else "f(recommended) - min f."
+    f = run.function_name
+    defined = f"max {f} - {f}(recommended)." if run.goal == "max" else f"{f}(recommended) - min {f}."
     return joined(
         advice_line(advised.what, advised.why),
         _lines("Can I stop?", ledger.answer()[1:] or ledger.answer()),  # the advice above is the first line
@@ -105,6 +190,31 @@ def advice(run: RunView) -> Markup:
             "details",
             tag("summary", "For statisticians"),
             tag("p", f"The simple regret is how much the recommended point falls short of the optimum: {defined}"),
+            _lines("What the ledger knows", statistics),
+        ),
+    )
+
+
+def _front_advice(ledger: FrontLedger) -> Markup:
+    """Return the advice for a front and the numbers behind it."""
+    missing = ledger.missing
+    left = f"at most {rough(missing.interval()[1])} with probability 95 %, median {rough(missing.median)}"
+    verdicts = ((name, ledger.outputs[name].calibration) for name in ledger.outputs)
+    statistics = [
+        ("hypervolume", "not known yet" if ledger.reference is None else rough(ledger.hypervolume, 4)),
+        ("missing", left if missing.known else missing.how),
+        *([("drawn as", missing.how), not_covered()] if missing.known else []),
+        ("reference", ledger.reference_words),
+        *((f"calibration of {name}", f"{judged.verdict}: {judged.reason}") for name, judged in verdicts),
+    ]
+    meaning = "The hypervolume is the volume of what the front dominates, from the reference on: the more, the better."
+    return joined(
+        advice_line(ledger.advice.what, ledger.advice.why),
+        _lines("Can I stop?", ledger.answer()[1:] or ledger.answer()),  # the advice above is the first line
+        tag(
+            "details",
+            tag("summary", "For statisticians"),
+            tag("p", meaning),
             _lines("What the ledger knows", statistics),
         ),
     )
@@ -125,13 +235,13 @@ def advice_line(what: str, why: str) -> Markup:
 
 def about(run: RunView) -> Markup:
     """Return the goal, the seed, the space, the model and the events of the run."""
-    rows = [
-        ["goal", "the largest value" if run.goal == "max" else "the smallest value"],
-        ["seed", str(run.seed)],
-        ["space", repr(run.space)],
-    ]
-    if run.model is not None:
-        rows.append(["model", repr(run.model)])
+    goals = [["goal", "the largest value" if run.goal == "max" else "the smallest value"]]
+    if run.goals is not None:
+        goals = [["goals", "\n".join(f"{name}: {purpose(goal)}" for name, goal in run.goals.items())]]
+    rows = [*goals, ["seed", str(run.seed)], ["space", repr(run.space)]]
+    for view in run.each_output:
+        if view.model is not None:
+            rows.append(["model" if run.goals is None else f"model of {view.output}", repr(view.model)])
     cells = [[tag("th", name, scope="row"), tag("td", text, class_="words lines")] for name, text in rows]
     parts = [simple_table("The run", ["", ""], cells)]
     if run.events:

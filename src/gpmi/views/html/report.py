@@ -23,6 +23,7 @@ from gpmi.views.html.markup import Markup, tag
 from gpmi.views.html.overview import about, advice, found
 from gpmi.views.html.parallel_coordinates import parallel_coordinates
 from gpmi.views.html.slices import slices
+from gpmi.views.html.tradeoffs import tradeoffs
 from gpmi.views.html.trials import trials
 from gpmi.views.run_view import RunView
 
@@ -58,6 +59,7 @@ Builder: TypeAlias = Callable[[RunView], Markup | None]  # None: the section is 
 _BUILDERS: dict[str, tuple[str, Builder]] = {
     "found": ("What was found", found),
     "advice": ("What to do next", advice),
+    "tradeoffs": ("The best trade-offs", tradeoffs),
     "convergence": ("How it went", convergence),
     "importance": ("Which parameters matter", importance),
     "slices": ("One parameter at a time", slices),

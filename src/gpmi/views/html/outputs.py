@@ -1,0 +1,26 @@
+"""Sections that have a part for each output of a run with goals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpmi._support.text import shortened
+from gpmi.views.front_view import purpose
+from gpmi.views.html.markup import Markup, joined, tag
+from gpmi.views.run_view import RunView
+
+NAME = 60  # characters of the name of an output in a heading, at most
+
+
+def with_headings(parts: Sequence[tuple[RunView, Markup]]) -> Markup:
+    """Join the parts of a section, one for each output, each under the name of its output if there are several."""
+    if len(parts) == 1 and len(parts[0][0].goals or ()) <= 1:
+        return parts[0][1]
+    return joined(*(one for view, html in parts for one in (heading(view), html)))
+
+
+def heading(view: RunView) -> Markup:
+    """Return the name of an output and what it is for, as a heading."""
+    assert view.goals is not None and view.output is not None
+    words = tag("span", f" {purpose(view.goals[view.output])}", class_="muted")
+    return tag("h3", shortened(view.output, NAME), words)

@@ -1,0 +1,72 @@
+"""The best trade-offs: the front of several objectives as pictures, with its recipes, and as a table."""
+
+from __future__ import annotations
+
+from gpmi._support.text import shortened
+from gpmi.trials import Trial
+from gpmi.trials.goal_summary import along_front
+from gpmi.trials.goals import Goals
+from gpmi.views.html.front import NAME, Recipe, trade_offs
+from gpmi.views.html.markup import Markup, joined, shown, tag
+from gpmi.views.html.trials import broken_words, output_note, trials_table
+from gpmi.views.run_view import RunView
+
+
+def tradeoffs(run: RunView) -> Markup | None:
+    """Return the front of a run with several objectives; None for any other run. One with a target has one point."""
+    if not run.has_front or not run.told or len(run.objectives) < 2:
+        return None
+    assert run.goals is not None
+    goals, ledger = run.goals, run.front_ledger
+    middle = None if run.middle is None or len(run.front) < 2 else run.middle.number
+    drawn = trade_offs(
+        goals,
+        run.told,
+        run.front_numbers,
+        lambda trial: recipe_of(run, trial),
+        bands=lambda x, y: None if ledger is None else ledger.front_bands(x, y),
+        middle=middle,
+    )
+    table = None
+    if run.front:
+        front, caption = (
+            along_front(run.front, goals),
+            "The trials on the front. The best in the first objective is on top.",
+        )
+        table = trials_table(run, front, "front-table", caption, anchor="front-")
+    return joined(_words(run, goals), drawn, table)
+
+
+def _words(run: RunView, goals: Goals) -> Markup:
+    """Return what the front is, in a paragraph."""
+    names = [shortened(name, NAME) for name in goals.objectives]
+    if not run.front:
+        limits = " and keeps all limits" if goals.limits else ""
+        return tag("p", f"No trial has all objectives, is acceptable in each{limits} yet, so there is no front.")
+    if len(run.front) == 1:
+        return tag("p", f"One trial is at least as good as all others in {' and '.join(names)}.")
+    listed = f"{', '.join(names[:-1])} or {names[-1]}"
+    text = (
+        f"For each of these {len(run.front)} trials, no other one is better in {listed} without being worse elsewhere."
+    )
+    return tag("p", text, " Together they are the front: choose the one that suits you.", compared(run))
+
+
+def compared(run: RunView) -> str:
+    """Return how the trials were compared if values are noisy, as a sentence after another one."""
+    return " Where values are noisy, what the model believes is compared, not a single lucky value." * run.is_noisy
+
+
+def recipe_of(run: RunView, trial: Trial) -> Recipe:
+    """Return a trial in words, for its point in a picture."""
+    assert run.goals is not None
+    outputs = [(shortened(name, NAME), shown(trial.outputs.get(name)) or "not measured") for name in run.goals]
+    units = {axis.name: axis.unit for axis in run.axes(2)}
+    x = [
+        (shortened(name, NAME), f"{shortened(shown(value), NAME)} {units.get(name, '')}".strip())
+        for name, value in zip(run.names, run.values(trial.x), strict=True)
+        if value is not None
+    ]
+    label = "" if trial.label is None else f", row {trial.label}"
+    notes = [broken_words(trial, run.goals), output_note(trial, run.goals)]
+    return Recipe(f"Trial {trial.number}{label}", outputs, x, "; ".join(one for one in notes if one))
