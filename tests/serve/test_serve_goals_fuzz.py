@@ -26,22 +26,9 @@ GOALS = dict(
 )
 SPACE = {"a": gpmi.Real(0.0, 1.0), "kind": ["x", "y"]}
 SINGLE = {"yield": "min", "cost <b>": None, "purity": gpmi.AtMost(2.0)}
-CELLS = (
-    "",
-    "",
-    "1.5",
-    "2.25 ± 0.5",
-    "3,75",
-    "7",
-    "-4.5",
-    "failed",
-    "failed: <b>spilt",
-    "1,234",
-    "much",
-    "nan",
-    "?",
-    "9" * 400,
-)
+VALID = ("1.5", "2.25 ± 0.5", "3,75", "7", "-4.5")
+INVALID = ("failed", "failed: <b>spilt", "1,234", "much", "nan", "9" * 400)
+CELLS = (*[""] * 6, "?", *VALID * 3, *INVALID)
 WRONG = (None, "much", True, [], {}, 1e300, {"yield": 1.0})
 CHANGES = ("correct", "retract")
 
@@ -57,11 +44,13 @@ class Client:
         return {one["number"]: one for one in self.client.get("/api/trials?limit=1000").json()["trials"]}
 
     def number(self) -> int:
-        return self.rng.choice([*range(8), 99])
+        return self.rng.randrange(6) if self.rng.random() < 0.97 else 99
 
     def send(self) -> tuple[Any, str, dict[str, Any]]:
         """Send a request. Return its answer, what it does, and what it says."""
-        act = self.rng.choice((self.results, self.results, self.trial, self.observe, self.choose, self.ask, self.api))
+        act = self.rng.choice(
+            (self.results, self.results, self.trial, self.observe, self.choose, self.ask, *[self.api] * 4)
+        )
         return act()
 
     def form(self, path: str, fields: dict[str, str], word: str) -> tuple[Any, str, dict[str, Any]]:
@@ -122,7 +111,10 @@ class Client:
         word = self.rng.choice(("tell", "tell", "correct", "choose", "retract", "fail"))
         body: dict[str, Any] = {"number": self.number()}
         if word in ("tell", "correct"):
-            names = self.rng.sample([*self.names, "nothing"], k=self.rng.randrange(3))
+            names = self.rng.sample(
+                [*self.names, "nothing"] if self.rng.random() < 0.1 else self.names,
+                k=self.rng.choice((0, 1, 1, 1, 2, 2)),
+            )
             body["outputs"] = {name: self.value() for name in names}
             body |= (
                 {"noise_var": self.rng.choice((0.5, {names[0]: 0.5} if names else {}, -1, "x"))}
@@ -141,7 +133,7 @@ class Client:
         return self.client.post(f"/api/{word}", json=body), word, body
 
     def value(self) -> Any:
-        return self.rng.choice(WRONG) if self.rng.random() < 0.2 else self.rng.choice((1.5, 2.25, 3.75, 7, -4.5))
+        return self.rng.choice(WRONG) if self.rng.random() < 0.1 else self.rng.choice((1.5, 2.25, 3.75, 7, -4.5))
 
 
 def check_changes(word: str, said: str, answer: Any, before: dict[int, Any], after: dict[int, Any]) -> None:

@@ -43,7 +43,7 @@ class Study(Printable):
         self.optimizer = optimizer
         self._log = optimizer.log
         self.name = optimizer.log.name
-        self.space, self.goal = optimizer.space, optimizer.goal
+        self.space, self.goal, self.goals = optimizer.space, optimizer.goal, optimizer.goals
 
     # Asking and telling
 

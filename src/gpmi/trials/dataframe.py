@@ -48,6 +48,7 @@ class Printable(ABC):
     """A run at a prompt: lines of text, a table in a notebook, a DataFrame. Base of optimizer, study and result."""
 
     goal: Literal["max", "min"]
+    goals: Goals | None  # of the outputs; None if an evaluation has one value
     space: Space
 
     @abstractmethod
@@ -60,27 +61,21 @@ class Printable(ABC):
 
     def to_dataframe(self) -> DataFrame:
         """Return one row for each trial: its parameters, outputs, y, status, prediction, times. Needs pandas."""
-        return frame(self.all_trials(), self.space, goals_of(self))
+        return frame(self.all_trials(), self.space, self.goals)
 
     def shown_front(self) -> tuple[Trial, ...]:
         """Return the front of several objectives for a summary: by the values told, which needs no model."""
-        goals = goals_of(self)
+        goals = self.goals
         return () if goals is None or goals.single is not None else told_front(self.all_trials(), goals, self.space)
 
     def __repr__(self) -> str:
         return aligned(self.summary_lines())
 
     def _repr_html_(self) -> str:
-        goals, lines = goals_of(self), self.summary_lines()
+        goals, lines = self.goals, self.summary_lines()
         if goals is not None and goals.single is None:
             return front_notebook(lines, self.shown_front(), self.space, goals)
         return notebook(lines, self.all_trials(), self.space, self.goal, goals)
-
-
-def goals_of(run: Any) -> Goals | None:
-    """Return the goals of a Result or an Optimizer; a study has those of its optimizer."""
-    goals: Goals | None = getattr(run, "optimizer", run).goals
-    return goals
 
 
 @dataclass(frozen=True)

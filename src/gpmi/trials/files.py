@@ -27,7 +27,7 @@ from gpmi._support import checks
 from gpmi._support.types import Point
 from gpmi.space import Choice, Parameters, Space
 from gpmi.trials import Trial
-from gpmi.trials.dataframe import OutputColumns, Printable, goals_of, names_of, output_series
+from gpmi.trials.dataframe import OutputColumns, Printable, names_of, output_series
 from gpmi.trials.goals import Goals, Outputs
 from gpmi.trials.outcomes import OUTPUTS, Outcome
 from gpmi.trials.trial import ABOUT_OUTPUTS, Status, checked_trials, fields_of_type
@@ -151,7 +151,7 @@ def titles_of(space: Space) -> dict[str, str]:
 
 def _table(run: Printable) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the columns of a run's table, and its rows. Some columns of outputs may be missing in a row."""
-    goals, titles = goals_of(run), titles_of(run.space)
+    goals, titles = run.goals, titles_of(run.space)
     rows = [row_of(trial, run.space, goals) for trial in run.all_trials()]
     return ["number", *titles, *OutputColumns.of(goals, titles).used(rows), *FIELDS], rows
 
@@ -372,7 +372,7 @@ def _frame(run: Printable, *, texts: bool) -> Any:
     """Return a DataFrame; with `texts`, for Parquet, columns other than numbers become cells of text."""
     pandas = _pandas("a DataFrame" if not texts else "Parquet")
     titles, columns = titles_of(run.space), dict[str, Any]()
-    outputs = OutputColumns.of(goals_of(run), titles)
+    outputs = OutputColumns.of(run.goals, titles)
     head, rows = _table(run)
     about_outputs = output_series(outputs, rows)
     for name in head:

@@ -17,7 +17,9 @@ from gpmi._support.types import Array
 from gpmi.trials import Trial
 from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective
 
-MAX_PAIRS = 10  # pictures of pairs of objectives: all pairs of five; our choice
+# Our choices, for the cost: a band takes seconds.
+MAX_PAIRS = 10  # pictures of pairs of objectives: all pairs of five
+MAX_BANDS = 6  # pairs that have a band: all pairs of four
 
 Kind: TypeAlias = Literal["front", "beaten", "broken", "waiting"]
 KINDS: dict[Kind, str] = {
@@ -106,6 +108,11 @@ def purpose(goal: Goal) -> str:
 def pairs_of(goals: Goals) -> list[tuple[str, str]]:
     """Return the pairs of objectives that are drawn."""
     return list(combinations(goals.objectives, 2))[:MAX_PAIRS]
+
+
+def has_bands(goals: Goals) -> bool:
+    """Whether the pictures of pairs have a band where the model believes the front to be."""
+    return len(pairs_of(goals)) <= MAX_BANDS
 
 
 def staircase(points: Array, signs: Array, reference: Array | None = None) -> Array:

@@ -24,7 +24,7 @@ from gpmi.model.model import Model
 from gpmi.space import Parameters, Space
 from gpmi.space.axes import Axis, axes_of
 from gpmi.trials import Trial
-from gpmi.trials.dataframe import goals_of, names_of
+from gpmi.trials.dataframe import names_of
 from gpmi.trials.goal_summary import told_front
 from gpmi.trials.goals import AtMost, Goals, Match, Min, Objective
 
@@ -74,7 +74,7 @@ class RunView:
         if isinstance(source, RunView):
             return source
         try:
-            trials, goals = tuple(source.trials), goals_of(source)
+            trials, goals = tuple(source.trials), source.goals
             ledger, analysis, failure = _read(source, goals)
             needed: dict[str, Any] = {
                 "goal": source.goal,

@@ -22,7 +22,6 @@ from gpmi.integrations.optuna.search_space import distribution_of, parameter_of
 from gpmi.space import Candidates, Parameters, Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import OutputColumns, Printable, names_of
-from gpmi.trials.dataframe import goals_of as goals_of_run
 from gpmi.trials.files import row_of, titles_of, trial_of
 from gpmi.trials.goals import Goals, Match
 
@@ -46,7 +45,7 @@ def to_optuna(run: Printable, study: Any) -> None:
     points are enqueued. In a run with goals, each objective is a value, each limit a constraint of its name, and the
     value of a `Match` is the distance from the target. A trial that lacks an objective is RUNNING.
     """
-    goals, wanted = goals_of_run(run), _directions(run)
+    goals, wanted = run.goals, _directions(run)
     if list(study.directions) != wanted:
         what = f"direction{'s' * (len(wanted) > 1)} {', '.join(one.name for one in wanted)}"
         raise ValueError(f"study has the directions {list(study.directions)}; give one of {what}")
@@ -136,7 +135,7 @@ def from_storage(storage: str, name: str | None, space: Any = None, goals: Mappi
 
 
 def _directions(run: Printable) -> list[Any]:
-    goals = goals_of_run(run)
+    goals = run.goals
     if goals is not None:
         return directions_of(goals)
     direction = optuna.study.StudyDirection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpmi._support.text import shortened
 from gpmi.space import Candidates, Parameters, Space
 from gpmi.space.axes import CURVE, Axis
 from gpmi.space.axes import axes_of as plain_axes
@@ -12,6 +13,9 @@ from gpmi.views.run_view import RunView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+NAME = 40  # characters of the name of an output, at most; our choice
 
 
 def axes_of(space: Space, points: int = CURVE) -> list[Axis]:
@@ -26,7 +30,7 @@ def axes_of(space: Space, points: int = CURVE) -> list[Axis]:
 
 def value_label(run: RunView, symbol: str = "y") -> str:
     """Return the name of the values, or of the function, of a run: the output of a run with goals, else a symbol."""
-    return f"${symbol}$" if run.output is None else without_math(run.output)
+    return f"${symbol}$" if run.output is None else without_math(shortened(run.output, NAME))
 
 
 def label_axis(ax: Axes, axis: Axis, which: str = "x") -> None:

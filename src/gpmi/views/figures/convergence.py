@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpmi._support.text import shortened
 from gpmi._support.types import Array
 from gpmi.trials import Trial
 from gpmi.trials.goals import Match
-from gpmi.views.figures.axes import value_label
+from gpmi.views.figures.axes import NAME, value_label
 from gpmi.views.figures.style import BLACK, BLUE, GREY, VERMILION, without_math
 from gpmi.views.front_view import title_of
 from gpmi.views.run_view import RunView
@@ -103,7 +104,11 @@ def draw_convergence(ax: Axes, groups: Mapping[str, Sequence[RunView]], optimum:
     ax.set_xlabel("evaluation")
     ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     target = one.objectives.get(one.output or "")
-    name = without_math(title_of(one.value_name, target)) if isinstance(target, Match) else value_label(one)
+    name = (
+        without_math(shortened(title_of(one.value_name, target), NAME))
+        if isinstance(target, Match)
+        else value_label(one)
+    )
     ax.set_ylabel(f"{'largest' if goal == 'max' else 'smallest'} {name} so far" if optimum is None else "simple regret")
     drawn = [float(v) for curve in ax.get_lines() for v in np.atleast_1d(curve.get_ydata()) if np.isfinite(v)]
     if optimum is not None and min(drawn) > 0.0:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpmi._support.text import rough
+from gpmi._support.text import rough, shortened
 from gpmi._support.types import Array
+from gpmi.trials.goals import Goal
 from gpmi.views.figures.style import BLUE, GREY, LIGHT, legend_above, star, without_math
 from gpmi.views.figures.traces import label_t
 from gpmi.views.front_view import (
@@ -15,6 +16,7 @@ from gpmi.views.front_view import (
     Kind,
     better,
     complete,
+    has_bands,
     kind_of,
     shown_values,
     sign_of,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PALE = "#BDBDBD"
+NAME = 40  # characters of the name of an output, at most; our choice
 MARKS: dict[Kind, dict[str, Any]] = {
     "broken": {"marker": "x", "color": PALE, "markersize": 4.5, "zorder": 2},
     "waiting": {"marker": "o", "color": PALE, "markerfacecolor": "white", "markersize": 4.5, "zorder": 2},
@@ -47,7 +50,8 @@ def draw_front(ax: Axes, run: RunView, x: str, y: str) -> None:
     trials, front = complete(run.trials, run.goals), {trial.number for trial in run.front}
     places = np.stack([shown_values(trials, name, goal) for name, goal in zip((x, y), goals, strict=True)], axis=1)
     kinds = [kind_of(trial, front) for trial in trials]
-    bands = None if run.front_ledger is None else run.front_ledger.front_bands(x, y)
+    drawn = run.front_ledger is not None and has_bands(run.goals)
+    bands = run.front_ledger.front_bands(x, y) if drawn and run.front_ledger is not None else None
     if bands is not None:
         border = np.concatenate([bands.low, bands.high[::-1]])
         what = "the model's front" if len(run.objectives) == 2 else "front of these two"
@@ -67,9 +71,13 @@ def draw_front(ax: Axes, run: RunView, x: str, y: str) -> None:
     if run.middle is not None and len(on_front) > 1:
         at = [shown_values([run.middle], name, goal) for name, goal in zip((x, y), goals, strict=True)]
         ax.plot(*at, "*", **star(), label=f"trial {run.middle.number}")
-    ax.set_xlabel(f"{without_math(title_of(x, goals[0]))} ({better(goals[0])})")
-    ax.set_ylabel(f"{without_math(title_of(y, goals[1]))} ({better(goals[1])})")
+    ax.set_xlabel(f"{_label(x, goals[0])} ({better(goals[0])})")
+    ax.set_ylabel(f"{_label(y, goals[1])} ({better(goals[1])})")
     ax.grid(True)
+
+
+def _label(name: str, goal: Goal) -> str:
+    return without_math(shortened(title_of(name, goal), NAME))
 
 
 def _draw_stated(ax: Axes, worst: list[float | None]) -> None:
@@ -100,7 +108,8 @@ def draw_hypervolume(ax: Axes, run: RunView, *, legend: bool = True) -> None:
         title = "What is missing is not known yet"
     ax.set_title(title, pad=20.0 if legend else None)
     ax.set_ylim(bottom=0.0)
-    ax.set_ylabel("hypervolume: " + without_math(" \N{MULTIPLICATION SIGN} ".join(run.objectives)))
+    names = " \N{MULTIPLICATION SIGN} ".join(run.objectives)
+    ax.set_ylabel("hypervolume: " + without_math(shortened(names, NAME)))
     if legend:
         legend_above(ax)
 
@@ -123,7 +132,7 @@ def draw_objective(ax: Axes, run: RunView, name: str, *, legend: bool = True) ->
     if level is not None and 2.0 * lo - hi <= level <= 2.0 * hi - lo:
         what = "worst acceptable" if name in run.objectives else "limit"
         ax.axhline(level, color=GREY, linewidth=0.9, linestyle=(0, (5, 3)), label=what)
-    ax.set_ylabel(without_math(title_of(name, goal)))
+    ax.set_ylabel(_label(name, goal))
     if legend:
         legend_above(ax)
 

@@ -70,8 +70,8 @@ def draw_parallel_front(ax: Axes, run: RunView, axes: Sequence[Axis]) -> None:
     middle = None if run.middle is None else run.middle.number
     for i in (i for i, trial in enumerate(told) if trial.number == middle and len(front) > 1):
         ax.plot(x, places[i], color=VERMILION, linewidth=2.0, label=f"trial {middle}", clip_on=False)
-    columns = [*(axis.name for axis in axes), *(without_math(name) for name in names)]
-    _draw_axes(ax, [shortened(name, 14) for name in columns], ticks)
+    columns = [*(shortened(axis.name, 14) for axis in axes), *(without_math(shortened(name, 14)) for name in names)]
+    _draw_axes(ax, columns, ticks)
     ax.axvline(len(axes) - 0.5, color=BLACK, linewidth=0.8, linestyle=(0, (1, 3)))  # between parameters and outputs
     also = f", trial {middle} is vermilion" if middle is not None and len(front) > 1 else ""
     ax.set_title(f"Each trial is a line; those on the front are blue{also}")

@@ -29,7 +29,7 @@ from gpmi.views.figures.parallel_coordinates import draw_parallel, draw_parallel
 from gpmi.views.figures.slices import Function, draw_curve, draw_observations, draw_slices
 from gpmi.views.figures.style import add_panels, figure_of, new_figure, style
 from gpmi.views.figures.traces import draw_ledger, draw_traces
-from gpmi.views.front_view import pairs_of
+from gpmi.views.front_view import complete, pairs_of
 from gpmi.views.run_view import RunView, bounds_of
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def importances(source: Source, *, output: str | None = None, ax: Axes | None = 
 
     With several objectives there is a panel for each output, or for `output`.
     """
-    views = _views(source, output)
+    views = _known(_views(source, output))
     found = [_importances(view) for view in views]
     with style():
         if ax is None:
@@ -198,7 +198,7 @@ def partial_dependence(
     `params` are names or numbers, by default the six that matter most; with `ax`, a single one. With several objectives
     there are rows for each output, or for `output`.
     """
-    views = _views(source, output)
+    views = _known(_views(source, output))
     found, axes = [_importances(view) for view in views], axes_of(views[0].space)
     if params is None:
         totals = np.mean([[one.total for one in own] for own in found], axis=0)
@@ -412,6 +412,8 @@ def _views(source: Any, output: str | None) -> list[RunView]:
 def _front_view(source: Any) -> RunView:
     """Return a run with several objectives. Raise a ValueError if it has none."""
     view = _view(source, model=False)
+    if view.has_front and view.goals is not None and not complete(view.told, view.goals):
+        raise ValueError("no trial has all objectives yet, so there is no front to draw; tell the other outputs")
     if not view.has_front:
         remedy = 'it takes goals={"yield": "max", "cost": "min"}; convergence(run) draws one objective'
         raise ValueError(f"source has one objective, so it has no front; {remedy}")
@@ -464,6 +466,11 @@ def _part(f: Function | None, view: RunView) -> Function | None:
 def _importances(view: RunView) -> Importances:
     """Return the Sobol indices of a run. Raise a ValueError if there are too few values to say."""
     return importances_of(view) if view.importances is None else view.importances
+
+
+def _known(views: list[RunView]) -> list[RunView]:
+    """Return the views whose Sobol indices are known; the first one if none is, for its error."""
+    return [view for view in views if view.importances is not None] or views[:1]
 
 
 def _number(space: Space, param: str | int) -> int:

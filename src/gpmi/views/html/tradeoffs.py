@@ -6,6 +6,7 @@ from gpmi._support.text import shortened
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import along_front
 from gpmi.trials.goals import Goals
+from gpmi.views.front_view import complete, has_bands
 from gpmi.views.html.front import NAME, Recipe, trade_offs
 from gpmi.views.html.markup import Markup, joined, shown, tag
 from gpmi.views.html.trials import broken_words, output_note, trials_table
@@ -18,13 +19,15 @@ def tradeoffs(run: RunView) -> Markup | None:
         return None
     assert run.goals is not None
     goals, ledger = run.goals, run.front_ledger
+    if not complete(run.told, goals):
+        return _words(run, goals)
     middle = None if run.middle is None or len(run.front) < 2 else run.middle.number
     drawn = trade_offs(
         goals,
         run.told,
         run.front_numbers,
         lambda trial: recipe_of(run, trial),
-        bands=lambda x, y: None if ledger is None else ledger.front_bands(x, y),
+        bands=lambda x, y: ledger.front_bands(x, y) if ledger is not None and has_bands(goals) else None,
         middle=middle,
     )
     table = None
