@@ -166,7 +166,9 @@ class History:
             assert self.opt.space.contains(row)
             self.check_choice(row, [one for one in self.opt.trials if one.number < trial.number])
             self.kept.append(Kept(trial.number, row.tobytes()))
-        if self.opt.space.rows is None and not any(event.kind == "repeat" for event in self.opt.events):
+        assert self.opt.goals is not None
+        repeated = any(event.kind == "repeat" for event in self.opt.events)
+        if self.opt.goals.single is None and self.opt.space.rows is None and not repeated:
             assert len({self.row(x) for x in points}) == len(points)
         return points
 

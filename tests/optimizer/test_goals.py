@@ -317,6 +317,20 @@ def test_a_trial_with_a_limit_told_in_one_evaluation_of_a_point_is_feasible_ther
     assert not opt._log.outcomes.feasible_at(row)[0]
 
 
+@pytest.mark.parametrize("goals", [LIMITED, SINGLE], ids=["two", "single"])
+def test_what_is_known_of_an_output_is_the_same_whether_it_came_late_or_not(goals: dict[str, Any]) -> None:
+    late = run(goals, 8)
+    late.tell(
+        [0.3, 0.7], {name: value for name, value in f(np.array([0.3, 0.7])).items() if name in goals and name != "ph"}
+    )
+    late.tell([0.4, 0.6], measure(np.array([0.4, 0.6]), goals))
+    before = [step.y for step in late.front_analysis.outputs["ph"].steps]
+    late.tell(8, {"ph": 1.0})
+    at_once = fresh(late).replay(late.trials)
+    after = [step.y for step in late.front_analysis.outputs["ph"].steps]
+    assert after == [*before[:-1], 1.0, before[-1]] == [step.y for step in at_once.front_analysis.outputs["ph"].steps]
+
+
 # What is said afterwards
 
 
@@ -1030,3 +1044,74 @@ def test_the_goals_of_a_run_are_a_dict_in_their_order() -> None:
         Goals.from_json([*goals.to_json(), {"output": "a"}])
     assert goals.accepts({"a": 1.0, "b": 3.0, "c": 3.0}) and not goals.accepts({"a": 1.0, "b": 3.1, "c": 3.0})
     assert not goals.accepts({"a": 1.0}) and goals.unmet({"d": 0.0}) == () and goals.unmet({}) == ("d",)
+
+
+# Contexts
+
+
+def test_points_of_another_context_are_not_offered_in_this_one() -> None:
+    """Neither told nor pending ones, whatever is good about them."""
+    space = {"kind": ["svm", "tree"], "depth": gpmi.Int(1, 9, when={"kind": "tree"}), "c": (0.0, 1.0)}
+    opt = Optimizer(space, goals=TWO, constraints=["depth <= 5"], seed=1)
+    for _ in range(6):
+        x = opt.ask(fixed={"kind": "svm"})
+        opt.tell(x, {"yield": 100.0 + x["c"], "cost": 1.0 - x["c"]})
+    assert all(x["kind"] == "svm" for x in opt.ask(2, fixed={"kind": "svm"}))
+    for x in opt.ask(4, fixed={"kind": "tree"}):
+        assert x["kind"] == "tree" and x["depth"] <= 5
+        opt.tell(x, {"yield": x["c"], "cost": float(x["depth"])})
+    assert all(x["kind"] == "tree" and x["depth"] <= 5 for x in opt.ask(3, fixed={"kind": "tree"}))
+
+
+def test_a_context_that_no_told_point_can_be_moved_to_is_asked_all_the_same() -> None:
+    space = {"a": (0.0, 1.0), "b": (0.0, 1.0), "c": (0.0, 1.0)}
+    for goals in (
+        TWO,
+        {"yield": Max(at_least=0.0), "cost": Min(at_most=2.0)},
+        {**TWO, "yield": Match(1.0, within=1.0)},
+    ):
+        opt = Optimizer(space, goals=goals, constraints=["a + b + c == 1"], seed=1, n_init=2)
+        for a in (0.7, 0.8, 0.9):
+            opt.tell({"a": a, "b": 0.0, "c": 1.0 - a}, {"yield": a, "cost": a**2})
+        for _ in range(2):
+            x = opt.ask(fixed={"a": 0.05})  # with b = 0 and c < 0.4 there is none
+            assert x["a"] == 0.05 and x["a"] + x["b"] + x["c"] == pytest.approx(1.0)
+
+
+# Points that wait for a limit, and runs in which one point alone works
+
+
+def _apart(points: list[Any]) -> float:
+    """Return the smallest distance between two of the points."""
+    rows = np.array(points)
+    return min(float(np.linalg.norm(a - b)) for i, a in enumerate(rows) for b in rows[:i])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_point_that_waits_for_a_limit_is_not_asked_again(seed: int) -> None:
+    goals = {"u": gpmi.Max(at_least=0.0), "v": gpmi.Max(at_least=0.0), "purity": gpmi.AtLeast(0.2)}
+
+    def outputs(x: Any) -> dict[str, float]:
+        return {"u": float(x[0]), "v": float(1.0 - x[0] ** 2 - 0.3 * x[1]), "purity": float(1.0 - 0.5 * x[1])}
+
+    opt = gpmi.Optimizer([(0.0, 1.0), (0.0, 1.0)], goals=goals, seed=seed)
+    for _ in range(12):
+        x = opt.ask()
+        opt.tell(x, outputs(x))
+    asked = []
+    for _ in range(5):
+        asked.append(opt.ask())
+        opt.tell(asked[-1], {name: value for name, value in outputs(asked[-1]).items() if name != "purity"})
+    assert _apart(asked) > 0.02
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_point_that_works_does_not_hide_the_rest_of_the_front(seed: int) -> None:
+    goals = {"u": "max", "c": "min", "size": gpmi.AtMost(0.6)}
+
+    def f(p: Any) -> dict[str, float]:
+        return {"u": p["a"] + p["b"] ** 2, "c": p["b"], "size": 10.0 * p["a"]}
+
+    r = gpmi.optimize(f, {"a": (0.0, 1.0), "b": (0.0, 1.0)}, goals=goals, budget=20, seed=seed)
+    costs = [trial.outputs["c"] for trial in r.front]
+    assert len(costs) >= 4 and max(costs) - min(costs) > 0.5

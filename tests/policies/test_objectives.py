@@ -136,11 +136,12 @@ def test_tails_of_a_front_are_trimmed():
 
 def test_a_wide_reference_is_below_everything_or_searches_one_end():
     values = np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0], [-1.0, -3.0]])
-    assert (wide_reference(values, 0) < values.min(axis=0)).all()
+    inner = inner_reference(values)
+    assert (wide_reference(values, inner, 0) < values.min(axis=0)).all()
     for turn, (own, other) in ((1, (0, 1)), (2, (1, 0)), (4, (0, 1))):
-        reference = wide_reference(values, turn)
-        assert reference[own] == inner_reference(values)[own]
-        assert reference[other] < wide_reference(values, 0)[other]
+        reference = wide_reference(values, inner, turn)
+        assert reference[own] == inner[own]
+        assert reference[other] < wide_reference(values, inner, 0)[other]
 
 
 def test_what_is_outside_of_the_box_is_a_new_part_of_the_front():

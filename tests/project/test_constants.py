@@ -39,17 +39,20 @@ from gpmi.model.fitting.warp import Warp
 from gpmi.model.fitting.warp_selection import choose_warp
 from gpmi.model.model import objective
 from gpmi.model.orientation import Orientation
+from gpmi.model.outputs import is_exact
 from gpmi.optimizer.contexts import share_of_gain
 from gpmi.optimizer.escape import is_escape_due, is_small, last_wasted, taught_nothing
 from gpmi.optimizer.exclusions import around_rejected
 from gpmi.policies import Mean, State
 from gpmi.policies.guard import Account
+from gpmi.policies.objectives import DirectionScore, Standing
 from gpmi.policies.promises import Promises, account
 from gpmi.policies.risk import risk_of
 from gpmi.search.climb import climb
 from gpmi.search.multistart import best_point, drawn_point
 from gpmi.search.objective import Objective
 from gpmi.search.screen import best_observed, farthest, screen_of
+from gpmi.search.search import Search
 from gpmi.space import Parameters, Space
 
 Array = NDArray[np.float64]
@@ -936,3 +939,73 @@ def test_no_point_is_asked_near_a_rejected_one_before_five_more_values_are_told(
 def test_the_guard_allows_twice_the_bound_of_its_own_policy() -> None:
     account = Account(charged=0.0, weight=3.0, learned=0.0, queries=1)
     assert account.allows(3.9, 1.0, 1.0) and not account.allows(4.1, 1.0, 1.0)  # sqrt(4 * 1) = 2
+
+
+# Several objectives
+
+
+@guards("gpmi.model.outputs.EXACT", 1e-6, 1.0)
+def test_a_value_counts_as_exact_if_a_thousandth_of_its_range_is_known_and_not_if_a_tenth_is_noise() -> None:
+    x = np.linspace(0.0, 1.0, 6)[:, None]
+    sharp, blurred = (Posterior.prior(kernels.RBF(0.3, variance=100.0), s).condition(x, x[:, 0]) for s in (1e-6, 1.0))
+    assert is_exact(sharp, x) and not is_exact(blurred, x)
+
+
+class Asked(NamedTuple):
+    """What a suggestion for several objectives looked for."""
+
+    draws: int
+    around: int
+
+
+def asked_under_noise(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    """How many draws were averaged, and around how many points of a front of thirty was looked."""
+    found: list[Asked] = []
+    search = Search.best_joint
+
+    def noted(self: Any, objective: Any, good: Array, *more: Any) -> Any:
+        found.append(Asked(objective.score.size, len(good)))
+        return search(self, objective, good, *more)
+
+    monkeypatch.setattr(Search, "best_joint", noted)
+    goals = {"a": gpmi.Max(at_least=-1.0), "b": gpmi.Max(at_least=-1.0)}
+    opt = Optimizer([(0.0, 1.0)], goals=goals, kernel=kernels.RBF(0.3), noise_var=1e-4, seed=0)
+    for x in np.linspace(0.0, 1.0, 30):
+        opt.tell([x], {"a": float(x), "b": float(1.0 - x**2)})
+    opt.ask()
+    return found[-1]
+
+
+@guards("gpmi.optimizer.objectives.DRAWS", 1, 100)
+def test_what_is_uncertain_is_averaged_over_several_draws_and_not_over_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One draw is a guess, and the cost of a suggestion grows with their number."""
+    assert 4 <= asked_under_noise(monkeypatch).draws <= 32
+
+
+@guards("gpmi.optimizer.objectives.NEAR", 1, 100)
+def test_the_search_looks_around_some_points_of_a_long_front_and_not_around_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert 4 <= asked_under_noise(monkeypatch).around <= 20
+
+
+@guards("gpmi.analysis.front.CONFIDENCE", 0.5, 0.995)
+def test_a_chosen_point_meets_its_conditions_in_nine_of_ten_cases() -> None:
+    opt = Optimizer([(0.0, 1.0)], goals={"a": "max", "b": "min"}, kernel=kernels.RBF(0.4), noise_var=0.01, seed=0)
+    rng = np.random.default_rng(0)
+    for x in np.linspace(0.0, 1.0, 12):
+        opt.tell([x], {"a": float(x + 0.1 * rng.standard_normal()), "b": float(x)})
+    assert 0.8 < opt.choose(b="min", where={"a": ">= 0.5"}).probability < 0.97
+
+
+@guards("gpmi.policies.objectives.MOST_EXACT", 1, 9)
+def test_up_to_four_objectives_have_the_exact_improvement_and_more_have_not() -> None:
+    """Its boxes grow as n^(k / 2): with six objectives a suggestion would take minutes."""
+
+    def is_exact_for(k: int) -> bool:
+        values: Array = np.random.default_rng(0).random((1, 5, k))
+        works, least = np.ones(5, dtype=bool), np.zeros(k)
+        standing = Standing(values, values, works, reference=least, targets=(None,) * k, state=State(), stream=(0,))
+        return not isinstance(gpmi.EHVI().joint_score(standing), DirectionScore)
+
+    assert is_exact_for(2) and is_exact_for(4) and not is_exact_for(6)

@@ -189,7 +189,11 @@ def fill_with_goals(path: str, n: int = 14, why: str = EVIL) -> None:
 def move_slider(browser: Any, index: int, place: int) -> None:
     """Move a slider as the mouse does."""
     script = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input', {bubbles: true}))"
-    browser.execute_script(script, find(browser, f"#slider-{index}"), place)
+    browser.execute_script(script, find(browser, f".front-limit[data-index='{index}']"), place)
+
+
+def shown_recipe(browser: Any) -> str:
+    return str(find(browser, ".front-recipe:not([hidden]) h3").text)
 
 
 def is_computed(browser: Any) -> bool:
@@ -215,9 +219,9 @@ def test_every_page_of_a_study_with_goals_is_accessible(
     browser.get(traded + page)
     until(lambda: is_computed(browser), 120.0)
     if not page:
-        browser.execute_script("document.querySelector('.point-link.front').focus()")
+        browser.execute_script("document.querySelector('.front-point.front').focus()")
         move_slider(browser, 0, 120)
-        assert browser.find_elements("css selector", ".point-link.faded") and find(browser, ".recipe h3").text
+        assert browser.find_elements("css selector", ".front-point.faded") and shown_recipe(browser)
     assert accessibility_problems(browser) == []
     assert browser.execute_script("return document.documentElement.scrollWidth") <= width
     assert browser.title != "hacked" and console_errors(browser) == []
@@ -281,33 +285,39 @@ def test_a_study_with_two_objectives_and_a_limit_is_done_by_clicking(browser: An
         until(lambda: is_computed(browser), 120.0)
 
         # A slider fades the points that it excludes
-        front = browser.find_elements("css selector", ".point-link.front")
-        assert len(front) >= 3 and not browser.find_elements("css selector", ".point-link.faded")
-        slider = find(browser, "#slider-0")
-        assert "yield at least" in slider.find_element("xpath", "..").text
+        front = browser.find_elements("css selector", ".front-point.front")
+        assert len(front) >= 3 and not browser.find_elements("css selector", ".front-point.faded")
+        slider = find(browser, ".front-limit")
         slider.send_keys(Keys.END)
-        left = until(lambda: find(browser, ".left").text)
-        assert left == f"1 of {len(front)} is left." and browser.find_elements("css selector", ".point-link.faded")
+        assert "yield: at least" in slider.find_element("xpath", "..").text
+        left = until(lambda: find(browser, ".front-left").text)
+        assert left == f"1 of {len(front)} trials on the front is left." and browser.find_elements(
+            "css selector", ".front-point.faded"
+        )
         assert len([row for row in browser.find_elements("css selector", "#front tbody tr") if row.is_displayed()]) == 1
         slider.send_keys(Keys.HOME)
-        assert not browser.find_elements("css selector", ".point-link.faded")
+        assert not browser.find_elements("css selector", ".front-point.faded")
 
         # The recipe behind a point, by keyboard and by mouse
         slider.send_keys(Keys.TAB, Keys.TAB)
         first = browser.switch_to.active_element
-        assert "point-link" in first.get_attribute("class") and find(browser, ".recipe h3").text
-        first.send_keys(Keys.HOME, Keys.ARROW_RIGHT)
-        second = browser.switch_to.active_element
-        number = second.get_attribute("data-number")
-        assert number != first.get_attribute("data-number") and find(browser, ".recipe h3").text == f"Trial {number}"
-        assert "warmth" in find(browser, ".recipe").text and "purity" in find(browser, ".recipe").text
-        other = browser.find_elements("css selector", ".point-link:not(.chosen) .target")[0]
-        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", other)
+        assert "front-point" in first.get_attribute("class")
+        assert shown_recipe(browser) == f"Trial {first.get_attribute('data-number')}"
+        for _ in front:  # to the left end, then one to the right
+            browser.switch_to.active_element.send_keys(Keys.ARROW_LEFT)
+        leftmost = browser.switch_to.active_element.get_attribute("data-number")
+        browser.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
+        number = browser.switch_to.active_element.get_attribute("data-number")
+        assert number != leftmost and shown_recipe(browser) == f"Trial {number}"
+        words = find(browser, ".front-recipe:not([hidden])").text
+        assert "warmth" in words and "purity" in words
+        other = browser.find_elements("css selector", ".front-point.front:not(.chosen)")[0]
+        target = other.find_element("css selector", ".front-target")
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", target)
         browser.execute_script(
-            "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))", other
+            "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true}))", target
         )
-        number = other.find_element("xpath", "..").get_attribute("data-number")
-        assert find(browser, ".recipe h3").text == f"Trial {number}" and "#" not in browser.current_url
+        assert shown_recipe(browser) == f"Trial {other.get_attribute('data-number')}" and "#" not in browser.current_url
 
         # The cheapest with a yield of at least 50, to be tried next
         find(browser, "[name=choose-value-0]").send_keys("50")
@@ -330,15 +340,15 @@ def test_the_front_is_updated_live_and_the_sliders_stay(browser: Any, tmp_path: 
         browser.get(f"{base}/study/default")
         until(lambda: is_computed(browser) and "Live" in find(browser, "#live").text, 120.0)
         move_slider(browser, 1, 50)
-        browser.execute_script("document.querySelector('.point-link.front').focus()")
-        shown = find(browser, ".recipe h3").text
+        browser.execute_script("document.querySelector('.front-point.front').focus()")
+        shown = shown_recipe(browser)
         waiting = [trial for trial in other.trials if trial.status == "pending"]
         find(browser, f"#y-{waiting[0].number}-0").send_keys("12")
         other.tell(waiting[0].number, {"cost": 9.0})  # moves it to those that lack outputs, but something was typed
         other.tell(waiting[1].number, {"yield": 99.0, "cost": 4.0, "purity": 0.99})
         until(lambda: "Trial" in find(browser, "#front").text and "99" in find(browser, "#front table").text)
-        assert find(browser, "#slider-1").get_attribute("value") == "50"
-        assert find(browser, ".recipe h3").text == shown
+        assert find(browser, ".front-limit[data-index='1']").get_attribute("value") == "50"
+        assert shown_recipe(browser) == shown
         assert find(browser, f"#y-{waiting[0].number}-0").get_attribute("value") == "12"
         assert len(browser.find_elements("css selector", f"[name=y-{waiting[0].number}-0]")) == 1
         click(browser, "#results .save button")
@@ -431,7 +441,7 @@ def test_goals_work_without_scripts(starting: Callable[..., Any], tmp_path: Path
     with running_server(path) as base, gpmi.study(path) as other:
         browser.get(f"{base}/study/default")
         assert find(browser, "#front table").is_displayed() and find(browser, "#front svg").is_displayed()
-        assert not find(browser, ".slider").is_displayed() and not find(browser, ".recipe").is_displayed()
+        assert not find(browser, ".front-limit").is_displayed()
         find(browser, "#y-5-2").send_keys("0,95")
         click_plain(browser, "#results .save button")
         assert other.trials[5].outputs["purity"] == 0.95
@@ -496,7 +506,7 @@ def test_screenshots_of_goals_for_the_documentation(browser: Any, tmp_path: Path
             until(lambda: is_computed(browser), 120.0)
             move_slider(browser, 0, 90)
             browser.execute_script(
-                "document.querySelector('.point-link.front:not(.faded)').focus({preventScroll: true});"
+                "document.querySelector('.front-point.front:not(.faded)').focus({preventScroll: true});"
                 f"document.querySelector('{top}').scrollIntoView()"
             )
             save_screenshot(browser, f"{name}.png")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -403,20 +401,22 @@ def test_points_of_the_front_are_links_with_recipes(path: str) -> None:
     with client_for(path) as client:
         page = complete_page(client)
         front = {str(one["number"]) for one in client.get("/api/front").json()["trials"]}
-        links = re.findall(
-            r'<a href="([^"]+)" aria-label="([^"]+)"(?: tabindex="-1")? class="point-link (\w+)"[^>]*>', page.text
-        )
-        assert {href for href, _, kind in links if kind == "front"} == {f"#front-{number}" for number in front}
-        assert all(
-            f'id="front-{number}"' in page.text for number in front
-        )  # rows of the table, for those without scripts
-        assert len(links) == 8 and all(re.match(r"Trial \d: yield [\d.]+, cost [\d.]+$", name) for _, name, _ in links)
-        recipes = json.loads(unescape(re.search('data-recipes="([^"]+)"', page.text)[1]))  # type: ignore[index]
-        assert set(recipes) == {str(n) for n in range(8)}
-        some = recipes[min(front)]
-        assert [name for name, _ in some["x"]] == ["temperature", "catalyst"] and some["note"] == "on the front"
-        assert [name for name, _ in some["outputs"]] == list(NAMES)
-        assert page.text.count('type="range"') == 2 and "yield at least" in text_of(page)
+        points = re.findall(r'<a href="([^"]+)"[^>]* class="front-point (\w+)" data-number="(\d+)"', page.text)
+        assert len(points) == 8 and {number for _, kind, number in points if kind == "front"} == front
+        for href, kind, number in points:
+            assert href == (f"#front-{number}" if kind == "front" else f"{AT}/trial/{number}")
+        assert all(f'id="front-{number}"' in page.text for number in front)  # rows of the table, without a script
+        cards = re.findall(r'class="front-recipe" data-number="(\d+)"', page.text)
+        assert set(cards) == front and page.text.count("<dt>temperature</dt>") >= len(front)
+        assert page.text.count('type="range"') == 2
+
+
+def test_the_front_that_the_model_believes_in_is_drawn(path: str) -> None:
+    fill(path, 10)
+    with client_for(path) as client:
+        part = complete_page(client).text.partition('id="front"')[2].partition("front-recipes")[0]
+        assert 'class="area"' in part and "the best possible front" in part
+        assert "bands" not in client.get("/api/known").json()["known"]
 
 
 def test_three_objectives_have_a_picture_for_each_pair(tmp_path: Path) -> None:
@@ -424,12 +424,14 @@ def test_three_objectives_have_a_picture_for_each_pair(tmp_path: Path) -> None:
     fill(path, 5)
     with client_for(path) as client:
         page = complete_page(client)
-        assert re.findall(r'role="group" aria-label="([^"]+)"', page.text) == [
+        pairs = re.findall(r'role="group" aria-label="([^"]+)"', page.text)
+        assert [re.sub("distance of | from 0.95", "", one) for one in pairs] == [
             "yield and cost",
             "yield and purity",
             "cost and purity",
         ]
-        assert "purity within – of 0.95" in text_of(page) and page.text.count('type="range"') == 3
+        assert "no other one beats one of them in all of" in text_of(page) or "One experiment is" in text_of(page)
+        assert page.text.count('type="range"') == 3
 
 
 def test_a_single_target_has_a_table_and_no_picture(tmp_path: Path) -> None:
@@ -440,7 +442,7 @@ def test_a_single_target_has_a_table_and_no_picture(tmp_path: Path) -> None:
         page = follow(client, send(client, page, "/results", **{"y-0-0": "45", "y-1-0": "50"}))
         words = text_of(complete_page(client))
         assert "closest size" in words and "1 best experiment so far" in words and "Find a recipe" not in words
-        assert "point-link" not in page.text
+        assert "front-point" not in page.text
 
 
 def test_a_single_objective_with_a_limit_has_a_best_trial(tmp_path: Path) -> None:
@@ -526,6 +528,7 @@ def test_the_cheapest_recipe_with_a_yield_of_at_least_50_is_found_and_planned(pa
         ({"choose-confidence": "2"}, "Nothing was chosen"),
         ({"choose-value-0": "much"}, "yield: 'much' is not a number"),
         ({"choose-value-3": "5"}, "colour has no value yet"),
+        ({"choose-value-1": "1e300"}, "cost: '1e300' is too large"),
         ({"choose-direction": "match"}, "match"),
     ],
 )

@@ -78,10 +78,10 @@ def from_objectives(
         caution=risk.caution if chance is not None else 0.0,
         log_enough=risk.log_enough,
     )
-    means = np.stack(
-        [objective_values(goals[name], models[name].model.posterior.mu(known.x)) for name in goals.objectives], axis=1
-    )
-    reference, is_wide = reference_of(goals, means, works, known, log, t)
+    posteriors = [(goal, models[name].model.posterior) for name, goal in goals.objectives.items()]
+    means = np.stack([objective_values(goal, posterior.mu(known.x)) for goal, posterior in posteriors], axis=1)
+    prior = np.array([objective_values(goal, np.array(posterior.mean)) for goal, posterior in posteriors])
+    reference, is_wide = reference_of(goals, means, works, known, log, prior)
     names, signs = tuple(goals.objectives), tuple(signs_of(goals))
     standing = Standing(
         known.values, known.y, works, reference, targets_of(goals), state, stream, names=names, signs=signs
@@ -111,15 +111,12 @@ def known_of(
     With fixed coordinates the points are moved there, and the posterior means are taken for what is known. So they are
     if `draws` is 0.
     """
-    rows = _distinct([log.rows[number] for number in log.told]).reshape(-1, space.dim)
     pending = [log.rows[number] for number in log.pending]
     objectives = [(goal, models[name].model.posterior) for name, goal in goals.objectives.items()]
-    if space.fixed_coordinates:
-        here = np.array([space.contains(row) for row in rows], dtype=bool)
-        rows = space.move_to_fixed(rows) if isinstance(space, Parameters) else rows[here]
+    rows = _distinct(_moved([log.rows[number] for number in log.told], space)).reshape(-1, space.dim)
     told = {row.tobytes() for row in rows}
-    new = _distinct([row for row in pending if row.tobytes() not in told])
-    x = np.concatenate([rows, new.reshape(len(new), rows.shape[1])])
+    new = _distinct([row for row in _moved(pending, space) if row.tobytes() not in told])
+    x = np.concatenate([rows, new.reshape(-1, space.dim)])
     exact = not draws or space.fixed_coordinates or all(is_exact(posterior, rows) for _, posterior in objectives)
     if exact:
         extended = [posterior.anticipate(np.array(pending)) if pending else posterior for _, posterior in objectives]
@@ -134,29 +131,44 @@ def known_of(
     return Known(x, ensembles, np.stack(y, axis=2), np.stack(values, axis=2), len(rows))
 
 
+def _moved(rows: list[Array], space: Space) -> list[Array]:
+    """Return the points with the fixed coordinates of the space; those of a table that have them."""
+    if not space.fixed_coordinates or not rows:
+        return rows
+    if isinstance(space, Parameters):
+        return list(space.move_to_fixed(np.array(rows)))
+    return [row for row in rows if space.contains(row)]
+
+
 def _distinct(rows: list[Array]) -> Array:
     return np.array(list({row.tobytes(): row for row in rows}.values()))
 
 
 def feasible_points(x: Array, log: Log, chance: SuccessProbability | None, told: int) -> Mask:
-    """Return which of the points count for the front: told ones that keep all limits, pending ones that probably do."""
+    """Return which of the points count for the front: those that probably succeed and have broken no limit.
+
+    A limit that is not measured yet at a told point counts as at a pending one: by its probability.
+    """
     if chance is None:
         return np.ones(len(x), dtype=bool)
     works = chance.likely(x)
     outcomes = log.outcomes
     if outcomes is not None and outcomes.constraints.shape[1]:
-        works[:told] &= outcomes.feasible_at(x[:told])
+        works[:told] &= outcomes.feasible_at(x[:told], unmeasured=True)
     return works
 
 
-def reference_of(goals: Goals, values: Array, works: Mask, known: Known, log: Log, turn: int) -> tuple[Array, bool]:
+def reference_of(goals: Goals, values: Array, works: Mask, known: Known, log: Log, prior: Array) -> tuple[Array, bool]:
     """Return the reference (k,), and whether it is wide: what was stated, and an inferred value where nothing was.
 
-    `values` (n, k) are the objectives at the points told and pending, and `works` (n,) says which of them count.
+    `values` (n, k) are the objectives at the points told and pending, and `works` (n,) says which of them count. If
+    nothing is known, as with fixed coordinates that no point can have, it is the prior mean of each objective, (k,).
     """
     stated = np.array([np.nan if goal.reference is None else goal.reference for goal in goals.objectives.values()])
     if not np.isnan(stated).any():
         return stated, False
+    if len(values) == 0:
+        return np.where(np.isnan(stated), prior, stated), True
     places = {row.tobytes(): i for i, row in enumerate(known.x)}
     asked = [log[number] for number in log.told if log[number].origin == "policy"]
     rows = ((places.get(log.rows[trial.number].tobytes()), trial) for trial in asked)
@@ -164,7 +176,8 @@ def reference_of(goals: Goals, values: Array, works: Mask, known: Known, log: Lo
     is_wide = wide_is_due(values, works, queries) or not works.any()
     seen = values[works] if works.any() else values
     wide_so_far = sum(is_wide for _, is_wide in queries)
-    inferred = wide_reference(seen, wide_so_far) if is_wide else inner_reference(seen)
+    inner = inner_reference(seen)
+    inferred = wide_reference(values, inner, wide_so_far) if is_wide else inner
     return np.where(np.isnan(stated), inferred, stated), is_wide
 
 

@@ -529,10 +529,12 @@ class Optimizer(Printable):
         """Drop everything derived from values that were corrected or retracted since."""
         if self._revision != self._log.revision:
             self._reset_model(self._setting.cleared())
+        elif self._late != self._log.late:
+            self._late, self._front_cache = self._log.late, FrontCache()
 
     def _reset_model(self, setting: ModelSetting) -> None:
         """Drop everything learned, and start from this setting."""
-        self._revision = self._log.revision  # of the values behind the following
+        self._revision, self._late = self._log.revision, self._log.late  # of the values behind the following
         self._setting = setting
         self._pending_posteriors = PendingPosteriors()
         self._ledger_cache = LedgerCache({}, {})  # draws read from the last ledger, for the next one
@@ -613,14 +615,13 @@ class Optimizer(Printable):
         number = open_number(target, outcome, self.space, self._log) if names_a_trial(target) else None
         point = self.space.canonical(target) if number is None else None
         with one_blas_thread:
-            before, count = None, len(self._log.observed)
-            if outcome.status == "told":
-                self._log.check(outcome)
-                before = self._model_before_value()
+            self._log.check(outcome)
+            has_y = outcome.y is not None or (self.goals is not None and self.goals.single in outcome.outputs)
+            is_late = number is not None and self._log[number].status == "told"  # then y is not the last value
+            before = self._model_before_value() if has_y and not is_late else None
             with uninterrupted():
                 trial = self._log.settle(self._add(point, "user").number if number is None else number, outcome)
-            is_last = self._revision == self._log.revision and len(self._log.observed) > count  # y is the last value
-            return self._compare(trial, before) if before is not None and is_last else trial
+            return trial if before is None else self._compare(trial, before)
 
     def _add(self, x: Point, origin: Origin, **fields: Any) -> Trial:
         """Add a pending trial at x."""

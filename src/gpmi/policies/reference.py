@@ -28,19 +28,20 @@ def inner_reference(values: Array) -> Array:
     return reference
 
 
-def wide_reference(values: Array, turn: int) -> Array:
-    """Return a reference (k,) far below the front: of all values, or of all but one objective, in turn.
+def wide_reference(values: Array, inner: Array, turn: int) -> Array:
+    """Return a reference (k,) far below all values (n, k), or below all but one objective, in turn.
 
     In the first of k + 1 turns it is the worst of all values, less MARGIN of their range. In the others one objective
-    keeps its inner reference and the others are worse by another range, so that the end of the front where that
-    objective is best is searched.
+    keeps its `inner` reference (k,) and the others are worse by another range, so that the end of the front where that
+    objective is best is searched. Values that broke a limit count as well: if one point alone works, its values have no
+    range.
     """
     worst, span = values.min(axis=0), np.ptp(values, axis=0)
     reference: Array = worst - MARGIN * span
     i = turn % (values.shape[1] + 1) - 1
     if i >= 0:
         reference = reference - span
-        reference[i] = inner_reference(values)[i]
+        reference[i] = inner[i]
     return reference
 
 

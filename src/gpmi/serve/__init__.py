@@ -13,9 +13,10 @@ A result is entered by POST /study/{slug}/results: `forms.save_results` -> `cell
 -> `Study.tell`. A program sends it to POST /api/tell: `api.tell` -> `Session.tell`.
 
 What people see: `page_layout` is the frame of every page, `study_page` the notebook of a study (with `summary`,
-`trial_table` and, for goals, `front_page`), `trial_page` one trial, `conflict_page` the page after two people entered the same trial, `new_study`
-the pages that create one. `live_updates` tells open pages what has changed. `model_worker` computes whatever needs a
-model, in subprocesses for large studies. `app_state` holds the objects that all requests share.
+`trial_table` and, for goals, `front_page`), `trial_page` one trial, `conflict_page` the page after two people entered
+the same trial, `new_study` the pages that create one. `live_updates` tells open pages what has changed. `model_worker`
+computes whatever needs a model, in subprocesses for large studies. `app_state` holds the objects that all requests
+share.
 """
 
 from gpmi.serve.app import application

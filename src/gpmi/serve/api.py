@@ -361,7 +361,10 @@ async def summary(request: Request, session: Session) -> Any:
     live = state_of(request).live(session)
     live.note_seq(await run_in_threadpool(session.seq))
     now = live.up_to_date()
-    return {"now": now, "seq": live.state["known"], "known": None if live.summary is None else asdict(live.summary[1])}
+    known = None if live.summary is None else asdict(live.summary[1])
+    if known is not None:
+        known.pop("bands", None)  # for pictures
+    return {"now": now, "seq": live.state["known"], "known": known}
 
 
 @json_endpoint

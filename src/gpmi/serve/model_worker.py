@@ -11,7 +11,7 @@ import math
 import signal
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
@@ -19,10 +19,10 @@ from typing import Any
 from gpmi._support.text import percent, rough
 from gpmi._support.types import Point
 from gpmi.analysis.ledger.advice import MORE
-from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.run.study import Study, study
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_to_json
+from gpmi.views.front_view import pairs_of
 from gpmi.views.html import IDS, Section, page, sections
 from gpmi.views.html.markup import tag
 from gpmi.views.run_view import RunView
@@ -30,7 +30,12 @@ from gpmi.views.run_view import RunView
 LARGE = 300  # values. Up to here a suggestion takes 0.1 s and the interval about 1 s; measured once
 DRAW_LIMIT = 1000  # values. Here the interval of the regret takes 20 s, and minutes with more; measured once
 IDLE_TIMEOUT = 120.0  # seconds after which an idle process ends; our choice
-NOT_PICTURES = ("found", "advice", "trials")  # sections of a report that the page of a study shows in its own way
+NOT_PICTURES = (
+    "found",
+    "advice",
+    "tradeoffs",
+    "trials",
+)  # sections of a report that the page of a study shows in its own way
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,9 @@ class StudySummary:
     why: str = ""
 
 
+Points = list[list[float]]
+
+
 @dataclass(frozen=True)
 class FrontSummary(StudySummary):
     """What is known of a study with several objectives."""
@@ -56,6 +64,9 @@ class FrontSummary(StudySummary):
     front: tuple[int, ...] = ()  # the numbers of the trials that no other trial beats in every objective
     missing: float | None = None  # at most this share of what can be had is missing, with probability 95 %
     lines: tuple[tuple[str, str], ...] = ()  # the numbers behind the advice, in words
+    middle: int | None = None  # the trial in the middle of the front
+    # Where the front of two objectives lies, by their names: low, median and high, each as points (x, y).
+    bands: Mapping[tuple[str, str], tuple[Points, Points, Points]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,23 +117,31 @@ def summarise(source: Study) -> StudySummary:
 
 def summarise_front(source: Study) -> FrontSummary:
     """Summarise a study with several objectives."""
-    ledger, front = source.ledger, tuple(find_front(source))
-    assert isinstance(ledger, FrontLedger)
+    view = RunView.of(source)
+    ledger = view.front_ledger
+    if ledger is None:
+        return FrontSummary(0, advice="go on", why="nothing has been measured yet")
+    known: dict[str, Any] = {"front": tuple(trial.number for trial in view.front)}
+    if view.middle is not None and len(view.front) > 1:
+        known["middle"] = view.middle.number
     if ledger.n > DRAW_LIMIT:
         why = f"whether to stop is not computed, because it takes minutes with more than {DRAW_LIMIT:,} values"
-        return FrontSummary(ledger.n, why=why, front=front)
-    advice, lines = ledger.advice, tuple(ledger.answer()[1:])
+        return FrontSummary(ledger.n, why=why, **known)
+    advice = ledger.advice
     if ledger.unknown is not None:
-        return FrontSummary(ledger.n, advice=advice.what, why=advice.why, front=front)
+        return FrontSummary(ledger.n, advice=advice.what, why=advice.why, **known)
     step, missing = ledger.smallest_gain, ledger.missing.share()[1]
     chance = ledger.gain(MORE).probability_above(step)
     why = advice.why
     if advice.what != "distrust":  # the same in words that need no hypervolume
         why = f"{MORE} more experiments improve the trade-offs by more than 1 % with probability {percent(chance)}"
         why += f"; at most {rough(100.0 * missing, 2)} % of what can be had is missing, with probability 95 %"
-    return FrontSummary(
-        ledger.n, chance=chance, step=step, advice=advice.what, why=why, front=front, missing=missing, lines=lines
-    )
+    lines, bands = tuple(ledger.answer()[1:]), dict[tuple[str, str], tuple[Points, Points, Points]]()
+    for pair in pairs_of(ledger.goals):
+        if (found := view.front_bands(*pair)) is not None:
+            bands[pair] = (found.low.tolist(), found.median.tolist(), found.high.tolist())
+    known |= {"missing": missing, "lines": lines, "bands": bands}
+    return FrontSummary(ledger.n, chance=chance, step=step, advice=advice.what, why=why, **known)
 
 
 def find_front(source: Study) -> list[int]:
@@ -140,8 +159,8 @@ def choose(source: Study, output: str, direction: str, where: Mapping[str, Any],
 
 
 def draw_pictures(source: Study) -> list[Section]:
-    """Return the sections of the report that have pictures; none yet for several objectives."""
-    told = sum(trial.status == "told" and trial.y is not None for trial in source.optimizer.trials)
+    """Return the sections of the report that have pictures."""
+    told = sum(trial.status == "told" for trial in source.optimizer.trials)
     if told > DRAW_LIMIT:
         text = f"With more than {DRAW_LIMIT:,} results the pictures take minutes. The report has them."
         return [Section("pictures-left-out", "Pictures", str(tag("p", text, class_="muted")))]

@@ -45,10 +45,17 @@ def distinguished(session: Session, snapshot: StudySnapshot, live: LiveUpdates) 
 
 def front_numbers(session: Session, snapshot: StudySnapshot, live: LiveUpdates) -> Collection[int]:
     """Return the numbers of the trials on the front: that of the model, or of the values told while it is computed."""
-    if live.summary is not None and live.summary[0] >= snapshot.seq and isinstance(live.summary[1], FrontSummary):
-        return live.summary[1].front
+    if (now := current_front(snapshot, live)) is not None:
+        return now.front
     assert session.goals is not None
     return {trial.number for trial in told_front(snapshot.trials, session.goals, session.space)}
+
+
+def current_front(snapshot: StudySnapshot, live: LiveUpdates) -> FrontSummary | None:
+    """Return what is known of the front; None if that is not computed for the trials that are shown."""
+    if live.summary is None or live.summary[0] < snapshot.seq or not isinstance(live.summary[1], FrontSummary):
+        return None
+    return live.summary[1]
 
 
 def trials_table(

@@ -53,6 +53,7 @@ class Log:
         self.budget = budget  # how many evaluations there will be in all
         self.goals = goals  # of the outputs; None if an evaluation has one value y
         self.revision = 0  # rises when a value changes or vanishes: what was derived from the values is then void
+        self.late = 0  # rises when an output came late, even if it is only watched
         self.lock = RLock()  # of the log and of everything derived from it
         self._clear()
 
@@ -456,8 +457,9 @@ class Log:
             merged = Outcome("told", **details_of(before)).with_outputs(outcome)
             self._trials[number] = trial = replace(before, **{**vars(merged), **self._derived(merged)})
             self._entries.append(Entry("told", number, ended, outcome))
+            self.late += 1
             if self.goals is None or any(self.goals[name] is not None for name in outcome.outputs):
-                self._derive()  # but nothing follows from an output that is only watched
+                self._derive()  # but no suggestion follows from an output that is only watched
             return trial
         trial = replace(before, **{**vars(outcome), **self._derived(outcome)}, order=self._outcomes, ended=ended)
         self._outcomes += 1

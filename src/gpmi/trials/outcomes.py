@@ -245,10 +245,10 @@ class Outcomes:
             limits = tuple(one.first(count) for one, count in zip(limits, counts, strict=True))
         return Outcomes(self.x[:end], self.failed[:end], self.constraints[:t], limits, self.limit_counts)
 
-    def feasible_at(self, x: Array) -> Mask:
+    def feasible_at(self, x: Array, *, unmeasured: bool = False) -> Mask:
         """At which of the told points x (m, d) every constraint, averaged over the values there, is <= 0. O(t + m)
 
-        A constraint that was not measured with any of the values there does not hold.
+        `unmeasured` says whether a constraint holds that was not measured with any of the values there.
         """
         (m, k), told = (len(x), self.constraints.shape[1]), self.told
         place = places_of(np.concatenate([x.reshape(m, self.x.shape[1]), told]))
@@ -256,7 +256,7 @@ class Outcomes:
         sums, measured, missing = np.zeros((3, int(place.max(initial=-1)) + 1, k))
         np.add.at(sums, place[m:], np.where(unknown, 0.0, self.constraints))
         good: Mask = np.all(sums[place[:m]] <= 0.0, axis=1)
-        if unknown.any():
+        if unknown.any() and not unmeasured:
             np.add.at(measured, place[m:], ~unknown)
             np.add.at(missing, place[m:], unknown)
             good &= np.all((measured > 0.0) | (missing == 0.0), axis=1)[place[:m]]

@@ -15,7 +15,7 @@ from gpmi._support.types import Array, Event, Mask, Point
 from gpmi.analysis.front import FrontAnalysis
 from gpmi.analysis.importance import Importances, importances
 from gpmi.analysis.ledger import Ledger
-from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.analysis.ledger.front_ledger import FrontBands, FrontLedger
 from gpmi.analysis.ledger.history import regret_history
 from gpmi.gp.posterior import Posterior
 from gpmi.gp.tracking import mean_in_chunks, moments_in_chunks
@@ -27,6 +27,7 @@ from gpmi.trials import Trial
 from gpmi.trials.dataframe import names_of
 from gpmi.trials.goal_summary import told_front
 from gpmi.trials.goals import AtMost, Goals, Match, Min, Objective
+from gpmi.views.front_view import has_bands
 
 # Our choices, for figures and reports alike.
 MAX_LINES = 300  # trials in parallel coordinates: the best, and an even selection of the others
@@ -198,6 +199,15 @@ class RunView:
         worst, span = values.min(axis=0), np.ptp(values, axis=0)
         shares = (values - worst) / np.where(span > 0.0, span, 1.0) + (span == 0.0)
         return self.front[int(np.argmax(shares.min(axis=1)))]
+
+    def front_bands(self, x: str, y: str) -> FrontBands | None:
+        """Return where the front of two objectives lies; None while it is unknown, and if a band were too costly."""
+        if self.front_ledger is None or self.goals is None or not has_bands(self.goals):
+            return None
+        found = self.front_ledger.front_bands(x, y)
+        return (
+            found if found is not None and np.ptp(found.high, axis=0).any() else None
+        )  # without a front it is a point
 
     @cached_property
     def centre(self) -> str:

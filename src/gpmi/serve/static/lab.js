@@ -58,7 +58,7 @@
     if (order) order.value = rowsOf(part).map((row) => row.dataset.number).join(",");
   }
 
-  const asSent = new Map(); // parts that a script changes, as the server sent them
+  const asSent = new Map(); // fronts as the server sent them: report.js changes them when a slider moves
   for (const part of document.querySelectorAll("[data-live=front]")) asSent.set(part.id, part.innerHTML);
 
   function show(page) {
@@ -70,7 +70,7 @@
       else part.replaceChildren(...fresh.childNodes);
       if (part.dataset.live === "front" && !part.dataset.stale) {
         asSent.set(part.id, sent);
-        restoreFront();
+        document.dispatchEvent(new Event("front-replaced")); // report.js sets its sliders again
       }
     }
     Object.assign(body.dataset, page.body.dataset);
@@ -83,117 +83,6 @@
     delete part.dataset.stale;
     refresh();
   });
-
-  // The front: sliders fade what they exclude, and the recipe behind a point is shown
-
-  const kept = new Map(); // the positions of the sliders, by index
-  let chosen = null; // the number of the trial whose recipe is shown
-
-  const atStart = (slider) => slider.disabled || slider.value === slider.dataset.start;
-
-  function limitOf(slider) {
-    const { lo, hi } = slider.dataset, share = Number(slider.value) / Number(slider.max);
-    return Number(lo) + share * (Number(hi) - Number(lo));
-  }
-
-  function excludes(slider, values) {
-    const { lo, hi, sense, target, index } = slider.dataset;
-    if (atStart(slider)) return false;
-    const limit = limitOf(slider), slack = 1e-9 * (Number(hi) - Number(lo)), value = values[Number(index)];
-    if (sense === "least") return value < limit - slack;
-    return (sense === "most" ? value : Math.abs(value - Number(target))) > limit + slack;
-  }
-
-  function applySliders() {
-    const front = document.getElementById("front"), sliders = [...(front?.querySelectorAll(".slider") ?? [])];
-    if (!sliders.length) return;
-    for (const slider of sliders) {
-      const shown = slider.closest("label").querySelector("output");
-      shown.textContent = atStart(slider) ? "–" : String(Number(limitOf(slider).toPrecision(3)));
-      slider.setAttribute("aria-valuetext", atStart(slider) ? "any value" : shown.textContent);
-    }
-    const left = new Set(), all = new Set();
-    for (const point of front.querySelectorAll(".point-link")) {
-      const values = point.dataset.values.split(" ").map(Number);
-      const faded = sliders.some((slider) => excludes(slider, values));
-      point.classList.toggle("faded", faded);
-      if (!point.classList.contains("front")) continue;
-      all.add(point.dataset.number);
-      if (!faded) left.add(point.dataset.number);
-      document.getElementById(`front-${point.dataset.number}`)?.classList.toggle("faded", faded);
-    }
-    const words = `${left.size} of ${all.size} ${left.size === 1 ? "is" : "are"} left.`, status = front.querySelector(".left");
-    if (status.textContent !== words) status.textContent = words;
-  }
-
-  function list(pairs) {
-    const found = document.createElement("dl");
-    for (const [name, text] of pairs) {
-      const row = document.createElement("div");
-      for (const [kind, content] of [["dt", name], ["dd", text]]) row.append(Object.assign(document.createElement(kind), { textContent: content }));
-      found.append(row);
-    }
-    return found;
-  }
-
-  function showRecipe(number) {
-    const all = document.querySelector(".tradeoff[data-recipes]"), box = document.querySelector(".recipe");
-    const recipe = all && JSON.parse(all.dataset.recipes)[number];
-    if (!recipe || !box) return;
-    chosen = number;
-    for (const point of document.querySelectorAll(".point-link")) {
-      const is = point.dataset.number === number;
-      point.classList.toggle("chosen", is);
-      if (point.classList.contains("front")) point.setAttribute("tabindex", is ? "0" : "-1");
-    }
-    for (const row of document.querySelectorAll("#front tr[id]")) row.classList.toggle("chosen", row.id === `front-${number}`);
-    for (const picture of document.querySelectorAll(".tradeoff svg")) {
-      if (!picture.querySelector('.point-link[tabindex="0"]')) picture.querySelector(".point-link.front")?.setAttribute("tabindex", "0");
-    }
-    const title = document.createElement("h3"), link = document.createElement("a");
-    link.textContent = recipe.title;
-    link.href = recipe.href;
-    title.append(link);
-    const note = Object.assign(document.createElement("p"), { className: "muted", textContent: recipe.note });
-    box.replaceChildren(title, list(recipe.outputs), list(recipe.x), ...(recipe.note ? [note] : []));
-  }
-
-  function restoreFront() {
-    for (const slider of document.querySelectorAll("#front .slider")) {
-      if (kept.has(slider.dataset.index)) slider.value = kept.get(slider.dataset.index);
-    }
-    applySliders();
-    if (chosen !== null) showRecipe(chosen);
-  }
-
-  document.addEventListener("input", (event) => {
-    const slider = event.target.closest?.("#front .slider");
-    if (!slider) return;
-    kept.set(slider.dataset.index, slider.value);
-    applySliders();
-  });
-  const pointOf = (event) => event.target.closest?.(".point-link");
-  document.addEventListener("click", (event) => {
-    const point = pointOf(event);
-    if (!point || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    showRecipe(point.dataset.number);
-  });
-  document.addEventListener("focusin", (event) => {
-    const point = pointOf(event);
-    if (point && point.dataset.number !== chosen) showRecipe(point.dataset.number);
-  });
-  // The arrow keys go along the front, from left to right.
-  document.addEventListener("keydown", (event) => {
-    const step = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key], point = step && pointOf(event);
-    if (!point) return;
-    const place = (one) => Number(one.querySelector(".target").getAttribute("cx"));
-    const points = [...point.ownerSVGElement.querySelectorAll(".point-link.front")].sort((a, b) => place(a) - place(b));
-    const next = points[points.indexOf(point) + step];
-    event.preventDefault();
-    next?.focus();
-  });
-  applySliders();
 
   let running = false, again = false;
   async function refresh() {

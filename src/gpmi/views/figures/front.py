@@ -16,7 +16,6 @@ from gpmi.views.front_view import (
     Kind,
     better,
     complete,
-    has_bands,
     kind_of,
     shown_values,
     sign_of,
@@ -50,8 +49,7 @@ def draw_front(ax: Axes, run: RunView, x: str, y: str) -> None:
     trials, front = complete(run.trials, run.goals), {trial.number for trial in run.front}
     places = np.stack([shown_values(trials, name, goal) for name, goal in zip((x, y), goals, strict=True)], axis=1)
     kinds = [kind_of(trial, front) for trial in trials]
-    drawn = run.front_ledger is not None and has_bands(run.goals)
-    bands = run.front_ledger.front_bands(x, y) if drawn and run.front_ledger is not None else None
+    bands = run.front_bands(x, y)
     if bands is not None:
         border = np.concatenate([bands.low, bands.high[::-1]])
         what = "the model's front" if len(run.objectives) == 2 else "front of these two"

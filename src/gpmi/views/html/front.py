@@ -121,7 +121,7 @@ def _card(recipe: Recipe, number: int, is_shown: bool) -> Markup:
     ]
     note = tag("p", recipe.note, class_="muted") if recipe.note else None
     return tag(
-        "div", tag("h4", title), *lists, note, class_="front-recipe", data_number=str(number), hidden=not is_shown
+        "div", tag("h3", title), *lists, note, class_="front-recipe", data_number=str(number), hidden=not is_shown
     )
 
 
@@ -179,7 +179,9 @@ def _picture(
     legend += [(_mark(kind, 16.0, 8.0), meaning) for kind, meaning in KINDS.items() if kind in kinds]
     legend += [(star(16.0, 8.0), f"trial {middle}")] if middle in {trial.number for trial in trials} else []
     if bands is not None:
-        which = "the best possible front" if stairs else "the best possible front of these two alone"
+        which = (
+            "the best possible front" if len(goals.objectives) == 2 else "the best possible front of these two alone"
+        )
         text = f"{which}, with probability {percent(bands.level)}"
         legend.append((tag("rect", x=0, y=0, width=32, height=16, class_="area"), text))
     legend += [(line(2, 8, 30, 8, "reference"), "the worst that is acceptable")] if worst != [None, None] else []

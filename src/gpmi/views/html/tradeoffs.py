@@ -6,7 +6,7 @@ from gpmi._support.text import shortened
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import along_front
 from gpmi.trials.goals import Goals
-from gpmi.views.front_view import complete, has_bands
+from gpmi.views.front_view import complete
 from gpmi.views.html.front import NAME, Recipe, trade_offs
 from gpmi.views.html.markup import Markup, joined, shown, tag
 from gpmi.views.html.trials import broken_words, output_note, trials_table
@@ -18,7 +18,7 @@ def tradeoffs(run: RunView) -> Markup | None:
     if not run.has_front or not run.told or len(run.objectives) < 2:
         return None
     assert run.goals is not None
-    goals, ledger = run.goals, run.front_ledger
+    goals = run.goals
     if not complete(run.told, goals):
         return _words(run, goals)
     middle = None if run.middle is None or len(run.front) < 2 else run.middle.number
@@ -27,7 +27,7 @@ def tradeoffs(run: RunView) -> Markup | None:
         run.told,
         run.front_numbers,
         lambda trial: recipe_of(run, trial),
-        bands=lambda x, y: ledger.front_bands(x, y) if ledger is not None and has_bands(goals) else None,
+        bands=run.front_bands,
         middle=middle,
     )
     table = None
