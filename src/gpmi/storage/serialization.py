@@ -24,10 +24,11 @@ from gpmi.trials.goals import Goals
 
 PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant)}
 KERNELS = {kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Sum, kernels.Product)}
+ABSTRACT = (policies.Policy, policies.JointPolicy, policies.Utility)  # a user subclasses them
 POLICIES = {
     name: kind
     for name, kind in vars(policies).items()
-    if isinstance(kind, type) and issubclass(kind, policies.Policy) and kind is not policies.Policy
+    if isinstance(kind, type) and issubclass(kind, policies.Policy) and kind not in ABSTRACT
 }
 # The arguments of an Optimizer that a study stores, with their defaults.
 DEFAULTS = {
