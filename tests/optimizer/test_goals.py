@@ -319,16 +319,14 @@ def test_a_trial_with_a_limit_told_in_one_evaluation_of_a_point_is_feasible_ther
 
 @pytest.mark.parametrize("goals", [LIMITED, SINGLE], ids=["two", "single"])
 def test_what_is_known_of_an_output_is_the_same_whether_it_came_late_or_not(goals: dict[str, Any]) -> None:
-    late = run(goals, 8)
-    late.tell(
-        [0.3, 0.7], {name: value for name, value in f(np.array([0.3, 0.7])).items() if name in goals and name != "ph"}
-    )
-    late.tell([0.4, 0.6], measure(np.array([0.4, 0.6]), goals))
+    late = run(goals, 5)
+    late.tell([0.3, 0.7], {name: value for name, value in measure(np.array([0.3, 0.7]), goals).items() if name != "ph"})
+    for x in np.random.default_rng(0).random((3, 2)):
+        late.tell(x, measure(x, goals))
     before = [step.y for step in late.front_analysis.outputs["ph"].steps]
-    late.tell(8, {"ph": 1.0})
-    at_once = fresh(late).replay(late.trials)
+    late.tell(5, {"ph": 1.0})
     after = [step.y for step in late.front_analysis.outputs["ph"].steps]
-    assert after == [*before[:-1], 1.0, before[-1]] == [step.y for step in at_once.front_analysis.outputs["ph"].steps]
+    assert after == [*before[:5], 1.0, *before[5:]]
 
 
 # What is said afterwards

@@ -40,6 +40,7 @@ def few_draws() -> Iterator[None]:
     """Draw few functions: only the place of their numbers in a text or picture matters here."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gpmi.analysis.ledger.front_ledger.DRAWS", 16)
+        patch.setattr("gpmi.analysis.ledger.front_draws.RAYS_MANY", 12)
         patch.setattr("gpmi.analysis.ledger.regret.PATHS", 32)
         patch.setattr("gpmi.analysis.ledger.regret.DRAWS", 64)
         yield
@@ -379,7 +380,7 @@ def test_every_figure_of_every_source_is_drawn_without_a_warning(tmp_path: Any) 
         for x in np.linspace(0.1, 0.9, 9):
             p = {"heat": float(x), "time": float(x**2)}
             study.tell(p, part("yield", "cost", "purity")(p))
-        cheap = ("front", "hypervolume", "parallel", "slices", "run", "ledger")
+        cheap = ("front", "slices", "run")
         everything = [name for name in plots.__all__ if name not in ("posterior_1d", "convergence")]
         for source, names in ((opt, everything), (study, cheap), (three(), cheap), (match(), cheap), (single(), cheap)):
             for name in names:

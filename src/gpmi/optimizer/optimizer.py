@@ -525,13 +525,6 @@ class Optimizer(Printable):
 
     # The model
 
-    def _drop_outdated(self) -> None:
-        """Drop everything derived from values that were corrected or retracted since."""
-        if self._revision != self._log.revision:
-            self._reset_model(self._setting.cleared())
-        elif self._late != self._log.late:
-            self._late, self._front_cache = self._log.late, FrontCache()
-
     def _reset_model(self, setting: ModelSetting) -> None:
         """Drop everything learned, and start from this setting."""
         self._revision, self._late = self._log.revision, self._log.late  # of the values behind the following
@@ -542,6 +535,13 @@ class Optimizer(Printable):
         self._model: Model | None = None  # after the values told when it was last used
         # Behind the policy's last choice, plus the values told since; `surprise` is measured against it.
         self._model_at_choice: Model | None = None
+
+    def _drop_outdated(self) -> None:
+        """Drop everything derived from values that were corrected or retracted since."""
+        if self._revision != self._log.revision:
+            self._reset_model(self._setting.cleared())
+        elif self._late != self._log.late:
+            self._late, self._front_cache = self._log.late, FrontCache()
 
     def _output_setting(self, name: str) -> ModelSetting:
         assert self.goals is not None

@@ -232,7 +232,7 @@ def _step(rows: Array, slopes: Array, bend: Array) -> tuple[Array, Array]:
     gram = slopes @ slopes.transpose(0, 2, 1) / bend[:, None, None]  # (P, R, R)
     u = np.zeros_like(rows)
     u[every, rows.argmin(axis=1)] = 1.0
-    for _ in range(1 if count == 2 else 3 * (count - 1)):
+    for _ in range(1 if count == 2 else 8 * (count - 1)):
         slope = rows + np.einsum("prs,ps->pr", gram, u)
         best, worst = slope.argmin(axis=1), np.where(u > 0.0, slope, -np.inf).argmax(axis=1)
         curvature = gram[every, best, best] + gram[every, worst, worst] - 2.0 * gram[every, best, worst]

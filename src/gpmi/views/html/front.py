@@ -155,39 +155,34 @@ def _picture(
     vertical = _scale(pair[1], places[:, 1], on_front[:, 1], borders[:, 1], HEIGHT - BOTTOM, TOP)
     horizontal = _scale(pair[0], places[:, 0], on_front[:, 0], borders[:, 0], margin(vertical, LEFT), WIDTH - RIGHT)
     chart = Chart(horizontal, vertical, WIDTH, HEIGHT)
-    legend: list[tuple[Markup, str]] = []
     names = [shortened(title_of(name, goal), NAME) for name, goal in zip((x, y), pair, strict=True)]
     chart.axes(*(f"{name}, {better(goal)}" for name, goal in zip(names, pair, strict=True)))
     if bands is not None:
-        across, up = horizontal(bands.low[:, 0]), vertical(bands.low[:, 1])
-        back, down = horizontal(bands.high[::-1, 0]), vertical(bands.high[::-1, 1])
-        outline = " ".join([points_of(across, up), points_of(back, down)])
-        chart.add(tag("polygon", points=outline, class_="area"))
-        chart.add(polyline(horizontal(bands.median[:, 0]), vertical(bands.median[:, 1]), "front-median"))
-    stairs = len(goals.objectives) == 2 and len(on_front) > 0
+        chart.add(*_band(chart, bands))
     worst = [stated(goal) for goal in pair]
-    if stairs:
+    if len(goals.objectives) == 2 and len(on_front):
         reference = None if None in worst else np.array(worst, dtype=float)
         corners = staircase(on_front, np.array([sign_of(goal) for goal in pair]), reference)
         chart.add(polyline(horizontal(corners[:, 0]), vertical(corners[:, 1]), "front-stairs"))
     chart.add(*_stated_lines(chart, worst))
     for trial, place, kind in zip(trials, places.tolist(), kinds, strict=True):
         chart.add(_point(chart, goals, trial, place, kind, recipes[trial.number], link))
-    for trial, place in zip(trials, places.tolist(), strict=True):
-        if trial.number == middle:
-            chart.add(star(float(horizontal(place[0])), float(vertical(place[1])), "star front-middle", 8.0))
-    legend += [(_mark(kind, 16.0, 8.0), meaning) for kind, meaning in KINDS.items() if kind in kinds]
-    legend += [(star(16.0, 8.0), f"trial {middle}")] if middle in {trial.number for trial in trials} else []
+    at = [place for trial, place in zip(trials, places.tolist(), strict=True) if trial.number == middle]
+    chart.add(*(star(float(horizontal(a)), float(vertical(b)), "star front-middle", 8.0) for a, b in at))
+    legend = [(_mark(kind, 16.0, 8.0), meaning) for kind, meaning in KINDS.items() if kind in kinds]
+    legend += [(star(16.0, 8.0), f"trial {middle}")] if at else []
     if bands is not None:
-        which = (
-            "the best possible front" if len(goals.objectives) == 2 else "the best possible front of these two alone"
-        )
-        text = f"{which}, with probability {percent(bands.level)}"
+        alone = " of these two alone" if len(goals.objectives) > 2 else ""
+        text = f"the best possible front{alone}, with probability {percent(bands.level)}"
         legend.append((tag("rect", x=0, y=0, width=32, height=16, class_="area"), text))
     legend += [(line(2, 8, 30, 8, "reference"), "the worst that is acceptable")] if worst != [None, None] else []
-    title = f"{names[0]} and {names[1]}"
     desc = f"{len(on_front)} trials on the front and {len(trials) - len(on_front)} others. The tables have the numbers."
-    drawn = tag(  # not `picture`, whose role would hide the links from screen readers
+    return Picture(_group(f"{names[0]} and {names[1]}", desc, chart), legend)
+
+
+def _group(title: str, desc: str, chart: Chart) -> Markup:
+    """Return an SVG element with links in it. The role of `picture` would hide them from screen readers."""
+    return tag(
         "svg",
         tag("title", title),
         tag("desc", desc),
@@ -198,7 +193,14 @@ def _picture(
         aria_label=title,
         class_="chart",
     )
-    return Picture(drawn, legend)
+
+
+def _band(chart: Chart, bands: FrontBands) -> tuple[Markup, Markup]:
+    """Return where the model believes the front to be, and the middle of it."""
+    ends = (bands.low, bands.high[::-1])
+    outline = " ".join(points_of(chart.x(end[:, 0]), chart.y(end[:, 1])) for end in ends)
+    median = polyline(chart.x(bands.median[:, 0]), chart.y(bands.median[:, 1]), "front-median")
+    return tag("polygon", points=outline, class_="area"), median
 
 
 def _scale(goal: Objective, values: Array, front: Array, band: Array, begin: float, end: float) -> Scale:
