@@ -118,7 +118,9 @@ def test_the_score_of_a_target_is_minus_the_expected_distance_and_its_gradient_i
     np.testing.assert_allclose(value, score(z))
     for j in range(2):
         step = h * np.eye(2)[j]
-        np.testing.assert_allclose(gradient[:, j], (score(z + step) - score(z - step)) / (2.0 * h), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            gradient[:, j], (score(z + step) - score(z - step)) / (2.0 * h), rtol=1e-4, atol=1e-6
+        )
 
 
 # The best point under conditions
@@ -187,7 +189,7 @@ def test_limits_and_acceptable_values_are_conditions_too_and_where_replaces_the_
     chosen, lower = opt.choose(b="min"), opt.choose(b="min", where={"a": ">= 0.2"})
     assert first(chosen.x) >= 0.78 and 0.2 <= first(lower.x) <= 0.7
     assert first(lower.x) + second(lower.x) >= 0.28
-    with pytest.raises(ValueError, match="'c', but its goal is at least 0.3: no value meets both"):
+    with pytest.raises(ValueError, match=r"'c', but its goal is at least 0.3: no value meets both"):
         opt.choose(b="min", where={"c": "<= 0.1"})
 
 
@@ -318,7 +320,7 @@ def test_importances_are_those_of_one_output():
     by_a, by_b = (gpmi.importances(opt, output=name) for name in "ab")
     assert by_a.ranked[0].name == "x0" and by_b.ranked[0].name == "x1"
     assert by_a.ranked[0].total > 0.8 and by_b.ranked[0].total > 0.8
-    with pytest.raises(ValueError, match="there are several objectives; give output=.*'a', 'b', 'c'"):
+    with pytest.raises(ValueError, match=r"there are several objectives; give output=.*'a', 'b', 'c'"):
         gpmi.importances(opt)
     with pytest.raises(ValueError, match="'z' is not an output"):
         gpmi.importances(opt, output="z")

@@ -218,7 +218,9 @@ def test_the_history_is_the_hypervolume_of_the_first_trials_against_a_reference_
 
 
 def test_stated_values_are_the_reference_from_the_first_trial_on():
-    opt = Optimizer([(0.0, 1.0)] * 2, goals={"a": Max(at_least=0.5), "b": Min(at_most=1.0), "m": Match(3.0, within=2.0)})
+    opt = Optimizer(
+        [(0.0, 1.0)] * 2, goals={"a": Max(at_least=0.5), "b": Min(at_most=1.0), "m": Match(3.0, within=2.0)}
+    )
     opt.tell([0.1, 0.2], {"a": 1.0, "b": 0.25, "m": 4.0})
     assert isinstance(opt.ledger, FrontLedger)
     assert opt.ledger.reference == {"a": 0.5, "b": 1.0, "m": 2.0}
@@ -244,7 +246,9 @@ def test_nothing_is_claimed_before_enough_values():
     opt = told(8)
     ledger = opt.ledger
     assert ledger.needed == 9 and ledger.unknown is not None and "it takes 9 values" in ledger.unknown
-    assert not ledger.missing.known and ledger.missing.interval() == (0.0, np.inf) and ledger.missing.share() == (0.0, 1.0)
+    assert (
+        not ledger.missing.known and ledger.missing.interval() == (0.0, np.inf) and ledger.missing.share() == (0.0, 1.0)
+    )
     assert not ledger.gain().known and ledger.front_bands() is None and np.isnan(ledger.missing.median)
     assert ledger.advice.what == "go on" and "not known yet" in ledger.advice.why
     assert ledger.answer() == [("can I stop?", ledger.unknown)]

@@ -17,6 +17,7 @@ import pytest
 
 import gpmi
 from gpmi import EHVI, AtLeast, AtMost, LogEI, Match, Max, Measured, Min, Optimizer, SpaceExhausted, kernels
+from gpmi.model.model import objective
 from gpmi.trials import Log, Outcome
 from gpmi.trials.goals import Goals, Outputs
 
@@ -232,6 +233,10 @@ def test_a_trial_that_waits_for_its_objective_counts_as_pending_for_the_next_sug
     told = opt.tell(first, {"purity": 0.9, "ph": 7.0})
     assert (told.status, told.y, told.order) == ("told", None, 8) and len(opt.pending) == 0
     assert opt._log.awaiting == [8] and opt.ledger.n == 8 and opt.evaluated == 9
+    assert opt.model is not None
+    anticipated = objective(opt.model, opt.policy, opt._log, None).posterior
+    row = opt.space.encode(first)[None]
+    assert anticipated(row)[1][0] < 0.1 * opt.model.posterior(row)[1][0]
     second = opt.ask()
     assert np.abs(second - first).max() > 1e-3
     replays(opt)
@@ -250,15 +255,15 @@ def test_a_limit_that_came_first_counts_before_the_objective_came() -> None:
 
 def test_reading_a_ledger_changes_no_suggestion_while_outputs_are_missing() -> None:
     opt, reader = (Optimizer(BOX, goals=SINGLE, seed=1) for _ in range(2))
-    for i in range(9):
-        x, z = opt.ask(), reader.ask()
-        assert x.tobytes() == z.tobytes()
-        said = {"purity": f(x)["purity"]} if i in (2, 3) else measure(x, SINGLE)
+    for i, x in enumerate(np.random.default_rng(0).random((18, 2))):
+        said = {"purity": f(x)["purity"]} if i in (2, 3, 9) else measure(x, SINGLE)
         opt.tell(x, said)
-        reader.tell(z, said)
-        if i > 5:
-            assert str(reader.ledger) and reader.ledger.regret(4).interval() is not None
-            assert all(model.predict(z[None]) for model in reader.models.values())
+        reader.tell(x, said)
+    for t in range(1, 16):
+        model = reader.ledger.model_after(t)
+        assert model.chance is not None and np.isfinite(model.chance(opt.space.encode(x)[None])).all()
+    assert str(reader.ledger) and reader.ledger.regret(12).interval() is not None
+    assert all(model.predict(x[None]) for model in reader.models.values())
     assert opt.ask().tobytes() == reader.ask().tobytes()
 
 

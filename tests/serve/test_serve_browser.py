@@ -217,7 +217,7 @@ def test_every_page_of_a_study_with_goals_is_accessible(
 ) -> None:
     set_viewport(browser, width, dark)
     browser.get(traded + page)
-    until(lambda: is_computed(browser), 120.0)
+    until(lambda: is_computed(browser))
     if not page:
         browser.execute_script("document.querySelector('.front-point.front').focus()")
         move_slider(browser, 0, 120)
@@ -282,7 +282,7 @@ def test_a_study_with_two_objectives_and_a_limit_is_done_by_clicking(browser: An
             click(browser, "#results .save button")
             assert "Still missing" not in text_on(browser)
             late.clear()
-        until(lambda: is_computed(browser), 120.0)
+        until(lambda: is_computed(browser))
 
         # A slider fades the points that it excludes
         front = browser.find_elements("css selector", ".front-point.front")
@@ -338,7 +338,7 @@ def test_the_front_is_updated_live_and_the_sliders_stay(browser: Any, tmp_path: 
     fill_with_goals(path, 5)
     with running_server(path) as base, gpmi.study(path) as other:
         browser.get(f"{base}/study/default")
-        until(lambda: is_computed(browser) and "Live" in find(browser, "#live").text, 120.0)
+        until(lambda: is_computed(browser) and "Live" in find(browser, "#live").text)
         move_slider(browser, 1, 50)
         browser.execute_script("document.querySelector('.front-point.front').focus()")
         shown = shown_recipe(browser)
@@ -503,7 +503,7 @@ def test_screenshots_of_goals_for_the_documentation(browser: Any, tmp_path: Path
         for name, top, height in (("serve-goals", "main", 1000), ("serve-front", ".front", 1080)):
             set_viewport(browser, 1400, False, height)
             browser.get(f"{base}/study/default")
-            until(lambda: is_computed(browser), 120.0)
+            until(lambda: is_computed(browser))
             move_slider(browser, 0, 90)
             browser.execute_script(
                 "document.querySelector('.front-point.front:not(.faded)').focus({preventScroll: true});"

@@ -277,6 +277,24 @@ def test_late_outputs_of_trials_that_ended_otherwise(path: Path) -> None:
         assert study.verify().agrees
 
 
+def test_outputs_that_are_told_together_are_stored_once_and_fill_what_is_missing(path: Path) -> None:
+    known = [([0.1, 0.1], {"yield": 1.0}), ([0.1, 0.1], {"cost": 2.0}, 0.5), ([0.2, 0.2], f([0.2, 0.2]))]
+    with made(path) as study:
+        trial = study.ask()
+        for _ in range(2):
+            told = study.optimizer.tell_all([*known, (trial.x, {"ph": 7.0})])
+            assert [one.number for one in told] == [1, 1, 2, 0]
+        assert outputs(study) == [{"ph": 7.0}, {"yield": 1.0, "cost": 2.0}, f([0.2, 0.2])] and count(study) == 6
+        with pytest.raises(ValueError, match="'mass' is not an output"):
+            study.optimizer.tell_all([([0.3, 0.3], {"yield": 1.0}), ([0.4, 0.4], {"mass": 1.0})])
+        assert count(study) == 6
+    for _ in range(2):
+        r = gpmi.optimize(f, BOX, goals=GOALS, budget=2, seed=0, study=path, earlier=known[:1])
+    assert len(r.trials) == 4 and sum(t.origin == "user" for t in r.trials) == 2  # trial 0 is one of the two
+    with gpmi.study(path) as study:
+        assert study.verify().verdict == "equal"
+
+
 def test_an_answer_that_was_lost_on_the_way_is_not_written_twice(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with made(path) as study:
         trial = study.ask()
