@@ -378,7 +378,8 @@ def report(held_out: bool, new: int) -> None:
     text = (
         f"A run has {INITIAL} initial points, the same for all arms, and {SUGGESTIONS} suggestions. A gap is how much "
         "of the largest hypervolume is missing, in %: true values of all evaluated points that are truly feasible, at "
-        f"the reference point of the problem. Rules were tuned on {', '.join(DEVELOPMENT)}, and on no other problem. "
+        f"the reference point of the problem. Rules were tuned on {', '.join(DEVELOPMENT)}, the one for a reference "
+        f"that is not stated also on {', '.join(FURTHER)}, and on no other problem. "
         "Noise is a share of an output's standard deviation over the space. BoTorch and gpmi are given the reference, "
         "unless the name of the arm says otherwise; Optuna cannot be given one."
     )
@@ -411,7 +412,6 @@ def main() -> None:
     if not arguments.report:
         jobs = runs(arguments.problems, arguments.noise, arguments.seeds, arguments.arms)
         new = harness.resume(TABLE, jobs, play, arguments.cores)
-        return
     report(arguments.held_out, new)
 
 

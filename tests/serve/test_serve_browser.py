@@ -345,8 +345,13 @@ def test_the_front_is_updated_live_and_the_sliders_stay(browser: Any, tmp_path: 
         waiting = [trial for trial in other.trials if trial.status == "pending"]
         find(browser, f"#y-{waiting[0].number}-0").send_keys("12")
         other.tell(waiting[0].number, {"cost": 9.0})  # moves it to those that lack outputs, but something was typed
-        other.tell(waiting[1].number, {"yield": 99.0, "cost": 4.0, "purity": 0.99})
-        until(lambda: "Trial" in find(browser, "#front").text and "99" in find(browser, "#front table").text)
+        other.tell(waiting[1].number, {"yield": 99.0, "cost": 15.5, "purity": 0.99})  # beats none
+        until(
+            lambda: (
+                "Trial" in find(browser, "#front").text
+                and "99" in find(browser, "#front table").get_attribute("textContent")
+            )
+        )
         assert find(browser, ".front-limit[data-index='1']").get_attribute("value") == "50"
         assert shown_recipe(browser) == shown
         assert find(browser, f"#y-{waiting[0].number}-0").get_attribute("value") == "12"
