@@ -267,6 +267,14 @@ def test_reading_a_ledger_changes_no_suggestion_while_outputs_are_missing() -> N
     assert opt.ask().tobytes() == reader.ask().tobytes()
 
 
+def test_the_regret_knows_a_limit_that_came_before_its_objective() -> None:
+    opt = run(SINGLE, 11)
+    before = opt.ledger.regret().interval()
+    opt.tell([0.05, 0.05], {"purity": -3.0})
+    after = opt.ledger.regret().interval()
+    assert after != before and after == fresh(opt).replay(opt.trials).ledger.regret().interval()
+
+
 def test_before_every_objective_has_a_value_points_are_spread_over_the_space() -> None:
     opt = Optimizer(BOX, goals=TWO, seed=1, n_init=4)
     for _ in range(8):

@@ -23,6 +23,7 @@ from gpmi import GPMI, Int, LogEI, Optimizer, Posterior, Trial, kernels
 from gpmi._support.types import Observations
 from gpmi.analysis.ledger import untaken_chance, warning_events
 from gpmi.analysis.ledger.calibration import judge
+from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.maxima import draw_maxima
 from gpmi.gp.approximate.success import Requirement, SuccessProbability
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
@@ -1009,3 +1010,78 @@ def test_up_to_four_objectives_have_the_exact_improvement_and_more_have_not() ->
         return not isinstance(gpmi.EHVI().joint_score(standing), DirectionScore)
 
     assert is_exact_for(2) and is_exact_for(4) and not is_exact_for(6)
+
+
+# What is known of a front
+
+
+@cache
+def noisy_front(seed: int = 1) -> Optimizer:
+    """Twenty values of two outputs with noise of 0.2, everything learned."""
+    opt = Optimizer([(0.0, 1.0)] * 3, goals={"a": "max", "b": "min"}, seed=0)
+    rng = np.random.default_rng(seed)
+    for x in rng.random((20, 3)):
+        a, b = np.sin(4.0 * x[0]) + x[1] + 0.2 * rng.standard_normal(2)
+        opt.tell(x, {"a": float(a), "b": float(b + x[2] ** 2)})
+    return opt
+
+
+@guards("gpmi.model.fitting.unknowns.LOG_OPEN_NOISE", (-11.5, 3.0), (-1.0, 0.1))
+def test_noise_of_a_fifth_is_expected_where_twenty_values_cannot_show_it() -> None:
+    for name, ledger in noisy_front().front_analysis.outputs.items():
+        assert 0.05 < np.sqrt(ledger.belief.noise_var) < 0.5, name
+
+
+@guards("gpmi.analysis.conditions.WIDER", 1.0, 2.0)
+def test_where_priors_are_learned_a_prediction_is_less_certain_than_the_belief_and_not_much_less() -> None:
+    opt = noisy_front()
+    chosen = opt.choose(a="max")
+    low, high = opt.front_analysis.outputs["a"].belief.quantiles(opt.space.encode(chosen.x), np.array([0.1587, 0.8413]))
+    assert 1.1 < chosen.outputs["a"].sd / (0.5 * (high - low)) < 1.6
+
+
+@guards("gpmi.analysis.conditions.BARRIERS", (1.0,), (1e-9,))
+def test_where_a_condition_costs_something_the_chosen_point_is_at_its_border() -> None:
+    prior = {"kernel": kernels.RBF(0.6), "noise_var": 0.01}
+    opt = Optimizer([(0.0, 1.0)] * 3, goals={"a": "max", "b": "min"}, seed=0, **prior)
+    for x in np.random.default_rng(0).random((30, 3)):
+        opt.tell(x, {"a": float(np.sin(2.0 * x[0]) + x[1] * x[2]), "b": float(x @ x)})
+    found = [opt.choose(a="max", where={"b": f"<= {most}"}).probability for most in (0.7, 1.0, 1.3)]
+    assert all(0.9 <= probability < 0.91 for probability in found)
+
+
+def front_ledger_of(opt: Optimizer) -> FrontLedger:
+    ledger = opt.ledger
+    assert isinstance(ledger, FrontLedger)
+    return ledger
+
+
+@guards("gpmi.analysis.ledger.front_ledger.MARGIN", 0.0, 1.0)
+@guards("gpmi.analysis.ledger.front_ledger.FIRST", 1, 40)
+def test_a_reference_that_was_not_stated_is_a_little_below_the_first_few_values() -> None:
+    opt = Optimizer([(0.0, 1.0)], goals={"a": "max", "b": "max"}, kernel=kernels.RBF(0.3), noise_var=0.0, seed=0)
+    for x, a in zip(np.linspace(0.0, 1.0, 8), (3.0, 2.0, 4.0, 3.5, 2.5, 9.0, -9.0, 5.0), strict=True):
+        opt.tell([x], {"a": a, "b": -a})
+    reference = front_ledger_of(opt).reference
+    assert reference is not None and 1.5 < reference["a"] < 1.95 and -4.5 < reference["b"] < -4.05
+
+
+@guards("gpmi.analysis.ledger.front_ledger.SMALLEST", 1e-4, 0.2)
+def test_a_gain_of_a_few_percent_of_the_hypervolume_counts_and_a_thousandth_does_not() -> None:
+    ledger = front_ledger_of(noisy_front())
+    assert 0.002 < ledger.smallest_gain / ledger.hypervolume < 0.05
+
+
+@guards("gpmi.analysis.ledger.front_ledger.LEVEL", 0.5, 0.999)
+@guards("gpmi.analysis.ledger.front_draws.RAYS", 4, 400)
+@guards("gpmi.analysis.ledger.front_draws.DRAWS", 16, 4096)
+def test_a_front_is_drawn_by_some_rays_and_most_drawn_fronts_lie_in_its_bands() -> None:
+    """A picture needs some points, and each of them costs a climb in every draw."""
+    ledger = front_ledger_of(noisy_front())
+    bands = ledger.front_bands()
+    assert bands is not None and 12 <= len(bands.low) <= 100 and 64 <= len(ledger.missing.draws) <= 1024
+    heights, rays = ledger._draws.heights, ledger._draws.rays
+    signs = np.array([1.0, -1.0])
+    unit = (rays.span * rays.directions)[:, 0]
+    low, high = ((signs * one - rays.reference)[:, 0] / unit for one in (bands.low, bands.high))
+    assert 0.85 < np.mean((heights >= low - 1e-9) & (heights <= high + 1e-9)) < 0.995

@@ -23,6 +23,10 @@ from gpmi.search.objective import Objective
 from gpmi.search.screen import best_observed_in, neighbours, spread_over
 from gpmi.space import Parameters, Space
 
+# The factor of all uncertainties where a prior is learned. A point that is chosen for what the model says of it is one
+# where the model is more often wrong: without the factor, 1,131 choices on development draws stated 92 % on average and
+# held in 88 %, whatever the number of draws of the prior.
+WIDER = 1.25
 _LEAST = 1e-12  # of k(x, x): the smallest variance used as a divisor, far above rounding
 _SCREEN = 10  # log2 of the number of points spread over a box; our choice
 # Weights of the barrier, in sd of the objective over the screen: the last is what the search may lose. Our choice.
@@ -37,6 +41,7 @@ class Range(NamedTuple):
     posteriors: tuple[Posterior, ...]  # with equal weights
     lo: float
     hi: float
+    wider: float = 1.0  # the factor of the standard deviations
 
     def log(self, z: Array) -> Array:
         """Return the logarithm of the probability at z (m, d). O(n^2 m) for each posterior."""
@@ -45,7 +50,7 @@ class Range(NamedTuple):
         parts = []
         for posterior in self.posteriors:
             mu, var = moments_in_chunks(posterior, z)
-            sd = np.sqrt(_not_zero(posterior, z, var))
+            sd = self.wider * np.sqrt(_not_zero(posterior, z, var))
             parts.append(_log_between((self.lo - mu) / sd, (self.hi - mu) / sd))
         result: Array = logsumexp(parts, axis=0) - np.log(len(parts))
         return result
@@ -58,7 +63,7 @@ class Range(NamedTuple):
         for posterior in self.posteriors:
             mu, raw, pull = posterior.with_pullback(z)
             var = _not_zero(posterior, z, raw)
-            sd = np.sqrt(var)
+            sd = self.wider * np.sqrt(var)
             a, b = (self.lo - mu) / sd, (self.hi - mu) / sd
             log = _log_between(a, b)
             at_a, at_b = (np.exp(log_pdf(np.clip(c, -1e100, 1e100)) - log) for c in (a, b))  # densities over P

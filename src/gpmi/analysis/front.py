@@ -13,7 +13,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.text import aligned, point, rounded
 from gpmi._support.types import Array, Observations, Point
-from gpmi.analysis.conditions import Conditions, Range, best_under, score_of
+from gpmi.analysis.conditions import WIDER, Conditions, Range, best_under, score_of
 from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
 from gpmi.gp.approximate.success import SuccessProbability
 from gpmi.gp.linalg import one_blas_thread
@@ -198,7 +198,8 @@ class FrontAnalysis:
         Points count that meet everything with a probability of at least `confidence`, evaluated or not. If none is
         found, it is the point that is most likely to, and `note` says so. The probability is about the outputs
         themselves, without the noise of a single measurement, and is averaged over draws of the learned priors
-        (`Ledger.belief`). docs/benchmarks/front_knowledge.md has how often 90 % statements hold.
+        (`Ledger.belief`), with standard deviations that are larger by a quarter: docs/benchmarks/front_knowledge.md has
+        how often 90 % statements hold.
         """
         if len(objective) != 1:
             given = ", ".join(objective) or "nothing"
@@ -247,7 +248,7 @@ class FrontAnalysis:
         for name, (lo, hi) in wanted.items():
             mirrors = self.models[name].orientation.mirrors
             lo, hi = (0.0 - hi, 0.0 - lo) if mirrors else (lo, hi)
-            ranges.append(Range(self.outputs[name].belief.posteriors, lo, hi))
+            ranges.append(Range(self.outputs[name].belief.posteriors, lo, hi, self._wider(name)))
         return Conditions(tuple(ranges), self.success)
 
     def _predicted(self, name: str, row: Array) -> Prediction:
@@ -257,7 +258,11 @@ class FrontAnalysis:
         output = self.models[name]
         levels = ndtr(np.array([-1.0, 0.0, 1.0]))
         low, middle, high = output.model.to_units_of_y(self.outputs[name].belief.quantiles(row, levels)).tolist()
-        return Prediction(output.orientation.value(middle), 0.5 * (high - low))
+        return Prediction(output.orientation.value(middle), 0.5 * (high - low) * self._wider(name))
+
+    def _wider(self, name: str) -> float:
+        """Return the factor of the uncertainty of an output."""
+        return 1.0 if self.models[name].model.setting.priors.is_fixed else WIDER
 
     def _note(self, conditions: Conditions, wanted: Mapping[str, Any], probability: float, least: float) -> str | None:
         if conditions and not probability >= least * (1.0 - 1e-9):

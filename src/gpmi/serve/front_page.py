@@ -17,7 +17,7 @@ from gpmi._support.text import percent, round_to_sd
 from gpmi.analysis.ledger.front_ledger import FrontBands
 from gpmi.serve.cell_parsing import parse_number
 from gpmi.serve.live_updates import LiveUpdates
-from gpmi.serve.model_worker import Choice, FrontSummary
+from gpmi.serve.model_worker import ChosenPoint, FrontSummary
 from gpmi.serve.output_fields import OutputField
 from gpmi.serve.page_layout import form, hidden, labelled, select
 from gpmi.serve.parameter_fields import format_point
@@ -137,7 +137,7 @@ class ChoiceInput:
     """What was typed into the form that chooses a point, and what was found."""
 
     typed: Mapping[str, str]
-    found: Choice | None = None
+    found: ChosenPoint | None = None
     slug: str = ""  # of the study
     problem: str = ""
 

@@ -70,7 +70,7 @@ class FrontSummary(StudySummary):
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenPoint:
     """The best predicted point that meets conditions on the outputs, as plain values."""
 
     x: Point
@@ -149,13 +149,13 @@ def find_front(source: Study) -> list[int]:
     return [trial.number for trial in source.front]
 
 
-def choose(source: Study, output: str, direction: str, where: Mapping[str, Any], confidence: float) -> Choice:
+def choose(source: Study, output: str, direction: str, where: Mapping[str, Any], confidence: float) -> ChosenPoint:
     """Return the best predicted point that meets conditions."""
     argument = f"{output}_" if output in ("self", "where", "confidence", "fixed") else output  # its own arguments
     found = source.choose(where, confidence, **{argument: direction})
     outputs = {name: (one.mean, one.sd) for name, one in found.outputs.items()}
     trial = None if found.trial is None else found.trial.number
-    return Choice(found.x, outputs, found.probability, trial, found.note)
+    return ChosenPoint(found.x, outputs, found.probability, trial, found.note)
 
 
 def draw_pictures(source: Study) -> list[Section]:

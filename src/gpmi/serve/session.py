@@ -16,7 +16,7 @@ from typing import Any, Literal
 from gpmi._support.text import rounded
 from gpmi._support.types import Point
 from gpmi.run.study import Study, study
-from gpmi.serve.model_worker import Choice, ModelWorker
+from gpmi.serve.model_worker import ChosenPoint, ModelWorker
 from gpmi.serve.output_fields import OutputField, lacking_outputs, outputs_of
 from gpmi.serve.parameter_fields import ParameterField, fields_of
 from gpmi.space import Space
@@ -165,9 +165,9 @@ class Session:
         numbers: list[int] = self.model_worker.read("front", self.reader)
         return [self.trial(number) for number in numbers]
 
-    def choose(self, output: str, direction: str, where: Mapping[str, Any], confidence: float) -> Choice:
+    def choose(self, output: str, direction: str, where: Mapping[str, Any], confidence: float) -> ChosenPoint:
         """Return the best predicted point that meets conditions, in a study with goals."""
-        found: Choice = self.model_worker.read("choose", self.reader, output, direction, dict(where), confidence)
+        found: ChosenPoint = self.model_worker.read("choose", self.reader, output, direction, dict(where), confidence)
         return found
 
     # Writing

@@ -17,6 +17,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.text import Line, aligned, percent, rough, rounded
 from gpmi._support.types import Array
+from gpmi.analysis.conditions import WIDER
 from gpmi.analysis.front import FrontAnalysis
 from gpmi.analysis.ledger.advice import MORE, UNLIKELY, Advice
 from gpmi.analysis.ledger.calibration import ENOUGH
@@ -48,6 +49,7 @@ class Missing:
     draws: Array  # (S,), in units of hypervolume; (0,) if it is not known
     possible: Array  # (S,), the hypervolume of the drawn front
     how: str  # how it was drawn; if it is not known, why
+    wider: float = 1.0  # the factor of the distance from the median to a bound
 
     @property
     def known(self) -> bool:
@@ -62,7 +64,7 @@ class Missing:
     def interval(self, level: float = 0.95) -> Interval:
         """Return the credible interval [0, q(level)]; [0, inf] if it is not known."""
         level = checks.probability("level", level)
-        return Interval(0.0, float(np.quantile(self.draws, level)) if self.known else math.inf)
+        return Interval(0.0, self._bound(self.draws, level) if self.known else math.inf)
 
     def share(self, level: float = 0.95) -> Interval:
         """Return the interval [0, q(level)] of what is missing as a share of all that can be had; [0, 1] if unknown."""
@@ -70,7 +72,11 @@ class Missing:
         if not self.known:
             return Interval(0.0, 1.0)
         shares = self.draws / np.where(self.possible > 0.0, self.possible, 1.0)
-        return Interval(0.0, float(np.quantile(shares, level)))
+        return Interval(0.0, min(self._bound(shares, level), 1.0))
+
+    def _bound(self, draws: Array, level: float) -> float:
+        middle, bound = np.quantile(draws, [0.5, level]).tolist()
+        return float(middle + self.wider * (bound - middle))
 
     def __repr__(self) -> str:
         if not self.known:
@@ -251,7 +257,13 @@ class FrontLedger:
         if self.unknown is not None:
             return Missing(np.empty(0), np.empty(0), self.unknown)
         drawn = self._draws
-        return Missing(drawn.missing, drawn.possible, drawn.how)
+        return Missing(drawn.missing, drawn.possible, drawn.how, self._wider)
+
+    @property
+    def _wider(self) -> float:
+        """The factor of intervals: with a learned prior they are wider (`conditions.WIDER`)."""
+        fixed = [self.analysis.models[name].model.setting.priors.is_fixed for name in self._used]
+        return 1.0 if all(fixed) else WIDER
 
     @property
     def _draws(self) -> FrontDraws:
@@ -335,6 +347,7 @@ class FrontLedger:
         drawn = self._drawn(self._problem_of(pair), pair) if len(names) > 2 or pair != tuple(names) else self._draws
         tail = 0.5 * (1.0 - LEVEL)
         found = np.quantile(drawn.heights, [tail, 0.5, 1.0 - tail], axis=0)
+        found = np.maximum(found[1] + self._wider * (found - found[1]), 0.0)
         signs = np.array([1.0 if isinstance(self.goals[name], Max) else -1.0 for name in pair])
         low, median, high = (signs * drawn.rays.points(heights) + 0.0 for heights in found)
         return FrontBands(pair, low, median, high)

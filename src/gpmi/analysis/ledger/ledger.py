@@ -173,7 +173,7 @@ class Ledger:
         t = self.n if t is None else checks.whole("t", t, 1)
         part = self.space.with_fixed(fixed) if fixed else self.space
         outcomes, regrets = self._outcomes_after(min(t, self.n)), self.cache.regrets
-        key = t, 0 if outcomes is None else len(outcomes.x), part.fixed_coordinates
+        key = t, () if outcomes is None else outcomes.size, part.fixed_coordinates
         if key not in regrets:
             model = self.model_after(t)
             rng = np.random.default_rng([self.setting.seed, t, 0, 1])  # no suggestion draws from it

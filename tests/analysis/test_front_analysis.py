@@ -177,10 +177,11 @@ def test_a_pair_of_bounds_is_one_range_and_not_two_independent_conditions():
     both = opt.choose(b="min", where={"a": (0.4999, 0.5001)}, confidence=0.5)
     assert both.probability < 0.05 and "no point found reaches 50 %" in str(both.note)
     (wide,) = opt.front_analysis._conditions({"a": (0.4, 0.6)}).ranges
-    mu, sd = np.array([(float(one.mu(z)[0]), float(one(z)[1][0]) ** 0.5) for z in [opt.space.encode(both.x)[None]]
-                       for one in wide.posteriors]).T  # fmt: skip
+    z = opt.space.encode(both.x)[None]
+    mu, var = np.array([[part[0] for part in one(z)] for one in wide.posteriors]).T
+    sd = wide.wider * np.sqrt(var)
     exact = np.mean(stats.norm.cdf(0.6, mu, sd) - stats.norm.cdf(0.4, mu, sd))
-    assert np.exp(wide.log(opt.space.encode(both.x)[None])[0]) == pytest.approx(exact)
+    assert np.exp(wide.log(z)[0]) == pytest.approx(exact)
 
 
 def test_limits_and_acceptable_values_are_conditions_too_and_where_replaces_the_latter():
