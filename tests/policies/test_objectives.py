@@ -162,6 +162,19 @@ def test_wide_queries_in_vain_become_rare():
     assert not any(wide[-5:]) or sum(wide[-10:]) <= 1
 
 
+def test_a_repeat_finds_nothing_new():
+    values, works = np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0], [0.2, 0.2]]), np.ones(4, dtype=bool)
+    assert wide_is_due(values, works, [(0, True), (3, False)])
+    assert not wide_is_due(values, works, [*[(0, True)] * 5, (3, False)])
+
+
+def test_more_than_four_objectives_are_scalarised():
+    goals = {f"f{i}": "max" for i in range(5)}
+    assert isinstance(gpmi.Optimizer([(0, 1)], goals=goals).policy, gpmi.Scalarised)
+    with pytest.raises(ValueError, match=r"there are 5 objectives; give gpmi.Scalarised\(\)"):
+        gpmi.Optimizer([(0, 1)], goals=goals, policy=gpmi.EHVI())
+
+
 def test_a_wide_query_that_finds_something_is_followed_by_another_one_soon():
     values = np.array([[0.0, 1.0], [0.5, 0.5], [1.0, 0.0], [0.5, 0.5], [2.0, -2.0], [0.5, 0.5]])
     works = np.ones(6, dtype=bool)

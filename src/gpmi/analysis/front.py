@@ -266,10 +266,13 @@ class FrontAnalysis:
 
     def _note(self, conditions: Conditions, wanted: Mapping[str, Any], probability: float, least: float) -> str | None:
         if conditions and not probability >= least * (1.0 - 1e-9):
-            return f"no point found reaches {100.0 * least:g} %; this is the one most likely to meet the conditions"
+            named = ", ".join(f"{name} {_range(*bounds)}" for name, bounds in wanted.items())
+            return f"no point found reaches {100.0 * least:g} % for {named}; this is the one most likely to"
+        if unmeasured := [name for name in self.goals.limits if name not in self.models]:
+            return f"{', '.join(unmeasured)} has no value yet, and the probability leaves it out"
         few = [name for name in wanted if self.outputs[name].unknown is not None]
         if few:
-            return f"little is known of {', '.join(few)} yet: {self.outputs[few[0]].unknown}"
+            return f"little is known of {', '.join(few)}: {self.outputs[few[0]].unknown}"
         return None
 
     def _output(self, name: Any) -> str:
@@ -288,6 +291,13 @@ def _accepted(goal: Any) -> tuple[float, float] | None:
     if isinstance(goal, Match):
         return goal.target + goal.reference, goal.target - goal.reference
     return None
+
+
+def _range(lo: float, hi: float) -> str:
+    """Return the range of a condition in words."""
+    if np.isinf(hi):
+        return f"at least {rounded(lo)}"
+    return f"at most {rounded(hi)}" if np.isinf(lo) else f"from {rounded(lo)} to {rounded(hi)}"
 
 
 def _bounds(name: str, condition: Any) -> tuple[float, float]:

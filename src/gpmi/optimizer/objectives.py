@@ -20,7 +20,8 @@ from gpmi.model.outputs import OutputModel, is_exact, objective_values, signs_of
 from gpmi.optimizer.exclusions import and_unsafe, around_pending, around_rejected
 from gpmi.optimizer.suggestion import Suggestion
 from gpmi.policies import Aim, Policy
-from gpmi.policies.objectives import EHVI, MOST_EXACT, JointPolicy, Scalarised, Standing, front_above
+from gpmi.policies.front import non_dominated
+from gpmi.policies.objectives import EHVI, MOST_EXACT, JointPolicy, Scalarised, Standing
 from gpmi.policies.policy import LOG_SAFE, State
 from gpmi.policies.reference import inner_reference, wide_is_due, wide_reference
 from gpmi.search.barriers import Barriers
@@ -64,7 +65,7 @@ def from_objectives(
     horizon = None if budget is None else max(1, budget - log.unchosen)
     stream = (seed, len(log.told), len(log.failed) + len(log.pending), JOINT)
     rng = np.random.default_rng(stream)
-    draws = DRAWS if isinstance(policy, EHVI) and len(goals.objectives) <= MOST_EXACT else 0
+    draws = DRAWS if isinstance(policy, EHVI) else 0
     known = known_of(models, goals, log, space, rng, draws)
     works = feasible_points(known.x, log, chance, known.told)
     risk = risk_now(log, horizon)
@@ -185,8 +186,8 @@ def _around(known: Known, works: Mask, reference: Array, space: Space) -> Array:
     """Return points of the front, spread over it, around which to look."""
     values = known.values[0]
     at = np.flatnonzero(works) if works.any() else np.arange(len(known.x))
-    front = front_above(values[at], reference)
-    on_front = [i for i in at if any(np.array_equal(values[i], one) for one in front)] or list(at)
+    above = at[np.all(values[at] > reference, axis=1)]
+    on_front = above[non_dominated(values[above])].tolist() or at.tolist()
     order = sorted(on_front, key=lambda i: tuple(values[i]))
     chosen = np.unique(np.linspace(0, len(order) - 1, min(NEAR, len(order))).round().astype(int))
     return known.x[[order[i] for i in chosen]]
@@ -238,7 +239,7 @@ def policy_for(goals: Goals | None, aim: Aim, policy: Policy | None, default: Po
             raise ValueError(f"policy is {policy!r}, but {goals.single} is the only objective; leave out policy")
         return default
     if policy is None:
-        return EHVI() if aim == "find" else Scalarised()
+        return EHVI() if aim == "find" and len(goals.objectives) <= MOST_EXACT else Scalarised()
     if not joint:
         names = ", ".join(goals.objectives)
         raise ValueError(f"policy is {policy!r}, for one objective, but the goals have {names}; give gpmi.EHVI()")
@@ -286,6 +287,13 @@ def of_single_output(goals: Goals | None, kernel: Any, noise_var: Any) -> tuple[
     if goals.single is None:
         return None, None
     return _of_output(goals, goals.single, kernel), _of_output(goals, goals.single, noise_var)
+
+
+def given_kernel(goals: Goals | None, kernel: Any) -> Any:
+    """Return the kernel, or kernels by output; None if no objective has a given one."""
+    if goals is None or not isinstance(kernel, Mapping):
+        return kernel
+    return None if all(kernel.get(name) is None for name in goals.objectives) else kernel
 
 
 def _of_output(goals: Goals, name: str, given: Any) -> Any:

@@ -40,6 +40,7 @@ from gpmi.optimizer.objectives import (
     check_single_objective,
     checked_goals,
     from_objectives,
+    given_kernel,
     of_single_output,
     output_prior,
     policy_for,
@@ -137,7 +138,7 @@ class Optimizer(Printable):
         goal = goal if self.goals is None else self.goals.direction
         own, own_noise = of_single_output(self.goals, kernel, noise_var)
         chosen, bounded = aim if policy is None else checked_policy(policy), has_bound(made, own, own_noise, repeats)
-        self.defaults = defaults = Defaults.of(chosen, kernel, bounded=bounded)
+        self.defaults = defaults = Defaults.of(chosen, given_kernel(self.goals, kernel), bounded=bounded)
         self.space = made = made.with_ranks() if defaults.rank_columns else made
         self.policy = policy_for(self.goals, aim, policy, defaults.policy)
         if self._is_several:  # the model of an objective is not bent: the front has values of all sizes

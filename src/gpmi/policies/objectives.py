@@ -87,7 +87,7 @@ class JointPolicy(Policy):
 
 @dataclass(frozen=True)
 class EHVI(JointPolicy):
-    """Maximise the expected hypervolume improvement, for up to 4 objectives; `Scalarised` above that.
+    """Maximise the expected hypervolume improvement, for up to 4 objectives; `Scalarised` takes more.
 
     The hypervolume is the volume of what the front dominates above the reference. With noise, the improvement is
     averaged over joint draws of f at the points told: the front and the posterior are those of the draw.
@@ -97,9 +97,11 @@ class EHVI(JointPolicy):
         False, "no bound on the hypervolume regret that this project has checked.", "none", "Emmerich et al. 2006"
     )
 
+    def check(self, names: Sequence[str]) -> None:
+        if len(names) > MOST_EXACT:
+            raise ValueError(f"policy is EHVI(), but there are {len(names)} objectives; give gpmi.Scalarised()")
+
     def joint_score(self, standing: Standing) -> JointScore:
-        if len(standing.reference) > MOST_EXACT:
-            return Scalarised().joint_score(standing)
         boxes = tuple(boxes_above(front, standing.reference) for front in standing.fronts)
         return HypervolumeImprovement(boxes, standing.targets)
 
@@ -122,7 +124,7 @@ class Scalarised(JointPolicy):
         True,
         "the hypervolume regret after T queries is O(k^2 sqrt(d gamma_T log T / T)) in expectation over the "
         "directions, for scale = 1; the proof has not been checked by this project.",
-        "f drawn from the GP prior, kernels and noise_var known, reference fixed, one query at a time",
+        "f drawn from the GP prior, kernels and noise_var known, reference and ranges fixed, one query at a time",
         "Golovin and Zhang 2020, Random Hypervolume Scalarizations",
     )
 
@@ -277,7 +279,10 @@ class Weights(JointPolicy):
 
 @dataclass(frozen=True, eq=False)
 class WeightedScore:
-    """log EI of sum_i w_i z_i, a normal variable; for a target t, z = -|y - t| has the moments of a folded normal."""
+    """log EI of sum_i w_i z_i, a normal variable.
+
+    For a target t, z = -|y - t| is a folded normal variable. The sum is then taken for a normal one with its moments.
+    """
 
     weights: Array  # (k,)
     targets: tuple[float | None, ...]

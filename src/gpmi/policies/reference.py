@@ -49,13 +49,14 @@ def wide_is_due(values: Array, works: Mask, queries: Sequence[tuple[int, bool]])
     """Whether the next query is a wide one. `queries` are the rows of values (n, k) that the policy asked, in order,
     each with whether it was wide.
     """
-    inside, in_vain = 0, 0
+    inside, in_vain, last = 0, 0, -1
     for row, is_wide in queries:
+        is_new, last = row > last, max(row, last)  # the row of a repeat is that of the first query there
         if not is_wide:
             inside += 1
             continue
         before = values[:row][works[:row]]
-        found = works[row] and (len(before) == 0 or is_outside(values[row], before))
+        found = is_new and works[row] and (len(before) == 0 or is_outside(values[row], before))
         inside, in_vain = 0, 0 if found else in_vain + 1
     return inside >= max(1, in_vain) or not queries
 

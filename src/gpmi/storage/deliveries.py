@@ -46,9 +46,13 @@ class Delivery:
     def told_before(self, entries: Iterable[StoredEntry]) -> ToldBefore:
         """Return what these entries say of the same trial. Refuse the delivery if its worker has said otherwise."""
         places, mine, others = list[int](), dict[str, float](), dict[str, float]()
+        counted = list[StoredEntry]()
         for entry in entries:
-            if entry.kind not in ("told", "failed"):
-                continue
+            if entry.kind in ("corrected", "retracted") and entry.content["number"] == self.number:
+                counted = []  # what was said before no longer counts
+            elif entry.kind in ("told", "failed"):
+                counted.append(entry)
+        for entry in counted:
             content = entry.content
             if content.get("late") or content.get("of", content["number"]) != self.number:
                 continue

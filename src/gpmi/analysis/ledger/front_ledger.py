@@ -37,6 +37,7 @@ from gpmi.trials.goals import Goals, Match, Max, Objective
 FIRST = 4  # trials behind a reference that was not stated, at least; our choice
 MARGIN = 0.1  # of their range, below the worst of them: the field's usual margin
 SMALLEST = 0.01  # a gain of less than this share of the hypervolume does not count; our choice
+_NONE_ACCEPTED = "no trial keeps all limits and is acceptable in every objective"
 MANY_RAYS = 1024  # behind the hypervolume of more than MOST_EXACT objectives; our choice
 LEVEL = 0.9  # of the bands
 _ANSWERS = {"stop": "yes, going on will hardly help", "go on": "not yet", "distrust": "the model cannot say"}
@@ -392,6 +393,10 @@ class FrontLedger:
             return Advice("go on", "no trial has all objectives yet")
         if self.unknown is not None:
             return Advice("go on", f"whether to stop is {self.unknown}")
+        if not self.front:
+            return Advice(
+                "go on", f"{_NONE_ACCEPTED}: relax what you state as acceptable, or the limits, if it stays so"
+            )
         for name in self._used:
             judged = self.outputs[name].calibration
             if judged.verdict == "over-confident":
@@ -431,6 +436,8 @@ class FrontLedger:
         """Return the answer to "can I stop?" and its three numbers, as lines; before `needed` values, why not."""
         if self.unknown is not None:
             return [("can I stop?", self.unknown)]
+        if not self.front:
+            return [("can I stop?", f"{_ANSWERS['go on']}: {_NONE_ACCEPTED}")]
         chance = self.gain(MORE).probability_above(self.smallest_gain)
         noise = ", ".join(f"{name} {rough(self.outputs[name].noise_sd, 2)}" for name in self.outputs)
         left = _share(self.missing.share()[1])
