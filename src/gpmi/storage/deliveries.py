@@ -46,25 +46,32 @@ class Delivery:
     def told_before(self, entries: Iterable[StoredEntry]) -> ToldBefore:
         """Return what these entries say of the same trial. Refuse the delivery if its worker has said otherwise."""
         places, mine, others = list[int](), dict[str, float](), dict[str, float]()
-        counted = list[StoredEntry]()
-        for entry in entries:
-            if entry.kind in ("corrected", "retracted") and entry.content["number"] == self.number:
-                counted = []  # what was said before no longer counts
-            elif entry.kind in ("told", "failed"):
-                counted.append(entry)
-        for entry in counted:
-            content = entry.content
-            if content.get("late") or content.get("of", content["number"]) != self.number:
+        about = [entry for entry in entries if self._is_about(entry)]
+        changes = [i for i, entry in enumerate(about) if entry.kind in ("corrected", "retracted")]
+        for i, entry in enumerate(about):
+            content, is_current = entry.content, not changes or i > changes[-1]
+            outputs = content.get("outputs", {}) if entry.kind == "told" else {}
+            if entry.kind in ("corrected", "retracted"):
                 continue
-            outputs = content.get("outputs", {})
             if entry.worker != self.worker:
-                others |= outputs if content["number"] == self.number else {}
+                others |= outputs if content["number"] == self.number and is_current else {}
                 continue
-            places.append(content["number"])
+            if not is_current:  # it was corrected since: only the same value once more is known
+                outputs = {name: one for name, one in outputs.items() if self.outcome.outputs.get(name) == one}
+            if outputs or is_current:
+                places.append(content["number"])
             mine |= outputs
-            if entry.kind == "failed" or _differ(outputs, self.outcome.outputs):
+            if is_current and (entry.kind == "failed" or _differ(outputs, self.outcome.outputs)):
                 self.check_repetition(entry)
         return ToldBefore(tuple(places), mine, others)
+
+    def _is_about(self, entry: StoredEntry) -> bool:
+        """Whether an entry is about the outcome of the same trial."""
+        if entry.kind not in ("told", "failed", "corrected", "retracted"):
+            return False
+        content = entry.content
+        number: int = content.get("of", content["number"])
+        return number == self.number and not content.get("late")
 
     def without(self, names: Iterable[str]) -> Delivery:
         """Return the delivery without some of its outputs."""
