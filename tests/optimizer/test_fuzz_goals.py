@@ -77,7 +77,8 @@ def random_goals(rng: random.Random, size: float) -> dict[str, Any]:
 def random_options(rng: random.Random, goals: dict[str, Any]) -> dict[str, Any]:
     objectives = [name for name, goal in goals.items() if isinstance(goal, str | Max | Min | Match)]
     single = len(objectives) == 1 and not isinstance(goals[objectives[0]], Match)
-    policies = [LogEI(), GPUCB(scale=0.2), Thompson()] if single else [EHVI(), Scalarised(), Scalarised(scale=1.0)]
+    joint = [Scalarised(), Scalarised(scale=1.0), EHVI() if len(objectives) <= 4 else None]
+    policies = [LogEI(), GPUCB(scale=0.2), Thompson()] if single else joint
     some = rng.sample(sorted(goals), rng.randint(1, len(goals)))
     return {
         "seed": rng.randrange(1000),
