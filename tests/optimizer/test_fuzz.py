@@ -392,7 +392,16 @@ class Histories(RuleBasedStateMachine):
         x = data.draw(self.place.points)
         items = dict(x) if isinstance(x, dict) else dict(enumerate(x.tolist()))
         keys = data.draw(st.lists(st.sampled_from(sorted(items)), min_size=1, unique=True))
+        for key in keys:  # and those that a coordinate depends on; the list grows while it is read
+            keys += [parent for parent in self.parents(key) if parent not in keys]
         return {key: items[key] for key in keys}
+
+    def parents(self, key: Any) -> list[Any]:
+        """The parameters that a coordinate depends on."""
+        space = self.opt.space
+        if not isinstance(space, Parameters) or space.names is None:
+            return []
+        return list(space.parameters[space.names.index(key)].when or ())
 
     @rule(data=st.data(), n=st.sampled_from([None, None, 1, 3]))
     def ask_in_a_context(self, data: st.DataObject, n: int | None) -> None:
