@@ -421,7 +421,7 @@ class Histories(RuleBasedStateMachine):
             assert all(equal(x[key], value) for key, value in fixed.items())
             assert part.contains(self.opt.space.encode(x))
         for trial in self.opt.trials[len(before) :]:
-            assert trial.fixed is not None and set(trial.fixed) == set(fixed)
+            assert set(trial.fixed or ()) == set(part.fixed_values())
         if n is not None:
             assert [self.row(x) for x in again.ask(n, fixed=fixed)] == [self.row(x) for x in points]
 
