@@ -1,6 +1,6 @@
 """What does it save to end trainings early that will not win?
 
-    python benchmarks/curves.py                              all tasks, arms and seeds; an hour; resumes
+    python benchmarks/curves.py                              all tasks, arms and seeds; ten minutes; resumes
     python benchmarks/curves.py --arms "gpmi, curves"        some arms, --tasks 3945 lcdb-901, --seeds 3
     python benchmarks/curves.py --check                      is the surrogate at hand, and do the constants follow
     python benchmarks/curves.py --report                     write the page, and run nothing
