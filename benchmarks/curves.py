@@ -269,7 +269,7 @@ def bars(rows: Rows, names: Sequence[str]) -> list[str]:
     stopped, wrong = rows.values(names, OURS, "stopped").sum(), rows.values(names, OURS, "wrong stops").sum()
     if stopped:
         share = wrong / stopped
-        lines.append(["wrong stops", f"at most {WRONG:.0%}", f"{share:.1%}", harness.yes(share <= WRONG)])
+        lines.append(["wrong stops", f"at most {100 * WRONG:g} %", f"{100 * share:.1f} %", harness.yes(share <= WRONG)])
     return [*harness.table([OURS, "promised", "measured", "holds"], lines), ""] if lines else []
 
 

@@ -105,12 +105,12 @@ def fine_run(run: Run, seed: int) -> None:
         run.recommend(opt.recommend())
 
 
-def gpmi_run(run: Run, seed: int) -> None:
+def gpmi_run(run: Run, seed: int, costs: tuple[float, ...]) -> None:
     """Let gpmi choose points and levels."""
     names = [f"x{i}" for i in range(run.problem.d)]
-    levels = [f"level {i}" for i in range(len(run.costs))]
+    levels = [f"level {i}" for i in range(len(costs))]
     space: dict[str, Any] = dict(zip(names, map(tuple, run.problem.bounds.tolist()), strict=True))
-    space["level"] = gpmi.Fidelity(dict(zip(levels, run.costs, strict=True)))
+    space["level"] = gpmi.Fidelity(dict(zip(levels, costs, strict=True)))
     opt = gpmi.Optimizer(space, seed=seed)
 
     def point(p: dict[str, Any]) -> Array:
@@ -149,7 +149,7 @@ def play(function: str, variant: str, ratio: str, seed: int, arm: str) -> dict[s
         costs = COSTS[ratio]
         run = Run(PROBLEMS[f"{function}-{variant}"], costs, budget)
         if arm == OURS:
-            gpmi_run(run, seed)
+            gpmi_run(run, seed, costs)
         else:
             peer_run(run, seed, costs)
     return run.row((function, variant, ratio, seed, arm))
@@ -327,8 +327,8 @@ def report(new: int) -> None:
         body += [f"## {PEER}", "", f"{INITIAL} random points and {SUGGESTIONS} suggestions.", ""]
         body += harness.table(["", "seed", "evaluations", "CPU s a suggestion"], cells)
     text = (
-        f"Mean cost until a fine evaluation is within {REGRET:.0%} of the range of the maximum, in units of a fine "
-        f"evaluation. A run that never gets there counts with its budget, {BUDGET}, for Hartmann's function "
+        f"Mean cost until a fine evaluation is within {100 * REGRET:g} % of the range of the maximum, in units of a "
+        f"fine evaluation. A run that never gets there counts with its budget, {BUDGET}, for Hartmann's function "
         f"{BUDGETS['hartmann6']}. The ratio is that of the mean costs. Evaluations are means by level, coarse to fine, "
         "until a fine evaluation and a recommended point are there. Unrelated and reversed levels say nothing, or the "
         "opposite; the other coarse levels are those of the literature."
