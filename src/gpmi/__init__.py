@@ -30,7 +30,7 @@ from gpmi.policies import (
 from gpmi.run.evaluation import Measured
 from gpmi.run.loop import maximize, minimize, optimize
 from gpmi.run.result import Result
-from gpmi.space import Choice, Forbidden, Int, Real, Space, SpaceExhausted
+from gpmi.space import Choice, Fidelity, Forbidden, Int, Real, Space, SpaceExhausted
 from gpmi.trials import Trial
 from gpmi.trials.goals import AtLeast, AtMost, Match, Max, Min
 
@@ -47,6 +47,7 @@ __all__ = [
     "Choice",
     "Event",
     "Explore",
+    "Fidelity",
     "Find",
     "Forbidden",
     "Guarantee",

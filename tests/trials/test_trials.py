@@ -41,7 +41,7 @@ def test_trials_go_by_their_outcome_and_keep_their_number() -> None:
     assert [trial.number for trial in log.trials] == [0, 2, 3] and len(log) == 3
     assert log[2].y == 7.0 and log[2].order == 0 and log[0].order == 1
     np.testing.assert_array_equal(log.observed.y, [7.0])
-    np.testing.assert_array_equal(log.told_rows, [[2.0]])
+    np.testing.assert_array_equal(log.observed.x, [[2.0]])
     assert log.unchosen == 1 and log.chosen([0, 2]).tolist() == [False, True]
     assert log.add(X, ROW, "policy").number == 4  # 1 was given back and is not used again
 

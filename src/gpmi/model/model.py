@@ -191,7 +191,7 @@ class Model:
 
     @cached_property
     def recommended(self) -> Array:
-        """The coordinates (d,) of the point of the space with the best posterior mean, observed or not.
+        """The coordinates (d,) of the point of the space with the best posterior mean at the target, observed or not.
 
         O(n m) on a finite set of m points, a multi-start climb elsewhere. Computed once. If all values are equal and
         the mean is nowhere larger than at an observed point, it is that point.
@@ -200,7 +200,7 @@ class Model:
         lie where evaluations fail. If no point is proven, it is the observed point with the largest probability of
         success.
         """
-        return self._recommended_of(self.setting.space)
+        return self._recommended_of(self.setting.space.target)
 
     def _recommended_of(self, space: Space) -> Array:
         return recommended_row(self.posterior, self.members, space, self.setting.seed, self.chance, self.proven)
@@ -339,7 +339,8 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
     The best values are those of points that succeed. If there are none yet, the worst values take their place: then any
     point that succeeds is an improvement.
     """
-    chosen = log.chosen([*log.told, *log.unobserved])
+    numbers = [*log.observed_numbers, *log.unobserved]
+    chosen = log.chosen(numbers)
     size, dim = model.setting.space.extent
     observed, means = (told.observed, told.mu_at_observed) if told.n else (np.empty(0), np.empty(0))
     if model.outcomes is not None and told.n:
@@ -350,7 +351,7 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
     if model.setting.priors.student_noise:  # the largest value may be an outlier
         observed = means
     return State(
-        t=int(chosen.sum() + log.chosen(log.failed).sum()) + 1,
+        t=int(log.chosen(dict.fromkeys(numbers)).sum() + log.chosen(log.failed).sum()) + 1,
         gamma_hat=float(posterior.predictive_var[chosen].sum()),
         noise_var=posterior.noise_var,
         best_observed=float(np.max(observed)) if told.n else posterior.mean,

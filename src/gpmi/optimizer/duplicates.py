@@ -13,8 +13,8 @@ from gpmi.trials import Log
 
 
 def is_duplicate(row: Array, space: Space, log: Log) -> bool:
-    """Whether a pending, told or failed trial is at these coordinates (d,), or on a box within SAME of them. O(n d)."""
-    others = [log.rows[number] for number in (*log.pending, *log.failed)]
+    """Whether a trial that counts is at these coordinates (d,), or on a box within SAME of them. O(n d)."""
+    others = [log.rows[number] for number in (*log.pending, *log.stopped, *log.failed)]
     return is_near(row, space, log.observed.x) or is_near(row, space, others)
 
 
@@ -40,5 +40,5 @@ def is_noisy(given: float | None, log: Log) -> bool:
     first: dict[bytes, float] = {}
     return any(
         first.setdefault(row.tobytes(), value) != value
-        for row, value in zip(log.told_rows, log.observed.y.tolist(), strict=True)
+        for row, value in zip(log.observed.x, log.observed.y.tolist(), strict=True)
     )

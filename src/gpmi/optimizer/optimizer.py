@@ -19,7 +19,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
-from gpmi._support.text import Line, event_summary
+from gpmi._support.text import Line, event_summary, percent
 from gpmi._support.types import Array, Event, Observations, Point
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis, FrontCache
 from gpmi.analysis.ledger.front_ledger import FrontLedger
@@ -33,7 +33,9 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import OutputModel, OutputModels
+from gpmi.optimizer.curves import HARDLY, checked_step, is_at_rung, probability_to_win
 from gpmi.optimizer.defaults import Defaults, has_bound
+from gpmi.optimizer.levels import IGNORED, TargetModel, at_best_level, from_level_design, level_column, trust
 from gpmi.optimizer.locking import locked
 from gpmi.optimizer.objectives import (
     check_options_for_several,
@@ -143,7 +145,7 @@ class Optimizer(Printable):
         self.policy = policy_for(self.goals, aim, policy, defaults.policy)
         if self._is_several:  # the model of an objective is not bent: the front has values of all sizes
             self.defaults = defaults = replace(defaults, policy=self.policy, compress_losses=False)
-        self._log = Log(None if budget is None else checks.whole("budget", budget, 1), self.goals)
+        self._log = Log(None if budget is None else checks.whole("budget", budget, 1), self.goals, made.fidelity)
         drawn = int(np.random.SeedSequence().generate_state(1)[0])
         self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
         self.goal = goal
@@ -153,13 +155,17 @@ class Optimizer(Printable):
         where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
         if self._is_several:
             check_options_for_several(fit, mean)
-        priors = PriorSchedule(own, own_noise, fit, **where, soften=soften, noise=noise)
+        levels = level_column(made)
+        priors = PriorSchedule(own, own_noise, fit, **where, soften=soften, noise=noise, levels=levels)
         self.n_init = (
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
         )
 
         trend = prior_mean(mean, self.space)
         self._orientation = Orientation(goal)
+        self._alone = (
+            None if levels is None else PriorSchedule(own, own_noise, fit, **where, soften=soften, noise=noise)
+        )
         self._prior_options = {"kernel": kernel, "noise_var": noise_var, "fit": fit, "noise": noise, **where}
         self._events: dict[Event, int] = {}  # in order, with the number of values when each first occurred
         if self.goals is not None:
@@ -234,6 +240,46 @@ class Optimizer(Printable):
         """
         outcome = self.outcome_of(y, noise_var=noise_var, repeats=repeats, constraints=constraints)
         return self.record(self._open_at(x, outcome), outcome)
+
+    @locked
+    def report(
+        self, trial: Trial | int | Point, step: int, y: float | Mapping[str, float]
+    ) -> Literal["continue", "stop"]:
+        """Record a value y of a pending trial at a step of its fidelity; return whether to go on to the target.
+
+        "stop" means that the value at the target will hardly exceed the best one. The trial then has the status
+        "stopped", and what it reported counts for the model. It may go on all the same: report its next steps. The last
+        step is the target: y there is the value of the trial, as by `tell`, and the answer is "stop".
+
+        Only a few values of a curve enter the model, at steps 2.5 times apart. At these the answer costs a suggestion's
+        update of the model, at others next to nothing.
+        """
+        outcome = self.outcome_of(y)
+        found = self._log[pending_number(trial, self.space, self._log)]
+        number = checked_step(self._log, found, step, outcome)
+        if number is None:
+            return "continue" if found.status == "pending" else "stop"
+        assert self._log.fidelity is not None
+        if number == self._log.fidelity.fidelity.last:
+            self.record(found, outcome)
+            return "stop"
+        reported = self._log.deliver_report(found, number, outcome, self._report)
+        logger.info("%r", reported)
+        return "stop" if reported.status == "stopped" else "continue"
+
+    def _report(self, number: int, step: int, outcome: Outcome) -> Trial:
+        """Record a value of a curve, and stop the trial if it will hardly win."""
+        with uninterrupted():
+            trial = self._log.report(number, step, outcome)
+        why = self._reason_to_stop(trial)
+        return trial if why is None else self._log.settle(number, Outcome.stop(why))
+
+    def _reason_to_stop(self, trial: Trial) -> str | None:
+        if not is_at_rung(trial, self._log):
+            return None
+        with one_blas_thread:
+            chance = probability_to_win(self._current_model(), self._log.row(trial.number), self._log)
+        return None if chance >= HARDLY else f"will hardly win: probability {percent(chance)}"
 
     def outcome_of(self, y: Any, **details: Any) -> Outcome:
         """Return a value, or the outputs of a run with goals, as a validated outcome."""
@@ -403,12 +449,11 @@ class Optimizer(Printable):
 
         Trials that broke a constraint do not count. Several objectives have no best trial but a `front`: None.
         """
-        told, values = self._log.told, self._values()
         if self._is_several:
             return None
-        if self._log.count_of_constraints() or (self.goals is not None and self.goals.limits):
-            values = np.where([self._log[number].feasible for number in told], values, -np.inf)
-        return None if not told or values.max() == -np.inf else self._log[told[int(np.argmax(values))]]
+        reached = [number for number in self._log.reached if self._log[number].feasible]
+        values = [self._orientation.value(self._log[number].y or 0.0) for number in reached]
+        return self._log[reached[int(np.argmax(values))]] if reached else None
 
     @property
     @locked
@@ -534,6 +579,11 @@ class Optimizer(Printable):
         self._ledger_cache = LedgerCache({}, {})  # draws read from the last ledger, for the next one
         self._front_cache = FrontCache()  # the same for runs with goals
         self._model: Model | None = None  # after the values told when it was last used
+        self._target = (
+            None
+            if self._alone is None
+            else TargetModel(replace(setting, priors=self._alone.cleared()), self._orientation)
+        )
         # Behind the policy's last choice, plus the values told since; `surprise` is measured against it.
         self._model_at_choice: Model | None = None
 
@@ -600,6 +650,8 @@ class Optimizer(Printable):
             median, fields["sd"] = model.in_units_of_y(mu, math.sqrt(var))
             fields["mu"] = self._orientation.value(median)
         fields["surprise"] = self._orientation.value(surprise)
+        if self._target is not None and (gained := self._target.gain(before, trial, self._log)) is not None:
+            fields["trust"] = gained
         fields["information"] = information_of(var, float(model.posterior.noise[-1]))
         return self._log.note(trial.number, **fields)
 
@@ -657,6 +709,8 @@ class Optimizer(Printable):
         """Compute the next suggestion and add it to the log."""
         suggestion = self._compute_suggestion(subspace)
         fixed = {} if subspace.fixed is None else {"fixed": subspace.fixed}
+        if (fidelity := self._log.fidelity) is not None and fidelity.name in (subspace.fixed or ()):
+            suggestion = suggestion._replace(x={**suggestion.x, **(subspace.fixed or {})})
         with uninterrupted():
             return self._add(suggestion.x, suggestion.origin, **suggestion.fields, **fixed)
 
@@ -669,20 +723,43 @@ class Optimizer(Printable):
         with one_blas_thread:
             return (
                 from_start(self._start, subspace.space, log)
-                or from_design(subspace, self._setting, log, self.n_init)
+                or self._design_suggestion(subspace)
                 or self._policy_suggestion(subspace)
             )
+
+    def _design_suggestion(self, subspace: Subspace) -> Suggestion | None:
+        if self._target is not None:
+            return from_level_design(subspace, self.space, self._log, self.n_init)
+        return from_design(subspace, self._setting, self._log, self.n_init)
 
     def _policy_suggestion(self, subspace: Subspace) -> Suggestion:
         if self._is_several:
             return self._joint_suggestion(subspace)
-        self._model_at_choice = model = self._current_model()
-        limits: dict[str, Any] = {"budget": self._log.horizon, "repeats": self.repeats}
-        chosen = from_policy(
-            model, self.policy, self._log, subspace, self._pending_posteriors, self._orientation, **limits
-        )
+        if self._target is not None:
+            chosen = self._level_suggestion(self._target, subspace)
+        else:
+            self._model_at_choice = model = self._current_model()
+            pending, orientation = self._pending_posteriors, self._orientation
+            chosen = from_policy(model, self.policy, self._log, subspace, pending, orientation, **self._limits)
         self._note(*chosen.events)
         return chosen
+
+    @property
+    def _limits(self) -> dict[str, Any]:
+        return {"budget": self._log.horizon, "repeats": self.repeats}
+
+    def _level_suggestion(self, target: TargetModel, subspace: Subspace) -> Suggestion:
+        """Return the policy's choice where the fidelity has levels: a point, and the level at which to measure it."""
+        log, orientation = self._log, self._orientation
+        self._model_at_choice = model = self._current_model()
+        if trust(log) < 0.0:
+            self._note(IGNORED)
+            part = log.at_target()
+            return from_design(subspace, self._setting, part, self.n_init, anew=True) or from_policy(
+                target.after(part), self.policy, part, subspace, PendingPosteriors(), orientation, **self._limits
+            )
+        chosen = from_policy(model, self.policy, log, subspace, self._pending_posteriors, orientation, **self._limits)
+        return at_best_level(chosen, self._pending_posteriors.extend(0, model.posterior, log), log, self.space)
 
     def _chance(self) -> SuccessProbability | None:
         """Return the probability that an evaluation succeeds and keeps all limits; None if nothing speaks to it."""
@@ -694,7 +771,6 @@ class Optimizer(Printable):
         assert self.goals is not None and isinstance(self.policy, JointPolicy)
         log, chance = self._log, self._chance()
         models = self._outputs.objectives(log)
-        limits: dict[str, Any] = {"budget": log.horizon, "repeats": self.repeats}
-        chosen = from_objectives(models, self.goals, self.policy, log, subspace, chance, self.seed, **limits)
+        chosen = from_objectives(models, self.goals, self.policy, log, subspace, chance, self.seed, **self._limits)
         self._note(*chosen.events)
         return chosen

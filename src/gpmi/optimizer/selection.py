@@ -79,7 +79,7 @@ class Selection:
 
     def best(self, policy: Policy, *, discount: bool = False) -> Selected:
         objective = self.objective
-        if discount:
+        if discount and self.subspace.fixed is not None:
             objective = discounted(objective, self.model, self.subspace.space, self.log)
         return self._best(objective.with_policy(policy), self._failed if self.repeats else self.log.rows)
 

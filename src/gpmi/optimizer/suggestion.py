@@ -52,15 +52,17 @@ def from_start(start: tuple[tuple[Point, Array], ...], space: Space, log: Log) -
     return None
 
 
-def from_design(subspace: Subspace, setting: ModelSetting, log: Log, n_init: int) -> Suggestion | None:
+def from_design(
+    subspace: Subspace, setting: ModelSetting, log: Log, n_init: int, *, anew: bool = False
+) -> Suggestion | None:
     """Return the next point of the initial design that is not in the log; None when the design is complete.
 
     Complete once n_init distinct places have trials, or the policy has chosen a point. With a learned prior it is never
     complete before the first value of every objective. Points close to each other are one place: six points in one
-    corner do not make a design.
+    corner do not make a design. `anew` also completes a design after the policy has chosen.
     """
     blind = not setting.priors.is_fixed and (not log.told or bool(log.unmeasured))
-    if not blind and (log.unchosen < len(log) or _count_places(setting.space, log, n_init) >= n_init):
+    if not blind and ((log.unchosen < len(log) and not anew) or _count_places(setting.space, log, n_init) >= n_init):
         return None
     x = subspace.design.first_free(log.places, around_rejected(subspace.space, log))
     return None if x is None else Suggestion(x, "design")
@@ -125,7 +127,7 @@ def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> i
     """
     if priors.is_fixed:
         return 0
-    n_init = min(10, len(set(space.groups)) + 3)
+    n_init = min(10, space.parameter_count + 3)
     return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 

@@ -1,4 +1,7 @@
-"""The whole space and the parts of it with fixed coordinates, each with the search and the initial design in it."""
+"""The whole space and the parts of it with fixed coordinates, each with the search and the initial design in it.
+
+Where the space has a fidelity, points are searched at its target only.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ class Subspace:
     space: Space
     search: Search
     design: InitialDesign
-    fixed: FrozenPoint | None = None  # the fixed coordinates, by name or number; None for the whole space
+    fixed: FrozenPoint | None = None  # the coordinates that the user fixed, by name or number; None for none
 
 
 class Subspaces:
@@ -28,18 +31,23 @@ class Subspaces:
 
     def __init__(self, space: Space, seed: int, *, repeats: bool, cover: bool) -> None:
         self._seed, self._repeats, self._cover = seed, repeats, cover
-        self.whole = self._subspace(space)
+        self._space = space
+        self.whole = self._subspace(space.target)
         self._parts: dict[tuple[tuple[int, bytes], ...], Subspace] = {}
 
     def with_fixed(self, fixed: Any) -> Subspace:
         """Return the part with these fixed coordinates, a dict; the whole space for None or an empty dict."""
         if fixed is None or fixed == {}:
             return self.whole
-        space = self.whole.space.with_fixed(fixed)
-        key = space.fixed_coordinates
-        if not key:  # only constants are fixed
+        given, fidelity = self._space.with_fixed(fixed), self._space.fidelity
+        own = FrozenPoint(given.fixed_values())
+        if not own:  # only constants are fixed
             return self.whole
-        part = self._parts.pop(key, None) or self._subspace(space, FrozenPoint(space.fixed_values()))
+        space = given
+        if fidelity is not None:
+            space = self._space.with_fixed({**own, fidelity.name: fidelity.fidelity.target})
+        key = given.fixed_coordinates
+        part = self._parts.pop(key, None) or self._subspace(space, own)
         self._parts[key] = part  # as the last one used
         if len(self._parts) > SUBSPACES:
             del self._parts[next(iter(self._parts))]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Event, Numbers, Point
+from gpmi.space.fidelity import Fidelity
 from gpmi.space.fixed import Constant
 from gpmi.space.options import equal_options, option_key
 from gpmi.space.parameters import LARGEST, MOST_OPTIONS, Choice, Int, Parameter, Real
@@ -27,7 +28,7 @@ def box_parameters(bounds: Sequence[Any]) -> tuple[Real, ...]:
     return tuple(_real(f"bounds[{i}]", pair) for i, pair in enumerate(bounds))
 
 
-def named_parameters(spec: Mapping[Any, Any]) -> dict[str, Parameter | Constant]:
+def named_parameters(spec: Mapping[Any, Any]) -> dict[str, Parameter | Fidelity | Constant]:
     """Return the parameters of a dict by name, in the order of the dict."""
     if len(spec) == 0:
         raise ValueError("space is an empty dict; give at least one parameter")
@@ -35,8 +36,11 @@ def named_parameters(spec: Mapping[Any, Any]) -> dict[str, Parameter | Constant]
         if not isinstance(name, str):
             raise TypeError(f"parameter name {checks.shown(name)} is not a string; name parameters by strings")
     parameters = {name: _parameter(name, value) for name, value in spec.items()}
-    if all(isinstance(parameter, Constant) for parameter in parameters.values()):
-        raise ValueError(f"space is {checks.shown(dict(spec))}, constants only; give a parameter that varies")
+    if all(isinstance(parameter, Constant | Fidelity) for parameter in parameters.values()):
+        only = (
+            "constants only" if not any(isinstance(one, Fidelity) for one in parameters.values()) else "a fidelity only"
+        )
+        raise ValueError(f"space is {checks.shown(dict(spec))}, {only}; give a parameter that varies")
     return parameters
 
 
@@ -56,9 +60,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, RealNumber) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
 
-def _parameter(name: str, value: Any) -> Parameter | Constant:
-    """Return a Real, Int or Choice as it is; convert a tuple to Real, a list to Choice, a range to Int."""
-    if isinstance(value, Real | Int | Choice):
+def _parameter(name: str, value: Any) -> Parameter | Fidelity | Constant:
+    """Return a Real, Int, Choice or Fidelity as it is; convert a tuple to Real, a list to Choice, a range to Int."""
+    if isinstance(value, Real | Int | Choice | Fidelity):
         return value
     if isinstance(value, np.generic) and value.dtype.kind in "biufU":
         value = value.item()

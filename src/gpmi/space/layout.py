@@ -15,6 +15,7 @@ from gpmi.space.conditions.arc import OnArc, encoding_of
 from gpmi.space.conditions.conditions import ParentCondition, active_parameters, condition_text, conditions_of
 from gpmi.space.conversion import as_point, labels_of, values_of
 from gpmi.space.encoding import Encoding
+from gpmi.space.fidelity import Fidelity
 from gpmi.space.fixed import Constant, FixedParameter
 from gpmi.space.parameters import Parameter, Real
 
@@ -23,7 +24,7 @@ from gpmi.space.parameters import Parameter, Real
 class Layout:
     """The coordinates (d,) of p parameters, one parameter after the other."""
 
-    parameters: tuple[Parameter | Constant | FixedParameter, ...]
+    parameters: tuple[Parameter | Fidelity | Constant | FixedParameter, ...]
     names: tuple[str, ...] | None
 
     @cached_property

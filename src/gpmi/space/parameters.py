@@ -33,16 +33,15 @@ UNIT = 20  # the longest unit, in characters, because it stands beside every val
 _NARROWEST, _WIDEST = 1e-100, 1e100  # kernels square distances; such squares do not under- or overflow
 
 
-class _FieldsOnly:
+@dataclass(frozen=True, repr=False)
+class FieldsOnly:
     """Pickle, copy and show the dataclass fields only. Cached arrays can be large and are rebuilt on demand."""
 
     def __getstate__(self) -> dict[str, Any]:
-        assert isinstance(self, Real | Int | Choice)
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
         """Show the fields, without keyword-only ones that have their default value."""
-        assert isinstance(self, Real | Int | Choice)
         shown = [f for f in fields(self) if not f.kw_only or getattr(self, f.name) != f.default]
         return f"{type(self).__name__}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in shown)})"
 
@@ -52,7 +51,7 @@ class _FieldsOnly:
 
 
 @dataclass(frozen=True, repr=False)
-class Real(_FieldsOnly):
+class Real(FieldsOnly):
     """A number in [lo, hi]. With log=True its order of magnitude matters, not its value.
 
     With `when` it exists only under a condition: when={"kernel": "rbf"}, or with a list of values. `unit` is a label
@@ -67,7 +66,7 @@ class Real(_FieldsOnly):
 
     def __post_init__(self) -> None:
         _check_when(self)
-        _check_unit(self)
+        check_unit(self)
         _check_interval(self, "a finite number")
         object.__setattr__(self, "lo", float(self.lo))
         object.__setattr__(self, "hi", float(self.hi))
@@ -122,7 +121,7 @@ class Real(_FieldsOnly):
 
 
 @dataclass(frozen=True, repr=False)
-class Int(_FieldsOnly):
+class Int(FieldsOnly):
     """A whole number in lo, lo + step, ..., up to hi. `log`, `when` and `unit` are as for `Real`."""
 
     lo: int
@@ -137,7 +136,7 @@ class Int(_FieldsOnly):
             if not isinstance(getattr(self, end), Integral):
                 raise TypeError(f"{end} of Int is {checks.shown(getattr(self, end))}; give a whole number")
         _check_when(self)
-        _check_unit(self)
+        check_unit(self)
         _check_interval(self, "a whole number")
         object.__setattr__(self, "step", checks.whole("step of Int", self.step, 1))
         object.__setattr__(self, "lo", int(self.lo))
@@ -222,7 +221,7 @@ class Int(_FieldsOnly):
 
 
 @dataclass(frozen=True, repr=False)
-class Choice(_FieldsOnly):
+class Choice(FieldsOnly):
     """One of several options: words, numbers or any objects, such as functions or estimators.
 
     With ordered=True neighbours in the list are alike and all steps are equal, as in Choice([16, 32, 64, 128],
@@ -376,7 +375,8 @@ def _check_when(p: Parameter) -> None:
     object.__setattr__(p, "when", dict(p.when))
 
 
-def _check_unit(p: Real | Int) -> None:
+def check_unit(p: Any) -> None:
+    """Raise unless the unit is a string. Shorten it."""
     if not isinstance(p.unit, str):
         raise TypeError(
             f"unit of {type(p).__name__} is {checks.shown(p.unit)}; give a string such as '°C', or leave it out"

@@ -25,6 +25,7 @@ from gpmi.space.constraints.constraints import (
 from gpmi.space.constraints.feasible_set import FeasibleSet
 from gpmi.space.conversion import box_parameters, named_parameters, two_option_events
 from gpmi.space.encoding import Encoding
+from gpmi.space.fidelity import Fidelity, FidelityColumn, find_fidelity
 from gpmi.space.fixed import Constant, FixedParameter, fixed_by_number
 from gpmi.space.layout import Layout
 from gpmi.space.parameters import Parameter
@@ -38,7 +39,7 @@ _EXTENT_POINTS = 128  # points from which the width of the feasible set is estim
 class Parameters(Space):
     """A product of parameters: a box (names is None, a point is an array) or a named space (a point is a dict)."""
 
-    parameters: tuple[Parameter | Constant | FixedParameter, ...]
+    parameters: tuple[Parameter | Fidelity | Constant | FixedParameter, ...]
     names: tuple[str, ...] | None
     constraints: Constraints = NO_CONSTRAINTS
     events: tuple[Event, ...] = ()  # where the user may have meant something else
@@ -63,7 +64,7 @@ class Parameters(Space):
         return Parameters(tuple(parameters.values()), tuple(parameters), events=two_option_events(spec))
 
     def __post_init__(self) -> None:
-        _ = self.layout.conditions  # raises if one is wrong
+        _ = self.layout.conditions, self.fidelity  # raise if one is wrong
 
     def __repr__(self) -> str:
         names = self.names or [f"x[{i}]" for i in range(len(self.parameters))]
@@ -139,6 +140,10 @@ class Parameters(Space):
     def continuous(self) -> Mask:
         """Which coordinates are those of a Real, (d,)."""
         return self.layout.continuous
+
+    @cached_property
+    def fidelity(self) -> FidelityColumn | None:
+        return find_fidelity(self.parameters, self.names, self.columns)
 
     @cached_property
     def discrete_settings(self) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Event, FrozenPoint, LabelledPoint, Numbers, Point
+from gpmi.space.fidelity import FidelityColumn
 from gpmi.space.row_index import RowIndex
 
 # Scale of a Choice relative to a number, in `Space.units`. Chosen from 1, 2.5 and 4 on the development tables of
@@ -125,6 +126,21 @@ class Space(ABC):
     @abstractmethod
     def groups(self) -> tuple[int, ...]:
         """The number of the parameter that each coordinate belongs to, (d,)."""
+
+    @property
+    def fidelity(self) -> FidelityColumn | None:
+        """The parameter that says how exactly f is measured; None if there is none."""
+        return None
+
+    @cached_property
+    def target(self) -> Space:
+        """The points at the target of the fidelity: all points if there is none."""
+        return self if self.fidelity is None else self.with_fixed({self.fidelity.name: self.fidelity.fidelity.target})
+
+    @property
+    def parameter_count(self) -> int:
+        """The number of parameters that are optimised: those that vary, without a fidelity."""
+        return len(set(self.groups)) - (self.fidelity is not None)
 
     @property
     @abstractmethod

@@ -22,7 +22,18 @@ from gpmi.trials import Entry, Trial
 from gpmi.trials.trial import PREDICTIONS
 
 Kind: TypeAlias = Literal[
-    "created", "budget", "asked", "leased", "told", "failed", "rejected", "forgotten", "corrected", "retracted"
+    "created",
+    "budget",
+    "asked",
+    "leased",
+    "reported",
+    "told",
+    "stopped",
+    "failed",
+    "rejected",
+    "forgotten",
+    "corrected",
+    "retracted",
 ]
 
 

@@ -6,10 +6,12 @@ writes through `deliver`, `deliver_all` and `change`, and does not know which of
 
 from __future__ import annotations
 
+import math
 import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from itertools import takewhile
@@ -23,12 +25,14 @@ from gpmi._support import checks
 from gpmi._support.checks import SEVERAL
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Array, GrowingObservations, Mask, Observations, Point
-from gpmi.trials.goals import Goals
+from gpmi.space import FidelityColumn
+from gpmi.trials.goals import Goals, Outputs
 from gpmi.trials.outcomes import NONE, OUTPUTS, Outcome, Outcomes, check_count, details_of
-from gpmi.trials.trial import PREDICTIONS, Origin, Status, Trial, first_outcome, names_a_trial
+from gpmi.trials.trial import PREDICTIONS, Origin, Report, Status, Trial, first_outcome, names_a_trial
 
 TrialOrPoint: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
 Settle: TypeAlias = Callable[[TrialOrPoint, Outcome], Trial]  # how an Optimizer records an outcome
+Reporter: TypeAlias = Callable[[int, int, Outcome], Trial]  # how an Optimizer records a value of a curve
 # The trial at a point that can take an outcome, or else the point.
 FindOpen: TypeAlias = Callable[[TrialOrPoint, Outcome], TrialOrPoint]
 
@@ -36,10 +40,14 @@ FindOpen: TypeAlias = Callable[[TrialOrPoint, Outcome], TrialOrPoint]
 class Entry(NamedTuple):
     """One entry of the log: what happened to which trial, and when."""
 
-    kind: Literal["added", "told", "failed", "rejected", "forgotten", "corrected", "retracted"]
+    kind: Literal["added", "reported", "told", "stopped", "failed", "rejected", "forgotten", "corrected", "retracted"]
     number: int  # of the trial
     time: float  # seconds since 1970
     outcome: Outcome | None = None  # what it was told, or corrected to
+    step: int | None = None  # at which a value was reported
+
+
+ENDED = ("told", "stopped", "failed")  # the statuses of trials that count in the budget
 
 
 class Log:
@@ -49,9 +57,12 @@ class Log:
     rejected or retracted trial stays in the log, and no model sees it.
     """
 
-    def __init__(self, budget: int | None = None, goals: Goals | None = None) -> None:
+    def __init__(
+        self, budget: int | None = None, goals: Goals | None = None, fidelity: FidelityColumn | None = None
+    ) -> None:
         self.budget = budget  # how many evaluations there will be in all
         self.goals = goals  # of the outputs; None if an evaluation has one value y
+        self.fidelity = fidelity  # of the space; None if every measurement is as exact as it can be
         self.revision = 0  # rises when a value changes or vanishes: what was derived from the values is then void
         self.late = 0  # rises when an output came late, even if it is only watched
         self.lock = RLock()  # of the log and of everything derived from it
@@ -63,7 +74,7 @@ class Log:
         self._rows: dict[int, Array] = {}  # of all trials
         self._entries: list[Entry] = []
         self._next_number = 0
-        self._outcomes = 0  # how many there have been
+        self._outcomes = 0  # how many there have been, reports included
         self._derive()
 
     def _derive(self) -> None:
@@ -73,10 +84,12 @@ class Log:
         self._pending: dict[int, None] = {}
         self._told: list[int] = []
         self._awaiting: list[int] = []  # told other outputs, but not the one of the single objective
+        self._stopped: list[int] = []
         self._failed: list[int] = []
         self._rejected: list[int] = []
         self._counted: dict[int, Array] = {}  # the rows of the trials that count
         self._observed = GrowingObservations()
+        self._observed_numbers: list[int] = []  # the trial of each of these
         self._chosen: set[int] = set()  # the trials that count and that the policy chose
         self._pending_at: dict[bytes, list[int]] = {}  # the pending trials by their coordinates
         self._places: Counter[bytes] = Counter()  # how many trials count at each point
@@ -84,8 +97,19 @@ class Log:
         for trial in self._trials.values():
             self._list(trial)
         ended = [trial for trial in self._trials.values() if trial.status not in ("pending", "retracted")]
-        for trial in sorted(ended, key=lambda trial: trial.order or 0):
-            self._list_outcome(trial)
+        if self.fidelity is None:
+            for trial in sorted(ended, key=lambda trial: trial.order or 0):
+                self._list_outcome(trial)
+            return
+        changes: list[tuple[int, Trial, int | None]] = [(trial.order or 0, trial, None) for trial in ended]
+        for trial in self._trials.values():
+            if trial.status not in ("retracted", "rejected"):
+                changes += [(report.order, trial, i) for i, report in enumerate(trial.curve)]
+        for _, trial, place in sorted(changes, key=lambda change: (change[0], change[2] is None)):
+            if place is None:
+                self._list_outcome(trial)
+            else:
+                self._list_report(trial, place)
 
     def _list(self, trial: Trial) -> None:
         """Add a trial to the lists that do not depend on the order of the outcomes."""
@@ -104,6 +128,8 @@ class Log:
         """Append a trial to the list of its kind of outcome."""
         if trial.status == "failed":
             self._failed.append(trial.number)
+        elif trial.status == "stopped":
+            self._stopped.append(trial.number)
         elif trial.status == "rejected":
             self._rejected.append(trial.number)
         elif trial.y is None and self.goals is not None and self.goals.single is not None:
@@ -112,8 +138,26 @@ class Log:
             self._told.append(trial.number)
             if trial.y is not None:
                 self._observed.append(self._rows[trial.number], trial.y, trial.noise_var, trial.repeats)
+                self._observed_numbers.append(trial.number)
             if trial.origin == "user":
                 vars(self).pop("told_before_asking", None)
+
+    def _list_report(self, trial: Trial, place: int) -> None:
+        """Append a value of a curve to the observations, if it is one of the few that enter the model."""
+        step, y, _ = trial.curve[place]
+        if isinstance(y, Mapping):
+            y = y.get(self.goals.single, math.nan) if self.goals is not None and self.goals.single else math.nan
+        if self.enters(trial, place) and not math.isnan(y):
+            assert self.fidelity is not None
+            self._observed.append(self.fidelity.at(self._rows[trial.number], step), y, 0.0, 1)
+            self._observed_numbers.append(trial.number)
+
+    def enters(self, trial: Trial, place: int) -> bool:
+        """Whether a value of a curve enters the model: the first at or after each rung, the target left out."""
+        assert self.fidelity is not None
+        fidelity, step = self.fidelity.fidelity, trial.curve[place].step
+        before = trial.curve[place - 1].step if place else 0
+        return step != fidelity.last and any(before < rung <= step for rung in fidelity.rungs)
 
     # Reading
 
@@ -141,8 +185,45 @@ class Log:
 
     @property
     def evaluated(self) -> int:
-        """How many outcomes count in the budget: values and failures. O(n)."""
-        return sum(trial.status in ("told", "failed") for trial in self._trials.values())
+        """How many outcomes count in the budget: values, stops and failures. O(n)."""
+        return sum(trial.status in ENDED for trial in self._trials.values())
+
+    @property
+    def spent(self) -> float:
+        """The cost of all evaluations so far, those on their way included; 0 without a fidelity. O(n)."""
+        return sum(map(self.cost_of, self._trials.values()))
+
+    def cost_of(self, trial: Trial) -> float:
+        """Return the cost of a trial so far: of its level once it has ended, or of the steps that it reported."""
+        if self.fidelity is None or trial.status in ("rejected", "retracted"):
+            return 0.0
+        fidelity = self.fidelity.fidelity
+        if fidelity.has_steps:
+            return fidelity.cost_of(trial.curve[-1].step) if trial.curve else 0.0
+        if trial.status == "pending":
+            return 0.0
+        if fidelity.learns_costs:
+            return max(0.0, trial.ended - trial.asked) if trial.ended and trial.asked else 0.0
+        return fidelity.cost_of(self.fidelity.of(self._rows[trial.number]))
+
+    def costs_of_levels(self) -> list[float]:
+        """Return the cost of each level: as given, or learned as the mean time of its evaluations. O(n).
+
+        A level without an evaluation takes the time of the nearest one that has some; without any, each costs 1.
+        """
+        assert self.fidelity is not None and not self.fidelity.fidelity.has_steps
+        fidelity = self.fidelity.fidelity
+        if not fidelity.learns_costs:
+            return [fidelity.cost_of(label) for label in fidelity.labels]
+        times: list[list[float]] = [[] for _ in fidelity.labels]
+        for trial in self._trials.values():
+            if trial.status in ENDED and (cost := self.cost_of(trial)) > 0.0:
+                times[fidelity.labels.index(self.fidelity.of(self._rows[trial.number]))].append(cost)
+        known = [i for i, some in enumerate(times) if some]
+        if not known:
+            return [1.0] * len(times)
+        means = {i: sum(times[i]) / len(times[i]) for i in known}
+        return [means[min(known, key=lambda i: (abs(i - j), -i))] for j in range(len(times))]
 
     @property
     def horizon(self) -> int | None:
@@ -182,6 +263,8 @@ class Log:
 
     def observed_output(self, name: str) -> tuple[list[int], Observations]:
         """Return the trials with a value of this output, in the order of their outcomes, and these values. O(n)."""
+        if self.fidelity is not None:
+            return self._observed_curves(name)
         ended = [trial for trial in self._trials.values() if trial.status == "told" and name in trial.outputs]
         trials = sorted(ended, key=lambda trial: trial.order or 0)
         numbers = [trial.number for trial in trials]
@@ -192,6 +275,59 @@ class Log:
             np.array([trial.output_noise_var.get(name, 0.0) for trial in trials], dtype=float),
             np.array([trial.output_repeats.get(name, 1) for trial in trials], dtype=float),
         )
+
+    def _observed_curves(self, name: str) -> tuple[list[int], Observations]:
+        """Return what `observed_output` does, with the values of curves that enter the model."""
+        assert self.fidelity is not None
+        found: list[tuple[int, int, Array, float, float, int]] = []  # order, trial, row, y, noise_var, repeats
+        for trial in self._trials.values():
+            row = self._rows[trial.number]
+            if trial.status not in ("retracted", "rejected"):
+                for i, report in enumerate(trial.curve):
+                    if isinstance(report.y, Mapping) and name in report.y and self.enters(trial, i):
+                        at = self.fidelity.at(row, report.step)
+                        found.append((report.order, trial.number, at, report.y[name], 0.0, 1))
+            if trial.status == "told" and name in trial.outputs:
+                own, means = trial.output_noise_var.get(name, 0.0), trial.output_repeats.get(name, 1)
+                found.append((trial.order or 0, trial.number, row, trial.outputs[name], own, means))
+        found.sort(key=lambda one: one[0])
+        x = np.array([one[2] for one in found]) if found else np.empty((0, 0))
+        y, noise_var, repeats = (np.array([one[k] for one in found], dtype=float) for k in (3, 4, 5))
+        return [one[1] for one in found], Observations.of(x, y, noise_var, repeats)
+
+    @property
+    def observed_numbers(self) -> Sequence[int]:
+        """The trial behind each of the `observed` values. Without a fidelity these are the `told` ones with a y."""
+        return self._observed_numbers
+
+    @property
+    def reached(self) -> Sequence[int]:
+        """The numbers of the `told` trials at the target of the fidelity: all of them if there is none."""
+        if self.fidelity is None or self.fidelity.fidelity.has_steps:
+            return self._told
+        return [number for number in self._told if self.fidelity.is_target(self._rows[number])]
+
+    def at_target(self) -> Log:
+        """Return the same log with the trials at the target of the fidelity alone. O(n)."""
+        assert self.fidelity is not None
+        part = copy(self)
+        part._rows = {number: row for number, row in self._rows.items() if self.fidelity.is_target(row)}
+        part._trials = {number: trial for number, trial in self._trials.items() if number in part._rows}
+        part._derive()
+        part.revision = self.revision
+        return part
+
+    def without_last(self) -> Log:
+        """Return the same log without the trial whose value was told last. O(n)."""
+        part = copy(self)
+        part._trials = {number: trial for number, trial in self._trials.items() if number != self._told[-1]}
+        part._derive()
+        return part
+
+    @property
+    def stopped(self) -> Sequence[int]:
+        """The numbers of the trials that were stopped on the way to the target, in the order of their stops."""
+        return self._stopped
 
     @property
     def failed(self) -> Sequence[int]:
@@ -222,11 +358,6 @@ class Log:
     def places(self) -> Mapping[bytes, int]:
         """How many trials count at each point, by the bytes of its coordinates."""
         return self._places
-
-    @property
-    def told_rows(self) -> Sequence[Array]:
-        """The coordinates of the values, in the order of the values."""
-        return [self._rows[number] for number in self._told]
 
     @property
     def observed(self) -> Observations:
@@ -308,9 +439,12 @@ class Log:
         return _find(lacking, self._rows, row, rounding)
 
     def pending_number(self, trial: Trial | int) -> int:
-        """Return the number of a pending trial; raise a ValueError if it is not pending in this log."""
+        """Return the number of a pending trial; raise a ValueError if it is not pending in this log.
+
+        A trial that was stopped may go on, so it counts as pending here.
+        """
         number = trial.number if isinstance(trial, Trial) else int(trial)
-        if number not in self._pending:
+        if number not in self._pending and (number not in self._trials or self._trials[number].status != "stopped"):
             others = f"give one of {self.pending[:10]}" if self._pending else "none is; correct replaces a value"
             raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {others}")
         return number
@@ -377,6 +511,10 @@ class Log:
         """Record outcomes at points, each of the trial that find(point, outcome) returns or of a new one."""
         return [settle(find(x, outcome), outcome) for x, outcome in observations]
 
+    def deliver_report(self, trial: Trial, step: int, outcome: Outcome, record: Reporter) -> Trial:
+        """Record a value of a curve, by record(number, step, outcome)."""
+        return record(trial.number, step, outcome)
+
     def change(self, act: Callable[[], Trial]) -> Trial:
         """Record what act() does to one trial, as a whole or not at all."""
         with uninterrupted():
@@ -408,8 +546,17 @@ class Log:
             added = self.add(trial.x, row, trial.origin, number=trial.number if keeps else None, **fields)
             numbers.append(added.number)
         settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
-        for i in sorted(settled, key=lambda i: (trials[i].order is None, trials[i].order or 0, i)):
-            self.settle(numbers[i], first_outcome(trials[i]), trials[i].ended)
+        changes: list[tuple[bool, int, bool, int, Report | None]] = [
+            (trials[i].order is None, trials[i].order or 0, True, i, None) for i in settled
+        ]
+        for i, trial in enumerate(trials):
+            last = None if self.fidelity is None else self.fidelity.fidelity.last
+            changes += [(False, one.order, False, i, one) for one in trial.curve if one.step != last]
+        for _, _, _, i, report in sorted(changes, key=lambda change: change[:4]):
+            if report is None:
+                self.settle(numbers[i], first_outcome(trials[i]), trials[i].ended)
+            else:
+                self.report(numbers[i], report.step, outcome_of(report), trials[i].ended)
         for i in settled:
             trial = trials[i]
             if trial.status == "retracted":
@@ -453,6 +600,8 @@ class Log:
         """
         ended = self._now() if ended is None else ended
         before = self._trials[number]
+        if before.status == "stopped":
+            before = self._resume(number)
         if before.status == "told":
             merged = Outcome("told", **details_of(before)).with_outputs(outcome)
             self._trials[number] = trial = replace(before, **{**vars(merged), **self._derived(merged)})
@@ -462,6 +611,7 @@ class Log:
                 self._derive()  # but no suggestion follows from an output that is only watched
             return trial
         trial = replace(before, **{**vars(outcome), **self._derived(outcome)}, order=self._outcomes, ended=ended)
+        trial = self._with_end_of_curve(trial)
         self._outcomes += 1
         self._trials[number] = trial
         self._entries.append(Entry(outcome.status, number, ended, outcome))
@@ -469,14 +619,45 @@ class Log:
         if outcome.status == "rejected":
             self._no_longer_counted(number)
         self._list_outcome(trial)
+        if outcome.status == "rejected" and trial.curve:
+            self._derive()
         return trial
+
+    def report(self, number: int, step: int, outcome: Outcome, when: float | None = None) -> Trial:
+        """Record a value of a pending trial on the way to the target. A trial that was stopped goes on."""
+        before = self._trials[number]
+        if before.status == "stopped":
+            before = self._resume(number)
+        report = Report(step, value_of(outcome), self._outcomes)
+        self._outcomes += 1
+        self._trials[number] = trial = replace(before, curve=(*before.curve, report))
+        self._entries.append(Entry("reported", number, self._now() if when is None else when, outcome, step))
+        self._list_report(trial, len(trial.curve) - 1)
+        return trial
+
+    def _resume(self, number: int) -> Trial:
+        """Make a stopped trial pending again. O(n)."""
+        self._trials[number] = trial = replace(self._trials[number], status="pending", order=None, ended=None, why=None)
+        self._derive()
+        return trial
+
+    def _with_end_of_curve(self, trial: Trial) -> Trial:
+        """Return a trial whose curve ends with its value at the target, if its fidelity has steps."""
+        if self.fidelity is None or not self.fidelity.fidelity.has_steps or trial.status != "told":
+            return trial
+        last = self.fidelity.fidelity.last
+        assert last is not None and trial.order is not None
+        curve = tuple(report for report in trial.curve if report.step != last)
+        y: float | Mapping[str, float] = trial.outputs if trial.y is None or trial.outputs else trial.y
+        return replace(trial, curve=(*curve, Report(last, y, trial.order)))
 
     def correct(self, number: int, outcome: Outcome, when: float | None = None) -> Trial:
         """Replace the outcome of a trial by another value, at its place in the order of the outcomes. O(n).
 
         Its prediction stays. `surprise` and `information` are reset.
         """
-        self._trials[number] = replace(self._outdated(number), **{**vars(outcome), **self._derived(outcome)})
+        corrected = replace(self._outdated(number), **{**vars(outcome), **self._derived(outcome)})
+        self._trials[number] = self._with_end_of_curve(corrected)
         self._entries.append(Entry("corrected", number, self._now() if when is None else when, outcome))
         self._derive()
         return self._trials[number]
@@ -499,6 +680,8 @@ class Log:
         self._no_longer_counted(number)
         trial = self._trials.pop(number)
         del self._rows[number]
+        if trial.curve:
+            self._derive()
         vars(self).pop("told_before_asking", None)
         self._entries.append(Entry("forgotten", number, self._now() if when is None else when))
         return trial
@@ -538,6 +721,17 @@ class Log:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, lock=RLock())
+
+
+def value_of(outcome: Outcome) -> float | Mapping[str, float]:
+    """Return the value of an outcome: its outputs, or y."""
+    assert outcome.outputs or outcome.y is not None
+    return outcome.outputs or outcome.y or 0.0
+
+
+def outcome_of(report: Report) -> Outcome:
+    """Return the value of a curve as an outcome."""
+    return Outcome("told", outputs=Outputs(report.y)) if isinstance(report.y, Mapping) else Outcome("told", report.y)
 
 
 def _find(numbers: Sequence[int], rows: Mapping[int, Array], row: Array, rounding: Array) -> int | None:

@@ -19,7 +19,7 @@ from gpmi._support.types import Array, Mask, Numbers, Observations
 from gpmi.gp.replicates import places_of
 from gpmi.trials.goals import Goals, Outputs, checked_output
 
-Ending: TypeAlias = Literal["told", "failed", "rejected"]  # the status of a trial with an outcome
+Ending: TypeAlias = Literal["told", "stopped", "failed", "rejected"]  # the status of a trial with an outcome
 
 REASON = 200  # characters of the reason for a failure that are kept: our choice, a line or two
 
@@ -37,7 +37,7 @@ class Details(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Outcome:
-    """A value with its noise and its constraints, a failure with its reason, or a rejection.
+    """A value with its noise and its constraints, a stop or a failure with its reason, or a rejection.
 
     `Trial` has the same fields; its comments say what they mean.
     """
@@ -79,6 +79,11 @@ class Outcome:
     def failure(why: str | None = None) -> Outcome:
         """Return a failure with its reason, validated."""
         return Outcome("failed", why=why).checked()
+
+    @staticmethod
+    def stop(why: str | None = None) -> Outcome:
+        """Return the end of an evaluation on the way to the target of its fidelity, with its reason, validated."""
+        return Outcome("stopped", why=why).checked()
 
     @staticmethod
     def rejection() -> Outcome:

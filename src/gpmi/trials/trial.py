@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeAlias, TypeGuard, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard, get_args
 
 import numpy as np
 
@@ -15,12 +15,20 @@ from gpmi._support.types import Point
 from gpmi.trials.goals import Goals, Outputs
 from gpmi.trials.outcomes import NONE, OUTPUTS, Ending, Outcome, check_count, details_of
 
-# A trial is pending until it has an outcome: a value was told, it failed, or its point was rejected. A retracted trial
-# counts for nothing.
-Status: TypeAlias = Literal["pending", "told", "failed", "rejected", "retracted"]
+# A trial is pending until it has an outcome: a value was told, it was stopped on the way to the target of its fidelity,
+# it failed, or its point was rejected. A retracted trial counts for nothing.
+Status: TypeAlias = Literal["pending", "told", "stopped", "failed", "rejected", "retracted"]
 Origin: TypeAlias = Literal["design", "policy", "user"]
 
 WHY = 40  # characters of the reason for a failure in the line of a trial; our choice
+
+
+class Report(NamedTuple):
+    """A value on the way to the target of a fidelity."""
+
+    step: int
+    y: float | Mapping[str, float]  # the value there, or the outputs of a run with goals
+    order: int  # its place among all outcomes and reports
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,13 +53,16 @@ class Trial:
     # Under the model of the policy's last choice, updated with the values told since:
     surprise: float | None = None  # (y - mu) / sqrt(var + noise_var)
     information: float | None = None  # how much y says about f, log(1 + var / noise_var) / 2, in nats
+    # Where the fidelity has levels: log p(y) by the model of all levels minus that by the model of the target alone,
+    # both before y was told; None below the target.
+    trust: float | None = None
     asked: float | None = None  # the time of the ask, in seconds since 1970; None if it was told without being asked
     ended: float | None = None  # the time of its outcome
     noise_var: float = 0.0  # the known variance of y, in addition to the noise that all values have in common
     repeats: int = 1  # y is the mean of this many evaluations: their common noise is divided by it
     y_before: float | None = None  # its first value, if that was corrected or retracted
     constraints: tuple[float, ...] = ()  # measured together with y; the point is feasible where all are <= 0
-    why: str | None = None  # why it failed
+    why: str | None = None  # why it failed or was stopped
     fixed: Mapping[Any, Any] | None = None  # the fixed coordinates of the ask, by name or number
     # In a run with goals, where y is the output of a single objective:
     outputs: Mapping[str, float] = NONE  # what was measured so far, by output
@@ -59,6 +70,8 @@ class Trial:
     output_repeats: Mapping[str, int] = NONE  # as repeats, for outputs that are means
     outputs_before: Mapping[str, float] | None = None  # its first outputs, if they were corrected or retracted
     unmet: tuple[str, ...] = ()  # the outputs that break their limit, or whose limit is not measured yet
+    # Where the fidelity has steps: the values reported at them, in order. The last one is y if the target was reached.
+    curve: tuple[Report, ...] = ()
 
     @property
     def feasible(self) -> bool:
@@ -97,6 +110,8 @@ class Trial:
 
     def __repr__(self) -> str:
         notes = []
+        if self.curve and self.status in ("pending", "stopped", "failed"):
+            notes.append(f"at step {self.curve[-1].step}")
         if self.why is not None:
             notes.append(shortened(self.why, WHY))
         if self.status == "told" and not self.feasible:
@@ -121,7 +136,7 @@ ABOUT_OUTPUTS = (*OUTPUTS, "outputs_before", "unmet")  # the fields of a run wit
 PREDICTIONS = tuple(
     field.name
     for field in fields(Trial)
-    if field.name not in {"number", "x", "origin", "order", "asked", "ended", "y_before", "fixed"}
+    if field.name not in {"number", "x", "origin", "order", "asked", "ended", "y_before", "fixed", "curve"}
     and field.name not in ABOUT_OUTPUTS
     and field.name not in {other.name for other in fields(Outcome)}
 )
@@ -156,14 +171,23 @@ def _checked(trial: Any) -> Trial:
     if trial.order is not None:
         checks.whole("order", trial.order, 0)
     outcome = Outcome("told" if trial.status == "told" else "failed", trial.y, **details_of(trial)).checked()
+    curve = _checked_curve(trial)
     first = trial.outputs_before if trial.status in ("told", "retracted") and trial.outputs_before else None
     if outcome.outputs or first is not None:  # y and the fields about it follow from the outputs
         earliest = first_outcome(trial)
         kept = outcome if outcome.outputs else replace(earliest, outputs=NONE)  # a retracted one keeps its error bars
         own = {name: getattr(kept, name) for name in OUTPUTS}
-        return replace(trial, outputs_before=None if first is None else earliest.outputs, **own)
+        return replace(trial, outputs_before=None if first is None else earliest.outputs, curve=curve, **own)
     before = None if trial.y_before is None else checked_value(trial.y_before)
-    return replace(trial, y=outcome.y, y_before=before, outputs_before=None, **details_of(outcome))
+    return replace(trial, y=outcome.y, y_before=before, outputs_before=None, curve=curve, **details_of(outcome))
+
+
+def _checked_curve(trial: Trial) -> tuple[Report, ...]:
+    found = []
+    for step, y, order in trial.curve:
+        checks.whole("step", step, 1)
+        found.append(Report(step, y if isinstance(y, Mapping) else checked_value(y), checks.whole("order", order, 0)))
+    return tuple(found)
 
 
 def first_outcome(trial: Trial) -> Outcome:
@@ -171,5 +195,5 @@ def first_outcome(trial: Trial) -> Outcome:
     if outputs := trial.outputs if trial.outputs_before is None else trial.outputs_before:
         return Outcome("told", **{**details_of(trial), "outputs": outputs}).checked()
     y = trial.y if trial.y_before is None else trial.y_before
-    ending: Ending = "told" if y is not None else "rejected" if trial.status == "rejected" else "failed"
-    return Outcome(ending, y, **details_of(trial))
+    ending: Ending = "failed" if trial.status not in ("rejected", "stopped") else trial.status
+    return Outcome("told" if y is not None else ending, y, **details_of(trial))

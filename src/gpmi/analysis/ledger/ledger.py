@@ -207,7 +207,7 @@ class Ledger:
         """The number of values before which a learned prior supports no interval and no advice to stop."""
         if self.setting.priors.is_fixed:
             return 1
-        enough = NEEDED * (len(set(self.space.groups)) + 1)
+        enough = NEEDED * (self.space.parameter_count + 1)
         return enough if self.space.rows is None else min(enough, max(2, len(self.space.rows)))
 
     @property

@@ -1,6 +1,7 @@
-"""Covariance functions: what a kernel is (`base`), and RBF, Matern and Linear (`elementary`)."""
+"""Covariance functions: what a kernel is (`base`), RBF, Matern and Linear (`elementary`), several levels (`levels`)."""
 
 from gpmi.gp.kernels.base import AffineKernel, Kernel, Product, Pullback, Sum
 from gpmi.gp.kernels.elementary import RBF, Linear, Matern, Stationary
+from gpmi.gp.kernels.levels import Levels
 
-__all__ = ["RBF", "AffineKernel", "Kernel", "Linear", "Matern", "Product", "Pullback", "Stationary", "Sum"]
+__all__ = ["RBF", "AffineKernel", "Kernel", "Levels", "Linear", "Matern", "Product", "Pullback", "Stationary", "Sum"]

@@ -17,6 +17,7 @@ from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import Inverted, invert, whiten
 from gpmi.model.fitting.covariance import EXACT, Covariance, PairPullback, PairwiseMatern, template_covariance
 from gpmi.model.fitting.data import RowNoise, subset
+from gpmi.model.fitting.level_covariance import LevelColumn, PairwiseLevels
 from gpmi.model.fitting.unknowns import DEFAULT, Unknowns
 
 NO_FIT = 1e100  # stands for an infinite loss, where C is not positive definite
@@ -241,6 +242,7 @@ class FitSetting:
     span: Array  # (d,), the width of the space
     groups: tuple[int, ...]  # (d,), the parameter of each coordinate; coordinates of one parameter share a lengthscale
     loo: bool = False  # use the leave-one-out predictive likelihood instead of the marginal likelihood
+    levels: LevelColumn | None = None  # of a fidelity with levels; None for any other space
 
     @property
     def all_unknown(self) -> bool:
@@ -255,7 +257,9 @@ class FitSetting:
     def criterion(self, x: Array, y: Array, scale: float, noises: RowNoise | None = None) -> Criterion:
         """Return the criterion at x (n, d), in the user's coordinates, for standardised y (n,) whose sd was `scale`."""
         covariance: Covariance
-        if self._is_default:
+        if self.levels is not None:
+            covariance = PairwiseLevels(x, self.span, self.groups, scale, self.levels)
+        elif self._is_default:
             covariance = PairwiseMatern(x, self.span, self.groups, scale)
         else:
             covariance = template_covariance(self.template.for_dim(x.shape[1]), x, self.span, self.groups, scale)

@@ -8,6 +8,7 @@ has forgotten its start.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +45,7 @@ class DrawingProblem(NamedTuple):
     def of(setting: FitSetting, observed: Observations, warp: Warp, *, open_noise: bool = False) -> DrawingProblem:
         """Return the problem given these observations of y; with `open_noise`, under the prior LOG_OPEN_NOISE."""
         location, scale, data = FitData.of(warped(observed, warp)).at_most(FIT_POINTS).standardised()
-        evidence = FitSetting(setting.template, setting.noise_var, setting.span, setting.groups)
+        evidence = replace(setting, loo=False)
         criterion = evidence.criterion(data.x, data.y, scale, data.noises)
         if open_noise:
             criterion.unknowns = criterion.unknowns.with_open_noise()

@@ -18,6 +18,7 @@ from gpmi.gp.kernels import Kernel
 from gpmi.model.fitting.criterion import FitSetting
 from gpmi.model.fitting.data import FIT_POINTS, FitData, merges
 from gpmi.model.fitting.fit import Prior, fit, fit_noise
+from gpmi.model.fitting.level_covariance import LevelColumn
 from gpmi.model.fitting.prior_draws import draw_noise_priors, draw_priors
 from gpmi.model.fitting.student_prior import fit_student
 from gpmi.model.fitting.undetected_noise import UndetectedNoise, undetected_noise
@@ -48,6 +49,7 @@ class PriorSchedule:
         soften: bool = False,  # whether the worse half of the values is always compressed (`softened`)
         noise: Literal["normal", "student"] = "normal",
         transforms: bool = True,  # whether y may be transformed
+        levels: LevelColumn | None = None,  # of a fidelity with levels
     ) -> None:
         template = _checked_kernel(kernel, len(span))
         noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
@@ -58,7 +60,7 @@ class PriorSchedule:
         if noise == "student" and fit != "map":
             raise ValueError(f"noise is 'student', but fit is {fit!r}; under heavy tails the prior is learned by 'map'")
         self.student_noise = noise == "student"  # heavy tails: Student's t
-        self._setting = FitSetting(template, noise_var, span, groups, loo=fit == "loo")
+        self._setting = FitSetting(template, noise_var, span, groups, fit == "loo", levels)
         self._sampled, self._seed, self._soften, self._transforms = fit == "mcmc", seed, soften, transforms
         self._learned: dict[int, Prior] = {}
 

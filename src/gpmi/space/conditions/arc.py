@@ -18,6 +18,7 @@ import numpy as np
 
 from gpmi._support.types import Array, Numbers
 from gpmi.space.encoding import Encoding
+from gpmi.space.fidelity import Fidelity
 from gpmi.space.fixed import Constant, FixedParameter
 from gpmi.space.parameters import Choice, Int, Parameter, Real
 
@@ -98,9 +99,9 @@ class OnArc:
         return self.inner.canonical(value)
 
 
-def encoding_of(parameter: Parameter | Constant | FixedParameter) -> Encoding:
+def encoding_of(parameter: Parameter | Fidelity | Constant | FixedParameter) -> Encoding:
     """Return the encoding of a parameter: its own, or an arc if it has one coordinate and a condition."""
-    if isinstance(parameter, Constant | FixedParameter) or parameter.when is None or parameter.width != 1:
+    if isinstance(parameter, Fidelity | Constant | FixedParameter) or parameter.when is None or parameter.width != 1:
         return parameter
     if isinstance(parameter, Choice) and not parameter.ordered:  # one option
         return parameter

@@ -1,0 +1,168 @@
+"""Which level of a fidelity to measure next, and whether the other levels are of any use.
+
+The policy chooses a point by its value at the target. The level is then the one that tells most about the target there
+for its cost. Two models are kept: of all levels, and of the target alone. Each value at the target was predicted by
+both. While the predictions of the model of all levels were worse in sum, the target alone is modelled and measured.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from gpmi._support.types import Array, Event, Point
+from gpmi.gp.posterior import Posterior
+from gpmi.model.fitting.level_covariance import LevelColumn
+from gpmi.model.model import Model, ModelSetting
+from gpmi.model.orientation import Orientation
+from gpmi.optimizer.duplicates import is_near
+from gpmi.optimizer.exclusions import around_rejected
+from gpmi.optimizer.suggestion import Suggestion
+from gpmi.search.subspaces import Subspace
+from gpmi.space import FidelityColumn, Space
+from gpmi.trials import Log, Trial
+
+# Chosen on the development seeds of docs/benchmarks/fidelities.md.
+FIRST = 3  # values at each level above the lowest one in the initial design
+MOST_TRUST = 3.0  # a single prediction counts at most this much, in nats
+ROW = 1.0  # cheaper measurements in a row cost at most this many measurements at the target
+
+IGNORED = Event("levels ignored", "the target is predicted better without the other levels, so it is measured alone")
+
+
+def level_column(space: Space) -> LevelColumn | None:
+    """Return where the level of a space is; None if it has none."""
+    found = space.fidelity
+    if found is None or found.fidelity.has_steps:
+        return None
+    return LevelColumn(found.column, found.fidelity.count)
+
+
+def trust(log: Log) -> float:
+    """Return how much better the model of all levels predicted the values at the target, in nats. O(n)."""
+    gains = [log[number].trust for number in log.reached]
+    return sum(max(-MOST_TRUST, min(MOST_TRUST, gain)) for gain in gains if gain is not None)
+
+
+class TargetModel:
+    """The model of the values at the target alone."""
+
+    def __init__(self, setting: ModelSetting, orientation: Orientation) -> None:
+        self._setting, self._orientation = setting, orientation
+        self._last: Model | None = None
+
+    def after(self, part: Log) -> Model:
+        """Return the model after all values of a log that has the target alone."""
+        observed = replace(part.observed, y=self._orientation.values(part.observed.y))
+        self._last = Model.after(self._setting, observed, self._last).with_outcomes(part.outcomes)
+        return self._last
+
+    def gain(self, joint: Model, trial: Trial, log: Log) -> float | None:
+        """Return log p(y) of the last value by a model of all levels minus that by this one, both before it.
+
+        None below the target, and for the first values there, from which nothing can be learned.
+        """
+        part = log.at_target()
+        if trial.number not in part.told or len(part.told) <= 2 or trial.y is None:
+            return None
+        row, y = log.row(trial.number), self._orientation.value(trial.y)
+        try:
+            alone = self.after(part.without_last())
+        except Exception:  # the value is recorded even if a model fails; the next `ask` raises the error
+            return None
+        return _log_density(joint, row, y, trial.noise_var) - _log_density(alone, row, y, trial.noise_var)
+
+
+def _log_density(model: Model, row: Array, y: float, own: float) -> float:
+    """Return log p(y) at a row (d,) by a model; y is oriented and has the noise variance `own` beside the common one.
+
+    O(n^2). Without noise a model may be certain: the variance is at least 1e-12 of the prior's.
+    """
+    (mu,), (var,) = model.posterior(row[None])
+    z, slope = float(model.warp(np.array([y]))[0]), float(model.warp.log_slope(np.array([y]))[0])
+    total = float(var) + model.posterior.noise_var + own * math.exp(2.0 * slope)
+    total = max(total, 1e-12 * float(model.posterior.kernel.diagonal(row[None])[0]), 1e-300)
+    return slope - 0.5 * (math.log(2.0 * math.pi * total) + (z - float(mu)) ** 2 / total)
+
+
+def from_level_design(subspace: Subspace, space: Space, log: Log, n_init: int) -> Suggestion | None:
+    """Return the next measurement of the initial design; None when it is complete.
+
+    It has n_init points at the lowest level, then the first of them at each higher level.
+    """
+    fidelity = space.fidelity
+    assert fidelity is not None
+    if log.unchosen < len(log):
+        return None
+    by_level: dict[int, list[int]] = {i: [] for i in range(fidelity.fidelity.count)}
+    for number, row in log.rows.items():
+        by_level[round(float(row[fidelity.column]))].append(number)
+    taken = [fidelity.at(row, fidelity.fidelity.target).tobytes() for row in log.rows.values()]
+    if len(by_level[0]) < n_init and len(log.reached) < n_init:
+        x = subspace.design.first_free(dict.fromkeys(taken, 1), around_rejected(subspace.space, log))
+        return None if x is None else Suggestion(_at(x, fidelity, 0), "design")
+    for level in range(1, fidelity.fidelity.count):
+        if len(by_level[level]) < min(FIRST, n_init):
+            place = _next_row(log, fidelity, level, by_level)
+            if place is not None:
+                return Suggestion(space.decode(place), "design")
+    return None
+
+
+def _next_row(log: Log, fidelity: FidelityColumn, level: int, by_level: dict[int, list[int]]) -> Array | None:
+    """Return the first point that was measured at the level below and not at this one."""
+    label = fidelity.fidelity.labels[level]
+    here = {log.rows[number].tobytes() for number in by_level[level]}
+    below = [number for number in by_level[level - 1] if log[number].status in ("told", "pending")]
+    rows = (fidelity.at(log.rows[number], label) for number in below)
+    return next((row for row in rows if row.tobytes() not in here), None)
+
+
+def _at(x: Point, fidelity: FidelityColumn, level: int) -> Point:
+    return {**x, fidelity.name: fidelity.fidelity.labels[level]}
+
+
+def at_best_level(chosen: Suggestion, posterior: Posterior, log: Log, space: Space) -> Suggestion:
+    """Return a suggestion at the target, at the level where the point should be measured."""
+    fidelity = space.fidelity
+    assert fidelity is not None
+    return chosen._replace(x=_at(chosen.x, fidelity, choose_level(space.encode(chosen.x), posterior, log, space)))
+
+
+def choose_level(row: Array, posterior: Posterior, log: Log, space: Space) -> int:
+    """Return the level at which to measure the point of a row (d,): the one that tells most for its cost.
+
+    A value at level l lowers the variance of f at the target by cov(f_target, f_l)^2 / (var f_l + noise). No point is
+    measured twice at a level below the target. Lower levels cost at most ROW values at the target in a row. O(L n^2)
+    """
+    fidelity = space.fidelity
+    assert fidelity is not None
+    target = fidelity.fidelity.count - 1
+    costs = log.costs_of_levels()
+    rows = np.array([fidelity.at(row, label) for label in fidelity.fidelity.labels])
+    covariance = posterior.covariance(rows)
+    lowered = covariance[target] ** 2 / (
+        covariance.diagonal() + posterior.noise_var + 1e-12 * covariance[target, target]
+    )
+    spent = cost_since_target(log, fidelity, costs)
+    best, score = target, lowered[target] / costs[target]
+    measured = np.array(list(log.rows.values()))
+    for level in range(target):
+        if spent + costs[level] > ROW * costs[target] or is_near(rows[level], space, measured):
+            continue
+        if lowered[level] / costs[level] > score:
+            best, score = level, lowered[level] / costs[level]
+    return best
+
+
+def cost_since_target(log: Log, fidelity: FidelityColumn, costs: list[float]) -> float:
+    """Return the cost of the policy's measurements below the target since the last one at the target. O(n)."""
+    spent = 0.0
+    for number in reversed(list(log.rows)):
+        level = round(float(log.rows[number][fidelity.column]))
+        if level == len(costs) - 1 or log[number].origin != "policy":
+            break
+        spent += costs[level]
+    return spent
