@@ -146,18 +146,17 @@ class FrontAnalysis:
         """Return the ledger of an output as if it were the only one; a limit or a watched output counts as "max"."""
         output = self.models[name]
         by_number = {trial.number: trial for trial in self.trials}
-        trials = [by_number[number] for number in output.numbers]
-        observed = Observations.of(
-            np.array([self.space.encode(trial.x) for trial in trials]),
-            np.array([trial.outputs[name] for trial in trials], dtype=float),
-            np.array([trial.output_noise_var.get(name, 0.0) for trial in trials], dtype=float),
-            np.array([trial.output_repeats.get(name, 1) for trial in trials], dtype=float),
-        )
+        all_values, fidelity = output.observed, self.space.fidelity
+        at = [i for i, row in enumerate(all_values.x) if fidelity is None or fidelity.is_target(row)]
+        trials = [by_number[output.numbers[i]] for i in at]
+        x, numbers = all_values.x[at], (all_values.y[at], all_values.noise_var[at], all_values.repeats[at])
+        observed = Observations.of(x, *numbers)
+        others: dict[str, Any] = {} if fidelity is None else {"evidence": all_values, "ends": tuple(i + 1 for i in at)}
         nothing: dict[str, Any] = dict.fromkeys(_UNPREDICTED)
         own = [replace(trial, y=trial.outputs[name], **nothing) for trial in trials]
         priors = output.model.setting.priors
         if priors.is_fixed and not priors.student_noise:  # a learned prior has its residuals from the belief
-            surprises = output.orientation.values(output.model.posterior.ahead.surprise).tolist()
+            surprises = output.orientation.values(output.model.posterior.ahead.surprise)[at].tolist()
             own = [replace(trial, surprise=one) for trial, one in zip(own, surprises, strict=True)]
         return Ledger(
             trials=tuple(own),
@@ -170,6 +169,7 @@ class FrontAnalysis:
             earlier=(output.model,),
             cache=self.cache.outputs.setdefault(name, LedgerCache({}, {})),
             open_noise=True,
+            **others,
         )
 
     @cached_property

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gpmi._support.sobol import sobol
 from gpmi._support.types import Array
-from gpmi.gp.kernels import RBF, AffineKernel, Kernel, Linear, Matern, Product, Pullback, Sum
+from gpmi.gp.kernels import RBF, AffineKernel, Kernel, Levels, Linear, Matern, Product, Pullback, Sum
 from gpmi.gp.linalg import Factor, one_blas_thread
 from gpmi.gp.posterior import Posterior
 
@@ -159,7 +159,9 @@ class Paths(NamedTuple):
 
 def has_features(kernel: Kernel) -> bool:
     """Return whether `random_features` supports the kernel."""
-    return _terms(kernel.base if isinstance(kernel, AffineKernel) else kernel) is not None
+    while isinstance(kernel, AffineKernel | Levels):
+        kernel = kernel.base
+    return _terms(kernel) is not None
 
 
 def random_features(kernel: Kernel, d: int, count: int, rng: np.random.Generator) -> Features | None:
@@ -171,6 +173,9 @@ def random_features(kernel: Kernel, d: int, count: int, rng: np.random.Generator
     if isinstance(kernel, AffineKernel):
         base = random_features(kernel.base, d, count, rng)
         return None if base is None else _affine(base, math.sqrt(kernel.factor), math.sqrt(kernel.constant))
+    if isinstance(kernel, Levels):
+        base = random_features(kernel.base, d, count, rng)
+        return None if base is None else _of_levels(base, kernel)
     terms = _terms(kernel)
     if terms is None:
         return None
@@ -201,6 +206,28 @@ def _affine(base: Features, scale: float, constant: float) -> Features:
         np.multiply(phi, scale, out=scaled[:, :-1])
         scaled[:, -1] = constant
         return scaled, lambda w: scale * pull(w[:, :-1])
+
+    return features
+
+
+def _of_levels(base: Features, kernel: Levels) -> Features:
+    """Return features of a function at several levels: B = A A^T, so level l has the features A_lj phi, j = 1, ..., L.
+
+    Each level but the last has one more feature, for its unknown constant.
+    """
+    root, count = np.linalg.cholesky(kernel.coupling + 1e-12 * np.eye(len(kernel.coupling))), len(kernel.coupling)
+    constants = np.sqrt(kernel.offset) * np.eye(count)[:, : count - 1]
+
+    def features(z: Array) -> tuple[Array, Pullback]:
+        phi, pull = base(z)
+        rows, levels = root[kernel.levels(z)], kernel.levels(z)
+        own = (rows[:, :, None] * phi[:, None, :]).reshape(len(z), -1)
+
+        def pulled(w: Array) -> Array:
+            parts = w[:, : own.shape[1]].reshape(len(z), count, -1)
+            return pull(np.einsum("ij,ijk->ik", rows, parts))
+
+        return np.concatenate([own, constants[levels]], axis=1), pulled
 
     return features
 

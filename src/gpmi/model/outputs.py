@@ -32,6 +32,7 @@ class OutputModel:
     name: str
     goal: Goal
     model: Model  # oriented: larger is better, or as measured if the goal has no direction
+    observed: Observations  # its values, as measured
     numbers: tuple[int, ...]  # of the trials behind its rows
 
     @property
@@ -76,7 +77,7 @@ class OutputModels:
         oriented = replace(observed, y=orientation_of(self._goals[name]).values(observed.y))
         model = Model.after(last.setting.with_preloaded(first), oriented, last.model)
         self._last[name] = replace(last, observed=observed, model=model)
-        return OutputModel(name, self._goals[name], model, tuple(numbers))
+        return OutputModel(name, self._goals[name], model, observed, tuple(numbers))
 
     def all(self, log: Log) -> Mapping[str, OutputModel]:
         """Return the models of all outputs with at least one value."""

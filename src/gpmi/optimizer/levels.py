@@ -8,7 +8,9 @@ both. While the predictions of the model of all levels were worse in sum, the ta
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -17,12 +19,13 @@ from gpmi.gp.posterior import Posterior
 from gpmi.model.fitting.level_covariance import LevelColumn
 from gpmi.model.model import Model, ModelSetting
 from gpmi.model.orientation import Orientation
+from gpmi.model.outputs import OutputModel
 from gpmi.optimizer.duplicates import is_near
 from gpmi.optimizer.exclusions import around_rejected
 from gpmi.optimizer.suggestion import Suggestion
 from gpmi.search.subspaces import Subspace
 from gpmi.space import FidelityColumn, Space
-from gpmi.trials import Log, Trial
+from gpmi.trials import Log, Outcome, Trial
 
 # Chosen on the development seeds of docs/benchmarks/fidelities.md.
 FIRST = 3  # values at each level above the lowest one in the initial design
@@ -32,11 +35,15 @@ ROW = 1.0  # cheaper measurements in a row cost at most this many measurements a
 IGNORED = Event("levels ignored", "the target is predicted better without the other levels, so it is measured alone")
 
 
-def level_column(space: Space) -> LevelColumn | None:
-    """Return where the level of a space is; None if it has none."""
+def level_column(space: Space, kernel: Any = None) -> LevelColumn | None:
+    """Return where the level of a space is; None if it has none. Refuse a kernel, since levels have their own."""
     found = space.fidelity
     if found is None or found.fidelity.has_steps:
         return None
+    if kernel is not None:
+        raise ValueError(
+            f"kernel is {kernel!r}, but {found.name} has levels, whose kernel is learned; leave out kernel"
+        )
     return LevelColumn(found.column, found.fidelity.count)
 
 
@@ -73,6 +80,19 @@ class TargetModel:
         except Exception:  # the value is recorded even if a model fails; the next `ask` raises the error
             return None
         return _log_density(joint, row, y, trial.noise_var) - _log_density(alone, row, y, trial.noise_var)
+
+
+def gain_of_outputs(
+    joint: Mapping[str, OutputModel], alone: Mapping[str, OutputModel], row: Array, outcome: Outcome
+) -> float | None:
+    """Return what `TargetModel.gain` does for several objectives: the sum over those that the outcome has."""
+    gains = []
+    for name, own in alone.items():
+        if name in outcome.outputs and len(own.numbers) >= 2:
+            y, noise = own.orientation.value(outcome.outputs[name]), outcome.output_noise_var.get(name, 0.0)
+            both = (_log_density(one.model, row, y, noise) for one in (joint[name], own))
+            gains.append(next(both) - next(both))
+    return sum(gains) if gains else None
 
 
 def _log_density(model: Model, row: Array, y: float, own: float) -> float:
@@ -124,28 +144,26 @@ def _at(x: Point, fidelity: FidelityColumn, level: int) -> Point:
     return {**x, fidelity.name: fidelity.fidelity.labels[level]}
 
 
-def at_best_level(chosen: Suggestion, posterior: Posterior, log: Log, space: Space) -> Suggestion:
+def at_best_level(chosen: Suggestion, posteriors: Sequence[Posterior], log: Log, space: Space) -> Suggestion:
     """Return a suggestion at the target, at the level where the point should be measured."""
     fidelity = space.fidelity
     assert fidelity is not None
-    return chosen._replace(x=_at(chosen.x, fidelity, choose_level(space.encode(chosen.x), posterior, log, space)))
+    return chosen._replace(x=_at(chosen.x, fidelity, choose_level(space.encode(chosen.x), posteriors, log, space)))
 
 
-def choose_level(row: Array, posterior: Posterior, log: Log, space: Space) -> int:
+def choose_level(row: Array, posteriors: Sequence[Posterior], log: Log, space: Space) -> int:
     """Return the level at which to measure the point of a row (d,): the one that tells most for its cost.
 
-    A value at level l lowers the variance of f at the target by cov(f_target, f_l)^2 / (var f_l + noise). No point is
-    measured twice at a level below the target. Lower levels cost at most ROW values at the target in a row. O(L n^2)
+    A value at level l lowers the variance of f at the target by cov(f_target, f_l)^2 / (var f_l + noise). Of several
+    objectives the shares are added. No point is measured twice at a level below the target. Lower levels cost at most
+    ROW values at the target in a row. O(L n^2)
     """
     fidelity = space.fidelity
     assert fidelity is not None
     target = fidelity.fidelity.count - 1
     costs = log.costs_of_levels()
     rows = np.array([fidelity.at(row, label) for label in fidelity.fidelity.labels])
-    covariance = posterior.covariance(rows)
-    lowered = covariance[target] ** 2 / (
-        covariance.diagonal() + posterior.noise_var + 1e-12 * covariance[target, target]
-    )
+    lowered = np.sum([_lowered(posterior, rows) for posterior in posteriors], axis=0)
     spent = cost_since_target(log, fidelity, costs)
     best, score = target, lowered[target] / costs[target]
     measured = np.array(list(log.rows.values()))
@@ -155,6 +173,17 @@ def choose_level(row: Array, posterior: Posterior, log: Log, space: Space) -> in
         if lowered[level] / costs[level] > score:
             best, score = level, lowered[level] / costs[level]
     return best
+
+
+def _lowered(posterior: Posterior, rows: Array) -> Array:
+    """Return the share of the variance at the last of the rows (L, d) that a value at each of them removes, (L,)."""
+    covariance = posterior.covariance(rows)
+    own = covariance[-1, -1]
+    if not own > 0.0:
+        return np.zeros(len(rows))
+    noise = posterior.noise_var + 1e-12 * own
+    lowered: Array = covariance[-1] ** 2 / (covariance.diagonal() + noise) / own
+    return lowered
 
 
 def cost_since_target(log: Log, fidelity: FidelityColumn, costs: list[float]) -> float:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import Any, Literal, overload
 
@@ -33,9 +34,17 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import OutputModel, OutputModels
-from gpmi.optimizer.curves import HARDLY, checked_step, is_at_rung, probability_to_win
+from gpmi.optimizer.curves import HARDLY, checked_step, is_at_rung, probability_to_join_front, probability_to_win
 from gpmi.optimizer.defaults import Defaults, has_bound
-from gpmi.optimizer.levels import IGNORED, TargetModel, at_best_level, from_level_design, level_column, trust
+from gpmi.optimizer.levels import (
+    IGNORED,
+    TargetModel,
+    at_best_level,
+    from_level_design,
+    gain_of_outputs,
+    level_column,
+    trust,
+)
 from gpmi.optimizer.locking import locked
 from gpmi.optimizer.objectives import (
     check_options_for_several,
@@ -155,7 +164,7 @@ class Optimizer(Printable):
         where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
         if self._is_several:
             check_options_for_several(fit, mean)
-        levels = level_column(made)
+        levels = level_column(made, kernel)
         priors = PriorSchedule(own, own_noise, fit, **where, soften=soften, noise=noise, levels=levels)
         self.n_init = (
             default_n_init(self.space, priors, self.budget) if n_init is None else checks.whole("n_init", n_init, 0)
@@ -167,10 +176,14 @@ class Optimizer(Printable):
             None if levels is None else PriorSchedule(own, own_noise, fit, **where, soften=soften, noise=noise)
         )
         self._prior_options = {"kernel": kernel, "noise_var": noise_var, "fit": fit, "noise": noise, **where}
+        self._levels = levels
         self._events: dict[Event, int] = {}  # in order, with the number of values when each first occurred
         if self.goals is not None:
             self._outputs = OutputModels(self.goals, self._output_setting)
             self._outputs.check_settings()
+        self._alone_outputs: OutputModels | None = None  # of the target alone, where the fidelity has levels
+        if self.goals is not None and self._is_several and levels is not None:
+            self._alone_outputs = OutputModels(self.goals, partial(self._output_setting, alone=True))
         self._reset_model(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
         self._start = starting_points(x0, self.space)
         self._subspaces = Subspaces(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
@@ -277,8 +290,14 @@ class Optimizer(Printable):
     def _reason_to_stop(self, trial: Trial) -> str | None:
         if not is_at_rung(trial, self._log):
             return None
+        row = self._log.row(trial.number)
         with one_blas_thread:
-            chance = probability_to_win(self._current_model(), self._log.row(trial.number), self._log)
+            if self._is_several and self.goals is not None:
+                self._drop_outdated()
+                models = self._outputs.objectives(self._log)
+                chance = probability_to_join_front(models, self.goals, row, self._log, self.seed)
+            else:
+                chance = probability_to_win(self._current_model(), row, self._log)
         return None if chance >= HARDLY else f"will hardly win: probability {percent(chance)}"
 
     def outcome_of(self, y: Any, **details: Any) -> Outcome:
@@ -501,9 +520,11 @@ class Optimizer(Printable):
         """What is known of the goals: the front, and the choice of a point from it."""
         if self.goals is None:
             raise ValueError('the run has no goals, so it has no front; give goals={"yield": "max", "cost": "min"}')
-        ended = tuple(trial for trial in self._log.trials if trial.status != "pending")
+        below = set(self._log.told).difference(self._log.reached)  # the target of the fidelity
+        trials = (trial for trial in self._log.trials if trial.status not in ("pending", "stopped"))
+        ended = tuple(trial for trial in trials if trial.number not in below)
         models = self.models  # first: it drops what is outdated
-        return FrontAnalysis(self.goals, self.space, self.seed, ended, models, self._chance(), self._front_cache)
+        return FrontAnalysis(self.goals, self.space.target, self.seed, ended, models, self._chance(), self._front_cache)
 
     @property
     @locked
@@ -540,8 +561,8 @@ class Optimizer(Printable):
         if self._is_several:
             return FrontLedger(self.front_analysis, self.n_init)
         return Ledger(
-            trials=tuple(self._log[number] for number in self._log.told),
-            observed=self._log.observed,
+            trials=tuple(self._log[number] for number in self._log.reached),
+            **self._log.values_at_target(),
             outcomes=self._log.outcomes,
             failures=tuple(self._log[number] for number in self._log.failed),
             events=tuple((told, event) for event, told in self._events.items()),
@@ -594,9 +615,10 @@ class Optimizer(Printable):
         elif self._late != self._log.late:
             self._late, self._front_cache = self._log.late, FrontCache()
 
-    def _output_setting(self, name: str) -> ModelSetting:
+    def _output_setting(self, name: str, *, alone: bool = False) -> ModelSetting:
         assert self.goals is not None
-        return ModelSetting(self.space, output_prior(self.goals, name, **self._prior_options), self.seed)
+        levels = None if alone else self._levels
+        return ModelSetting(self.space, output_prior(self.goals, name, **self._prior_options, levels=levels), self.seed)
 
     @property
     def _is_several(self) -> bool:
@@ -672,9 +694,26 @@ class Optimizer(Printable):
             has_y = outcome.y is not None or (self.goals is not None and self.goals.single in outcome.outputs)
             is_late = number is not None and self._log[number].status == "told"  # then y is not the last value
             before = self._model_before_value() if has_y and not is_late else None
+            gained = None if is_late else self._gain_of_outputs(number, point, outcome)
             with uninterrupted():
                 trial = self._log.settle(self._add(point, "user").number if number is None else number, outcome)
+            if gained is not None:
+                trial = self._log.note(trial.number, trust=gained)
             return trial if before is None else self._compare(trial, before)
+
+    def _gain_of_outputs(self, number: int | None, point: Point | None, outcome: Outcome) -> float | None:
+        """Return how much better the models of all levels predict the outputs of a new value at the target."""
+        alone, fidelity = self._alone_outputs, self._log.fidelity
+        if alone is None or fidelity is None or outcome.status != "told" or self.goals is None:
+            return None
+        row = self._log.row(number) if number is not None else self.space.encode(point)
+        if not fidelity.is_target(row) or len(self._log.reached) < 2:
+            return None
+        self._drop_outdated()
+        with suppress(Exception):  # the value is recorded even if a model fails; the next `ask` raises the error
+            joint, own = self._outputs.objectives(self._log), alone.objectives(self._log.at_target())
+            return gain_of_outputs(joint, own, row, outcome)
+        return None
 
     def _add(self, x: Point, origin: Origin, **fields: Any) -> Trial:
         """Add a pending trial at x."""
@@ -728,7 +767,7 @@ class Optimizer(Printable):
             )
 
     def _design_suggestion(self, subspace: Subspace) -> Suggestion | None:
-        if self._target is not None:
+        if level_column(self.space) is not None:
             return from_level_design(subspace, self.space, self._log, self.n_init)
         return from_design(subspace, self._setting, self._log, self.n_init)
 
@@ -759,7 +798,7 @@ class Optimizer(Printable):
                 target.after(part), self.policy, part, subspace, PendingPosteriors(), orientation, **self._limits
             )
         chosen = from_policy(model, self.policy, log, subspace, self._pending_posteriors, orientation, **self._limits)
-        return at_best_level(chosen, self._pending_posteriors.extend(0, model.posterior, log), log, self.space)
+        return at_best_level(chosen, [self._pending_posteriors.extend(0, model.posterior, log)], log, self.space)
 
     def _chance(self) -> SuccessProbability | None:
         """Return the probability that an evaluation succeeds and keeps all limits; None if nothing speaks to it."""
@@ -770,7 +809,17 @@ class Optimizer(Printable):
         """Return the policy's choice for several objectives."""
         assert self.goals is not None and isinstance(self.policy, JointPolicy)
         log, chance = self._log, self._chance()
-        models = self._outputs.objectives(log)
+        models, alone = self._outputs.objectives(log), self._alone_outputs
+        if alone is not None and trust(log) < 0.0:
+            self._note(IGNORED)
+            log = log.at_target()
+            models = alone.objectives(log)
         chosen = from_objectives(models, self.goals, self.policy, log, subspace, chance, self.seed, **self._limits)
         self._note(*chosen.events)
-        return chosen
+        if alone is None or log is not self._log:
+            return chosen
+        pending, known = [log.rows[number] for number in log.pending], [models[name] for name in self.goals.objectives]
+        posteriors = [
+            one.model.posterior.anticipate(np.array(pending)) if pending else one.model.posterior for one in known
+        ]
+        return at_best_level(chosen, posteriors, log, self.space)

@@ -364,6 +364,17 @@ class Log:
         """The values with their coordinates and noise, in order. O(1)."""
         return self._observed.all
 
+    def values_at_target(self) -> dict[str, Any]:
+        """Return the values at the target of the fidelity, and where they are among all values, for a ledger."""
+        if self.fidelity is None:
+            return {"observed": self._observed.all}
+        known, at = self._observed.all, []
+        for number in self.reached:
+            places = [i for i, own in enumerate(self._observed_numbers) if own == number]
+            at.append(places[-1])
+        x, numbers = known.x[at], (known.y[at], known.noise_var[at], known.repeats[at])
+        return {"observed": Observations.of(x, *numbers), "evidence": known, "ends": tuple(i + 1 for i in at)}
+
     @property
     def outcomes(self) -> Outcomes | None:
         """All values and failures with their constraints; None without any failure or constraint. O(n)."""

@@ -85,6 +85,9 @@ class Ledger:
     earlier: tuple[Model | None, ...]  # models of the same run after fewer values, for `Model.after` to extend
     cache: LedgerCache
     open_noise: bool = False  # whether the belief takes noise for as likely as none (`LOG_OPEN_NOISE`)
+    # Where the space has a fidelity, `trials` and `observed` are those at its target. Models know all values:
+    evidence: Observations | None = None
+    ends: tuple[int, ...] = ()  # for each value at the target, how many of all values there were with it
 
     @property
     def n(self) -> int:
@@ -108,12 +111,25 @@ class Ledger:
 
     @cached_property
     def _oriented(self) -> Observations:
-        return replace(self.observed, y=self.values)
+        """All values that models know, oriented."""
+        known = self.observed if self.evidence is None else self.evidence
+        return replace(known, y=self.values if known is self.observed else self.orientation.values(known.y))
+
+    def _known_after(self, t: int) -> int:
+        """Return how many values models know after the first t at the target."""
+        return t if self.evidence is None else self.ends[t - 1]
+
+    def _part(self, fixed: Mapping[Any, Any] | None) -> Space:
+        """Return the part of the space that a question is about: at the target, with these fixed coordinates."""
+        space, fidelity = self.space, self.space.fidelity
+        if not fixed:
+            return space.target
+        return space.with_fixed(fixed if fidelity is None else {**fixed, fidelity.name: fidelity.fidelity.target})
 
     @cached_property
     def _detrended(self) -> Array:
         """The oriented values minus a known mean, (n,)."""
-        return self.setting.detrended(self._oriented).y
+        return self.setting.detrended(replace(self.observed, y=self.values)).y
 
     @cached_property
     def rows(self) -> Array:
@@ -149,7 +165,8 @@ class Ledger:
             raise ValueError(f"t is {t}, but {self.n} values have been told; give a number between 1 and that")
         if t == self.n:
             return self.model
-        return Model.after(self.setting, self._oriented.first(t)).with_outcomes(self._outcomes_after(t))
+        known = self._oriented.first(self._known_after(t))
+        return Model.after(self.setting, known).with_outcomes(self._outcomes_after(t))
 
     def _outcomes_after(self, t: int) -> Outcomes | None:
         """Return the failures and constraints after the first t values; after all of them, the present ones."""
@@ -171,7 +188,7 @@ class Ledger:
         second reading gives the same draws, and reading changes no suggestion.
         """
         t = self.n if t is None else checks.whole("t", t, 1)
-        part = self.space.with_fixed(fixed) if fixed else self.space
+        part = self._part(fixed)
         outcomes, regrets = self._outcomes_after(min(t, self.n)), self.cache.regrets
         key = t, () if outcomes is None else outcomes.size, part.fixed_coordinates
         if key not in regrets:
@@ -182,14 +199,15 @@ class Ledger:
             else:
                 queries, belief = self._queries_by_context(t), self.belief if t == self.n else self._belief(model)
                 own = [one.at for one in queries if one.space.fixed_coordinates == part.fixed_coordinates]
-                has_contexts = any(one.space.fixed_coordinates for one in queries)
+                whole = self.space.target.fixed_coordinates
+                has_contexts = any(one.space.fixed_coordinates != whole for one in queries)
                 regrets[key] = draw_regret(
                     model,
                     belief.posteriors,
                     own[0] if own else self.rows[:0],
                     self.orientation.normals(rng),
                     within=part,
-                    contexts=queries if has_contexts and not part.fixed_coordinates else (),
+                    contexts=queries if has_contexts and part.fixed_coordinates == whole else (),
                 )
         return regrets[key]
 
@@ -198,7 +216,7 @@ class Ledger:
         found: dict[Any, tuple[Space, list[int]]] = {}
         for i, trial in enumerate(self.trials[:t]):
             if trial.origin == "policy":
-                part = self.space.with_fixed(trial.fixed) if trial.fixed else self.space
+                part = self._part(trial.fixed)
                 found.setdefault(part.fixed_coordinates, (part, []))[1].append(i)
         return [ContextQueries(part, self.rows[:t][numbers]) for part, numbers in found.values()]
 
@@ -236,7 +254,8 @@ class Ledger:
     def _belief(self, model: Model) -> Belief:
         """Return the belief after the values of a model, the first n of this run."""
         if not averages(model):
-            surprises = [trial.surprise for trial in self.trials[: model.n] if trial.surprise is not None]
+            first = self.trials if self.evidence is not None else self.trials[: model.n]
+            surprises = [trial.surprise for trial in first if trial.surprise is not None]
             return Belief(model.mixture, self.orientation.values(np.array(surprises)))
         observed, draws = self._oriented.first(model.n), self.cache.draws
         if model.n not in draws:
@@ -254,7 +273,7 @@ class Ledger:
         level, model = checks.probability("level", level), self.model
         if self._too_little(self.n) is not None:
             return False
-        part = self.space.with_fixed(fixed) if fixed else self.space
+        part = self._part(fixed)
         recommended = model.recommended_in(part)
         z = part.rows if part.rows is not None else screen_of(part, self.setting.seed)
         works = None if model.chance is None else model.chance.works(z)
@@ -358,7 +377,7 @@ class Ledger:
         regret = self.regret(fixed=fixed)
         if not regret.known:
             return Gain(evaluations, np.empty(0))
-        part = self.space.with_fixed(fixed) if fixed else self.space
+        part = self._part(fixed)
         key = evaluations, part.fixed_coordinates
         if key not in self._gains:
             rng = np.random.default_rng([self.setting.seed, self.n, evaluations, 2])  # no suggestion draws from it
@@ -380,7 +399,8 @@ class Ledger:
         regret = self.regret()
         if not regret.known:
             return math.inf
-        z = regret.where if self.space.rows is None else self.space.rows
+        rows = self.space.target.rows
+        z = regret.where if rows is None else rows
         return expected_improvement(self.model, self.belief, z)
 
     # Text
