@@ -555,6 +555,15 @@ def test_given_coordinates_are_kept_and_replay(path: Path) -> None:
         assert study.trials[0].fixed == {"act": True, "x": 0.5} and study.verify().agrees
 
 
+def test_a_constant_that_is_given_is_no_given_coordinate(path: Path) -> None:
+    with gpmi.study(path, space={"x": (0.0, 1.0), "k": 7}, seed=0) as study:
+        left = study.ask()
+    with gpmi.study(path) as study:
+        again = study.ask(fixed={"k": 7})
+        assert again.number == left.number and again.fixed is None
+        assert study.ask(fixed={"k": 7, "x": 0.5}).fixed == {"x": 0.5} and study.verify().agrees
+
+
 def test_a_loop_does_not_wait_for_what_a_person_evaluates(path: Path) -> None:
     with gpmi.study(path, space=BOX, seed=0) as study:
         study.ask(lease=math.inf)
