@@ -244,6 +244,10 @@ def test_a_late_value_is_an_observation_and_not_an_error(path: Path) -> None:
         assert slow.fail(trial).y == 3.0  # noted, and without effect
         assert json.loads(other.log()[-1].body)["late"]
         assert other.verify().agrees
+    with gpmi.study(path) as third:
+        third._log.worker = "elsewhere:abc:1:2"
+        with pytest.raises(ValueError, match=r"x is trial 2, which is not pending: it is told; retract\(2\)"):
+            third.fail(2)  # it never had the trial
 
 
 def test_the_same_value_twice_counts_once_and_another_one_is_refused(path: Path) -> None:
