@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from threading import Event
 
 import numpy as np
 import pytest
@@ -96,6 +98,33 @@ def test_blas_threads_are_limited_inside_and_given_back() -> None:
             raise ZeroDivisionError
         assert blas_threads() == before
         Optimizer([(0.0, 1.0)], seed=0).ask()
+        assert blas_threads() == before
+
+
+def test_blas_threads_are_limited_in_every_thread_and_given_back_by_the_last_to_leave() -> None:
+    def work(inside: Event, leave: Event) -> list[int]:
+        with one_blas_thread:
+            inside.set()
+            leave.wait(600.0)
+            return blas_threads()
+
+    found = []
+    with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(1) as pool:  # the limit belongs to this thread
+        before = blas_threads()
+        for is_first in (True, False):  # whether the other thread enters first and leaves first
+            inside, leave = Event(), Event()
+            with nullcontext() if is_first else one_blas_thread:
+                other = pool.submit(work, inside, leave)
+                inside.wait(600.0)
+            found.append(blas_threads())
+            with one_blas_thread if is_first else nullcontext():
+                leave.set()
+                found.append(other.result())
+                found.append(blas_threads() if is_first else [1])
+            assert blas_threads() == before
+        assert {number for numbers in found for number in numbers} == {1}
+        with threadpool_limits(1, user_api="blas"):  # who had set the number can still do so
+            assert set(blas_threads()) == {1}
         assert blas_threads() == before
 
 

@@ -14,7 +14,7 @@ from sklearn.gaussian_process import kernels as sk
 
 from gpmi import Posterior, kernels
 from gpmi.gp.linalg import Factor, NotPositiveDefinite
-from gpmi.gp.paths import Draw
+from gpmi.gp.paths import Draw, PathSampler
 
 
 def data(n: int, seed: int = 0, duplicates: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -231,6 +231,22 @@ def test_a_draw_made_in_pieces_has_the_joint_distribution() -> None:
     np.testing.assert_allclose(np.mean(draws, axis=0), p(z)[0], atol=0.05)
     np.testing.assert_allclose(np.cov(np.array(draws).T), p.covariance(z), atol=0.05)
     np.testing.assert_allclose(np.array(draws)[:, 0], np.array(draws)[:, 4], atol=1e-3)
+
+
+def test_functions_are_drawn_even_if_the_rounding_of_their_covariance_exceeds_the_usual_error() -> None:
+    """Two exact values at almost the same point: the covariance is off by 1e-8 of the prior variance."""
+    x = np.array([[-1.55e-5], [1.55e-5]])
+    p = Posterior.prior(kernels.RBF(1.0), 0.0).condition(x, np.array([0.0, 1e-5]))
+    z = np.concatenate([np.linspace(-3.0, 3.0, 40)[:, None], x, np.zeros((1, 1))])
+    assert np.linalg.eigvalsh(p.covariance(z))[0] < -1e-10
+    for cuts in ([], [5, 30], [42]):
+        draw = Draw(p, np.random.default_rng(0))
+        values = np.concatenate([draw(part) for part in np.split(z, cuts)])
+        np.testing.assert_allclose(values[-3:], [0.0, 1e-5, 5e-6], atol=5e-3)
+    paths = PathSampler.of(p, z).paths(50, np.random.default_rng(0), rough=False)
+    np.testing.assert_allclose(paths.values[-3:].T, np.tile([0.0, 1e-5, 5e-6], (50, 1)), atol=5e-3)
+    deviations = (paths.values - p.mu(z)[:, None]) / np.sqrt(p(z)[1] + 1e-6)[:, None]
+    assert 0.8 < deviations[:40].std() < 1.2
 
 
 def test_anticipating_a_point_keeps_the_mean_and_lowers_the_variance() -> None:

@@ -244,6 +244,15 @@ def test_a_wrong_context_in_a_replayed_trial_is_refused() -> None:
         Optimizer(BOX, seed=3).replay(wrong)
 
 
+@pytest.mark.parametrize("value", [1.0, 1e-30])
+def test_with_one_value_the_told_row_is_recommended_unless_another_mean_is_larger(value: float) -> None:
+    """A mean that is larger by less than a rounding of the prior's standard deviation is not larger."""
+    rows = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    opt = Optimizer(rows, kernel=kernels.RBF(0.3), goal="min", seed=0)
+    opt.tell(rows[0], value)
+    assert opt.recommend(fixed={0: 0.0}).tolist() == [0.0, 1.0 if value == 1.0 else 0.0]
+
+
 def test_an_unlikely_context_is_not_recommended_where_it_fails() -> None:
     opt = Optimizer(BOX, seed=1)
     for _ in range(25):

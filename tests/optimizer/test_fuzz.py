@@ -438,7 +438,7 @@ class Histories(RuleBasedStateMachine):
         assert model is not None
         if rows is not None and model.chance is None:
             means = np.mean([posterior.mu(rows) for posterior in model.mixture], axis=0)
-            slack = np.mean([mu_rounding(posterior, rows, TWO_WAYS) for posterior in model.mixture], axis=0)
+            slack = self.slack_of_means(model, rows)
             (number,) = np.flatnonzero(np.all(rows == self.opt.space.encode(x), axis=1))[:1]
             assert means[number] + slack[number] >= np.max(means - slack)
 
@@ -726,14 +726,21 @@ class Histories(RuleBasedStateMachine):
             self.check_that_it_works(x, model)
         elif rows is not None:
             means = np.array([posterior.mu(rows) for posterior in model.mixture])
-            slack = np.mean([mu_rounding(posterior, rows, TWO_WAYS) for posterior in model.mixture], axis=0)
+            slack = self.slack_of_means(model, rows)
             mean, number = means.mean(axis=0), int(self.opt.space.row_numbers(self.opt.space.encode(x))[0])
-            values = {trial.y for trial in self.opt.trials if trial.status == "told"}
-            if len(values) == 1:  # then a told point is it, if no mean is larger by a share of the prior's sd
-                slack += ROUNDING * np.sqrt(model.posterior.kernel.diagonal(rows).max())
             assert mean[number] + slack[number] >= np.max(mean - slack), (number, mean, slack)
-            if mean[number] == mean.max() and len(values) > 1:  # with equal values a tie goes to a told point
+            if mean[number] == mean.max() and len(self.values()) > 1:  # with equal values a tie goes to a told point
                 assert not np.any(np.all(means[:, :number] == means[:, [number]], axis=0)), (number, means)
+
+    def values(self) -> set[float | None]:
+        return {trial.y for trial in self.opt.trials if trial.status == "told"}
+
+    def slack_of_means(self, model: Model, rows: Any) -> Any:
+        """How far the mean of a recommended row may be below the largest one, (m,)."""
+        slack = np.mean([mu_rounding(posterior, rows, TWO_WAYS) for posterior in model.mixture], axis=0)
+        if len(self.values()) == 1:  # then a told point is it, if no mean is larger by a share of the prior's sd
+            slack += ROUNDING * np.sqrt(model.posterior.kernel.diagonal(rows).max())
+        return slack
 
     def check_that_it_works(self, x: Any, model: Model) -> None:
         """It was told a value, no constraint was broken there, and it probably succeeds; unless no point is so."""

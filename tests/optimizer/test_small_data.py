@@ -112,3 +112,18 @@ def test_a_mean_that_is_larger_elsewhere_is_still_recommended() -> None:
     known = Optimizer([(0.0, 1.0)], mean=lambda x: float(x[0]), seed=0)
     known.tell([0.2], 5.0)
     assert known.recommend()[0] == 1.0
+
+
+@pytest.mark.parametrize("noise", ["normal", "student"])
+@pytest.mark.parametrize("noise_var", [None, 0.0, 1e-4])
+@pytest.mark.parametrize("values", [[0.0] * 4, [1.0, 1.0, 1.0, 1.5], [1e6, -1e6, 1e6, 2e6]], ids=repr)
+def test_values_where_the_kernel_makes_f_certain(noise: Any, noise_var: float | None, values: list[float]) -> None:
+    """A linear kernel has the variance 0 at the origin, so that k(x, x) is no unit for the noise."""
+    opt = Optimizer(
+        [(0.0, 1.0)], kernel=kernels.RBF(1.0) * kernels.Linear(2.0), noise=noise, noise_var=noise_var, seed=0
+    )
+    for y in values:
+        opt.tell([0.0], y)
+    assert opt.posterior is not None and np.isfinite(opt.posterior(np.array([[0.0], [0.5]]))).all()
+    assert all(trial.surprise is None or np.isfinite(trial.surprise) for trial in opt.trials)
+    assert 0.0 <= opt.ask()[0] <= 1.0

@@ -16,10 +16,11 @@ from gpmi.gp.trend import Trend
 from gpmi.policies import Policy, State
 from gpmi.search import multistart
 from gpmi.search.climb import climb
+from gpmi.search.constrained_climb import _Climber, _step
 from gpmi.search.multistart import are_among, best_point
 from gpmi.search.objective import Objective
 from gpmi.search.screen import SCREEN, best_observed
-from gpmi.space import Parameters
+from gpmi.space import Parameters, Polytope
 
 
 def objective(space: Parameters, policy: Policy, seed: int, n: int = 25) -> Objective:
@@ -153,6 +154,20 @@ def test_climbing_stops_at_the_bound_when_the_maximum_lies_outside() -> None:
 
     u, value = climb(f, np.random.default_rng(0).random((5, 3)), np.ones(3))
     np.testing.assert_allclose(u[np.argmax(value)], [1.0, 0.3, 0.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [2.0**-300, 2.0**600, 2.0**1000])
+def test_a_step_along_a_face_does_not_depend_on_the_unit_of_the_score(scale: float) -> None:
+    """Newton's step would leave the cube, so it follows the gradient; the square of a large one would overflow."""
+    cube = Polytope.of(np.empty((0, 2)), np.empty(0), np.empty(0))
+    assert cube is not None
+    slope, bend = np.array([-0.001, -0.01]), np.array([[-1.0, -0.9], [-0.9, -1.0]])
+
+    def step(by: float) -> np.ndarray:
+        return _step(_Climber(cube, np.zeros(2), np.array([1.0, 0.5]), 0.0, by * slope, by * bend, np.ones(2)))
+
+    np.testing.assert_allclose(step(scale), step(1.0), rtol=1e-14)
+    assert step(1.0)[0] < 0.0 and step(1.0)[1] < 0.0
 
 
 def test_climbing_goes_on_where_a_start_has_no_finite_gradient() -> None:

@@ -244,6 +244,10 @@ def test_a_late_value_is_an_observation_and_not_an_error(path: Path) -> None:
         assert slow.fail(trial).y == 3.0  # noted, and without effect
         assert json.loads(other.log()[-1].body)["late"]
         assert other.verify().agrees
+    with gpmi.study(path) as third:
+        third._log.worker = "elsewhere:abc:1:2"
+        with pytest.raises(ValueError, match=r"x is trial 2, which is not pending: it is told; retract\(2\)"):
+            third.fail(2)  # it never had the trial
 
 
 def test_the_same_value_twice_counts_once_and_another_one_is_refused(path: Path) -> None:
@@ -553,6 +557,15 @@ def test_given_coordinates_are_kept_and_replay(path: Path) -> None:
         assert study.optimizer.ask(fixed={"layers": 3})["layers"] == 3
     with gpmi.study(path, "named") as study:
         assert study.trials[0].fixed == {"act": True, "x": 0.5} and study.verify().agrees
+
+
+def test_a_constant_that_is_given_is_no_given_coordinate(path: Path) -> None:
+    with gpmi.study(path, space={"x": (0.0, 1.0), "k": 7}, seed=0) as study:
+        left = study.ask()
+    with gpmi.study(path) as study:
+        again = study.ask(fixed={"k": 7})
+        assert again.number == left.number and again.fixed is None
+        assert study.ask(fixed={"k": 7, "x": 0.5}).fixed == {"x": 0.5} and study.verify().agrees
 
 
 def test_a_loop_does_not_wait_for_what_a_person_evaluates(path: Path) -> None:

@@ -267,14 +267,42 @@ def test_late_outputs_of_trials_that_ended_otherwise(path: Path) -> None:
             study.tell(2, {"yield": 1.0})
         assert other.tell(3, {"yield": 3.0}).number == 6
         entries = count(study)
-        assert study.fail(forgotten).number == 1 and study.fail(5).outputs == {"yield": 2.0, "cost": 2.0}
-        assert count(study) == entries + 2  # late failures, which change nothing
+        assert study.fail(forgotten).number == 1
+        assert count(study) == entries + 1  # a late failure, which changes nothing
+        for who, number in ((study, 5), (other, 5), (study, 4), (other, 3)):
+            with pytest.raises(ValueError, match=f"x is trial {number}, which is not pending: it is (told|rejected); "):
+                who.fail(number)
+        for who in (study, other):
+            with pytest.raises(ValueError, match="trial 2 was retracted"):
+                who.fail(2)
+        assert count(study) == entries + 1
         assert outputs(study)[-3:] == [
             {"yield": 1.0, "cost": 1.0},
             {"yield": 2.0, "cost": 2.0},
             {"yield": 3.0},
         ]
         assert study.verify().agrees
+
+
+def test_a_trial_with_some_outputs_cannot_fail_unless_it_may_have_been_evaluated_twice(path: Path) -> None:
+    refused = r"x is trial 0, which is not pending: it is told; retract\(0\) takes that back"
+    with made(path) as holder, elsewhere(path) as other, elsewhere(path, "third:abc:1:2") as third:
+        trial = holder.ask()
+        other.tell(0, {"yield": 1.0})
+        entries = count(holder)
+        for who in (other, third):  # who told it, and who never had it
+            with pytest.raises(ValueError, match=refused):
+                who.fail(0, "the assay broke")
+        assert count(holder) == entries
+        assert holder.fail(trial, "the pump stopped").outputs == {"yield": 1.0}
+        assert count(holder) == entries + 1 and holder.log()[-1].content["late"]
+        assert holder.fail(trial).outputs == {"yield": 1.0} and count(holder) == entries + 1  # the same delivery again
+        trial = holder.ask()
+        holder.tell(trial, {"yield": 1.0})
+        with pytest.raises(ValueError, match="x is trial 1, which is not pending"):
+            holder.fail(trial)
+        holder.tell(trial, {"cost": 1.0})
+        assert outputs(third) == [{"yield": 1.0}, {"yield": 1.0, "cost": 1.0}] and third.verify().agrees
 
 
 def test_outputs_that_are_told_together_are_stored_once_and_fill_what_is_missing(path: Path) -> None:
@@ -359,6 +387,17 @@ def test_a_late_output_that_waits_is_shown_with_those_that_are_stored(path: Path
         gone.rename(path)
     with gpmi.study(path) as study:
         assert outputs(study) == [{"yield": 5.0, "cost": 2.0}]
+
+
+def test_a_failure_that_waits_for_the_database_is_set_aside_if_the_trial_has_outputs(path: Path) -> None:
+    with made(path, patience=0.05) as study:
+        trial = study.ask()
+        study.tell(trial, {"yield": 5.0})
+        gone = away(study, path)
+        assert study.fail(trial).outputs == {"yield": 5.0}
+        gone.rename(path)
+        assert outputs(study) == [{"yield": 5.0}] and study.log()[-1].kind == "told"
+        assert "was refused: x is trial 0, which is not pending: it is told" in study.warnings[-1]
 
 
 def test_outputs_that_the_study_refuses_are_set_aside(path: Path) -> None:

@@ -117,7 +117,7 @@ class History:
         assert self.twin.space.encode(x).tobytes() == self.twin.space.encode(trial.x).tobytes()
 
     def is_part(self, trial: gpmi.Trial, fixed: Any) -> bool:
-        part = None if not fixed else self.twin.space.with_fixed(fixed).fixed_values()
+        part = (self.twin.space.with_fixed(fixed).fixed_values() or None) if fixed else None  # no constants
         return (None if trial.fixed is None else dict(trial.fixed)) == part
 
     def fixed(self, which: int) -> None:

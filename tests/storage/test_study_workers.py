@@ -63,7 +63,9 @@ def test_the_values_of_two_workers_for_one_trial_both_count(path: Path) -> None:
         for study in (holder, other):
             with pytest.raises(ValueError, match=r"trial 0 already has the value [12]\.0 from this worker"):
                 study.tell(trial, 3.0)
-        assert other.fail(1).y == 2.0 and [t.y for t in other.trials] == [1.0, 2.0]
+        with pytest.raises(ValueError, match="x is trial 1, which is not pending: it is told"):
+            other.fail(1)
+        assert [t.y for t in other.trials] == [1.0, 2.0]
         assert [entry.worker for entry in other.log() if entry.kind == "told"] == [ELSEWHERE, holder.worker]
         assert other.verify().agrees
 

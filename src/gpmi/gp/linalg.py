@@ -367,7 +367,7 @@ class _OneBlasThread:
                 self._before = [library.num_threads for library in self._libraries]
                 for library, before in zip(self._libraries, self._before, strict=True):
                     if before != 1:
-                        library.set_num_threads(1)
+                        _set_blas_threads(library, 1)
             self._threads += 1
 
     def _restore_blas(self) -> None:
@@ -376,7 +376,21 @@ class _OneBlasThread:
             if self._threads == 0:
                 for library, before in zip(self._libraries or [], self._before, strict=True):
                     if before != 1:
-                        library.set_num_threads(before)
+                        _set_blas_threads(library, before)
+
+
+def _set_blas_threads(library: Any, number: int) -> None:
+    """Set the number of threads of a BLAS library, from any thread.
+
+    Since threadpoolctl 3.8 the first thread that sets the number for OpenBLAS controls it, and calls from other threads
+    do nothing. Take control, and leave it to whoever is next.
+    """
+    clear = getattr(library, "clear_controlling_thread", None)
+    if clear is not None:
+        clear(force=True)
+    library.set_num_threads(number)
+    if clear is not None:
+        clear(force=True)
 
 
 one_blas_thread = _OneBlasThread()

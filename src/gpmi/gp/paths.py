@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from gpmi._support.sobol import sobol
 from gpmi._support.types import Array
 from gpmi.gp.kernels import RBF, AffineKernel, Kernel, Levels, Linear, Matern, Product, Pullback, Sum
-from gpmi.gp.linalg import Factor, one_blas_thread
-from gpmi.gp.posterior import Posterior
+from gpmi.gp.linalg import Factor, NotPositiveDefinite, one_blas_thread
+from gpmi.gp.posterior import LARGEST_NUGGET, Posterior
 
 # Every drawn value has an independent error of this standard deviation, in prior standard deviations. Without it the
 # covariance of almost equal points would be singular. Our choice: a variance of 1e-10 is a hundred times the smallest
-# pivot that `linalg` accepts, and no regret is resolved more finely than 1e-5 prior sd.
+# pivot that `linalg` accepts, and no regret is resolved more finely than 1e-5 prior sd. Where the covariance has larger
+# rounding errors, because C is nearly singular, the variance is ten times larger until that is enough (`_blurred`).
 _BLUR, _BLUR_VAR = 1e-5, 1e-10
 _OPEN = 0.03  # the sd of f, in prior sd, that may remain between the points of a sampler: our choice, not tuned
 FEATURES = 512  # random features of a path, our choice: the error of k is 1 / sqrt(512) = 4 %, less with Sobol points
@@ -38,22 +39,45 @@ class Draw:
         self._z: Array | None = None
         self._noise = np.empty(0)
         self._factor = Factor.empty()
+        self._more = 1.0  # how many times _BLUR_VAR the variance of the error is
 
     @one_blas_thread
     def __call__(self, z: Array) -> Array:
-        """Draw f(z) for z (k, d), each value with an independent error of 1e-5 prior standard deviations.
+        """Draw f(z) for z (k, d), each value with an independent error of 1e-5 prior standard deviations, usually.
 
         O(n^2 (m + k) + m^2 k + k^3) if m points were evaluated before.
         """
-        posterior, k = self._posterior, len(z)
+        posterior, k, prior = self._posterior, len(z), self._posterior.kernel.diagonal(z)
         block = posterior.covariance(z)
-        block[np.diag_indices(k)] += _BLUR_VAR * posterior.kernel.diagonal(z)
+        block[np.diag_indices(k)] += self._more * _BLUR_VAR * prior
         cross = np.empty((0, k)) if self._z is None else posterior.covariance(self._z, z)
-        self._factor, _ = self._factor.append_block(cross, block, posterior.kernel.diagonal(z))
-        self._noise = np.append(self._noise, self._rng.standard_normal(k))
         self._z = z if self._z is None else np.concatenate([self._z, z])
+        try:
+            self._factor, _ = self._factor.append_block(cross, block, prior)
+        except NotPositiveDefinite:  # the values drawn before are then known only up to the larger error
+            prior = posterior.kernel.diagonal(self._z)
+            self._factor, self._more = _blurred(
+                posterior.covariance(self._z), _BLUR_VAR * prior, prior, least=self._more
+            )
+        self._noise = np.append(self._noise, self._rng.standard_normal(k))
         draw: Array = posterior.mu(z) + self._factor.rows(self._factor.n - k) @ self._noise  # ~ N(mu, L L^T)
         return draw
+
+
+def _blurred(covariance: Array, blur_var: Array, prior: Array, least: float = 1.0) -> tuple[Factor, float]:
+    """Return the factor of a covariance (k, k) with independent errors, and how many times blur_var (k,) these have.
+
+    It is `least`, or ten times more until that is enough, up to LARGEST_NUGGET of the prior variance (k,). O(k^3).
+    """
+    more = least
+    while True:
+        block = covariance + np.diag(more * blur_var)
+        try:
+            return Factor.empty().append_block(np.empty((0, len(block))), block, prior)[0], more
+        except NotPositiveDefinite:
+            more *= 10.0
+            if more * _BLUR_VAR > 2.0 * LARGEST_NUGGET:  # more than rounding above it
+                raise
 
 
 class PathSampler(NamedTuple):
@@ -70,9 +94,8 @@ class PathSampler(NamedTuple):
         """Build the sampler of a posterior and points z (K, d). O(n^2 K + n K^2 + K^3)."""
         v = posterior.whiten(z) if posterior.n else np.empty((0, len(z)))
         blur = _BLUR * np.sqrt(posterior.kernel.diagonal(z))
-        block = posterior.kernel(z, z) - v.T @ v + np.diag(blur**2)
-        factor, _ = Factor.empty().append_block(np.empty((0, len(z))), block, posterior.kernel.diagonal(z))
-        return PathSampler(posterior, z, blur, factor, v)
+        factor, more = _blurred(posterior.kernel(z, z) - v.T @ v, blur**2, posterior.kernel.diagonal(z))
+        return PathSampler(posterior, z, blur * math.sqrt(more), factor, v)
 
     def is_uncertain_at(self, probes: Array) -> bool:
         """Return whether the sd of f at a probe of (m, d) exceeds _OPEN prior sd even with f known at z. O(K^2 m)."""

@@ -87,7 +87,11 @@ class Study(Printable):
         return self.optimizer.record(x, self.optimizer.outcome_of(y, **details))
 
     def fail(self, x: Trial | int, why: str | None = None) -> Trial:
-        """Record that the evaluation of a trial failed, and why. It is stored as safely as a value."""
+        """Record that the evaluation of a trial failed, and why. It is stored as safely as a value.
+
+        A trial that has a value or some of its outputs cannot fail as well. But if this process was handed the trial
+        and others have told it meanwhile, the failure is noted in the log and changes nothing.
+        """
         if not names_a_trial(x):
             raise TypeError(f"x is {checks.shown(x)}; give a Trial or its number")
         return self.optimizer.record(x, Outcome.failure(why))

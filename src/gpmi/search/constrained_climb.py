@@ -7,6 +7,7 @@ counts as no gain.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -163,14 +164,16 @@ def _step(climber: _Climber) -> Array:
     curved = free.T @ (climber.hessian * unit[:, None] * unit) @ free
     way = inner @ _newton(inner.T @ projected, inner.T @ curved @ inner, climber.radius)
     if np.any(faces @ way > 1e-12 * np.abs(way).max(initial=0.0)):
-        along = float(projected @ projected) ** 0.5
-        bend = abs(float(projected @ curved @ projected)) / max(along**2, TINY)
-        way = projected / max(bend, along / climber.radius, TINY)
+        power = 2.0 ** max(math.frexp(float(np.abs(projected).max()))[1] - 1, 0)  # squares could overflow
+        part = projected / power
+        along = float(part @ part) ** 0.5
+        bend = abs(float(part @ curved @ part)) / max(along**2, TINY)
+        way = projected / max(bend, power * along / climber.radius, TINY)
     step = unit * (free @ way)
     approach = polytope.rows @ step
     leaves = (approach > 1e-14 * np.abs(step).max(initial=0.0)) & ~touching
-    part = np.min(room[leaves] / approach[leaves], initial=1.0)
-    result: Array = step * part
+    share = np.min(room[leaves] / approach[leaves], initial=1.0)
+    result: Array = step * share
     return result
 
 

@@ -470,7 +470,7 @@ class StudyLog(ReplayedLog):
             return Delivery(outcome, uuid.uuid4().hex, self.worker, None, point_to_json(self.space, point))
         number = self._number_of(target)
         granted = self._own.get(number, self.grants.get(number))
-        token = uuid.uuid4().hex if granted is None else f"answer:{granted.checksum}"
+        token = uuid.uuid4().hex if granted is None else _answer_to(granted)
         if outcome.outputs:  # others may come later
             names = hashlib.sha256(text_of(sorted(outcome.outputs)).encode()).hexdigest()[:8]
             token = f"{token}:{names}"
@@ -488,8 +488,9 @@ class StudyLog(ReplayedLog):
         """Store a delivery, unless it is in the log already. find(x) returns the trial that an observation at x fills.
 
         A value of a trial that is no longer pending becomes an observation at its point; `of` names the trial. A
-        failure of such a trial is stored as late and changes nothing. If the log was replaced by a copy that has no
-        such trial, or another one with its number, the evaluated point becomes a new trial.
+        failure of such a trial is stored as late and changes nothing if it may be that of a second evaluation;
+        otherwise it is refused. If the log was replaced by a copy that has no such trial, or another one with its
+        number, the evaluated point becomes a new trial.
         """
         if delivery.number is not None and delivery.outcome.outputs and not self.is_pending(delivery.number):
             return self._store_later(transaction, delivery, settle)
@@ -505,6 +506,7 @@ class StudyLog(ReplayedLog):
             target = find(target, delivery.outcome)
             number = target if isinstance(target, int) else None
         if target is None:
+            self._check_late_failure(delivery)
             late = {"number": number, **delivery.outcome.to_json(), "late": True}
             entry = self._store(transaction, "failed", late, token, delivery.worker)
         else:
@@ -562,6 +564,19 @@ class StudyLog(ReplayedLog):
         if self.is_pending(number):
             return number, {}
         return (None, {}) if delivery.outcome.status == "failed" else (point, {"of": number})
+
+    def _check_late_failure(self, delivery: Delivery) -> None:
+        """Refuse the failure of a trial that has ended, unless its worker was handed the trial and told no value."""
+        number = delivery.number
+        if number not in self._trials:  # forgotten
+            return
+        if self._trials[number].status == "retracted":
+            raise ValueError(_retracted(number))
+        mine = [entry for entry in (*self._committed, *self._new) if entry.worker == delivery.worker]
+        was_handed = any(delivery.token == _answer_to(entry) for entry in mine)
+        if not was_handed or any(entry.token.startswith(delivery.token) for entry in mine if entry.kind == "told"):
+            remedy = f"retract({number}) takes that back"
+            raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {remedy}")
 
     def _repeated(self, delivery: Delivery, entry: StoredEntry) -> Trial:
         """Return the trial of a delivery that is in the log already."""
@@ -643,6 +658,11 @@ class StudyLog(ReplayedLog):
         if isinstance(trial, Trial) and self.space.encode(trial.x).tobytes() != self.space.encode(point).tobytes():
             raise ValueError(f"trial is {trial!r}, but trial {number} of this study is at another point")
         return number
+
+
+def _answer_to(grant: StoredEntry) -> str:
+    """Return the token of the outcome of a trial that was handed out with this entry."""
+    return f"answer:{grant.checksum}"
 
 
 def _retracted(number: int | None) -> str:

@@ -72,5 +72,6 @@ def normal_score(off: float, var: float, scale2: float) -> float:
     from scipy.special import log_ndtr, logsumexp, ndtri_exp
 
     w, log_p = _mixture()
+    scale2 = scale2 if var + scale2 > 0.0 else 1.0  # where f is certain, any noise will do, as in `Posterior`
     tail = float(logsumexp(log_p + log_ndtr(-abs(off) / np.sqrt(var + scale2 / w))))
     return math.copysign(-float(ndtri_exp(min(tail, math.log(0.5)))), off)

@@ -30,7 +30,7 @@ def student_sites(prior: Prior, observed: Observations, trend: Trend | None) -> 
     x = observed.x
     scale2 = prior.noise_var / observed.repeats + observed.noise_var
     mean = prior.posterior(trend).prior_mean(x)
-    usual = float(prior.kernel.diagonal(x).mean() if len(x) else 1.0)
+    usual = _usual_variance(prior, observed)
     # The smallest scale: with none at all every value would be exact, and no value an outlier. A value with more than
     # the largest tells nothing, and its share of f would underflow.
     scale2 = np.clip(scale2, float(np.exp(BOUNDS_NOISE[0])) * usual, MOST_OWN * usual or np.inf)
@@ -82,10 +82,16 @@ def _start(setting: FitSetting, observed: Observations) -> Prior:
     return Prior(covariance.kernel(covariance.unknowns.centre), noise_var, location)
 
 
+def _usual_variance(prior: Prior, observed: Observations) -> float:
+    """Return the mean of k(x, x) over the values; where f is certain at all of them, the variance of y."""
+    usual = float(prior.kernel.diagonal(observed.x).mean() if len(observed) else 1.0)
+    return usual or standardised(observed.y)[1] ** 2
+
+
 def _scale2(prior: Prior, observed: Observations, sites: Sites) -> float:
     """Return the squared scale of the noise with the largest sum_i E log t(y_i - f_i) + log prior, on a grid of 5 %."""
     log_noise = np.linspace(*BOUNDS_NOISE, 400)
-    unit = float(prior.kernel.diagonal(observed.x).mean())
+    unit = _usual_variance(prior, observed)
     node, weight = np.polynomial.hermite_e.hermegauss(_NODES)
     off = (observed.y - sites.mean)[:, None] - np.sqrt(sites.var)[:, None] * node  # (n, N)
     penalty = 0.5 * ((log_noise - LOG_NOISE[0]) / LOG_NOISE[1]) ** 2
