@@ -147,8 +147,8 @@ def _ledger_of(source: HasLedger, output: str) -> Ledger:
 
 @one_blas_thread
 def _importances(ledger: Ledger) -> Importances:
-    space, seed, posteriors = ledger.space, ledger.setting.seed, ledger.belief.posteriors
-    axes = axes_of(space, 2)
+    space, seed, posteriors = ledger.space.target, ledger.setting.seed, ledger.belief.posteriors
+    axes = axes_of(ledger.space, 2)
     lines, few = _lines(len(axes), ledger.n, len(posteriors), space)
     measure = _measure(space, axes, lines, seed)
     rng = np.random.default_rng([seed, ledger.n, 0, 6])  # no suggestion draws from it
@@ -240,7 +240,8 @@ def _measure(space: Space, axes: list[Axis], lines: int, seed: int) -> ProductMe
         note = "over the candidates, each column taken as independent of the others"
         return TableMeasure(unique[some], unique, tuple(axes), note)  # in random order: the first ones are a sample too
     assert isinstance(space, Parameters)
-    numbers = tuple(j for j, part in enumerate(space.encodings) if part.width)
+    at = None if space.fidelity is None else space.fidelity.column
+    numbers = tuple(j for j, part in enumerate(space.encodings) if part.width and space.columns[j].start != at)
     log2 = int(np.log2(lines))
     u, note = sobol(space.unit_dim, log2, (seed, 8)), "over the whole space"
     if not space.constraints.texts:

@@ -56,7 +56,8 @@ class MLflowCallback:
         about = {"why": trial.why, "unmet": ", ".join(trial.unmet)}
         notes = [RunTag(name, text) for name, text in about.items() if text]
         self._client.log_batch(run, metrics=metrics, params=_params(trial.x), tags=notes)  # before the state
-        self._client.set_terminated(run, "FINISHED" if trial.status == "told" else "FAILED", _ended(trial, now))
+        state = {"told": "FINISHED", "stopped": "KILLED"}.get(trial.status, "FAILED")
+        self._client.set_terminated(run, state, _ended(trial, now))
         if optimizer.goals is not None and optimizer.goals.single is None:
             self._front = optimizer.front
             self._client.log_metric(self.run_id, "trials on the front", len(self._front), step=trial.number)

@@ -12,8 +12,11 @@ from gpmi.trials.goal_summary import found_lines, infeasible_note, waiting_lines
 def trial_lines(log: Log, goal: Literal["max", "min"], best: Trial | None, front: tuple[Trial, ...]) -> list[Line]:
     """Return the best value, or the front of several objectives, and the number of trials by how they ended."""
     retracted = sum(trial.status == "retracted" for trial in log.trials)
-    others = [("rejected", len(log.rejected)), ("retracted", retracted)]
-    outcomes = f"{len(log.told) + len(log.awaiting)} told, {len(log.pending)} pending, {len(log.failed)} failed"
+    others = [("stopped", len(log.stopped)), ("rejected", len(log.rejected)), ("retracted", retracted)]
+    told = f"{len(log.told) + len(log.awaiting)} told"
+    if log.fidelity is not None and not log.fidelity.fidelity.has_steps:
+        told += f" ({len(log.reached)} at {log.fidelity.name} {log.fidelity.fidelity.target})"
+    outcomes = f"{told}, {len(log.pending)} pending, {len(log.failed)} failed"
     outcomes += "".join(f", {count} {name}" for name, count in others if count)
     x, y = (None, None) if best is None else (best.x, best.y)
     found, waiting = best_lines(goal, x, y, measured=bool(log.count_of_constraints())), list[Line]()

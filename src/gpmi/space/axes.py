@@ -102,7 +102,7 @@ class Axis:
 
 
 def axes_of(space: Space, points: int = CURVE, *, names: Sequence[str] | None = None) -> list[Axis]:
-    """Return an axis for each parameter that varies. A numeric one has at most `points` settings.
+    """Return an axis for each parameter that varies, without a fidelity. A numeric one has at most `points` settings.
 
     `names` are for all parameters, constants included. By default they are the parameters' own, or x0, x1, ...
     """
@@ -111,7 +111,12 @@ def axes_of(space: Space, points: int = CURVE, *, names: Sequence[str] | None = 
     names = names or space.names or [f"x{i}" for i in range(count)]
     if isinstance(space, Parameters):
         named = zip(space.encodings, names, space.columns, strict=True)
-        return [Axis.of(encoding, name, columns, points) for encoding, name, columns in named if encoding.width]
+        at = None if space.fidelity is None else space.fidelity.column
+        return [
+            Axis.of(encoding, name, columns, points)
+            for encoding, name, columns in named
+            if encoding.width and columns.start != at
+        ]
     axes, start = [], 0
     for choice, grid, name in zip(space.choices, space.grids, names, strict=True):
         columns = slice(start, start + (1 if choice is None else choice.width))

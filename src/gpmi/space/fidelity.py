@@ -116,6 +116,11 @@ class Fidelity(FieldsOnly):
         return self.labels[-1]
 
     @property
+    def choice(self) -> Choice | None:
+        """The levels as options; None if it has steps."""
+        return self._inner if isinstance(self._inner, Choice) else None
+
+    @property
     def learns_costs(self) -> bool:
         """Whether the costs of its levels are the times that evaluations take."""
         return not self.has_steps and self.levels[0][1] is None

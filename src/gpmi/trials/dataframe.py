@@ -12,9 +12,9 @@ from gpmi._support.text import NAME, Line, aligned, columns, coordinate, html_li
 from gpmi._support.types import Point
 from gpmi.space import Space
 from gpmi.trials import Trial
-from gpmi.trials.goal_summary import along_front, broken_limits, missing_outputs, told_front
+from gpmi.trials.goal_summary import along_front, at_target, broken_limits, missing_outputs, told_front
 from gpmi.trials.goals import Goals
-from gpmi.trials.trial import ABOUT_OUTPUTS, fields_of_type
+from gpmi.trials.trial import ABOUT_FIDELITY, ABOUT_OUTPUTS, fields_of_type
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,7 +27,8 @@ LEFT_OUT = (
     "zeta",
     "fixed",
     *ABOUT_OUTPUTS,
-)  # the fields of a trial without a separate column
+    *ABOUT_FIDELITY,
+)  # the fields of a trial without a separate column, or with one only in a run with a fidelity
 COLUMNS = tuple(field.name for field in fields(Trial) if field.name not in LEFT_OUT)  # after the parameters
 OPTIONAL = ("label", "fixed")  # after these, if a trial has one
 TIMES = ("asked", "ended")
@@ -92,12 +93,13 @@ class OutputColumns:
     unmet: str = "unmet"
 
     @staticmethod
-    def of(goals: Goals | None, parameters: Iterable[str]) -> OutputColumns:
+    def of(goals: Goals | None, parameters: Iterable[str], *, fidelity: bool = False) -> OutputColumns:
         """Return the columns beside those of the parameters. They do not depend on the order of the goals."""
         if goals is None:
             return OutputColumns({}, {})
-        own = {*parameters}
-        taken = {"number", "trial", "label", *own, *(field.name for field in fields(Trial))}
+        own, left_out = {*parameters}, () if fidelity else ABOUT_FIDELITY
+        others = (field.name for field in fields(Trial) if field.name not in left_out)
+        taken = {"number", "trial", "label", *own, *others}
         titles = {name: _free(f"out.{name}" if name.startswith("out.") else name, taken) for name in goals}
         taken |= {*titles.values()}
         details: dict[tuple[str, str], str] = {}
@@ -160,7 +162,7 @@ def frame(trials: Iterable[Trial], space: Space, goals: Goals | None = None) -> 
     First a column for each parameter, named as in the space; x0, x1, ... where points are arrays. A parameter with the
     name of another column gets the prefix "x.". With goals, the columns of the outputs follow (`OutputColumns`). Then
     COLUMNS, missing where a trial has no value for them; `asked` and `ended` are times in UTC. Last come the label of
-    the candidate and the fixed coordinates, if a trial has them.
+    the candidate and the fixed coordinates, if a trial has them, and `trust` and `curve` if the space has a fidelity.
     """
     try:
         import pandas
@@ -177,8 +179,9 @@ def frame(trials: Iterable[Trial], space: Space, goals: Goals | None = None) -> 
 
     values = [_values(trial.x, space) for trial in trials]
     some = [name for name in OPTIONAL if any(getattr(trial, name) is not None for trial in trials)]
+    some += ABOUT_FIDELITY if space.fidelity is not None else ()
     found = {name: _uniform([row[j] for row in values]) for j, name in enumerate(_titles(space, (*COLUMNS, *some)))}
-    outputs = OutputColumns.of(goals, found)
+    outputs = OutputColumns.of(goals, found, fidelity=space.fidelity is not None)
     found |= output_series(outputs, [outputs.row(trial) for trial in trials])
     table = pandas.DataFrame(found | {name: column(name) for name in (*COLUMNS, *some)})
     table.index = pandas.Index([trial.number for trial in trials], dtype="int64", name="trial")
@@ -206,6 +209,7 @@ def notebook(
 ) -> str:
     """Return HTML with the lines and, below them, the BEST trials with a value, best first."""
     sign = 1.0 if goal == "max" else -1.0
+    trials = at_target(trials, space)
     told = [(sign * trial.y, trial) for trial in trials if trial.y is not None and trial.feasible]
     best = [trial for _, trial in sorted(told, key=lambda pair: -pair[0])[:BEST]]
     head, rows = _recipes(best, space)
@@ -280,7 +284,12 @@ def front_listing(front: Iterable[Trial], space: Space, goals: Goals) -> str:
 
 
 def _state(trial: Trial, goals: Goals | None, *, waiting: bool) -> str:
-    """Return the status of a trial for a person: also whether it is infeasible, or waiting for an output."""
+    """Return the status of a trial for a person: also whether it is infeasible, or waiting for an output.
+
+    A trial on the way to the target of its fidelity has the step that it reached.
+    """
+    if trial.curve and trial.status in ("pending", "stopped"):
+        return f"{trial.status} at {trial.curve[-1].step}"
     if goals is None:
         return trial.status if trial.feasible or trial.y is None else "infeasible"
     if trial.status != "told":

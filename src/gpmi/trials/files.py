@@ -25,17 +25,19 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gpmi._support import checks
 from gpmi._support.types import Point
-from gpmi.space import Choice, Parameters, Space
+from gpmi.space import Choice, Fidelity, Parameters, Space
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import OutputColumns, Printable, names_of, output_series
 from gpmi.trials.goals import Goals, Outputs
 from gpmi.trials.outcomes import OUTPUTS, Outcome
-from gpmi.trials.trial import ABOUT_OUTPUTS, Status, checked_trials, fields_of_type
+from gpmi.trials.trial import ABOUT_FIDELITY, ABOUT_OUTPUTS, Status, checked_trials, fields_of_type
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-FIELDS = tuple(field.name for field in fields(Trial) if field.name not in ("number", "x", *ABOUT_OUTPUTS))
+FIELDS = tuple(
+    field.name for field in fields(Trial) if field.name not in ("number", "x", *ABOUT_OUTPUTS, *ABOUT_FIDELITY)
+)
 WHOLE = fields_of_type("int")
 FLAGS = fields_of_type("bool")
 TEXTS = fields_of_type("Status", "Origin", "str")
@@ -86,7 +88,7 @@ def read_trials(path: str | Path, space: Any, goals: Mapping[str, Any] | None = 
         if path.suffix == ".jsonl":
             return _trials(_json_lines(file, path), space, outputs, str(path))
         reader = csv.DictReader(file, strict=True)
-        titles = {*titles_of(space), *OutputColumns.of(outputs, titles_of(space))}
+        titles = {*titles_of(space), *output_columns(outputs, space)}
         rows = [
             (reader.line_num, {name: _of_cell(text) for name, text in row.items()}, row)
             for row in _rows(reader, titles)
@@ -143,9 +145,19 @@ def _replace(path: Path, write: Callable[[str], Any]) -> None:
 # Rows
 
 
+def fields_in(space: Space) -> tuple[str, ...]:
+    """Return the fields of `Trial` that have a column: `trust` and `curve` only where there is a fidelity."""
+    return FIELDS if space.fidelity is None else (*FIELDS, *ABOUT_FIDELITY)
+
+
+def output_columns(goals: Goals | None, space: Space) -> OutputColumns:
+    """Return the columns of the outputs beside those of a space."""
+    return OutputColumns.of(goals, titles_of(space), fidelity=space.fidelity is not None)
+
+
 def titles_of(space: Space) -> dict[str, str]:
     """Return the column of each parameter with the name of the parameter."""
-    taken = {"number", *FIELDS}
+    taken = {"number", *fields_in(space)}
     return {f"x.{name}" if name in taken or name.startswith("x.") else name: name for name in names_of(space)}
 
 
@@ -153,7 +165,7 @@ def _table(run: Printable) -> tuple[list[str], list[dict[str, Any]]]:
     """Return the columns of a run's table, and its rows. Some columns of outputs may be missing in a row."""
     goals, titles = run.goals, titles_of(run.space)
     rows = [row_of(trial, run.space, goals) for trial in run.all_trials()]
-    return ["number", *titles, *OutputColumns.of(goals, titles).used(rows), *FIELDS], rows
+    return ["number", *titles, *output_columns(goals, run.space).used(rows), *fields_in(run.space)], rows
 
 
 def row_of(trial: Trial, space: Space, goals: Goals | None = None) -> dict[str, Any]:
@@ -165,9 +177,11 @@ def row_of(trial: Trial, space: Space, goals: Goals | None = None) -> dict[str, 
         if not (value is None or isinstance(value, str | int | float)):
             remedy = "a file holds strings, numbers, True, False and None; give such options"
             raise TypeError(f"{name} is {checks.shown(value)} in trial {trial.number}; {remedy}")
-    row |= OutputColumns.of(goals, titles_of(space)).row(trial)
-    row |= {name: getattr(trial, name) for name in FIELDS}
+    row |= output_columns(goals, space).row(trial)
+    row |= {name: getattr(trial, name) for name in fields_in(space)}
     row["constraints"] = list(trial.constraints) or None
+    if "curve" in fields_in(space):
+        row["curve"] = [[step, dict(y) if isinstance(y, Mapping) else y, order] for step, y, order in trial.curve] or None
     for name in ("fixed", "policy_notes"):
         row[name] = None if row[name] is None else dict(row[name])
     return row
@@ -189,16 +203,16 @@ def _trials(
 def trial_of(row: Mapping[str, Any], space: Space, place: int, goals: Goals | None = None) -> Trial:
     """Return the trial of a row; its number is `place` unless the row has one."""
     titles = titles_of(space)
-    outputs = OutputColumns.of(goals, titles)
+    outputs = output_columns(goals, space)
     for title in row:
-        if title not in titles and title != "number" and title not in (*FIELDS, *FORMER_NOTES, *outputs):
+        if title not in titles and title != "number" and title not in (*fields_in(space), *FORMER_NOTES, *outputs):
             known = ", ".join([*titles, *(outputs.values.values() or ["y"])])
             what = "is not a parameter" if goals is None else "is neither a parameter nor an output"
             raise ValueError(f"there is a column {checks.shown(title)}, which {what}; give {known}")
     missing = [title for title in titles if title not in row]
     if missing and isinstance(space, Parameters) and all(p.when is None for p in space.parameters):
         raise ValueError(f"there is no column {missing[0]!r}; give one for each parameter")
-    given = {name: value for name in FIELDS if (value := row.get(name)) is not None}
+    given = {name: value for name in fields_in(space) if (value := row.get(name)) is not None}
     notes = {name: value for name in FORMER_NOTES if name not in titles and (value := row.get(name)) is not None}
     given |= {"policy_notes": notes} if notes else {}
     if space.names is None and isinstance(
@@ -270,6 +284,7 @@ def _point(values: Mapping[str, Any], space: Space) -> Point:
 def _options(space: Space, j: int) -> Choice | None:
     """Return the options of parameter j; None if it has none."""
     found = space.parameters[j] if isinstance(space, Parameters) else space.choices[j]  # type: ignore[attr-defined]
+    found = found.choice if isinstance(found, Fidelity) else found
     return found if isinstance(found, Choice) else None
 
 
@@ -372,7 +387,7 @@ def _frame(run: Printable, *, texts: bool) -> Any:
     """Return a DataFrame; with `texts`, for Parquet, columns other than numbers become cells of text."""
     pandas = _pandas("a DataFrame" if not texts else "Parquet")
     titles, columns = titles_of(run.space), dict[str, Any]()
-    outputs = OutputColumns.of(run.goals, titles)
+    outputs = output_columns(run.goals, run.space)
     head, rows = _table(run)
     about_outputs = output_series(outputs, rows)
     for name in head:

@@ -44,12 +44,22 @@ def broken_limits(trial: Trial) -> tuple[str, ...]:
     return tuple(name for name in trial.unmet if name in trial.outputs)
 
 
+def at_target(trials: Iterable[Trial], space: Space) -> Iterable[Trial]:
+    """Return the trials that are at the target of the fidelity, or on the way to it: all of them if there is none."""
+    fidelity = space.fidelity
+    if fidelity is None or fidelity.fidelity.has_steps:
+        return trials
+    target = fidelity.fidelity.target
+    return [trial for trial in trials if trial.x[fidelity.name] == target]
+
+
 def told_front(trials: Iterable[Trial], goals: Goals, space: Space) -> tuple[Trial, ...]:
     """Return the trials that no other trial beats in every objective by the values told, one for each point.
 
-    They are feasible, and no objective is worse than what was stated as acceptable. O(n) for each of them.
+    They are feasible, and no objective is worse than what was stated as acceptable. O(n) for each of them. Only values
+    at the target of a fidelity count.
     """
-    known = [trial for trial in trials if trial.feasible and goals.accepts(trial.outputs)]
+    known = [trial for trial in at_target(trials, space) if trial.feasible and goals.accepts(trial.outputs)]
     values = {trial.number: _oriented(trial, goals) for trial in known}
     order = sorted(known, key=lambda trial: tuple(values[trial.number]), reverse=True)
     front: list[Trial] = []  # sorted downwards, so that only an earlier trial can dominate a later one

@@ -12,7 +12,7 @@ from gpmi._support import checks
 from gpmi._support.checks import checked_value
 from gpmi._support.text import point, rounded, shortened, trial_line
 from gpmi._support.types import Point
-from gpmi.trials.goals import Goals, Outputs
+from gpmi.trials.goals import Goals, Outputs, checked_output
 from gpmi.trials.outcomes import NONE, OUTPUTS, Ending, Outcome, check_count, details_of
 
 # A trial is pending until it has an outcome: a value was told, it was stopped on the way to the target of its fidelity,
@@ -131,6 +131,7 @@ class Trial:
 
 
 ABOUT_OUTPUTS = (*OUTPUTS, "outputs_before", "unmet")  # the fields of a run with goals
+ABOUT_FIDELITY = ("trust", "curve")  # the fields of a run with a fidelity
 
 # The fields that a model fills: the prediction for a point, and how its value compared with that.
 PREDICTIONS = tuple(
@@ -183,11 +184,25 @@ def _checked(trial: Any) -> Trial:
 
 
 def _checked_curve(trial: Trial) -> tuple[Report, ...]:
-    found = []
-    for step, y, order in trial.curve:
-        checks.whole("step", step, 1)
-        found.append(Report(step, y if isinstance(y, Mapping) else checked_value(y), checks.whole("order", order, 0)))
+    remedy = "give a list of [step, value, place among all outcomes]"
+    if not isinstance(trial.curve, list | tuple):
+        raise TypeError(f"curve is {checks.shown(trial.curve)}; {remedy}")
+    found: list[Report] = []
+    for one in trial.curve:
+        if not isinstance(one, list | tuple) or len(one) != 3:
+            raise TypeError(f"curve has {checks.shown(one)}; {remedy}")
+        step, order = checks.whole("step", one[0], 1), checks.whole("order", one[2], 0)
+        if found and step <= found[-1].step:
+            raise ValueError(f"curve has step {step} after {found[-1].step}; give its steps in order")
+        found.append(Report(step, _checked_report(one[1]), order))
     return tuple(found)
+
+
+def _checked_report(y: Any) -> float | Mapping[str, float]:
+    """Validate a value of a curve: a number, or outputs by name."""
+    if not isinstance(y, Mapping):
+        return checked_value(y)
+    return Outputs({name: checked_output(name, value) for name, value in y.items()})
 
 
 def first_outcome(trial: Trial) -> Outcome:

@@ -11,7 +11,7 @@ import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from gpmi._support import checks
-from gpmi.space import Choice, Constant, Int, Parameters, Real
+from gpmi.space import Choice, Constant, Fidelity, Int, Parameters, Real
 from gpmi.space.conversion import named_parameters
 from gpmi.space.parameters import MOST_OPTIONS
 
@@ -51,6 +51,10 @@ def distribution_of(parameter: Any) -> BaseDistribution:
         if parameter.log and parameter.step > 1:  # Optuna has no such distribution
             return IntDistribution(parameter.lo, parameter.hi, step=parameter.step)
         return IntDistribution(parameter.lo, parameter.hi, log=parameter.log, step=parameter.step)
+    if isinstance(parameter, Fidelity):
+        if parameter.has_steps:
+            return IntDistribution(*parameter.labels)
+        return CategoricalDistribution(parameter.labels)
     return CategoricalDistribution((parameter.value,) if isinstance(parameter, Constant) else parameter.options)
 
 

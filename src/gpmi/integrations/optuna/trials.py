@@ -21,8 +21,9 @@ from gpmi.integrations.optuna.inference import described
 from gpmi.integrations.optuna.search_space import distribution_of, parameter_of
 from gpmi.space import Candidates, Parameters, Space
 from gpmi.trials import Trial
-from gpmi.trials.dataframe import OutputColumns, Printable, names_of
-from gpmi.trials.files import row_of, titles_of, trial_of
+from gpmi.trials.dataframe import Printable, names_of
+from gpmi.trials.files import output_columns, row_of, titles_of, trial_of
+from gpmi.trials.goal_summary import at_target
 from gpmi.trials.goals import Goals, Match
 
 ATTRIBUTE = "gpmi"  # user attribute: the fields of a trial as JSON
@@ -43,7 +44,8 @@ def to_optuna(run: Printable, study: Any) -> None:
 
     A value becomes a COMPLETE trial with its constraints. Failed, rejected and retracted trials become FAIL. Pending
     points are enqueued. In a run with goals, each objective is a value, each limit a constraint of its name, and the
-    value of a `Match` is the distance from the target. A trial that lacks an objective is RUNNING.
+    value of a `Match` is the distance from the target. A trial that lacks an objective is RUNNING. One that did not
+    reach the target of its fidelity is PRUNED, with its values as intermediate ones.
     """
     goals, wanted = run.goals, _directions(run)
     if list(study.directions) != wanted:
@@ -65,7 +67,7 @@ def to_optuna(run: Printable, study: Any) -> None:
                 params=values,
                 distributions={name: distributions[name] for name in values},
                 user_attrs=kept,
-                **_result(trial, goals),
+                **_result(trial, goals, run.space),
             )
         )
 
@@ -220,8 +222,26 @@ def _opened(storage: str) -> Iterator[Any]:
 # Trials
 
 
-def _result(trial: Trial, goals: Goals | None) -> dict[str, Any]:
+def _below_target(trial: Trial, goals: Goals | None, space: Space) -> dict[int, float] | None:
+    """Return the values of a trial that did not reach the target of its fidelity, by step or by level from 0 on.
+
+    None for any other trial. Optuna has one value for each step, so those of several objectives are left out.
+    """
+    single = None if goals is None else goals.single
+    if trial.status == "stopped":
+        found = {step: y.get(single) if isinstance(y, Mapping) else y for step, y, _ in trial.curve}
+    elif trial.status == "told" and [*at_target([trial], space)] == []:
+        assert space.fidelity is not None
+        found = {space.fidelity.fidelity.labels.index(trial.x[space.fidelity.name]): trial.y}
+    else:
+        return None
+    return {step: y for step, y in found.items() if y is not None}
+
+
+def _result(trial: Trial, goals: Goals | None, space: Space) -> dict[str, Any]:
     """Return the state of a trial with an outcome, its values and its constraints, as Optuna has them."""
+    if (values := _below_target(trial, goals, space)) is not None:
+        return {"state": _STATE.PRUNED, "intermediate_values": values}
     if trial.status != "told":
         return {"state": _STATE.FAIL}
     if goals is None:
@@ -236,7 +256,7 @@ def _trial(frozen: Any, space: Space, named: StudyGoals | None) -> Trial:
     """Return an Optuna trial: with the fields it carries, unless it was evaluated later."""
     kept = json.loads(frozen.user_attrs.get(ATTRIBUTE, "{}"))
     goals = None if named is None else named.goals
-    columns = OutputColumns.of(goals, titles_of(space))
+    columns = output_columns(goals, space)
     carried = columns.fields(kept)["outputs"]
     if kept and not _is_outdated(frozen, kept, carried, goals):
         return trial_of(kept, space, frozen.number, goals)
