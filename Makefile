@@ -3,6 +3,7 @@ CORES ?= 1
 # How many cases of each class `make fuzz` plays.
 HISTORIES ?= 10000
 GOALS ?= 2000
+FIDELITIES ?= 2000
 STUDIES ?= 1000
 FLIPS ?= 500
 FUNCTIONS ?= 300
@@ -73,7 +74,7 @@ test-neighbours: .venv-bench/.ready .venv-neighbours/.ready  ## test the integra
 	.venv-neighbours/bin/python -m pytest --noconftest $(addprefix tests/integrations/neighbours/test_,ray.py hydra.py mlflow.py optunahub.py pages.py)
 
 fuzz: .venv/.dev  ## play random histories, flipped bits, hostile functions, inputs and requests, many of each (hours; HISTORIES=1000 plays fewer)
-	GPMI_HISTORIES=$(HISTORIES) GPMI_GOALS=$(GOALS) GPMI_STUDIES=$(STUDIES) GPMI_FLIPS=$(FLIPS) GPMI_FUNCTIONS=$(FUNCTIONS) GPMI_INPUTS=$(INPUTS) GPMI_REQUESTS=$(REQUESTS) GPMI_OUTPUT_REQUESTS=$(REQUESTS) GPMI_POLYTOPES=1000 \
+	GPMI_HISTORIES=$(HISTORIES) GPMI_GOALS=$(GOALS) GPMI_FIDELITIES=$(FIDELITIES) GPMI_STUDIES=$(STUDIES) GPMI_FLIPS=$(FLIPS) GPMI_FUNCTIONS=$(FUNCTIONS) GPMI_INPUTS=$(INPUTS) GPMI_REQUESTS=$(REQUESTS) GPMI_OUTPUT_REQUESTS=$(REQUESTS) GPMI_POLYTOPES=1000 \
 		.venv/bin/python -m pytest -s -m fuzz --show-capture=no
 
 coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and branches were executed

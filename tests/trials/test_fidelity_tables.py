@@ -109,4 +109,4 @@ def test_a_summary_and_a_notebook_speak_of_the_target() -> None:
     assert f"20 told ({len(reached)} at mesh 1)" in str(opt)
     shown = opt._repr_html_().partition("<thead>")[2]
     assert "coarse" not in shown and "medium" not in shown
-    assert f"<td style=\"text-align: left\">{opt.best.number}</td>" in shown  # type: ignore[union-attr]
+    assert f'<td style="text-align: left">{opt.best.number}</td>' in shown  # type: ignore[union-attr]

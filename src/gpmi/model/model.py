@@ -345,6 +345,8 @@ def _state(model: Model, told: Posterior, posterior: Posterior, log: Log, horizo
     observed, means = (told.observed, told.mu_at_observed) if told.n else (np.empty(0), np.empty(0))
     if model.outcomes is not None and told.n:
         feasible, proven = model.outcomes.feasible, model.proven
+        if log.fidelity is not None:  # a trial has several values, or none
+            feasible = np.array([log[number].feasible for number in log.observed_numbers])
         observed = observed[feasible] if feasible.any() else observed.min(keepdims=True)
         means = means[proven] if proven.any() else means.min(keepdims=True)
     risk = Risk() if model.outcomes is None else risk_now(log, horizon)

@@ -75,8 +75,9 @@ def checked_step(log: Log, trial: Trial, step: Any, outcome: Outcome) -> int | N
         raise ValueError('the space has no steps to report; give it a fidelity such as "epoch": gpmi.Fidelity(1, 52)')
     fidelity, name = log.fidelity.fidelity, log.fidelity.name
     number = checks.whole("step", step, 1)
-    if not fidelity.levels <= number <= (fidelity.last or 0):
-        remedy = f"{name} goes from {fidelity.levels} to {fidelity.last}: report steps within, or widen the fidelity"
+    last = log.last_step(trial.number)
+    if not fidelity.levels <= number <= last:
+        remedy = f"{name} goes from {fidelity.levels} to {last}: report steps within, or widen the fidelity"
         raise ValueError(f"step is {number}; {remedy}")
     given = value_of(outcome)
     for report in trial.curve:

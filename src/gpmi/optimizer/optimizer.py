@@ -272,8 +272,7 @@ class Optimizer(Printable):
         number = checked_step(self._log, found, step, outcome)
         if number is None:
             return "continue" if found.status == "pending" else "stop"
-        assert self._log.fidelity is not None
-        if number == self._log.fidelity.fidelity.last:
+        if number == self._log.last_step(found.number):
             self.record(found, outcome)
             return "stop"
         reported = self._log.deliver_report(found, number, outcome, self._report)

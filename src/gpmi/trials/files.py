@@ -181,7 +181,9 @@ def row_of(trial: Trial, space: Space, goals: Goals | None = None) -> dict[str, 
     row |= {name: getattr(trial, name) for name in fields_in(space)}
     row["constraints"] = list(trial.constraints) or None
     if "curve" in fields_in(space):
-        row["curve"] = [[step, dict(y) if isinstance(y, Mapping) else y, order] for step, y, order in trial.curve] or None
+        row["curve"] = [
+            [step, dict(y) if isinstance(y, Mapping) else y, order] for step, y, order in trial.curve
+        ] or None
     for name in ("fixed", "policy_notes"):
         row[name] = None if row[name] is None else dict(row[name])
     return row

@@ -153,11 +153,16 @@ class Log:
             self._observed_numbers.append(trial.number)
 
     def enters(self, trial: Trial, place: int) -> bool:
-        """Whether a value of a curve enters the model: the first at or after each rung, the target left out."""
+        """Whether a value of a curve enters the model: the first at or after each rung. The last, y, enters anyway."""
         assert self.fidelity is not None
-        fidelity, step = self.fidelity.fidelity, trial.curve[place].step
-        before = trial.curve[place - 1].step if place else 0
-        return step != fidelity.last and any(before < rung <= step for rung in fidelity.rungs)
+        step, before = trial.curve[place].step, trial.curve[place - 1].step if place else 0
+        rungs = self.fidelity.fidelity.rungs
+        return step != self.last_step(trial.number) and any(before < rung <= step for rung in rungs)
+
+    def last_step(self, number: int) -> int:
+        """The step at which a trial ends: the target, unless the user fixed another one."""
+        assert self.fidelity is not None
+        return int(self.fidelity.of(self._rows[number]))
 
     # Reading
 
@@ -303,7 +308,7 @@ class Log:
     @property
     def reached(self) -> Sequence[int]:
         """The numbers of the `told` trials at the target of the fidelity: all of them if there is none."""
-        if self.fidelity is None or self.fidelity.fidelity.has_steps:
+        if self.fidelity is None:
             return self._told
         return [number for number in self._told if self.fidelity.is_target(self._rows[number])]
 
@@ -561,8 +566,9 @@ class Log:
             (trials[i].order is None, trials[i].order or 0, True, i, None) for i in settled
         ]
         for i, trial in enumerate(trials):
-            last = None if self.fidelity is None else self.fidelity.fidelity.last
-            changes += [(False, one.order, False, i, one) for one in trial.curve if one.step != last]
+            changes += [
+                (False, one.order, False, i, one) for one in trial.curve if one.step != self.last_step(numbers[i])
+            ]
         for _, _, _, i, report in sorted(changes, key=lambda change: change[:4]):
             if report is None:
                 self.settle(numbers[i], first_outcome(trials[i]), trials[i].ended)
@@ -656,8 +662,8 @@ class Log:
         """Return a trial whose curve ends with its value at the target, if its fidelity has steps."""
         if self.fidelity is None or not self.fidelity.fidelity.has_steps or trial.status != "told":
             return trial
-        last = self.fidelity.fidelity.last
-        assert last is not None and trial.order is not None
+        last = self.last_step(trial.number)
+        assert trial.order is not None
         curve = tuple(report for report in trial.curve if report.step != last)
         y: float | Mapping[str, float] = trial.outputs if trial.y is None or trial.outputs else trial.y
         return replace(trial, curve=(*curve, Report(last, y, trial.order)))

@@ -170,7 +170,11 @@ class Ledger:
 
     def _outcomes_after(self, t: int) -> Outcomes | None:
         """Return the failures and constraints after the first t values; after all of them, the present ones."""
-        return None if self.outcomes is None else self.outcomes.up_to(t)
+        if self.outcomes is None or (self.evidence is not None and t >= self.n):
+            return self.outcomes
+        fidelity = self.space.fidelity
+        with_levels = fidelity is not None and not fidelity.fidelity.has_steps  # then every value is that of a trial
+        return self.outcomes.up_to(self._known_after(t) if with_levels else t)
 
     # How far from the best
 
