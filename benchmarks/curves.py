@@ -104,8 +104,14 @@ def full_trainings(run: Run) -> None:
 
 def with_curves(run: Run) -> None:
     """Maximise the last value, and let gpmi end trainings."""
-    space = run.task.space() | {"epoch": gpmi.Fidelity(1, run.task.steps)}
-    gpmi.maximize(run.training, space, cost=run.budget, seed=run.seed)
+    opt = gpmi.Optimizer(run.task.space() | {"epoch": gpmi.Fidelity(1, run.task.steps)}, seed=run.seed)
+    while run.left > 0:
+        training = run.training(opt.ask())
+        trial = opt.pending[-1]
+        for step, value in training:
+            if opt.report(trial, step, value) == "stop" or run.left <= 0:
+                break
+        training.close()
 
 
 def optuna_run(run: Run, *, hyperband: bool) -> None:
