@@ -3,6 +3,7 @@
     python benchmarks/curves.py                              all tasks, arms and seeds; ten minutes; resumes
     python benchmarks/curves.py --arms "gpmi, curves"        some arms, --tasks 3945 lcdb-901, --seeds 3
     python benchmarks/curves.py --check                      is the surrogate at hand, and do the constants follow
+    python benchmarks/curves.py --coordinates                how well curves are predicted, by the coordinate of a step
     python benchmarks/curves.py --report                     write the page, and run nothing
 
 A run on LCBench may use 1,040 epochs: 20 trainings of 52. One on LCDB, where a step is a larger sample, may use the

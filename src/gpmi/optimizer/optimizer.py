@@ -34,7 +34,14 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import OutputModel, OutputModels
-from gpmi.optimizer.curves import HARDLY, checked_step, is_at_rung, probability_to_join_front, probability_to_win
+from gpmi.optimizer.curves import (
+    HARDLY,
+    checked_step,
+    is_at_rung,
+    is_next_step,
+    probability_to_join_front,
+    probability_to_win,
+)
 from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.levels import (
     IGNORED,
@@ -264,23 +271,23 @@ class Optimizer(Printable):
         "stopped", and what it reported counts for the model. It may go on all the same: report its next steps. The last
         step is the target: y there is the value of the trial, as by `tell`, and the answer is "stop".
 
-        Only a few values of a curve enter the model, at steps 2.5 times apart. At these the answer costs a suggestion's
-        update of the model, at others next to nothing.
+        Only a few values of a curve enter the model: at an eighth, a quarter and half of the steps, and the last. At
+        these the answer costs an update of the model, at others next to nothing.
         """
-        outcome = self.outcome_of(y)
-        found = self._log[pending_number(trial, self.space, self._log)]
-        number = checked_step(self._log, found, step, outcome)
-        if number is None:
-            return "continue" if found.status == "pending" else "stop"
-        if number == self._log.last_step(found.number):
-            self.record(found, outcome)
+        target = pending_trial(trial, self.space, self._log)
+        outcome, number = self.outcome_of(y), checked_step(self._log, target, step)
+        if number == self._log.last_step(target):
+            self.record(target, outcome)
             return "stop"
-        reported = self._log.deliver_report(found, number, outcome, self._report)
-        logger.info("%r", reported)
-        return "stop" if reported.status == "stopped" else "continue"
+        reported = self._log.deliver_report(target, number, outcome, self._report, self._settle)
+        logger.info("%r", reported.trial)
+        return "continue" if reported.goes_on else "stop"
 
-    def _report(self, number: int, step: int, outcome: Outcome) -> Trial:
-        """Record a value of a curve, and stop the trial if it will hardly win."""
+    def _report(self, target: Trial | int, step: int, outcome: Outcome) -> Trial:
+        """Record a value of a curve, and stop the trial if it will hardly win. A repeated value changes nothing."""
+        number = pending_number(target, self.space, self._log)
+        if not is_next_step(self._log[number], step, outcome):
+            return self._log[number]
         with uninterrupted():
             trial = self._log.report(number, step, outcome)
         why = self._reason_to_stop(trial)

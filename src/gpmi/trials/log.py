@@ -32,7 +32,7 @@ from gpmi.trials.trial import PREDICTIONS, Origin, Report, Status, Trial, first_
 
 TrialOrPoint: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
 Settle: TypeAlias = Callable[[TrialOrPoint, Outcome], Trial]  # how an Optimizer records an outcome
-Reporter: TypeAlias = Callable[[int, int, Outcome], Trial]  # how an Optimizer records a value of a curve
+Reporter: TypeAlias = Callable[[Trial | int, int, Outcome], Trial]  # how an Optimizer records a value of a curve
 # The trial at a point that can take an outcome, or else the point.
 FindOpen: TypeAlias = Callable[[TrialOrPoint, Outcome], TrialOrPoint]
 
@@ -45,6 +45,13 @@ class Entry(NamedTuple):
     time: float  # seconds since 1970
     outcome: Outcome | None = None  # what it was told, or corrected to
     step: int | None = None  # at which a value was reported
+
+
+class Reported(NamedTuple):
+    """What became of a value of a curve: its trial, and whether the evaluation should go on."""
+
+    trial: Trial
+    goes_on: bool
 
 
 ENDED = ("told", "stopped", "failed")  # the statuses of trials that count in the budget
@@ -159,10 +166,11 @@ class Log:
         rungs = self.fidelity.fidelity.rungs
         return step != self.last_step(trial.number) and any(before < rung <= step for rung in rungs)
 
-    def last_step(self, number: int) -> int:
+    def last_step(self, trial: Trial | int) -> int:
         """The step at which a trial ends: the target, unless the user fixed another one."""
-        assert self.fidelity is not None
-        return int(self.fidelity.of(self._rows[number]))
+        assert self.fidelity is not None and self.fidelity.fidelity.last is not None
+        row = self._rows.get(trial.number if isinstance(trial, Trial) else int(trial))
+        return self.fidelity.fidelity.last if row is None else int(self.fidelity.of(row))
 
     # Reading
 
@@ -527,9 +535,12 @@ class Log:
         """Record outcomes at points, each of the trial that find(point, outcome) returns or of a new one."""
         return [settle(find(x, outcome), outcome) for x, outcome in observations]
 
-    def deliver_report(self, trial: Trial, step: int, outcome: Outcome, record: Reporter) -> Trial:
-        """Record a value of a curve, by record(number, step, outcome)."""
-        return record(trial.number, step, outcome)
+    def deliver_report(
+        self, target: Trial | int, step: int, outcome: Outcome, record: Reporter, settle: Settle
+    ) -> Reported:
+        """Record a value of a curve, by record(trial, step, outcome); `settle` is for outcomes that wait."""
+        trial = record(target, step, outcome)
+        return Reported(trial, trial.status == "pending")
 
     def change(self, act: Callable[[], Trial]) -> Trial:
         """Record what act() does to one trial, as a whole or not at all."""
