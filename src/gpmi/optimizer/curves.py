@@ -14,7 +14,7 @@ from gpmi.model.model import Model
 from gpmi.model.outputs import OutputModel, objective_values
 from gpmi.trials import Log, Outcome, Trial
 from gpmi.trials.goals import Goals
-from gpmi.trials.log import value_of
+from gpmi.trials.trial import value_of
 
 # An evaluation is stopped if its value at the target will exceed the best one with a smaller probability. Chosen on the
 # development tasks of docs/benchmarks/curves.md.

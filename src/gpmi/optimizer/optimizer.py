@@ -84,6 +84,7 @@ from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
+from gpmi.trials.target import at_target, values_at_target
 from gpmi.trials.trial import checked_trials
 
 
@@ -568,7 +569,7 @@ class Optimizer(Printable):
             return FrontLedger(self.front_analysis, self.n_init)
         return Ledger(
             trials=tuple(self._log[number] for number in self._log.reached),
-            **self._log.values_at_target(),
+            **values_at_target(self._log),
             outcomes=self._log.outcomes,
             failures=tuple(self._log[number] for number in self._log.failed),
             events=tuple((told, event) for event, told in self._events.items()),
@@ -717,7 +718,7 @@ class Optimizer(Printable):
             return None
         self._drop_outdated()
         with suppress(Exception):  # the value is recorded even if a model fails; the next `ask` raises the error
-            joint, own = self._outputs.objectives(self._log), alone.objectives(self._log.at_target())
+            joint, own = self._outputs.objectives(self._log), alone.objectives(at_target(self._log))
             return gain_of_outputs(joint, own, row, outcome)
         return None
 
@@ -799,7 +800,7 @@ class Optimizer(Printable):
         self._model_at_choice = model = self._current_model()
         if trust(log) < 0.0:
             self._note(IGNORED)
-            part = log.at_target()
+            part = at_target(log)
             return from_design(subspace, self._setting, part, self.n_init, anew=True) or from_policy(
                 target.after(part), self.policy, part, subspace, PendingPosteriors(), orientation, **self._limits
             )
@@ -818,7 +819,7 @@ class Optimizer(Printable):
         models, alone = self._outputs.objectives(log), self._alone_outputs
         if alone is not None and trust(log) < 0.0:
             self._note(IGNORED)
-            log = log.at_target()
+            log = at_target(log)
             models = alone.objectives(log)
         chosen = from_objectives(models, self.goals, self.policy, log, subspace, chance, self.seed, **self._limits)
         self._note(*chosen.events)

@@ -16,8 +16,8 @@ from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_from_json, point_to_json
 from gpmi.trials import Log, Origin, Outcome, Trial
+from gpmi.trials.costs import ENDED
 from gpmi.trials.goals import Goals
-from gpmi.trials.log import ENDED
 from gpmi.trials.outcomes import details_of, stored_fields
 from gpmi.trials.trial import PREDICTIONS, fields_of_type
 

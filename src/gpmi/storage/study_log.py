@@ -28,8 +28,9 @@ from gpmi.storage.shared_log import SharedLog
 from gpmi.storage.tables import NEVER, Lease, Transaction
 from gpmi.storage.workers import has_ended
 from gpmi.trials import Outcome, Trial, names_a_trial
-from gpmi.trials.log import FindOpen, Reported, Reporter, Settle, TrialOrPoint, value_of
+from gpmi.trials.log import FindOpen, Reported, Reporter, Settle, TrialOrPoint
 from gpmi.trials.outcomes import details_of
+from gpmi.trials.trial import value_of
 
 Value = TypeVar("Value")
 Fixed: TypeAlias = Mapping[Any, Any] | None
