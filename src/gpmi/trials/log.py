@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from threading import RLock
 from types import MappingProxyType
@@ -28,7 +28,7 @@ from gpmi.space import FidelityColumn
 from gpmi.trials.costs import ENDED, cost_of, costs_of_levels
 from gpmi.trials.goals import Goals
 from gpmi.trials.outcomes import NONE, OUTPUTS, Outcome, Outcomes, check_count, details_of
-from gpmi.trials.output_rows import OutputRow, observed_of
+from gpmi.trials.output_rows import observed_of, output_rows
 from gpmi.trials.trial import (
     PREDICTIONS,
     Origin,
@@ -262,8 +262,12 @@ class Log:
     def observed_output(self, name: str) -> tuple[list[int], Observations]:
         """Return the trials with a value of this output, in the order of their outcomes, and these values. O(n)."""
         if self.fidelity is not None:
-            rows = [row for trial in self._trials.values() for row in self._rows_of_output(trial, name)]
-            return observed_of(rows)
+            found = self.fidelity
+            return observed_of(
+                row
+                for number, trial in self._trials.items()
+                for row in output_rows(name, trial, self._rows[number], found, partial(self.enters, trial))
+            )
         ended = [trial for trial in self._trials.values() if trial.status == "told" and name in trial.outputs]
         trials = sorted(ended, key=lambda trial: trial.order or 0)
         numbers = [trial.number for trial in trials]
@@ -274,17 +278,6 @@ class Log:
             np.array([trial.output_noise_var.get(name, 0.0) for trial in trials], dtype=float),
             np.array([trial.output_repeats.get(name, 1) for trial in trials], dtype=float),
         )
-
-    def _rows_of_output(self, trial: Trial, name: str) -> Iterator[OutputRow]:
-        """Yield the values of an output of a trial: those of its curve that enter the model, and the last one."""
-        assert self.fidelity is not None
-        row = self._rows[trial.number]
-        for i, report in enumerate(trial.curve if trial.status not in ("retracted", "rejected") else ()):
-            if isinstance(report.y, Mapping) and name in report.y and self.enters(trial, i):
-                yield OutputRow(report.order, trial.number, self.fidelity.at(row, report.step), report.y[name])
-        if trial.status == "told" and name in trial.outputs:
-            own, means = trial.output_noise_var.get(name, 0.0), trial.output_repeats.get(name, 1)
-            yield OutputRow(trial.order or 0, trial.number, row, trial.outputs[name], own, means)
 
     @property
     def observed_numbers(self) -> Sequence[int]:
