@@ -57,7 +57,8 @@ def run_study(file: StudyFile, study: Study, *, progress: bool = False) -> Resul
         return replace(result, events=result.events + end.events)
     over = Event()
     assert file.command is not None  # `check_program`
-    evaluate: Any = partial(file.command, cancelled=over.is_set)  # it may also return a Failure
+    evaluate: Any = partial(file.command, cancelled=over.is_set)  # it may also return a Failure, or a generator
+    limit: dict[str, Any] = {} if file.cost is None else {"cost": file.cost}
     with ThreadPoolExecutor(file.workers) as pool:
         try:
             return study.optimize(
@@ -67,6 +68,7 @@ def run_study(file: StudyFile, study: Study, *, progress: bool = False) -> Resul
                 in_flight=file.workers,
                 on_failure="learn",
                 progress=progress,
+                **limit,
             )
         finally:
             over.set()

@@ -24,7 +24,7 @@ from gpmi.optimizer import Optimizer
 from gpmi.space import Fidelity, Space
 
 
-class Memory(NamedTuple):
+class Followed(NamedTuple):
     """The study that was read last, and its follower."""
 
     storage: BaseStorage
@@ -74,7 +74,7 @@ class GPMIPruner(BasePruner):
 
     def _forget(self) -> None:
         self._lock = RLock()
-        self._memory: Memory | None = None
+        self._memory: Followed | None = None
         self._warned: set[str] = set()
 
     def report(self, trial: Any, step: int, values: Sequence[float] | float) -> None:
@@ -146,7 +146,7 @@ class GPMIPruner(BasePruner):
             purpose: dict[str, Any] = {"goal": _goal(study)} if goals is None else {"goals": goals.goals}
             space, name = _with_steps(search_space, max_step)
             known = CurveFollower(search_space, Optimizer(space, seed=0, **purpose), name, max_step, goals)
-            self._memory = Memory(storage_of(study), study_id_of(study), known)
+            self._memory = Followed(storage_of(study), study_id_of(study), known)
         known.follow(trials)
         return known
 
