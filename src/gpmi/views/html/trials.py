@@ -79,7 +79,7 @@ def trials_table(
 def _row(run: RunView, trial: Trial, labels: bool, measured: int, *, brief: bool) -> list[Markup]:
     row = [tag("th", str(trial.number), scope="row")]
     row += [cell(trial.label)] if labels else []
-    row += [cell(value) for value in run.values(trial.x)]
+    row += [cell(value) for value in run.shown_values(trial)]
     if run.goals is None:
         constraints = [*trial.constraints, *[None] * measured][:measured]
         row += [cell(value) for value in (trial.y, *constraints)]
@@ -105,7 +105,8 @@ def _estimate(value: float | None, sd: float | None) -> Markup:
 
 def note(trial: Trial, *, bars: bool = True) -> str:
     """Return what else is known about a trial, in words. Without `bars` its error bar is left out."""
-    notes = [trial.why or ""]
+    at = f"stopped at step {trial.curve[-1].step}: " if trial.status == "stopped" and trial.curve else ""
+    notes = [f"{at}{trial.why or 'no reason given'}" if at else trial.why or ""]
     if trial.y_before is not None:
         notes.append(f"was {rounded(trial.y_before)}")
     if trial.status == "told" and not trial.feasible:
