@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
 from gpmi._support.text import rounded, shortened
+from gpmi._support.types import Array
+from gpmi.space import Space
 from gpmi.trials import Trial
 from gpmi.views.fidelity_view import (
     KINDS,
@@ -73,7 +76,7 @@ def _chart(run: RunView) -> Markup:
     return figure(chart.svg(title, said + fewer), said, fewer, key(*marks))
 
 
-def _frame(run: RunView, found: list[Curve], more: list[np.ndarray], size: tuple[float, float]) -> Chart:
+def _frame(run: RunView, found: list[Curve], more: list[Array], size: tuple[float, float]) -> Chart:
     """Return an empty chart whose scales fit curves and other values."""
     fidelity = steps_of(run)
     assert fidelity is not None
@@ -105,22 +108,19 @@ def _end(x: float, y: float, kind: Kind) -> Markup:
     return crosses(*at, "failed", 3.0)
 
 
-def trial_curve(run: RunView, trial: Trial) -> Markup | None:
-    """Return the curve of one trial as a small picture, for each output that it reported; None without a curve.
+def trial_curve(space: Space, trial: Trial, outputs: Sequence[str | None]) -> Markup | None:
+    """Return the curve of one trial as a small picture for each output that it reported; None without a curve.
 
-    Where it has not reached the target, the model's prediction is drawn if there is one.
+    It needs no model. An output without a name is y.
     """
     drawn = []
-    for view in [run] if not run.has_front else run.each_output:
-        for one in (curve for curve in curves_of(view) if curve.trial.number == trial.number):
-            ahead = continued(view, [one])
-            chart = _frame(view, [one], [bound for _, way in ahead for bound in (way.low, way.high)], SMALL)
-            for _, way in ahead:
-                chart.add(tag("g", band(chart.x(way.steps), chart.y(way.low), chart.y(way.high)), opacity=0.6))
-                chart.add(polyline(chart.x(way.steps), chart.y(way.middle), "reference"))
+    for name in outputs:
+        run = RunView((trial,), None, "max", space, 0, (), output=name)
+        for one in curves_of(run):
+            chart = _frame(run, [one], [], SMALL)
             chart.add(polyline(chart.x(one.steps), chart.y(one.y), "mean"))
             chart.add(_end(float(chart.x(one.steps[-1])), float(chart.y(one.y[-1])), one.kind))
             step, y = one.end
-            said = f"{len(one.steps)} values; {rounded(y)} at step {int(step)}, {KINDS[one.kind]}."
+            said = f"{rounded(y)} at step {int(step)}, {KINDS[one.kind]}."
             drawn.append(figure(chart.svg(f"The curve of trial {trial.number}", said), said))
     return tag("div", drawn, class_="figures") if drawn else None

@@ -87,7 +87,8 @@ def _row(run: RunView, trial: Trial, labels: bool, measured: int, *, brief: bool
         broken = broken_limits(trial)
         row += [cell(trial.outputs.get(name), "broken" if name in broken else None) for name in run.goals]
     if not brief:
-        row.append(tag("td", trial.status))
+        at = f" at step {trial.curve[-1].step}" if trial.curve and trial.status in ("pending", "stopped") else ""
+        row.append(tag("td", trial.status + at))
         if run.goals is not None and run.goals.limits:
             row.append(tag("td", broken_words(trial, run.goals), class_="line"))
         if run.has_front:
@@ -105,8 +106,7 @@ def _estimate(value: float | None, sd: float | None) -> Markup:
 
 def note(trial: Trial, *, bars: bool = True) -> str:
     """Return what else is known about a trial, in words. Without `bars` its error bar is left out."""
-    at = f"stopped at step {trial.curve[-1].step}: " if trial.status == "stopped" and trial.curve else ""
-    notes = [f"{at}{trial.why or 'no reason given'}" if at else trial.why or ""]
+    notes = [trial.why or ""]
     if trial.y_before is not None:
         notes.append(f"was {rounded(trial.y_before)}")
     if trial.status == "told" and not trial.feasible:
