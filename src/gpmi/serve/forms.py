@@ -267,7 +267,7 @@ async def add_measurement(request: Request, data: FormData) -> Response:
         point = {}
         for field in session.fields:
             typed = data.get(f"own-{field.key}", "").strip()
-            if field.kind == "constant":
+            if not field.varies:
                 point[field.key] = field.options[0]
             elif typed:
                 point[field.key] = field.parse(typed)

@@ -18,6 +18,11 @@ FLOAT_FIELDS = ("noise_var", "mu", "sd", "surprise", "asked", "ended", "y_before
 STATUSES: tuple[str, ...] = get_args(Status)
 BY_OUTPUT: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "number"}}
 NAMES = {"type": "array", "items": {"type": "string"}}
+REPORTED: dict[str, Any] = {  # a step on the way to the target of a fidelity
+    "type": "object",
+    "required": ["step"],
+    "properties": {"step": {"type": "integer", "minimum": 1}, "y": {"type": "number"}, "outputs": BY_OUTPUT},
+}
 TRIAL: dict[str, Any] = {
     "type": "object",
     "required": ["number", "x", "y", "status", "origin"],
@@ -30,7 +35,7 @@ TRIAL: dict[str, Any] = {
         "origin": {"enum": list(get_args(Origin))},
         "repeats": {"type": "integer"},
         "constraints": {"type": "array", "items": {"type": "number"}},
-        "why": {"type": ["string", "null"], "description": "why the trial failed"},
+        "why": {"type": ["string", "null"], "description": "why the trial failed or was stopped"},
         "fixed": {"type": ["object", "null"], "description": "the coordinates that were fixed when it was suggested"},
         **dict.fromkeys(FLOAT_FIELDS, NULLABLE),
         "outputs": {**BY_OUTPUT, "description": "what was measured so far, in a study with goals"},
@@ -39,6 +44,7 @@ TRIAL: dict[str, Any] = {
         "outputs_before": {"type": ["object", "null"], "description": "the first outputs, if they were corrected"},
         "unmet": {**NAMES, "description": "the outputs that break their limit, or whose limit is not measured yet"},
         "missing": {**NAMES, "description": "the outputs that are not measured yet"},
+        "curve": {"type": "array", "items": REPORTED, "description": "the steps reported so far, if there are steps"},
     },
 }
 MEASURED: dict[str, Any] = {

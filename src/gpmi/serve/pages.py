@@ -29,6 +29,7 @@ PAGE_SIZE = 50  # trials on one page; our choice
 STATUSES = {
     "told": "results",
     "pending": "waiting",
+    "stopped": "stopped",
     "failed": "failed",
     "rejected": "rejected",
     "retracted": "retracted",
