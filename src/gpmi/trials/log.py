@@ -411,7 +411,7 @@ class Log:
         A trial that was stopped may go on, so it counts as pending here.
         """
         number = trial.number if isinstance(trial, Trial) else int(trial)
-        if number not in self._pending and (number not in self._trials or self._trials[number].status != "stopped"):
+        if number not in self._pending and number not in self._stopped:
             others = f"give one of {self.pending[:10]}" if self._pending else "none is; correct replaces a value"
             raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {others}")
         return number
