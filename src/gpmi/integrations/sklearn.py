@@ -150,7 +150,7 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
         seed = int(check_random_state(self.random_state).randint(2**31))
         self.optimizer_ = opt = Optimizer(spec, aim=self.aim, budget=n_iter, repeats=False, seed=seed)
         self.reason_, begin, failure = "budget", time.perf_counter(), None
-        spending = Spending(opt, resource, n_iter, cost)
+        spending = SearchCost(opt, resource, n_iter, cost)
         while spending.left > 0:
             try:
                 points = spending.ask(n_points)
@@ -257,7 +257,7 @@ class GPMISearchCV(BaseSearchCV):  # type: ignore[misc]
         return [float(score) for score in results[name][-len(group) :]]
 
 
-class Spending:
+class SearchCost:
     """What a search has spent of its evaluations, or of its cost, and what it evaluates next."""
 
     def __init__(self, opt: Optimizer, resource: Resource | None, n_iter: int | None, cost: float | None) -> None:
@@ -303,7 +303,7 @@ class Spending:
         return list(found.values())
 
 
-def _progress_line(opt: Optimizer, trial: Trial, score: float, spending: Spending, seconds: float) -> str:
+def _progress_line(opt: Optimizer, trial: Trial, score: float, spending: SearchCost, seconds: float) -> str:
     """Return a line about a candidate: its score, the best one, and the time left at the mean speed so far."""
     done = sum(trial.status != "pending" for trial in opt.trials)
     shown = f"score {rounded(score)}" if np.isfinite(score) else "failed"

@@ -32,7 +32,7 @@ from gpmi.run.evaluation import (
     record,
 )
 from gpmi.trials import Outcome, Trial
-from gpmi.trials.log import ENDED
+from gpmi.trials.costs import ENDED
 
 PAIR = "yield a step and its value, such as (1, 0.5)"
 NOT_STOPPED = Event(
@@ -40,7 +40,7 @@ NOT_STOPPED = Event(
 )
 
 
-class Ended(NamedTuple):
+class EndOfCurve(NamedTuple):
     """The end of a generator."""
 
 
@@ -191,7 +191,7 @@ class Curves:
                 if isinstance(generator, RemoteGenerator) and generator.attempt != attempt:
                     attempt = generator.attempt
                     self.begin(trial)  # f has started over
-                if isinstance(item, Ended):
+                if isinstance(item, EndOfCurve):
                     return self.end(trial)
                 if isinstance(item, Failure):
                     return self._optimizer.fail(trial, item.why)
@@ -222,7 +222,7 @@ class Curves:
             finally:
                 interrupts.presses_needed = None
         except BaseException:
-            if item and not isinstance(item[0], Ended | Failure):  # Ctrl-C came just after it
+            if item and not isinstance(item[0], EndOfCurve | Failure):  # Ctrl-C came just after it
                 with suppress(BadCurve):
                     self.report(trial, item[0])
             raise
@@ -247,7 +247,7 @@ def _advance(generator: Generator[Any, Any, Any]) -> Any:
     try:
         return next(generator)
     except StopIteration:
-        return Ended()
+        return EndOfCurve()
 
 
 def _abandon(generator: Generator[Any, Any, Any]) -> None:

@@ -112,10 +112,6 @@ class Log:
         for trial in self._trials.values():
             self._list(trial)
         ended = [trial for trial in self._trials.values() if trial.status not in ("pending", "retracted")]
-        if self.fidelity is None:
-            for trial in sorted(ended, key=lambda trial: trial.order or 0):
-                self._list_outcome(trial)
-            return
         changes: list[tuple[int, Trial, int | None]] = [(trial.order or 0, trial, None) for trial in ended]
         for trial in self._trials.values():
             if trial.status not in ("retracted", "rejected"):
@@ -162,8 +158,7 @@ class Log:
         step, y, _ = trial.curve[place]
         if isinstance(y, Mapping):
             y = y.get(self.goals.single, math.nan) if self.goals is not None and self.goals.single else math.nan
-        if self.enters(trial, place) and not math.isnan(y):
-            assert self.fidelity is not None
+        if self.fidelity is not None and self.enters(trial, place) and not math.isnan(y):
             self._observed.append(self.fidelity.at(self._rows[trial.number], step), y, 0.0, 1)
             self._observed_numbers.append(trial.number)
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from gpmi._support import checks
 from gpmi._support.text import shortened
 from gpmi.cli.command import program
-from gpmi.cli.command.curves import Curve, Value
+from gpmi.cli.command.curves import PrintedCurve, Value
 from gpmi.cli.command.reading import NoValue, PatternTimedOut, Reading
 from gpmi.cli.command.templates import (
     OWN,
@@ -97,7 +97,7 @@ class Command:
     ) -> Measured | Failure | Reports:
         """Evaluate a point. `cancelled` is polled meanwhile; once it is true, `program.Cancelled` is raised."""
         if self.steps is not None:
-            return self._reports(point, Curve(self.reading, *self.steps, int(point[self.steps[0]])), cancelled)
+            return self._reports(point, PrintedCurve(self.reading, *self.steps, int(point[self.steps[0]])), cancelled)
         for attempt in range(self.retries + 1):
             try:
                 return self._once(point, cancelled)
@@ -107,7 +107,7 @@ class Command:
                 why = _reason(error, attempt)
         return Failure(why)
 
-    def _reports(self, point: Mapping[str, Any], curve: Curve, cancelled: Callable[[], bool]) -> Reports:
+    def _reports(self, point: Mapping[str, Any], curve: PrintedCurve, cancelled: Callable[[], bool]) -> Reports:
         """Yield the steps of an evaluation with their values, the last one when the program has ended well."""
         for attempt in range(self.retries + 1):
             try:
@@ -128,7 +128,7 @@ class Command:
             self._check_end(ended)
             return self.reading.value(ended.output, result, cut=ended.cut, cancelled=cancelled)
 
-    def _steps_once(self, point: Mapping[str, Any], curve: Curve, cancelled: Callable[[], bool]) -> Reports:
+    def _steps_once(self, point: Mapping[str, Any], curve: PrintedCurve, cancelled: Callable[[], bool]) -> Reports:
         curve.restart()
         with self._prepared(point) as (argv, how, result):
             running = program.lines(argv, **how, cancelled=cancelled)

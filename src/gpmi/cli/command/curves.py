@@ -23,7 +23,7 @@ _LINE = re.compile(rf"\s*(\d{{1,12}})\s+({NUMBER.pattern}|\{{.*)\s*", re.ASCII |
 _STEP = re.compile(r"\s*(\d{1,12})\s*", re.ASCII)
 
 
-class Curve:
+class PrintedCurve:
     """The steps of one evaluation, in order. A program that is run again reports the later ones."""
 
     def __init__(self, reading: Reading, name: str, first: int, last: int) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 from gpmi._support.text import shortened
 from gpmi._support.types import Array
 from gpmi.trials import Trial
+from gpmi.trials.costs import ENDED
 from gpmi.trials.goals import Match
-from gpmi.trials.log import ENDED
 from gpmi.views.figures.axes import NAME, value_label
 from gpmi.views.figures.style import BLACK, BLUE, GREY, VERMILION, without_math
 from gpmi.views.front_view import title_of
