@@ -320,23 +320,27 @@ def test_a_worker_that_dies_in_the_middle_of_a_curve_is_repeated_and_keeps_the_f
 
 @forks
 @pytest.mark.parametrize("options", [{"timeout": FOR_EVER}, {"workers": 1}, {"workers": 2}], ids=str)
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs descriptors as files")
 @pytest.mark.parametrize("attack", ["close", "write", "replace", "fork"])
 def test_a_hostile_generator_loses_no_value(options: dict[str, Any], attack: str, tmp_path: Path) -> None:
+    known = set(os.listdir("/proc/self/fd"))  # of the tests
+
     def hostile(x: Any) -> Curve:
+        new = [int(number) for number in os.listdir("/proc/self/fd") if number not in known]
         for step in range(1, LAST + 1):
             if step == 3 and attack == "close":
-                os.closerange(3, 256)
+                for number in new:
+                    with suppress(OSError):
+                        os.close(number)
             elif attack == "write":
-                for number in range(3, 40):
+                for number in new:
                     with suppress(OSError):
                         os.write(number, b"\0\xff" * step)
             elif step == 3 and attack == "replace":
                 other = os.open(tmp_path / "other", os.O_CREAT | os.O_RDWR)
-                for number in range(3, 40):
-                    if number != other:
-                        with suppress(OSError):
-                            os.fstat(number)
-                            os.dup2(other, number)
+                for number in new:
+                    with suppress(OSError):
+                        os.dup2(other, number)
             elif step == 3 and attack == "fork":
                 os.fork()  # the child goes on as well, and says nothing
             yield step, value(x, step)
@@ -390,10 +394,13 @@ def costs_of(result: gpmi.Result) -> list[int]:
 @pytest.mark.parametrize("options", [*WAYS, pytest.param({"workers": 3}, marks=forks, id="three")])
 def test_a_run_ends_when_its_cost_is_spent(options: dict[str, Any]) -> None:
     result = gpmi.maximize(f, SPACE, cost=100, seed=0, **options)
-    assert result.reason == "cost" and result.cost == 100.0 == sum(costs_of(result))
+    assert result.reason == "cost" and result.cost == sum(costs_of(result))
+    assert 100.0 - options.get("workers", 1) < (result.cost or 0.0) <= 100.0
     last = [t for t in result.trials if t.why == "the cost is spent"]
     assert last and all(t.status == "stopped" for t in last)
-    assert f"evaluations  {len(result.trials)}, of which" in str(result) and "stopped; cost 100" in str(result)
+    assert f"evaluations  {len(result.trials)}, of which" in str(result) and f"stopped; cost {result.cost:.0f}" in str(
+        result
+    )
 
 
 def test_the_same_call_on_a_study_continues_from_what_was_spent(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import OutputModel, OutputModels
-from gpmi.optimizer.costs import has_room, next_step_fits
+from gpmi.optimizer.costs import has_room
 from gpmi.optimizer.curves import (
     HARDLY,
     checked_step,
@@ -490,13 +490,8 @@ class Optimizer(Printable):
 
     @locked
     def has_room(self, cost: float, trial: Trial | None = None) -> bool:
-        """Whether a pending trial may begin before `cost` is spent, or any trial for None. O(n)."""
+        """Whether a pending trial may begin or go on by a step before `cost` is spent, or any trial for None. O(n)."""
         return has_room(self._log, cost, trial)
-
-    @locked
-    def has_room_for_step(self, cost: float, trial: Trial) -> bool:
-        """Whether the curve of a trial may go on by one step before `cost` is spent. O(n)."""
-        return next_step_fits(self._log, cost, self._log[trial.number])
 
     def add_events(self, *events: Event) -> None:
         """Add events of the run, or of the opening of a study."""

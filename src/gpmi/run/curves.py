@@ -115,7 +115,7 @@ class Curves:
             return False
         self._last[trial.number] = step
         if goes_on and self._cost is not None:
-            goes_on = self._optimizer.has_room_for_step(self._cost, trial)
+            goes_on = self._optimizer.has_room(self._cost, trial)
             if not goes_on:
                 self._optimizer.record(trial, Outcome.stop("the cost is spent"))
         current = self._current(trial)
