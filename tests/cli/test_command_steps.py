@@ -251,9 +251,12 @@ def test_an_evaluation_that_is_not_wanted_any_more_is_ended(tmp_path: Path) -> N
 def test_ctrl_c_ends_the_program_and_comes_through(tmp_path: Path) -> None:
     steps = shell("echo $$ > pid; echo 1 0.5; sleep 600", cwd=tmp_path)
     next(steps)
-    press_when(lambda: lines(tmp_path / "pid"))
+    waits: list[bool] = []
     with pytest.raises(KeyboardInterrupt):
+        press_when(lambda: waits)
+        waits.append(True)
         next(steps)
+    steps.close()
     end(tmp_path / "pid")
 
 
