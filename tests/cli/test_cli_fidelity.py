@@ -141,3 +141,43 @@ def test_a_trial_that_was_stopped_may_be_told_or_fail_after_all(folder: Path) ->
     for command in (("tell", "a.db", stopped[0], "-0.2"), ("fail", "a.db", stopped[1])):
         result = invoke(*command)
         assert result.exit_code == 0, result.output
+
+
+# Programs that report steps
+
+STEPS = """
+goal = "max"
+cost = 120
+seed = 0
+workers = WORKERS
+[parameters]
+x = { real = [0.0, 1.0] }
+epoch = { fidelity = [1, 20] }
+[command]
+run = ["{python}", "-c", '''
+import sys
+x = float(sys.argv[1])
+if x > 0.9:
+    sys.exit("too large")
+for epoch in range(1, int(sys.argv[2]) + 1):
+    print(epoch, -(x - 0.3) ** 2 - 0.5 / epoch, flush=True)
+''', "{x}", "{epoch}"]
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_program_is_ended_when_it_will_hardly_win_and_the_cost_ends_the_run(folder: Path, workers: int) -> None:
+    pytest.importorskip("gpmi.run.curves")
+    Path("study.toml").write_text(STEPS.replace("WORKERS", str(workers)))
+    result = invoke("run", "study.toml", "--json")
+    assert result.exit_code == 0, result.output
+    said = json.loads(result.stdout.splitlines()[-1])
+    assert said["stopped"] == "cost" and said["x"]["epoch"] == 20 and said["stopped_early"] > 0
+    assert "not stopped" not in [event["kind"] for event in said["events"]]
+    rows = [json.loads(line) for line in fine("trials", "study.toml", "--json").splitlines()]
+    assert any(row["status"] == "failed" and row["why"].endswith("exit code 1: too large") for row in rows)
+    for row in rows:
+        if row["status"] == "stopped":
+            assert 0 < len(row["curve"]) < 20  # the program may have been faster than the answer
+    again = json.loads(invoke("run", "study.toml", "--json").stdout.splitlines()[-1])
+    assert again["evaluations"] == said["evaluations"]
