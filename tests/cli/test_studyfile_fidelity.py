@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,19 @@ def test_what_is_wrong_is_refused_with_its_line_and_a_remedy(
     with pytest.raises(StudyFileError) as raised:
         read(tmp_path, fidelity, **more)
     assert words in str(raised.value) and str(raised.value).startswith(str(tmp_path / "study.toml:"))
+
+
+def test_the_study_files_of_the_manual_are_read(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
+    part = page.split("## Cheaper measurements")[1].split("\n## ")[0]
+    levels, steps = re.findall(r"```toml\n(.*?)```", part, flags=re.DOTALL)
+    path = tmp_path / "study.toml"
+    path.write_text(levels)
+    assert read_study(path).parameters["mesh"] == gpmi.Fidelity({"coarse": 1, "fine": 60})
+    path.write_text(steps)
+    found = read_study(path)
+    assert found.parameters["epoch"] == gpmi.Fidelity(1, 52) and found.cost == 1040.0
+    assert found.command is not None and found.command.steps == ("epoch", 1)
 
 
 def test_two_fidelities_are_refused(tmp_path: Path) -> None:
