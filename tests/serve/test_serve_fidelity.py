@@ -64,6 +64,8 @@ def test_steps_are_reported_and_a_stopped_trial_is_shown_in_words(steps: Any) ->
     for address in (AT, f"{AT}/trials", f"{AT}/trials?status=stopped"):
         assert f"stopped at step {last}: will hardly win" in text_of(steps.get(address))
     assert f"{last} of 52" in text_of(steps.get(f"{AT}/trials"))
+    only = steps.get(f"{AT}/trials?status=stopped").text
+    assert re.findall(r'href="/study/default/trial/(\d+)"', only) == [str(number)] and len(trials(steps)) > 1
     assert "1 stopped" in text_of(steps.get(AT))
     page = steps.get(f"{AT}/trial/{number}")
     assert "Its curve" in text_of(page) and f"at step {last}, stopped." in text_of(page)
@@ -216,6 +218,7 @@ def test_the_api_describes_the_fidelity(tmp_path: Path) -> None:
 def test_a_study_without_a_fidelity_says_nothing_about_one(tmp_path: Path) -> None:
     with client_for(create_study(tmp_path)) as client:
         assert "fidelity" not in client.get("/api/study").json() and "curve" not in asked(client)
+        assert "status=stopped" not in client.get(f"{AT}/trials").text
 
 
 # New studies

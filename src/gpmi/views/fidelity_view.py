@@ -17,7 +17,7 @@ from gpmi.views.run_view import RunView, bounds_of
 # Our choices, for figures and reports alike.
 MAX_CURVES = 300  # curves that are drawn: the best, those on the way, and an even selection of the others
 MAX_POINTS = 60  # of a curve
-MAX_CONTINUED = 12  # curves that are continued, those that ended last: more would cover each other
+MAX_CONTINUED = 8  # curves of each kind that are continued, spread over their values: more would cover each other
 AHEAD = 25  # points of a continuation
 BAND = 0.8  # the probability of its band
 
@@ -107,13 +107,20 @@ def _thinned(curve: Curve) -> Curve:
 
 
 def continued(run: RunView, curves: list[Curve]) -> list[tuple[Curve, Continuation]]:
-    """Return where the model believes the last of the stopped and running curves go on to; none without a model."""
+    """Return where the model believes stopped and running curves go on to; none without a model.
+
+    They are at most MAX_CONTINUED of each kind, from the best to the worst last value.
+    """
     fidelity = steps_of(run)
     if run.posterior is None or fidelity is None:
         return []
-    open_ = [one for one in curves if one.kind in ("running", "stopped") and one.steps[-1] < fidelity.fidelity.target]
-    open_.sort(key=lambda one: (one.kind == "running", one.trial.number))
-    return [(one, _continuation(run, one, fidelity)) for one in open_[-MAX_CONTINUED:]]
+    found = list[Curve]()
+    for kind in ("stopped", "running"):
+        some = [one for one in curves if one.kind == kind and one.steps[-1] < fidelity.fidelity.target]
+        some.sort(key=lambda one: one.end[1])
+        places = np.linspace(0.0, len(some) - 1.0, min(MAX_CONTINUED, len(some))).round().astype(int).tolist()
+        found += [some[i] for i in places]
+    return [(one, _continuation(run, one, fidelity)) for one in found]
 
 
 def _continuation(run: RunView, curve: Curve, fidelity: FidelityColumn) -> Continuation:
