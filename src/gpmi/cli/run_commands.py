@@ -116,7 +116,7 @@ def summary_json(result: "Result") -> dict[str, Any]:
     return {
         **found,
         "recommended": _plain(result.recommended),
-        "evaluations": count["told"] + count["failed"],
+        "evaluations": count["told"] + count["stopped"] + count["failed"],
         "failed": count["failed"],
         "stopped": result.reason,
         "seed": result.seed,

@@ -440,7 +440,7 @@ def _tell_once(study: "Study", before: "Trial", y: Any, measured: dict[str, Any]
         same_bars = all(before.output_noise_var.get(name, 0.0) == bars.get(name, 0.0) for name in known if name in bars)
         fits = same_bars and all(before.outputs[name] == y[name] for name in known)
     else:
-        fits = (before.status, before.y) in (("pending", None), ("told", y))
+        fits = (before.status, before.y) in (("pending", None), ("stopped", None), ("told", y))
     if not fits:
         raise ValueError(
             f"trial {before.number} {_has(before)} already; --correct replaces it, --again adds another measurement"
