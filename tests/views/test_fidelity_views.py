@@ -213,6 +213,19 @@ def test_many_curves_and_long_ones_are_thinned_and_the_best_stays() -> None:
     assert found[0].steps[0] == 1.0 and found[0].steps[-1] == 1000.0
 
 
+def test_a_trial_that_a_user_ends_earlier_does_not_count_as_one_that_reached_the_target() -> None:
+    opt = stepwise(4)
+    p = opt.ask(fixed={"epoch": 20})
+    for step in range(1, 21):
+        opt.report(p, step, 5.0)
+    assert opt.trials[-1].status == "told" and opt.best is not None and opt.best.y != 5.0
+    view = RunView.of(opt)
+    assert view.best is not None and view.best.number == opt.best.number
+    assert "ended before it, as planned (1)" in labels(plots.curves(opt))
+    assert spending(view).row[-1] == 0.0 and np.isnan(spending(view).y[-1])
+    assert f"({len(view.told)} at epoch 52)" in str(opt)
+
+
 def test_a_trial_that_does_not_count_has_no_curve() -> None:
     view = RunView.of(steps())
     trials = tuple(replace(trial, status="retracted") for trial in view.trials)

@@ -222,6 +222,17 @@ async def tell(request: Request, session: Session) -> Any:
 
 
 @json_endpoint
+async def report(request: Request, session: Session) -> Any:
+    """Record a value on the way to the target of a fidelity. Say whether to go on."""
+    body = await body_of(request, "number", "step", "y", "outputs", required=("number", "step"))
+    number, step = whole("number", body["number"]), whole("step", body["step"], 1)
+    y, _ = _measurement(session, body)
+    answer, trial = await run_in_threadpool(session.report, number, step, y)
+    stored = any(one.step == step for one in trial.curve)  # otherwise it is in a file, because of the database
+    return JSONResponse({"answer": answer, "trial": trial_to_json(session, trial)}, 200 if stored else 202)
+
+
+@json_endpoint
 async def fail(request: Request, session: Session) -> Any:
     body = await body_of(request, "number", "why", required=("number",))
     return await _stored(
@@ -418,7 +429,7 @@ GET_ENDPOINTS: dict[str, Endpoint] = {
 }
 POST_ENDPOINTS: dict[str, Endpoint] = {
     **{"ask": ask, "tell": tell, "fail": fail, "correct": correct, "retract": retract, "reject": reject},
-    **{"forget": forget, "choose": choose},
+    **{"report": report, "forget": forget, "choose": choose},
 }
 ROUTES = [
     *(Route(f"/api/{name}", endpoint, methods=["GET"]) for name, endpoint in GET_ENDPOINTS.items()),

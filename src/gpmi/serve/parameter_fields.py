@@ -131,4 +131,4 @@ def format_point(fields: tuple[ParameterField, ...], x: Point) -> list[tuple[Par
 
 def format_step(field: ParameterField, trial: Trial) -> str:
     """Return how far a trial has come on the steps of a fidelity."""
-    return f"{trial.curve[-1].step} of {field.options[0]}" if trial.curve else INACTIVE
+    return f"{trial.curve[-1].step} of {field.of(trial.x)}" if trial.curve else INACTIVE

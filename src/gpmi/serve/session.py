@@ -250,6 +250,24 @@ class Session:
         """Record a value at a point that was not suggested."""
         return self.writer.tell(x, y, **more)
 
+    def report(
+        self, number: int, step: int, y: float | Mapping[str, float]
+    ) -> tuple[Literal["continue", "stop"], Trial]:
+        """Record a value of a trial on the way to the target of its fidelity, once; return whether to go on.
+
+        Another value of the same step, or a value of a trial that has ended, is a `Conflict`.
+        """
+        current = self.trial(number)
+        for one in current.curve:
+            if one.step == step:
+                if (dict(one.y) if isinstance(one.y, Mapping) else one.y) != y:
+                    raise Conflict(current, f"already has {_shown(one.y)} at step {step}")
+                return ("continue" if current.status == "pending" else "stop"), current
+        if current.status not in OPEN:
+            raise Conflict(current)
+        answer = self.writer.report(number, step, y)
+        return answer, self.trial(number)
+
     def fail(self, number: int, why: str | None = None) -> Trial:
         """Record that a trial failed, and why."""
         current = self.trial(number)
@@ -312,6 +330,10 @@ class Session:
         self.reader.close()
         if self._writer is not None:
             self._writer.close()
+
+
+def _shown(y: float | Mapping[str, float]) -> str:
+    return " and ".join(f"{name} {rounded(one)}" for name, one in y.items()) if isinstance(y, Mapping) else rounded(y)
 
 
 def describe_outcome(trial: Trial) -> str:

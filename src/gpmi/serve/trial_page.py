@@ -20,8 +20,8 @@ from gpmi.views.html.markup import Child, Markup, exact, joined, tag
 
 ORIGINS = {"design": "the initial design", "policy": "the model", "user": "Not suggested; entered by a user"}
 ACTIONS = {  # by the status of a trial
-    "pending": ("tell", "fail", "reject", "forget"),
-    "stopped": ("tell",),
+    "pending": ("tell", "report", "fail", "reject", "forget"),
+    "stopped": ("tell", "report"),
     "told": ("correct", "again", "retract"),
     "failed": ("correct", "retract"),
     "rejected": ("retract",),
@@ -37,6 +37,7 @@ class InvalidForm:
     action: str  # which form it was
     typed: Mapping[int, str]  # by the index of the output
     problem: str
+    step: str = ""  # typed for a step of a fidelity
 
 
 def trial_body(request: Request, session: Session, trial: Trial, rejected: InvalidForm | None = None) -> Markup:
@@ -76,6 +77,8 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
     """Return a form for each action that the status of the trial allows."""
     missing = lacking_outputs(session.outputs, trial)
     allowed = ("tell", *ACTIONS[trial.status]) if missing else ACTIONS[trial.status]
+    steps = [one for one in session.fields if one.kind == "steps"]
+    allowed = allowed if steps else tuple(one for one in allowed if one != "report")
     address = f"/study/{session.slug}/trial/{trial.number}"
 
     def value(action: str) -> Markup:
@@ -93,9 +96,16 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
         some = tag("p", "Fill in what changes; the rest stays as it is.", class_="muted")
         return joined(some if session.goals is not None and action == "correct" else None, *controls)
 
+    def step() -> Markup:
+        name, (lo, hi) = steps[0].title, (steps[0].lo or 1, steps[0].hi or 1)
+        control = tag("input", type="text", name="step", value=rejected.step if rejected else "", inputmode="numeric",
+                      required=True)  # fmt: skip
+        return labelled(name, control, f"{lo} to {hi}, after the steps before")
+
     reason = labelled("Reason", tag("input", type="text", name="why", maxlength="200"))
     forms: dict[str, tuple[str, str, Child]] = {
         "tell": (TELL.get(trial.status, "Enter what is missing"), "Save", value("tell")),
+        **({"report": ("It is on its way", "Save this step", [step(), value("report")])} if steps else {}),
         "fail": ("It failed", "It failed", reason),
         "reject": ("It cannot be done", "Reject it", tag("p", "It is not suggested again.", class_="muted")),
         "forget": ("It was not tried", "Withdraw it", tag("p", "As if it had never been suggested.", class_="muted")),

@@ -11,19 +11,22 @@ import numpy as np
 from gpmi._support.types import Array
 from gpmi.space import FidelityColumn
 from gpmi.trials import Trial
+from gpmi.trials.costs import cost_of
+from gpmi.trials.goal_summary import at_target
 from gpmi.trials.trial import Report
 from gpmi.views.run_view import RunView, bounds_of
 
 # Our choices, for figures and reports alike.
 MAX_CURVES = 300  # curves that are drawn: the best, those on the way, and an even selection of the others
 MAX_POINTS = 60  # of a curve
-MAX_CONTINUED = 12  # curves that are continued, those that ended last: more would cover each other
+MAX_CONTINUED = 8  # curves of each kind that are continued, spread over their values: more would cover each other
 AHEAD = 25  # points of a continuation
 BAND = 0.8  # the probability of its band
 
-Kind: TypeAlias = Literal["finished", "stopped", "running", "failed"]
+Kind: TypeAlias = Literal["finished", "short", "stopped", "running", "failed"]
 KINDS: dict[Kind, str] = {
     "finished": "reached the target",
+    "short": "ended before it, as planned",
     "stopped": "stopped",
     "running": "still running",
     "failed": "failed",
@@ -31,7 +34,7 @@ KINDS: dict[Kind, str] = {
 _KIND: dict[str, Kind] = {"told": "finished", "stopped": "stopped", "pending": "running", "failed": "failed"}
 
 
-class Curve(NamedTuple):
+class DrawnCurve(NamedTuple):
     """The values of one trial on the way to the target, (k,) each."""
 
     trial: Trial
@@ -54,7 +57,7 @@ class Continuation(NamedTuple):
     high: Array
 
 
-class Spending(NamedTuple):
+class CostTrace(NamedTuple):
     """What had been spent when each value, stop or failure came, (n,) each."""
 
     spent: Array
@@ -75,9 +78,9 @@ def value_of(report: Report, run: RunView) -> float:
     return float(y)
 
 
-def curves_of(run: RunView) -> list[Curve]:
+def curves_of(run: RunView) -> list[DrawnCurve]:
     """Return the curves of a run in the order of the trials, without trials that do not count. O(n) values."""
-    found = []
+    found, reached = list[DrawnCurve](), {trial.number for trial in at_target(run.trials, run.space)}
     for trial in run.trials:
         if trial.status not in _KIND or not trial.curve:
             continue
@@ -85,11 +88,12 @@ def curves_of(run: RunView) -> list[Curve]:
         y = np.array([value_of(report, run) for report in trial.curve])
         known = np.isfinite(y)
         if known.any():
-            found.append(Curve(trial, _KIND[trial.status], steps[known], y[known]))
+            kind = "short" if trial.status == "told" and trial.number not in reached else _KIND[trial.status]
+            found.append(DrawnCurve(trial, kind, steps[known], y[known]))
     return found
 
 
-def drawn_curves(run: RunView) -> list[Curve]:
+def drawn_curves(run: RunView) -> list[DrawnCurve]:
     """Return the curves to draw: at most about MAX_CURVES of them with MAX_POINTS values each."""
     found = curves_of(run)
     best = None if run.best is None else run.best.number
@@ -99,24 +103,31 @@ def drawn_curves(run: RunView) -> list[Curve]:
     return [_thinned(one) for one in found if one.trial.number in chosen]
 
 
-def _thinned(curve: Curve) -> Curve:
+def _thinned(curve: DrawnCurve) -> DrawnCurve:
     if len(curve.steps) <= MAX_POINTS:
         return curve
     at = np.unique(np.linspace(0.0, len(curve.steps) - 1.0, MAX_POINTS).round().astype(int))
     return curve._replace(steps=curve.steps[at], y=curve.y[at])
 
 
-def continued(run: RunView, curves: list[Curve]) -> list[tuple[Curve, Continuation]]:
-    """Return where the model believes the last of the stopped and running curves go on to; none without a model."""
+def continued(run: RunView, curves: list[DrawnCurve]) -> list[tuple[DrawnCurve, Continuation]]:
+    """Return where the model believes stopped and running curves go on to; none without a model.
+
+    They are at most MAX_CONTINUED of each kind, from the best to the worst last value.
+    """
     fidelity = steps_of(run)
     if run.posterior is None or fidelity is None:
         return []
-    open_ = [one for one in curves if one.kind in ("running", "stopped") and one.steps[-1] < fidelity.fidelity.target]
-    open_.sort(key=lambda one: (one.kind == "running", one.trial.number))
-    return [(one, _continuation(run, one, fidelity)) for one in open_[-MAX_CONTINUED:]]
+    found = list[DrawnCurve]()
+    for kind in ("stopped", "running"):
+        some = [one for one in curves if one.kind == kind and one.steps[-1] < fidelity.fidelity.target]
+        some.sort(key=lambda one: one.end[1])
+        places = np.linspace(0.0, len(some) - 1.0, min(MAX_CONTINUED, len(some))).round().astype(int).tolist()
+        found += [some[i] for i in places]
+    return [(one, _continuation(run, one, fidelity)) for one in found]
 
 
-def _continuation(run: RunView, curve: Curve, fidelity: FidelityColumn) -> Continuation:
+def _continuation(run: RunView, curve: DrawnCurve, fidelity: FidelityColumn) -> Continuation:
     """Return mean and band of a curve from its end to the target: O(n^2) for each of AHEAD points."""
     from scipy.special import ndtri
 
@@ -143,11 +154,11 @@ def is_stopped(trial: Trial) -> bool:
 # What was spent
 
 
-def spending(run: RunView) -> Spending:
+def spending(run: RunView) -> CostTrace:
     """Return what had been spent when each trial ended, and the best value at the target then. O(n log n)."""
     fidelity = run.space.fidelity
     assert fidelity is not None
-    changes = [change for trial in run.trials for change in _changes(trial, fidelity)]
+    changes = [change for trial in run.trials for change in _changes(trial, run.space.encode(trial.x), fidelity)]
     spent, ended = 0.0, list[tuple[float, Trial]]()
     for _, cost, trial, is_end in sorted(changes, key=lambda change: (change[0], change[3])):
         spent += cost
@@ -158,7 +169,7 @@ def spending(run: RunView) -> Spending:
     y = np.array([trial.y if trial.number in reached and trial.y is not None else np.nan for _, trial in ended])
     counts = np.array([trial.feasible for _, trial in ended], dtype=bool) & np.isfinite(y)
     best = np.maximum.accumulate(np.where(counts, sign * y, -np.inf)) if len(y) else y
-    return Spending(
+    return CostTrace(
         np.array([spent for spent, _ in ended]),
         np.where(np.isfinite(best), sign * best, np.nan),
         y,
@@ -166,7 +177,7 @@ def spending(run: RunView) -> Spending:
     )
 
 
-def _changes(trial: Trial, fidelity: FidelityColumn) -> list[tuple[int, float, Trial, bool]]:
+def _changes(trial: Trial, row: Array, fidelity: FidelityColumn) -> list[tuple[int, float, Trial, bool]]:
     """Return what a trial cost, as (place among all outcomes, cost, trial, whether it ended there)."""
     if trial.status in ("rejected", "retracted"):
         return []
@@ -175,20 +186,17 @@ def _changes(trial: Trial, fidelity: FidelityColumn) -> list[tuple[int, float, T
         totals = [0.0, *(own.cost_of(report.step) for report in trial.curve)]
         costs = zip(trial.curve, np.diff(totals).tolist(), strict=True)
         return [(report.order, cost, trial, False) for report, cost in costs] + end
-    cost = own.cost_of(trial.x[fidelity.name])
-    if own.learns_costs:
-        cost = max(0.0, trial.ended - trial.asked) if trial.ended and trial.asked else 0.0
-    return [(order, cost, trial, True) for order, _, trial, _ in end]
+    return [(order, cost_of(trial, row, fidelity), trial, True) for order, _, trial, _ in end]
 
 
 def _level(trial: Trial, fidelity: FidelityColumn) -> int:
     """Return the row of a trial in `row_names`."""
-    own = fidelity.fidelity
-    return int(trial.status == "told") if own.has_steps else own.labels.index(trial.x[fidelity.name])
+    own, at = fidelity.fidelity, trial.x[fidelity.name]
+    return int(trial.status == "told" and at == own.target) if own.has_steps else own.labels.index(at)
 
 
 def row_names(fidelity: FidelityColumn) -> list[str]:
-    """Return what the rows of `Spending.row` are called."""
+    """Return what the rows of `CostTrace.row` are called."""
     own = fidelity.fidelity
     return ["not to the end", "to the end"] if own.has_steps else [str(label) for label in own.labels]
 

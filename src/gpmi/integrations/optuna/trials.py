@@ -228,9 +228,10 @@ def _below_target(trial: Trial, goals: Goals | None, space: Space) -> dict[int, 
     None for any other trial. Optuna has one value for each step, so those of several objectives are left out.
     """
     single = None if goals is None else goals.single
-    if trial.status == "stopped":
+    is_below = trial.status == "told" and [*at_target([trial], space)] == []
+    if trial.status == "stopped" or (is_below and trial.curve):
         found = {step: y.get(single or "") if isinstance(y, Mapping) else y for step, y, _ in trial.curve}
-    elif trial.status == "told" and [*at_target([trial], space)] == []:
+    elif is_below:
         assert space.fidelity is not None
         found = {space.fidelity.fidelity.labels.index(trial.x[space.fidelity.name]): trial.y}
     else:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 GREEN = "#009E73"  # of the palette of Okabe and Ito
 HOW: dict[Kind, tuple[str, str]] = {  # the colour and the mark at the end of a curve
     "finished": (BLUE, "o"),
+    "short": (BLUE, "|"),
     "stopped": (GREY, "x"),
     "running": (GREEN, ">"),
     "failed": (VERMILION, "s"),

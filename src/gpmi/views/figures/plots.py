@@ -174,7 +174,7 @@ def curves(source: Source, *, output: str | None = None, ax: Axes | None = None)
     """Draw the curve of every trial over its steps, in a run whose fidelity has steps; the best one is thick.
 
     Blue curves reached the target, grey ones were stopped, green ones are still running. Dashed lines with a grey band
-    are where the model believes the last ones that were stopped or are running to go on to: the median and 80 %. With
+    are where the model believes some of those that were stopped or are running to go on to: the median and 80 %. With
     several objectives there is a panel for each output, or for `output`.
     """
     views = _fidelity_views(source, output, steps=True)

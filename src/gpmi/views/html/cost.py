@@ -6,7 +6,7 @@ import numpy as np
 
 from gpmi._support.text import rounded, shortened
 from gpmi.space import FidelityColumn
-from gpmi.views.fidelity_view import Spending, cost_name, row_names, spending
+from gpmi.views.fidelity_view import CostTrace, cost_name, row_names, spending
 from gpmi.views.html.markup import Markup, cell, joined, simple_table, tag
 from gpmi.views.html.svg import Chart, Scale, dots, figure, fitted, key, line, margin, steps, text
 from gpmi.views.run_view import RunView
@@ -41,7 +41,7 @@ def cost(run: RunView) -> Markup | None:
     )
 
 
-def _chart(run: RunView, found: Spending, fidelity: FidelityColumn) -> Markup:
+def _chart(run: RunView, found: CostTrace, fidelity: FidelityColumn) -> Markup:
     names = row_names(fidelity)
     height = PLOT + ROW * len(names) + BOTTOM
     there, known = np.isfinite(found.y), np.isfinite(found.best)

@@ -13,7 +13,7 @@ from gpmi.space import Space
 from gpmi.trials import Trial
 from gpmi.views.fidelity_view import (
     KINDS,
-    Curve,
+    DrawnCurve,
     Kind,
     continued,
     curves_of,
@@ -30,7 +30,13 @@ WIDTH, HEIGHT = 440.0, 260.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 14.0, 8.0, 42.0
 SMALL = 320.0, 180.0  # the picture of one curve
 MAX_REASONS = 20  # that are listed, the most frequent first; our choice
-LINES: dict[Kind, str] = {"finished": "thin", "stopped": "faint", "running": "whisker", "failed": "failed"}
+LINES: dict[Kind, str] = {
+    "finished": "thin",
+    "short": "thin",
+    "stopped": "faint",
+    "running": "whisker",
+    "failed": "failed",
+}
 
 
 def curves(run: RunView) -> Markup | None:
@@ -76,7 +82,7 @@ def _chart(run: RunView) -> Markup:
     return figure(chart.svg(title, said + fewer), said, fewer, key(*marks))
 
 
-def _frame(run: RunView, found: list[Curve], more: list[Array], size: tuple[float, float]) -> Chart:
+def _frame(run: RunView, found: list[DrawnCurve], more: list[Array], size: tuple[float, float]) -> Chart:
     """Return an empty chart whose scales fit curves and other values."""
     fidelity = steps_of(run)
     assert fidelity is not None
@@ -88,7 +94,7 @@ def _frame(run: RunView, found: list[Curve], more: list[Array], size: tuple[floa
     return chart
 
 
-def _drawn(chart: Chart, one: Curve, *, is_best: bool) -> list[Markup]:
+def _drawn(chart: Chart, one: DrawnCurve, *, is_best: bool) -> list[Markup]:
     """Return a curve and the mark at its end."""
     x, y = chart.x(one.steps), chart.y(one.y)
     return [polyline(x, y, "recommended" if is_best else LINES[one.kind]), _end(float(x[-1]), float(y[-1]), one.kind)]
@@ -103,6 +109,8 @@ def _end(x: float, y: float, kind: Kind) -> Markup:
         case "running":
             return tag("polygon", points=f"{x - 3:.1f},{y - 4:.1f} {x + 4:.1f},{y:.1f} {x - 3:.1f},{y + 4:.1f}",
                        class_="bar")  # fmt: skip
+        case "short":
+            return line(x, y - 4.0, x, y + 4.0, "mean")
         case "stopped":
             return crosses(*at, "whisker", 2.5)
     return crosses(*at, "failed", 3.0)
