@@ -642,6 +642,8 @@ class Log:
 
     def forget(self, number: int, when: float | None = None) -> Trial:
         """Drop a pending trial, as if it had never been asked, and return it."""
+        if number not in self._pending:
+            raise ValueError(f"trial {number} was stopped, so it cannot be withdrawn; retract takes its curve back")
         self._no_longer_pending(number)
         self._no_longer_counted(number)
         trial = self._trials.pop(number)
