@@ -88,7 +88,7 @@ def test_the_probability_to_win_is_that_of_the_posterior_at_the_target() -> None
     rows = np.array([log.row(number) for number in log.reached])
     draws = model.posterior.sample(row[None], np.random.default_rng(0), 20_000)[:, 0]
     share = float(np.mean(draws > model.posterior.mu(rows).max()))
-    assert probability_to_win(model, row, log) == pytest.approx(share, abs=0.02)
+    assert probability_to_win(model, row, rows) == pytest.approx(share, abs=0.02)
     assert 0.0 < HARDLY < 0.5
 
 
@@ -323,3 +323,105 @@ def test_several_objectives_use_the_levels() -> None:
         opt.tell(p, {"a": measure(p), "b": p["x"] + (0.1 if p["mesh"] == "coarse" else 0.0)})
     assert {trial.x["mesh"] for trial in opt.trials} == {"coarse", "fine"}
     assert all(trial.x["mesh"] == "fine" for trial in opt.front) and opt.ledger.n < 24
+
+
+# What a careful reader found
+
+
+def test_the_design_of_levels_keeps_fixed_coordinates() -> None:
+    opt = Optimizer(LEVELS, seed=0)
+    for i in range(12):
+        p = opt.ask(fixed={"z": 0.25 + 0.05 * (i % 3)})
+        assert p["z"] == 0.25 + 0.05 * (i % 3)
+        opt.tell(p, measure(p))
+
+
+def test_a_level_that_is_fixed_is_asked_at_new_points() -> None:
+    opt = Optimizer(LEVELS, seed=0)
+    points = []
+    for _ in range(12):
+        p = opt.ask(fixed={"mesh": "coarse"})
+        points.append((p["x"], p["z"]))
+        opt.tell(p, measure(p))
+    assert len(set(points)) == 12
+
+
+def test_a_point_that_is_rejected_at_a_level_is_not_offered_again() -> None:
+    opt = Optimizer(LEVELS, seed=0)
+    seen = set()
+    for _ in range(12):
+        p = opt.ask()
+        seen.add(tuple(p.values()))
+        opt.reject(p)
+    assert len(seen) == 12
+
+
+def test_many_points_can_be_asked_before_the_first_value() -> None:
+    points = Optimizer(LEVELS, seed=0).ask(20)
+    assert [p["mesh"] for p in points[:8]] == ["coarse"] * 5 + ["fine"] * 3
+    assert len({(p["x"], p["z"]) for p in points if p["mesh"] == "coarse"}) == 17
+
+
+def test_a_failure_before_the_first_step_costs_that_step() -> None:
+    opt = Optimizer(STEPS, seed=0)
+    opt.fail(opt.ask())
+    assert opt._log.spent == 1.0
+
+
+def test_curves_compete_within_their_context() -> None:
+    opt = Optimizer({**STEPS, "t": (0.0, 1.0)}, seed=0)
+    reached = []
+    for i in range(24):
+        t = float(i % 2)
+        p = opt.ask(fixed={"t": t})
+        trial = opt.pending[-1]
+        for epoch in range(1, 17):
+            if opt.report(trial, epoch, accuracy(p["x"], epoch) - 5.0 * t) == "stop":
+                break
+        reached.append((t, opt.trials[trial.number].status))
+    assert (1.0, "told") in reached[-12:]
+
+
+def test_a_last_step_that_is_fixed_is_reached() -> None:
+    opt = trained(10)
+    p = opt.ask(fixed={"epoch": 4})
+    assert [opt.report(p, step, 0.0) for step in (1, 2, 3, 4)] == ["continue"] * 3 + ["stop"]
+    assert opt.trials[-1].status == "told" and opt.best is not None and opt.best.number != opt.trials[-1].number
+
+
+def test_a_starting_point_may_be_below_the_target() -> None:
+    start = {"x": 0.11, "z": 0.22, "mesh": "coarse"}
+    assert Optimizer(LEVELS, x0=start, seed=0).ask() == start
+
+
+def test_a_correction_takes_back_the_trust_in_the_levels() -> None:
+    opt = measured(20)
+    trial = next(trial for trial in opt.trials if trial.trust is not None)
+    opt.correct(trial, 1e3)
+    assert opt.trials[trial.number].trust is None
+
+
+def test_a_function_that_forbids_a_level_is_kept() -> None:
+    opt = Optimizer(LEVELS, constraints=lambda p: p["mesh"] == "fine" or p["x"] < 0.5, seed=0)
+    for _ in range(15):
+        p = opt.ask()
+        assert p["mesh"] == "fine" or p["x"] < 0.5
+        opt.tell(p, measure(p))
+
+
+@pytest.mark.parametrize("call", ["recommend", "regret"])
+def test_results_cannot_be_asked_for_below_the_target(call: str) -> None:
+    opt = measured(12)
+    with pytest.raises(ValueError, match="results are at 'fine'"):
+        _ = (
+            opt.recommend(fixed={"mesh": "coarse"})
+            if call == "recommend"
+            else opt.ledger.regret(fixed={"mesh": "coarse"})
+        )
+
+
+def test_curves_need_steps_and_conditions_need_another_parameter() -> None:
+    with pytest.raises(ValueError, match="has a curve"):
+        Optimizer({"x": (0.0, 1.0), "epoch": gpmi.Int(1, 16)}, seed=0).replay(trained(2).trials)
+    with pytest.raises(ValueError, match="a fidelity"):
+        Optimizer({"x": (0.0, 1.0), "y": gpmi.Real(0.0, 1.0, when={"m": "f"}), "m": Fidelity({"c": 1, "f": 2})})

@@ -177,6 +177,8 @@ class History:
                 assert found == [(step, y) for step, y in kept], (trial, kept)
             if trial.status not in ("rejected", "retracted") and self.fidelity.has_steps and kept:
                 spent += self.fidelity.cost_of(kept[-1][0])
+            elif trial.status == "failed" and self.fidelity.has_steps:
+                spent += self.fidelity.cost_of(self.fidelity.levels)  # it has at least begun
             elif trial.status in ("told", "failed") and not self.fidelity.has_steps and not self.fidelity.learns_costs:
                 spent += self.fidelity.cost_of(trial.x["fidelity"])
         if not self.fidelity.learns_costs:

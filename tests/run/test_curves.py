@@ -371,7 +371,8 @@ def test_ctrl_c_in_the_middle_of_a_curve_keeps_its_values_and_leaves_the_trial_p
 
     press_when(lambda: len(lines(path)) == 4)
     result = gpmi.maximize(waits, SPACE, budget=2, seed=0, study=study, **options)
-    assert result.reason == "interrupted" and result.trials == () and result.cost == 4.0
+    assert result.reason == "interrupted" and result.cost == 4.0
+    assert [(trial.status, len(trial.curve)) for trial in result.trials] == [("pending", 4)]
     with gpmi.study(study) as opened:
         (trial,) = opened.pending
         assert [r.step for r in trial.curve] == [1, 2, 3, 4]

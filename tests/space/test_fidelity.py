@@ -77,7 +77,7 @@ def test_a_fidelity_is_copied_and_printed(fidelity: Fidelity) -> None:
         (lambda: Fidelity({"fine": 1}), "2 to 20"),
         (lambda: Fidelity({"coarse": -1, "fine": 2}), "cost of 'coarse' in Fidelity is -1"),
         (lambda: Fidelity({"coarse": 0, "fine": 2}), "above 0"),
-        (lambda: Fidelity({"coarse": 5, "fine": 2}), "most expensive"),
+        (lambda: Fidelity({"coarse": 5, "fine": 2}), "cheapest to the most expensive"),
         (lambda: Fidelity({"coarse": None, "fine": 2}), "of every level, or of none"),
         (lambda: Fidelity({"coarse": "a", "fine": 2}), "cost of 'coarse'"),
         (lambda: Fidelity(["coarse", "coarse"]), "twice"),

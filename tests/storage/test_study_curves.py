@@ -216,8 +216,9 @@ def test_a_value_at_the_target_of_a_stopped_trial_is_its_value(path: Path) -> No
         assert study.trials[-1].number == trial.number and study.trials[-1].status == "told"
         while curve(study, trial := study.ask()) == LAST:
             pass
-        study.fail(trial, "too late")
-        assert study.trials[-1].status == "stopped"
+        study.fail(trial, "it broke later")
+        assert study.trials[-1].status == "failed" and study.trials[-1].curve
+        assert study.verify().agrees
 
 
 # Other workers

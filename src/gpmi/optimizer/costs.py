@@ -32,7 +32,7 @@ def _cost_of_next_step(log: Log, number: int) -> float:
     """Return the cost of the step after the last one that a trial has reported, or of the first step."""
     assert log.fidelity is not None
     fidelity, curve = log.fidelity.fidelity, log[number].curve
-    if not curve:
+    if not curve or curve[-1].step < fidelity.levels:
         return fidelity.cost_of(fidelity.levels)
     return fidelity.cost_of(curve[-1].step + 1) - fidelity.cost_of(curve[-1].step)
 

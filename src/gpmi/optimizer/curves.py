@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from gpmi._support import checks
 from gpmi._support.types import Array
 from gpmi.model.model import Model
 from gpmi.model.outputs import OutputModel, objective_values
+from gpmi.space import Parameters, Space
 from gpmi.trials import Log, Outcome, Trial
 from gpmi.trials.goals import Goals
 from gpmi.trials.trial import value_of
@@ -23,40 +24,43 @@ DRAWS = 512  # of the objectives at the target: a probability of 0.1 has an erro
 CURVES = 7  # stream id of these draws
 
 
-def probability_to_win(model: Model, row: Array, log: Log) -> float:
-    """Return the probability that f at a row (d,) at the target exceeds the best value that reached it.
+def rivals_of(log: Log, part: Space) -> Array:
+    """Return the points that reached the target, (m, d), moved to the fixed coordinates of a part of the space."""
+    rows = [log.row(number) for number in log.reached if log[number].feasible]
+    found = np.array(rows).reshape(len(rows), part.dim)
+    return part.move_to_fixed(found) if isinstance(part, Parameters) and len(rows) else found
 
-    The best value is the best posterior mean at a point that reached the target, because y may be noisy. Before there
-    is one, the probability is 1. O(n^2).
+
+def probability_to_win(model: Model, row: Array, rivals: Array) -> float:
+    """Return the probability that f at a row (d,) exceeds the best of its rivals (m, d), the points at the target.
+
+    The best value is their best posterior mean, because y may be noisy. Without any, the probability is 1. O(n^2).
     """
     from scipy.special import ndtr
 
-    reached = [number for number in log.reached if log[number].feasible]
-    if not reached:
+    if not len(rivals):
         return 1.0
-    best = float(model.posterior.mu(np.array([log.row(number) for number in reached])).max())
+    best = float(model.posterior.mu(rivals).max())
     (mu,), (var,) = model.posterior(row[None])
     return float(ndtr((mu - best) / math.sqrt(var))) if var > 0.0 else float(mu > best)
 
 
 def probability_to_join_front(
-    models: Mapping[str, OutputModel], goals: Goals, row: Array, log: Log, seed: int
+    models: Mapping[str, OutputModel], goals: Goals, row: Array, rivals: Array, seed: Sequence[int]
 ) -> float:
     """Return the probability that the objectives at a row (d,) at the target beat the front in at least one of them.
 
-    The front is that of the points that reached the target, by their posterior means; before there is one the
-    probability is 1. It is the share of DRAWS draws from the models, whose seed is a function of the log. O(k n^2).
+    The front is that of its rivals (m, d), the points that reached the target, by their posterior means; without any
+    the probability is 1. It is the share of DRAWS draws from the models. O(k n^2).
     """
-    reached = [number for number in log.reached if log[number].feasible]
-    if not reached:
+    if not len(rivals):
         return 1.0
-    rows = np.array([log.row(number) for number in reached])
-    rng = np.random.default_rng([seed, len(log.told), len(log[log.pending[-1]].curve) if log.pending else 0, CURVES])
+    rng = np.random.default_rng([*seed, CURVES])
     front, drawn = [], []
     for name, goal in goals.objectives.items():
         posterior = models[name].model.posterior
         (mu,), (var,) = posterior(row[None])
-        front.append(objective_values(goal, posterior.mu(rows)))
+        front.append(objective_values(goal, posterior.mu(rivals)))
         drawn.append(objective_values(goal, float(mu) + math.sqrt(var) * rng.standard_normal(DRAWS)))
     known, values = np.stack(front, axis=1), np.stack(drawn, axis=1)  # (m, k), (DRAWS, k)
     beaten = np.all(known[None] >= values[:, None], axis=2).any(axis=1)

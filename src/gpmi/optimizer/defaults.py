@@ -14,7 +14,7 @@ from gpmi.space import Space
 
 def has_bound(space: Space, kernel: Kernel | None, noise_var: float | None, repeats: bool) -> bool:
     """Whether the theorem of `Guarded` holds: two candidates or more, a given prior with noise, and repeats."""
-    if not isinstance(kernel, Kernel) or kernel.unknown or noise_var is None or not repeats:
+    if not isinstance(kernel, Kernel) or kernel.unknown or noise_var is None or not repeats or space.fidelity:
         return False
     return checks.variance("noise_var", noise_var) > 0.0 and space.rows is not None and len(space.rows) > 1
 

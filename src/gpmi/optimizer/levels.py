@@ -111,34 +111,60 @@ def _log_density(model: Model, row: Array, y: float, own: float) -> float:
 def from_level_design(subspace: Subspace, space: Space, log: Log, n_init: int) -> Suggestion | None:
     """Return the next measurement of the initial design; None when it is complete.
 
-    It has n_init points at the lowest level, then the first of them at each higher level.
+    It has n_init points at the lowest level, then the first of them at each higher level; if the user has fixed the
+    level, n_init points there. It is never complete before the first value of every objective.
     """
-    fidelity = space.fidelity
-    assert fidelity is not None
-    if log.unchosen < len(log):
+    found = space.fidelity
+    assert found is not None
+    blind = not log.told or bool(log.unmeasured)
+    if not blind and log.unchosen < len(log):
         return None
-    by_level: dict[int, list[int]] = {i: [] for i in range(fidelity.fidelity.count)}
+    by_level: dict[int, list[int]] = {i: [] for i in range(found.fidelity.count)}
     for number, row in log.rows.items():
-        by_level[round(float(row[fidelity.column]))].append(number)
-    taken = [fidelity.at(row, fidelity.fidelity.target).tobytes() for row in log.rows.values()]
+        by_level[round(float(row[found.column]))].append(number)
+    if found.name in (subspace.fixed or {}):
+        return None if not blind and len(log) >= n_init else _new_point(subspace, space, log, 0)
     if len(by_level[0]) < n_init and len(log.reached) < n_init:
-        x = subspace.design.first_free(dict.fromkeys(taken, 1), around_rejected(subspace.space, log))
-        return None if x is None else Suggestion(_at(x, fidelity, 0), "design")
-    for level in range(1, fidelity.fidelity.count):
+        return _new_point(subspace, space, log, 0)
+    for level in range(1, found.fidelity.count):
         if len(by_level[level]) < min(FIRST, n_init):
-            place = _next_row(log, fidelity, level, by_level)
-            if place is not None:
-                return Suggestion(space.decode(place), "design")
-    return None
+            at = _next_row(subspace, log, found, level, by_level)
+            return _new_point(subspace, space, log, level) if at is None else Suggestion(space.decode(at), "design")
+    return _new_point(subspace, space, log, 0) if blind else None
 
 
-def _next_row(log: Log, fidelity: FidelityColumn, level: int, by_level: dict[int, list[int]]) -> Array | None:
-    """Return the first point that was measured at the level below and not at this one."""
-    label = fidelity.fidelity.labels[level]
+def _new_point(subspace: Subspace, space: Space, log: Log, level: int) -> Suggestion | None:
+    """Return the next point of the design that has no trial at any level and was not rejected, at a level."""
+    found = space.fidelity
+    assert found is not None
+    rows = [*log.rows.values(), *(log.row(number) for number in log.rejected)]
+    taken = dict.fromkeys((found.at(row, found.fidelity.target).tobytes() for row in rows), 1)
+    x = subspace.design.first_free(taken, around_rejected(subspace.space, log))
+    if x is None:
+        return None
+    lower = _at(x, found, level)
+    return Suggestion(lower if is_allowed(space, lower) else x, "design")
+
+
+def is_allowed(space: Space, x: Point) -> bool:
+    """Whether a point keeps the constraints at its level."""
+    try:
+        space.encode(x)
+    except ValueError:
+        return False
+    return True
+
+
+def _next_row(
+    subspace: Subspace, log: Log, found: FidelityColumn, level: int, by_level: dict[int, list[int]]
+) -> Array | None:
+    """Return the first point of the subspace that was measured at the level below and not at this one."""
+    label, target = found.fidelity.labels[level], found.fidelity.target
     here = {log.rows[number].tobytes() for number in by_level[level]}
-    below = [number for number in by_level[level - 1] if log[number].status in ("told", "pending")]
-    rows = (fidelity.at(log.rows[number], label) for number in below)
-    return next((row for row in rows if row.tobytes() not in here), None)
+    here |= {log.row(number).tobytes() for number in log.rejected}
+    below = [log.rows[number] for number in by_level[level - 1] if log[number].status in ("told", "pending")]
+    inside = (row for row in below if subspace.space.contains(found.at(row, target)))
+    return next((row for row in (found.at(row, label) for row in inside) if row.tobytes() not in here), None)
 
 
 def _at(x: Point, fidelity: FidelityColumn, level: int) -> Point:
@@ -167,9 +193,11 @@ def choose_level(row: Array, posteriors: Sequence[Posterior], log: Log, space: S
     lowered = np.sum([_lowered(posterior, rows) for posterior in posteriors], axis=0)
     spent = cost_since_target(log, fidelity, costs)
     best, score = target, lowered[target] / costs[target]
-    measured = np.array(list(log.rows.values()))
+    measured = np.array([*log.rows.values(), *(log.row(number) for number in log.rejected)])
     for level in range(target):
         if spent + costs[level] > ROW * costs[target] or is_near(rows[level], space, measured):
+            continue
+        if not is_allowed(space, space.decode(rows[level])):
             continue
         if lowered[level] / costs[level] > score:
             best, score = level, lowered[level] / costs[level]

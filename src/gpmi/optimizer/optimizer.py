@@ -42,6 +42,7 @@ from gpmi.optimizer.curves import (
     is_next_step,
     probability_to_join_front,
     probability_to_win,
+    rivals_of,
 )
 from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.levels import (
@@ -168,7 +169,7 @@ class Optimizer(Printable):
         self.seed = drawn if seed is None else checks.whole("seed", seed, 0, checks.LARGEST_SEED)
         self.goal = goal
         self.repeats = checks.flag("repeats", repeats)
-        soften = defaults.compress_losses and made.rows is not None
+        soften = defaults.compress_losses and made.target.rows is not None
         units = made.units if defaults.widen_choices else made.span
         where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
         if self._is_several:
@@ -299,13 +300,16 @@ class Optimizer(Printable):
         if not is_at_rung(trial, self._log):
             return None
         row = self._log.row(trial.number)
+        if self._log.fidelity is None or not self._log.fidelity.is_target(row):  # the user fixed its last step
+            return None
+        rivals = rivals_of(self._log, self._subspaces.with_fixed(trial.fixed).space)
         with one_blas_thread:
             if self._is_several and self.goals is not None:
                 self._drop_outdated()
-                models = self._outputs.objectives(self._log)
-                chance = probability_to_join_front(models, self.goals, row, self._log, self.seed)
+                models, seed = self._outputs.objectives(self._log), (self.seed, len(self._log.told), trial.number)
+                chance = probability_to_join_front(models, self.goals, row, rivals, seed)
             else:
-                chance = probability_to_win(self._current_model(), row, self._log)
+                chance = probability_to_win(self._current_model(), row, rivals)
         return None if chance >= HARDLY else f"will hardly win: probability {percent(chance)}"
 
     def outcome_of(self, y: Any, **details: Any) -> Outcome:
@@ -429,6 +433,7 @@ class Optimizer(Printable):
           not, or else the point most likely to succeed.
         """
         check_single_objective(self.goals)
+        self.space.check_at_target(fixed)
         space, model = self._subspaces.with_fixed(fixed).space, self.model
         if model is None:
             raise ValueError("nothing has been told yet, so there is no point to recommend; tell a value first")
@@ -784,7 +789,7 @@ class Optimizer(Printable):
             self._note(Event("no value", f"{missing} has no value yet, so points are spread over the space; tell some"))
         with one_blas_thread:
             return (
-                from_start(self._start, subspace.space, log)
+                from_start(self._start, subspace, log)
                 or self._design_suggestion(subspace)
                 or self._policy_suggestion(subspace)
             )

@@ -38,14 +38,16 @@ class Suggestion(NamedTuple):
     events: tuple[Event, ...] = ()
 
 
-def from_start(start: tuple[tuple[Point, Array], ...], space: Space, log: Log) -> Suggestion | None:
+def from_start(start: tuple[tuple[Point, Array], ...], subspace: Subspace, log: Log) -> Suggestion | None:
     """Return the first of the user's starting points without a trial that is not rejected; None if there is none.
 
-    With fixed coordinates, `space` is the part of the space that has them, and the point must be in it.
+    With fixed coordinates, the point must have them. A starting point may be below the target of a fidelity.
     """
+    space, found = subspace.space, subspace.space.fidelity
     barred = around_rejected(space, log) if start else None
     for x, row in start:
-        if space.fixed_coordinates and not space.contains(row):
+        at = row if found is None else found.at(row, found.fidelity.target)
+        if space.fixed_coordinates and not space.contains(at):
             continue
         if row.tobytes() not in log.places and (barred is None or not barred.holds(row[None], core=True)[0]):
             return Suggestion(x, "design")

@@ -102,6 +102,9 @@ class Curves:
         if failure is not None:
             raise BadCurve(ValueError, what, failure.why.replace("f returned", "the value is"))
         is_whole = isinstance(step, int | np.integer) and not isinstance(step, bool)
+        last = self._last.get(trial.number)
+        if is_whole and last is not None and 0 < step <= last:
+            raise BadCurve(ValueError, what, f"step {last} came before; report each step once, in order")
         if is_whole and 0 < step <= self._known[trial.number]:
             self._last[trial.number] = step
             return True
@@ -246,7 +249,9 @@ class Curves:
 def _advance(generator: Generator[Any, Any, Any]) -> Any:
     try:
         return next(generator)
-    except StopIteration:
+    except StopIteration as end:
+        if end.value is not None:
+            raise BadCurve(TypeError, f"f is a generator that returned {shown(end.value)}", PAIR) from None
         return EndOfCurve()
 
 

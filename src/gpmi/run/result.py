@@ -77,7 +77,7 @@ class Result(Printable):
             x=None if best is None else optimizer.space.copy(best.x),
             y=None if best is None else best.y,
             recommended=recommended,
-            trials=tuple(trial for trial in optimizer.trials if trial.status != "pending"),
+            trials=tuple(trial for trial in optimizer.trials if trial.status != "pending" or trial.curve),
             reason=reason,
             events=optimizer.events + alarm + failure,  # includes those of the last model
             goal=optimizer.goal,

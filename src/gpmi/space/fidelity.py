@@ -66,7 +66,9 @@ class Fidelity(FieldsOnly):
         if not isinstance(self.cost, Mapping) or not self.cost:
             raise TypeError(f"cost of Fidelity is {checks.shown(self.cost)}; give a dict such as {{10: 15, 52: 60}}")
         costs = {
-            checks.whole("a step in the cost of Fidelity", int(step), self.levels, self.last): _checked_cost(step, cost)
+            checks.whole(
+                "a step in the cost of Fidelity", int(step) if _is_digits(step) else step, self.levels, self.last
+            ): _checked_cost(step, cost)
             for step, cost in self.cost.items()
         }
         costs = dict(sorted(costs.items()))
@@ -86,15 +88,15 @@ class Fidelity(FieldsOnly):
         if not 2 <= len(pairs) <= MOST_LEVELS:
             raise ValueError(f"Fidelity has {len(pairs)} levels; give 2 to {MOST_LEVELS}, the target last")
         for label, _ in pairs:
-            if not isinstance(label, str | int | float) or isinstance(label, bool):
+            if not isinstance(label, str | int | float) or isinstance(label, bool) or label != label:
                 raise TypeError(f"Fidelity has the level {checks.shown(label)}; name levels by strings or numbers")
         known = [cost is not None for _, cost in pairs]
         if any(known) != all(known):
             raise ValueError(f"Fidelity has {checks.shown(self.levels)}; give the cost of every level, or of none")
         checked = tuple((label, None if cost is None else _checked_cost(label, cost)) for label, cost in pairs)
         costs = [cost for _, cost in checked if cost is not None]
-        if costs and max(costs) > costs[-1]:
-            raise ValueError(f"Fidelity has the costs {costs}; the last level is the target, and the most expensive")
+        if costs != sorted(costs):
+            raise ValueError(f"Fidelity has the costs {costs}; give levels from the cheapest to the most expensive")
         object.__setattr__(self, "levels", checked)
         _ = self._inner  # refuses duplicates
 
@@ -188,6 +190,11 @@ class Fidelity(FieldsOnly):
 
     def canonical(self, value: Any) -> Any:
         return self._inner.canonical(value)
+
+
+def _is_digits(step: Any) -> bool:
+    """Whether a step is text, as a study stores it."""
+    return isinstance(step, str) and step.isascii() and step.isdigit()
 
 
 def _checked_cost(label: Any, cost: Any) -> float:

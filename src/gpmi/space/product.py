@@ -64,7 +64,10 @@ class Parameters(Space):
         return Parameters(tuple(parameters.values()), tuple(parameters), events=two_option_events(spec))
 
     def __post_init__(self) -> None:
-        _ = self.layout.conditions, self.fidelity  # raise if one is wrong
+        found = self.fidelity  # raises if there are several
+        for conditions in self.layout.conditions:  # raises if one is wrong
+            if found is not None and any(self.columns[one.parent].start == found.column for one in conditions):
+                raise ValueError(f"a parameter is active by {found.name!r}, a fidelity; give it another condition")
 
     def __repr__(self) -> str:
         names = self.names or [f"x[{i}]" for i in range(len(self.parameters))]

@@ -7,6 +7,7 @@ A point has two forms. The user writes an array, a dict or a row of a table. The
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -136,6 +137,12 @@ class Space(ABC):
     def target(self) -> Space:
         """The points at the target of the fidelity: all points if there is none."""
         return self if self.fidelity is None else self.with_fixed({self.fidelity.name: self.fidelity.fidelity.target})
+
+    def check_at_target(self, fixed: Any) -> None:
+        """Refuse fixed coordinates with the fidelity: results are at its target."""
+        found = self.fidelity
+        if found is not None and isinstance(fixed, Mapping) and found.name in fixed:
+            raise ValueError(f"fixed has {found.name!r}, but results are at {found.fidelity.target!r}; leave it out")
 
     @property
     def parameter_count(self) -> int:

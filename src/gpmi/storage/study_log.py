@@ -332,10 +332,9 @@ class StudyLog(SharedLog):
             return point_from_json(delivery.point), {"of": number}
         if point is None:
             raise ValueError(f"trial is {number}: there is no such trial")
-        is_value = delivery.outcome.status == "told"
-        if self.is_pending(number) or (is_value and self._is_open(number)):
+        if self._is_open(number):
             return number, {}
-        return (point, {"of": number}) if is_value else (None, {})
+        return (point, {"of": number}) if delivery.outcome.status == "told" else (None, {})
 
     def _check_late_failure(self, delivery: Delivery) -> None:
         """Refuse the failure of a trial that has ended, unless its worker was handed the trial and told no value."""

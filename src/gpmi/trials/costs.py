@@ -17,7 +17,9 @@ def cost_of(trial: Trial, row: Array, found: FidelityColumn) -> float:
     if trial.status in ("rejected", "retracted"):
         return 0.0
     if fidelity.has_steps:
-        return fidelity.cost_of(trial.curve[-1].step) if trial.curve else 0.0
+        if trial.curve:
+            return fidelity.cost_of(trial.curve[-1].step)
+        return fidelity.cost_of(fidelity.levels) if trial.status in ENDED else 0.0  # it has at least begun
     if trial.status == "pending":
         return 0.0
     if fidelity.learns_costs:

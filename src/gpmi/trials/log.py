@@ -490,6 +490,9 @@ class Log:
 
         Where one of the two runs has goals, y stands for the output of a single objective. Refuse anything else.
         """
+        if trial.curve and (self.fidelity is None or not self.fidelity.fidelity.has_steps):
+            remedy = "give it a fidelity with steps, gpmi.Fidelity(1, 52)"
+            raise ValueError(f"trial {trial.number} has a curve, but this space has no steps; {remedy}")
         if self.goals is not None:
             return trial.with_goals(self.goals)
         if trial.status == "told" and trial.y is None:
@@ -570,7 +573,8 @@ class Log:
             before = self._resume(number)
         if before.status == "told":
             merged = Outcome("told", **details_of(before)).with_outputs(outcome)
-            self._trials[number] = trial = replace(before, **{**vars(merged), **self._derived(merged)})
+            trial = self._with_end_of_curve(replace(before, **{**vars(merged), **self._derived(merged)}))
+            self._trials[number] = trial
             self._entries.append(Entry("told", number, ended, outcome))
             self.late += 1
             if self.goals is None or any(self.goals[name] is not None for name in outcome.outputs):
@@ -666,7 +670,7 @@ class Log:
         before, first = old.y if old.y_before is None else old.y_before, old.outputs_before
         if self.goals is not None and old.outputs:  # the first value of every output that had one
             first = self.goals.ordered({**old.outputs, **(first or {})})
-        return replace(old, y_before=before, outputs_before=first, surprise=None, information=None)
+        return replace(old, y_before=before, outputs_before=first, surprise=None, information=None, trust=None)
 
     def _no_longer_pending(self, number: int) -> None:
         del self._pending[number]

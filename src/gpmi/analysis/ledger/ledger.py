@@ -122,6 +122,7 @@ class Ledger:
     def _part(self, fixed: Mapping[Any, Any] | None) -> Space:
         """Return the part of the space that a question is about: at the target, with these fixed coordinates."""
         space, fidelity = self.space, self.space.fidelity
+        space.check_at_target(fixed)
         if not fixed:
             return space.target
         return space.with_fixed(fixed if fidelity is None else {**fixed, fidelity.name: fidelity.fidelity.target})
@@ -213,6 +214,7 @@ class Ledger:
                     within=part,
                     contexts=queries if has_contexts and part.fixed_coordinates == whole else (),
                 )
+            regrets[key] = replace(regrets[key], t=t)
         return regrets[key]
 
     def _queries_by_context(self, t: int) -> list[ContextQueries]:
@@ -230,7 +232,8 @@ class Ledger:
         if self.setting.priors.is_fixed:
             return 1
         enough = NEEDED * (self.space.parameter_count + 1)
-        return enough if self.space.rows is None else min(enough, max(2, len(self.space.rows)))
+        rows = self.space.target.rows
+        return enough if rows is None else min(enough, max(2, len(rows)))
 
     @property
     def unknown(self) -> str | None:
