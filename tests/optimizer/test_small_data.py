@@ -104,6 +104,14 @@ def test_while_all_values_are_equal_a_told_point_is_recommended(options: dict[st
     assert np.array_equal(opt.recommend(fixed={0: first[0]}), first)
 
 
+def test_values_that_are_equal_to_the_model_are_equal() -> None:
+    """Under heavy-tailed noise 5e-324 underflows to 0: the first of the told points is recommended."""
+    opt = Optimizer({"p": ["a", "b", "c"]}, kernel=kernels.RBF(3.0, 100.0), noise="student", noise_var=0.0, seed=0)
+    opt.tell({"p": "b"}, 0.0, noise_var=1.0)
+    opt.tell({"p": "a"}, 5e-324)
+    assert opt.recommend() == {"p": "b"}
+
+
 def test_a_mean_that_is_larger_elsewhere_is_still_recommended() -> None:
     """The prior mean is 0, and the one value is below it; with a known mean another point may be better, too."""
     opt = Optimizer([(0.0, 1.0)], kernel=kernels.RBF(0.1), noise_var=0.01, seed=0)
