@@ -184,7 +184,7 @@ class BacktestResult:
 
     def _needed_table(self) -> list[list[str]]:
         orders = [name for name in self.curves if name != RANDOM]
-        head = ["experiments until half of the runs have", "rows", *orders, RANDOM, "(its mean)"]
+        head = ["experiments until half of the runs find", "rows", *orders, RANDOM, "(its mean)"]
         rows = []
         for target in self.targets:
             found = [_count(target.needed[name].half, self.budget) for name in (*orders, RANDOM)]
@@ -241,7 +241,9 @@ def _targets(f: Array) -> list[tuple[str, float]]:
     best, mean = float(f.max()), float(f.mean())
     found = [("the best row", best)]
     for share in (0.99, 0.95):
-        found.append((f"{100.0 * share:.0f} % of the way from the mean to the best", mean + share * (best - mean)))
+        found.append(
+            (f"a row {100.0 * share:.0f} % of the way from the mean to the best", mean + share * (best - mean))
+        )
     for share in SHARES:
         rows = math.floor(share * len(f) + 0.5)
         if rows >= 2:

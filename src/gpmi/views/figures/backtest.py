@@ -10,7 +10,7 @@ import numpy as np
 
 from gpmi._support.text import shortened
 from gpmi.views.figures.axes import NAME
-from gpmi.views.figures.convergence import COLOURS
+from gpmi.views.figures.convergence import COLOURS, FEW_RUNS
 from gpmi.views.figures.style import BLACK, GREY, without_math
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def draw_backtest(ax: Axes, found: Backtest) -> None:
     ax.xaxis.set_major_locator(MaxNLocator(8, integer=True))
     value = without_math(shortened(found.value, NAME))
     ax.set_ylabel(f"{'largest' if found.goal == 'max' else 'smallest'} {value} so far")
-    runs = f"{len(found.seeds)} run{'s' * (len(found.seeds) > 1)}"
-    ax.set_title(f"{found.rows} rows, mean of {runs} and the central 80 %")
+    count = len(found.seeds)
+    band = " and the central 80 %" if count >= FEW_RUNS else " and their range" if count > 1 else ""
+    ax.set_title(f"{found.rows} rows, mean of {count} run{'s' * (count > 1)}{band}")
     ax.legend(loc="best")
     ax.grid(True)

@@ -173,8 +173,9 @@ def convergence(
 def backtest(source: Any, *, ax: Axes | None = None) -> Figure:
     """Draw a `gpmi.BacktestResult`: the best value after each experiment of gpmi, of batches and of a random order.
 
-    Lines are means; bands cover the central 80 % of the runs, of gpmi one at a time (blue) and of a random order (grey,
-    exact). The dashed line is the best row of the table, a dotted line the order in which the rows were done.
+    Lines are means. Bands cover the central 80 % of the runs of gpmi one at a time (blue; all of fewer than five) and
+    of random orders (grey, exact). The dashed line is the best row of the table, a dotted line the order in which the
+    rows were done.
     """
     if not isinstance(source, Backtest):
         raise TypeError(f"source is {shown(source)}; give the result of gpmi.backtest")
