@@ -3,6 +3,7 @@
     python benchmarks/curves.py                              all tasks, arms and seeds; ten minutes; resumes
     python benchmarks/curves.py --arms "gpmi, curves"        some arms, --tasks 3945 lcdb-901, --seeds 3
     python benchmarks/curves.py --check                      is the surrogate at hand, and do the constants follow
+    python benchmarks/curves.py --coordinates                how well curves are predicted, by the coordinate of a step
     python benchmarks/curves.py --report                     write the page, and run nothing
 
 A run on LCBench may use 1,040 epochs: 20 trainings of 52. One on LCDB, where a step is a larger sample, may use the
@@ -15,6 +16,7 @@ stopped.
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 import warnings
@@ -28,6 +30,7 @@ from problems import curves
 from problems.curves import DEVELOPMENT, LEARNER_DEVELOPMENT, LEARNER_REPORTED, REPORTED
 
 import gpmi
+from gpmi.space import fidelity
 
 NEEDS = "peers"
 KEY = ("task", "seed", "arm")
@@ -39,6 +42,13 @@ LEARNERS = (*LEARNER_DEVELOPMENT, *LEARNER_REPORTED)
 TASKS = (*DEVELOPMENT, *REPORTED, *LEARNERS)
 OURS, FULL, TWICE = "gpmi, curves", "gpmi, full trainings", "gpmi, twice the epochs"
 TPE, HYPERBAND = "Optuna TPE", "Optuna TPE + Hyperband"
+# How a curve is predicted: the density of its end, given complete curves and its own beginning.
+DENSITIES = harness.Table(
+    harness.DOCS / "curve_coordinates.csv",
+    ("task", "seed", "curves", "power", "density"),
+    ("task", "seed", "curves", "power"),
+)
+POWERS, COMPLETE, BEGUN = ("0.01", "0.25", "0.5", "0.75", "1"), (4, 8), 12
 BELOW, CLOSE, WRONG = 13, 9, 0.05  # what the page promises: of 15 tasks, of 15 tasks, share of the stops
 
 
@@ -104,8 +114,14 @@ def full_trainings(run: Run) -> None:
 
 def with_curves(run: Run) -> None:
     """Maximise the last value, and let gpmi end trainings."""
-    space = run.task.space() | {"epoch": gpmi.Fidelity(1, run.task.steps)}
-    gpmi.maximize(run.training, space, cost=run.budget, seed=run.seed)
+    opt = gpmi.Optimizer(run.task.space() | {"epoch": gpmi.Fidelity(1, run.task.steps)}, seed=run.seed)
+    while run.left > 0:
+        training = run.training(opt.ask())
+        trial = opt.pending[-1]
+        for step, value in training:
+            if opt.report(trial, step, value) == "stop" or run.left <= 0:
+                break
+        training.close()
 
 
 def optuna_run(run: Run, *, hyperband: bool) -> None:
@@ -201,6 +217,70 @@ def check() -> None:
     print(lack or "LCDB is at hand")
 
 
+# The coordinate of a step
+
+
+def density(task: str, seed: int, complete: int, power: str) -> dict[str, Any]:
+    """Return the mean log density of the ends of curves, in sd of the values: by the beginning up to half of the steps.
+
+    The coordinate of step s is -s^-power; a small power stands for the logarithm.
+    """
+    fidelity.POWER = float(power)
+    problem, rng = curves.build(task, seed), np.random.default_rng([seed, 52])
+    space = gpmi.Space.of(problem.space())
+    configs = [space.decode(row) for row in space.from_unit(rng.random((complete + BEGUN, len(problem.space()))))]
+    found = [problem.curve(config) for config in configs]
+    rungs = gpmi.Fidelity(1, problem.steps).rungs
+    opt = gpmi.Optimizer({**problem.space(), "epoch": gpmi.Fidelity(1, problem.steps)}, seed=seed, n_init=1)
+    for config, curve in zip(configs[:complete], found, strict=False):
+        for rung in rungs:
+            opt.tell({**config, "epoch": rung}, float(curve[rung - 1]))
+    scale, densities = np.std([curve[list(np.array(rungs) - 1)] for curve in found[:complete]]), []
+    for config, curve in zip(configs[complete:], found[complete:], strict=True):
+        own = copy.deepcopy(opt)
+        for rung in rungs[:-1]:
+            own.tell({**config, "epoch": rung}, float(curve[rung - 1]))
+            model = own.model
+            assert model is not None
+            (mu,), (var,) = model.posterior(own.space.encode({**config, "epoch": problem.steps})[None])
+            end = float(curve[-1])
+            total = float(var) + model.posterior.noise_var
+            z, slope = float(model.warp(np.array([end]))[0]), float(model.warp.log_slope(np.array([end]))[0])
+            log = slope - 0.5 * (math.log(2 * math.pi * total) + (z - mu) ** 2 / total) + math.log(scale)
+            densities.append(max(-10.0, float(log)))
+    return dict(zip(DENSITIES.columns, (task, seed, complete, power, f"{np.mean(densities):.4f}"), strict=True))
+
+
+def coordinates(cores: int) -> None:
+    """Measure all powers on the development tasks."""
+    cases = [(t, s, n, p) for t in DEVELOPMENT for s in range(DEVELOPMENT_SEEDS) for n in COMPLETE for p in POWERS]
+    harness.resume(DENSITIES, cases, density, cores)
+
+
+def coordinate_lines() -> list[str]:
+    """Return the section about the coordinate of a step."""
+    rows = DENSITIES.rows()
+    if not rows:
+        return []
+    lines = []
+    for power in POWERS:
+        own = [[float(r["density"]) for r in rows if r["power"] == power and r["curves"] == str(n)] for n in COMPLETE]
+        lines.append(["logarithm" if power == POWERS[0] else power, *(f"{np.mean(one):.2f}" for one in own)])
+    text = (
+        f"The mean log density of the end of a curve, in sd of the values, by its beginning and by complete curves of "
+        f"other configurations: {len(rows)} fits on the development tasks, {BEGUN} curves each, at least -10 a curve. "
+        "The coordinate of step s is -s^-power."
+    )
+    return [
+        "## The coordinate of a step",
+        "",
+        text,
+        "",
+        *harness.table(["power", *(f"{n} curves" for n in COMPLETE)], lines),
+        "",
+    ]
+
+
 # The page
 
 
@@ -294,6 +374,7 @@ def report(new: int) -> None:
             body += [f"## {title}", "", *(bars(rows, known) if names == REPORTED else [])]
             body += ["Mean regret in accuracy points, ± its standard error.", "", *regrets(rows, known, arms), ""]
             body += ["Means of a run:", "", *fates(rows, known, arms), ""]
+    body += coordinate_lines()
     text = (
         f"A run on LCBench may use {TRAININGS * curves.EPOCHS:,} epochs, {TRAININGS} trainings of {curves.EPOCHS}. The "
         f"regret is the best of {curves.SAMPLE:,} random configurations minus the best training of the run that "
@@ -310,11 +391,14 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", choices=[*ARMS], default=[*ARMS])
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=[*TASKS])
     parser.add_argument("--seeds", type=int, help=f"seeds from 0 on (default: {SEEDS}, or {DEVELOPMENT_SEEDS})")
+    parser.add_argument("--coordinates", action="store_true", help="compare coordinates of a step")
     parser.add_argument("--check", action="store_true", help="compare what is stored with what is found")
     arguments = parser.parse_args()
     if arguments.check:
         check()
         return
+    if arguments.coordinates:
+        coordinates(arguments.cores)
     new = 0
     if not arguments.report:
         lacks = {name: lack for name in arguments.tasks if (lack := curves.missing(name))}

@@ -82,6 +82,15 @@ class Optimism(gpmi.Policy):
         return "Optimism()"
 
 
+def coarse_or_fine(p: Any) -> float:
+    f = bumps([p["x"], p["z"]])
+    return f if p["mesh"] == "fine" else 2.0 * f - 1.0 + 0.05 * np.sin(9.0 * p["x"])
+
+
+def curve(p: Any) -> float:
+    return bumps([p["x"], p["z"]]) - 1.0 / p["epoch"]
+
+
 BRANIN = [(-5.0, 10.0), (0.0, 15.0)]
 GOLDSTEIN = [(-2.0, 2.0), (-2.0, 2.0)]
 UNIT_1, UNIT_2, UNIT_6 = [(0.0, 1.0)], [(0.0, 1.0)] * 2, [(0.0, 1.0)] * 6
@@ -90,6 +99,8 @@ WIDE = {"lr": Real(1e-5, 1e-1, log=True), "layers": Int(1, 5000), "act": ["relu"
 WHOLE = {"a": Int(0, 20), "b": Int(1, 9), "c": ["x", "y", "z"]}
 ROWS = np.random.default_rng(7).random((150, 2))
 MANY = np.random.default_rng(8).random((3000, 3))
+LEVELS = {"x": (0.0, 1.0), "z": (0.0, 1.0), "mesh": gpmi.Fidelity({"coarse": 1, "fine": 10})}
+STEPS = {"x": (0.0, 1.0), "epoch": gpmi.Fidelity(1, 16), "z": (0.0, 1.0)}
 POLICIES = (
     None, GPMI(), GPUCB(), GPUCB(scale=0.2), VarianceBonus(), EI(), EI("mean"), LogEI(), LogEI("mean"), Thompson(),
     Explore(), Optimism(),
@@ -113,6 +124,7 @@ class Recipe:
     fails: int = 0  # every so many evaluations fail
     forgets: int = 0  # every so many suggestions are given back
     told_first: int = 0  # points told before the first is asked
+    reports: tuple[int, ...] = ()  # steps at which values are reported before the last one is told
     ledger: bool = True
     options: dict[str, Any] = field(default_factory=dict)  # aim="earn" where they do not say another
 
@@ -166,6 +178,9 @@ def recipes() -> Iterator[Recipe]:
         yield Recipe(f"find, mixed, {goal}", mixed, MIXED, steps=30, options=options)
         yield Recipe(f"find, a frame, {goal}", mixed, frame, steps=30, options=options)
         yield Recipe(f"find, whole numbers, {goal}", whole, WHOLE, steps=30, batch=3, options=options)
+        yield Recipe(f"find, levels, {goal}", coarse_or_fine, LEVELS, steps=30, options=options)
+        yield Recipe(f"find, pending levels, {goal}", coarse_or_fine, LEVELS, noise=0.02, lag=2, options=options)
+        yield Recipe(f"find, curves, {goal}", curve, STEPS, steps=25, reports=(2, 4, 8), options=options)
         yield Recipe(f"find, rows, given, {goal}", bumps, ROWS, steps=30, noise=0.02, options={**options, **RBF})
 
 
@@ -218,7 +233,7 @@ def play(recipe: Recipe) -> dict[str, Any]:
             done += 1
             if recipe.fails and done % recipe.fails == 0:
                 optimizer.fail(x)
-            else:
+            elif all(optimizer.report(x, step, value({**x, "epoch": step})) == "continue" for step in recipe.reports):
                 optimizer.tell(x, value(x))
     asked.add(optimizer.space.encode(optimizer.recommend()))
     said = Digest()

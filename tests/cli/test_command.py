@@ -471,6 +471,6 @@ def test_ctrl_c_while_the_program_is_started_ends_it(tmp_path: Path, monkeypatch
 
 
 def test_a_long_line_of_digits_is_read_in_no_time() -> None:
-    from gpmi.cli.command.reading import _NUMBER
+    from gpmi.cli.command.reading import NUMBER
 
-    assert _NUMBER.fullmatch("1" * 60_000 + "x") is None  # took minutes when digits could be shared out in two ways
+    assert NUMBER.fullmatch("1" * 60_000 + "x") is None  # took minutes when digits could be shared out in two ways

@@ -54,6 +54,20 @@ smell = "watch"
 [command]
 run = ["cat", "output"]
 """
+STEPS_FILE = """goal = "min"
+budget = 2
+cost = 30
+seed = 0
+[parameters]
+x = { real = [0.1, 1.0], log = true, unit = "°C" }
+n = { int = [1, 8] }
+kind = { choice = ["a", "b"] }
+epoch = { fidelity = [1, 9], cost = { 1 = 3, 9 = 20 } }
+[command]
+run = ["cat", "output"]
+"""
+STEPS_READINGS = ("", '[value]\nfrom = "match"\npattern = "(?P<step>[0-9]+) (.*)"\n', '[value]\nfrom = "json"\n')
+STEPS_OUTPUT = b'loading\n1 0.5\n2 0.25\n4 {"y": 0.2}\n9 0.125\n'
 GOALS_READINGS = (
     "",
     '[value]\nfrom = "match"\npattern = { y = "(.)", cost = "c (.*)", purity = ".", size = "." }\n',
@@ -138,6 +152,7 @@ def arguments(rng: random.Random) -> list[str]:
             f"{word(rng, 'cost', 'y', 'smell')}={word(rng, 'min', 'max')}",
             *rng.choice([[], ["--json"], ["--where", f"{word(rng, 'cost')} <= {word(rng, '3')}"]]),
         ],
+        lambda: ["step", where, word(rng, "0", "1"), word(rng, "1", "4", "9"), word(rng, "1.5", "y=2")],
         lambda: ["fail", where, word(rng, "1"), "--why", word(rng, "the pump stopped")],
         lambda: ["best", where, *rng.choice([[], ["--json"]])],
         lambda: ["trials", where, *rng.choice([[], ["--json"], ["--csv"]])],
@@ -179,8 +194,8 @@ def run(folder: Path, given: list[str]) -> tuple[int, str]:
 
 
 @pytest.fixture(scope="module")
-def databases(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
-    """A study with one value, and one with goals."""
+def databases(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes, bytes]:
+    """A study with one value, one with goals, and one with steps."""
     folder = tmp_path_factory.mktemp("hostile")
     space = {"x": gpmi.Real(0.1, 1.0, log=True), "n": gpmi.Int(1, 8), "kind": ["a", "b"]}
     with gpmi.study(folder / "plain.db", space=space, seed=0, constraints=["x + n <= 9"]) as study:
@@ -190,22 +205,32 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, bytes]:
     with open_study(read_study(folder / "goals.toml")) as study:
         study.tell(study.ask(), {"y": 1.0, "cost": 2.0, "purity": 0.75, "size": 41.0})
         study.tell(study.ask(), {"y": 2.0})
-    return (folder / "plain.db").read_bytes(), (folder / "study.db").read_bytes()
+    goals = (folder / "study.db").read_bytes()
+    (folder / "study.db").unlink()
+    (folder / "steps.toml").write_text(STEPS_FILE)
+    with open_study(read_study(folder / "steps.toml")) as study:
+        trial = study.ask()
+        study.report(trial.number, 1, 0.5)
+        study.report(trial.number, 9, 0.25)
+        study.report(study.ask().number, 2, 0.5)
+    return (folder / "plain.db").read_bytes(), goals, (folder / "study.db").read_bytes()
 
 
 @pytest.mark.fuzz
 @pytest.mark.slow
-def test_no_traceback_reaches_a_user_of_the_command_line(databases: tuple[bytes, bytes], tmp_path: Path) -> None:
+def test_no_traceback_reaches_a_user_of_the_command_line(databases: tuple[bytes, bytes, bytes], tmp_path: Path) -> None:
     def case(rng: random.Random) -> str:
         folder = tmp_path / f"{rng.getrandbits(64):x}"
         folder.mkdir()
-        goals = rng.random() < 0.5
-        text = GOALS_FILE + rng.choice(GOALS_READINGS) if goals else FILE + rng.choice(READINGS)
+        kind = rng.randrange(3)
+        files = ((FILE, READINGS), (GOALS_FILE, GOALS_READINGS), (STEPS_FILE, STEPS_READINGS))
+        text = files[kind][0] + rng.choice(files[kind][1])
+        output = rng.choice(OUTPUTS) if kind == 0 or rng.random() < 0.5 else (GOALS_OUTPUT, STEPS_OUTPUT)[kind - 1]
         for name, data in (
             ("study.toml", text.encode()),
-            ("study.db", databases[goals]),
-            ("earlier.csv", (GOALS_TABLE if goals else TABLE).encode()),
-            ("output", GOALS_OUTPUT if goals and rng.random() < 0.5 else rng.choice(OUTPUTS)),
+            ("study.db", databases[kind]),
+            ("earlier.csv", (GOALS_TABLE if kind == 1 else TABLE).encode()),
+            ("output", output),
         ):
             (folder / name).write_bytes(mutated(data, rng) if rng.random() < 0.6 else data)
         given = arguments(rng)

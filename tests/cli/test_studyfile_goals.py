@@ -108,7 +108,7 @@ def test_the_goals_in_the_example_can_be_switched_on(tmp_path: Path) -> None:
 
 def test_the_study_file_of_the_manual_is_read(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"```toml\n(.*?)```", page.split("## Several outputs")[1], flags=re.DOTALL)
+    blocks = re.findall(r"```toml\n(.*?)```", page.split("## Several outputs")[1].split("\n## ")[0], flags=re.DOTALL)
     assert len(blocks) == 2
     file = read(tmp_path, "".join(blocks))
     assert file.goals is not None and list(file.goals) == ["accuracy", "seconds", "memory"]

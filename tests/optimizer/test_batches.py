@@ -300,3 +300,11 @@ def test_a_region_with_nothing_that_is_likely_to_succeed_is_that_of_all_points()
     for x in (0.1, 0.5, 0.9):
         opt.tell([x], x, constraints=[1.0 + x])
     assert len(opt.ask(3)) == 3
+
+
+@pytest.mark.parametrize("space", [[(0.0, 1.0)], {"x": (0.0, 1.0), "n": Int(1, 9)}, np.linspace(0.0, 1.0, 40)[:, None]])
+def test_a_whole_budget_can_be_asked_before_the_first_value(space: Any) -> None:
+    """Near the end of a budget a best mean is asked, and with a given kernel there is a model without any value."""
+    opt = Optimizer(space, kernel=kernels.RBF(0.3), noise_var=0.0, budget=20, seed=0)
+    points = opt.ask(22)
+    assert len({opt.space.encode(x).tobytes() for x in points}) > 15

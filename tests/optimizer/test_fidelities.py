@@ -16,6 +16,7 @@ from gpmi.gp.posterior import Posterior
 from gpmi.optimizer import levels
 from gpmi.optimizer.curves import HARDLY, probability_to_win
 from gpmi.optimizer.levels import choose_level, trust
+from gpmi.trials.target import at_target
 
 STEPS: dict[str, Any] = {"x": (0.0, 1.0), "epoch": Fidelity(1, 16)}
 LEVELS: dict[str, Any] = {"x": (0.0, 1.0), "z": (0.0, 1.0), "mesh": Fidelity({"coarse": 1, "fine": 10})}
@@ -229,7 +230,7 @@ def test_trust_is_what_both_models_said_before_the_value() -> None:
     assert joint is not None
     row = opt.space.encode(last.x)
     alone = levels.TargetModel(before._target._setting.cleared(), before._orientation)  # type: ignore[union-attr]
-    other = alone.after(before._log.at_target())
+    other = alone.after(at_target(before._log))
 
     def density(posterior: Posterior) -> float:
         (mu,), (var,) = posterior(row[None])

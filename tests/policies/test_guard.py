@@ -335,3 +335,19 @@ def test_the_notes_of_the_guarded_policy_are_kept(monkeypatch: pytest.MonkeyPatc
     assert any(zeta(trial) is not None for trial in opt.trials) == (kappa < 1.0)
     assert all(trial.policy_notes is not None and trial.policy_notes["mine"] == 0.25 for trial in opt.trials)
     assert all(charge(trial) >= 0.0 for trial in opt.trials) and Event("mine", "said so") in opt.events
+
+
+def test_a_query_whose_value_is_still_to_come_counts_like_a_pending_one() -> None:
+    """A trial that was told another output: the next point is that of a run in which it was told nothing yet."""
+    rows = np.linspace(0.0, 1.0, 30)[:, None]
+    options: dict[str, Any] = {"kernel": kernels.RBF(0.2), "noise_var": 1e-2, "aim": "earn", "n_init": 2, "seed": 0}
+    partly, pending = (Optimizer(rows, goals={"f": "max", "ph": None}, **options) for _ in range(2))
+    for i in range(8):
+        x = partly.ask()
+        assert np.array_equal(x, pending.ask())
+        if i % 3 == 2:
+            partly.tell(x, {"ph": 7.0})
+        else:
+            for opt in (partly, pending):
+                opt.tell(x, {"f": float(np.sin(6.0 * x[0]))})
+    assert isinstance(partly.policy, Guarded) and [len(opt.pending) for opt in (partly, pending)] == [0, 2]

@@ -35,6 +35,8 @@ PEERS = {
     "Ax": "ax",
     "Ray Tune": "ray",
     "MLflow": "mlflow",
+    "Keras": "keras",
+    "Lightning": "lightning",
 }
 PEER_BLOCK = re.compile(r'^```python title="([^"\n]+)"\n(.*?)^```$', flags=re.DOTALL | re.MULTILINE)
 

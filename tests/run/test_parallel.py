@@ -426,11 +426,14 @@ class Arrived(gpmi.run.pools.Pool):
 
 def test_what_has_arrived_is_told_and_what_is_refused_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     from gpmi._support.interrupts import Interrupts
+    from gpmi.run.curves import Curves
     from gpmi.run.parallel import ParallelLoop
 
     opt = gpmi.Optimizer(BOX, seed=0)
     interrupts = Interrupts(lambda *key: None)
-    loop = ParallelLoop(opt, Arrived(), lambda trial: None, lambda trial: None, interrupts, learns=False, retries=0)
+    curves = Curves(opt, learns=False, cost=None, show=lambda trial: None)
+    shows = lambda trial: None  # noqa: E731
+    loop = ParallelLoop(opt, Arrived(), shows, lambda trial: None, interrupts, curves, learns=False, retries=0)
     with pytest.raises(KeyboardInterrupt):
         loop.run(opt.turns(2))
     assert [trial.y for trial in opt.trials] == [None, 1.5]

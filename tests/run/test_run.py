@@ -13,7 +13,7 @@ import pytest
 import gpmi
 import gpmi.run.study
 from gpmi import GPMI, Int, Optimizer, Real, SpaceExhausted, kernels, maximize, minimize
-from gpmi._support.checks import FOREIGN_NAMES, MISSING
+from gpmi._support.checks import ELSEWHERE, FOREIGN_NAMES
 from gpmi.run.options import OptimizerOptions, RunOptions, RunSettings
 
 BOX = [(-5.0, 10.0), (0.0, 15.0)]
@@ -430,11 +430,11 @@ def test_the_names_of_other_libraries_are_refused_with_ours(run, name, ours):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("pruner", "gpmi does not end evaluations early yet: let f itself stop"),
-        ("fidelity", "gpmi has no fidelities yet: evaluate f at the fidelity that counts"),
+        ("pruner", r'give the space steps, such as "epoch": gpmi.Fidelity\(1, 52\), and let f yield'),
+        ("fidelity", r'it is a parameter of the space: "mesh": gpmi.Fidelity'),
     ],
 )
-def test_what_gpmi_cannot_do_yet_is_said_plainly_with_what_to_do(call, name, words):
+def test_what_is_part_of_the_space_is_said_plainly(call, name, words):
     with pytest.raises(TypeError, match=f"{name} is not an argument of .*; {words}"):
         call(**{name: 3})
 
@@ -478,14 +478,14 @@ def test_a_name_of_other_libraries_is_none_of_ours(run):
     """And the signature says what may be given, no more."""
     parameters = inspect.signature(run).parameters
     assert not FOREIGN_NAMES.keys() & parameters.keys()
-    assert not MISSING.keys() & parameters.keys()
+    assert not ELSEWHERE.keys() & parameters.keys()
     assert all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in parameters.values())
 
 
 def test_an_unknown_argument_is_refused_with_the_nearest_name_or_all_names():
     with pytest.raises(TypeError, match=r"^budgt is not an argument of maximize; did you mean budget=\?$"):
         maximize(bowl, BOX, budgt=3)
-    with pytest.raises(TypeError, match=r"^zzz is not an argument of Study.optimize; it takes f, budget, stop, "):
+    with pytest.raises(TypeError, match=r"^zzz is not an argument of Study.optimize; it takes f, budget, cost, stop, "):
         gpmi.run.study.Study.optimize(zzz=3)
 
 

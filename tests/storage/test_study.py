@@ -765,11 +765,11 @@ def test_verify_tells_rounding_on_another_platform_from_a_difference(
 
 
 def test_a_platform_is_recorded_again_where_it_changes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpmi.storage import study_log
+    from gpmi.storage import shared_log
 
     with gpmi.study(path, space=BOX, seed=0) as study:
         run(study, 2)
-    monkeypatch.setattr(study_log, "own_platform", lambda: {"cpu": "another"})
+    monkeypatch.setattr(shared_log, "own_platform", lambda: {"cpu": "another"})
     with gpmi.study(path) as study:
         run(study, 2)
     monkeypatch.undo()
@@ -1330,7 +1330,7 @@ def test_values_that_are_told_together_fill_pending_trials_as_tell_does(path: Pa
 
 @pytest.mark.parametrize("batch", [1, 256])
 def test_a_replay_that_was_interrupted_goes_on(path: Path, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
-    monkeypatch.setattr("gpmi.storage.study_log.BATCH", batch)
+    monkeypatch.setattr("gpmi.storage.shared_log.BATCH", batch)
     make, keys = Log._list, [0]
 
     def pressed(self: Log, trial: gpmi.Trial) -> None:

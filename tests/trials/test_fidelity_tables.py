@@ -94,6 +94,12 @@ def test_a_curve_that_cannot_be_meant_is_refused(curve: Any, problem: str) -> No
         trial_of({"rate": 0.1, "width": 0.1, "epoch": 52, "status": "pending", "curve": curve}, space, 0)
 
 
+def test_a_table_of_somebody_else_names_its_levels(tmp_path: Path) -> None:
+    (tmp_path / "known.csv").write_text("a,b,mesh,y\n0.1,0.2,coarse,3\n0.1,0.2,1,2\n")
+    read = read_trials(tmp_path / "known.csv", LEVELS)
+    assert [trial.x["mesh"] for trial in read] == ["coarse", "1"]  # the level is a text, not the number 1
+
+
 def test_lists_and_summaries_say_what_was_stopped_and_where() -> None:
     opt = stepwise()
     stopped = [trial for trial in opt.trials if trial.status == "stopped"]

@@ -24,17 +24,16 @@ _RUNS = "of gpmi.maximize and gpmi.minimize"
 _GOALS = 'goals={"yield": "max", "cost": "min"} of gpmi.optimize, gpmi.Optimizer and gpmi.study'
 SEVERAL = f"for several outputs use {_GOALS}"
 ONE_VALUE = f"give one finite number, gpmi.Measured(y, constraints=[...]) for one with constraints; {SEVERAL}"
-# Names that other libraries use for what gpmi cannot do yet, and what to do meanwhile.
-MISSING = {
+# Names that other libraries use for what is part of the space here.
+ELSEWHERE = {
     **dict.fromkeys(
         ("pruner", "pruners", "scheduler", "early_stopping", "should_prune", "step", "report"),
-        "gpmi does not end evaluations early yet: let f itself stop and return its value, or raise under "
-        'on_failure="learn"; timeout= limits the time of each',
+        'give the space steps, such as "epoch": gpmi.Fidelity(1, 52), and let f yield (step, value): evaluations that '
+        "will hardly win are stopped",
     ),
     **dict.fromkeys(
         ("fidelity", "fidelities", "fidelity_space", "resource", "min_resource", "max_resource", "max_t"),
-        "gpmi has no fidelities yet: evaluate f at the fidelity that counts, and give cheaper values as "
-        f"earlier=[(x, y, noise_var), ...] {_RUNS}, where noise_var is the variance of their error",
+        'it is a parameter of the space: "mesh": gpmi.Fidelity({"coarse": 1, "fine": 60}), or gpmi.Fidelity(1, 52)',
     ),
 }
 # Names that other libraries use for our arguments: Optuna, scikit-optimize, scikit-learn, bayesian-optimization,
@@ -99,11 +98,11 @@ def with_name_hints(function: Callable[Arguments, Returned]) -> Callable[Argumen
 
 
 def name_hint(name: str, parameters: Iterable[str]) -> str:
-    """Say what an unknown argument may mean: the name that gpmi has for it, or that gpmi cannot do it yet."""
+    """Say what an unknown argument may mean: the name that gpmi has for it, or where it is given."""
     from difflib import get_close_matches  # only for a message
 
-    if name in MISSING:
-        return MISSING[name]
+    if name in ELSEWHERE:
+        return ELSEWHERE[name]
     if name == "goals":  # an argument of ours, but not of every call
         return SEVERAL
     known = [one for one in parameters if one != "self"]

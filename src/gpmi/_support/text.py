@@ -341,3 +341,8 @@ def html_lines(lines: Sequence[Line]) -> str:
     """Return the lines of `aligned` as a table of two columns."""
     whole = [(name, text if isinstance(text, WholePoint) else shortened(text)) for name, text in lines]
     return html_table((), whole)
+
+
+def cost_text(cost: float) -> str:
+    """Return a cost for people: whole from 100 on, with commas; three digits below."""
+    return f"{cost:,.0f}" if cost >= 100.0 or cost == round(cost) else f"{cost:.3g}"

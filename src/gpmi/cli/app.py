@@ -45,8 +45,8 @@ def app() -> "typer.Typer":
     for module in (run_commands, trial_commands, backtest_command, extra_commands):
         for command, example in module.COMMANDS.items():
             name = command.__name__.rstrip("_")
-            # `gpmi tell` takes negative numbers, which would look like options.
-            settings = {"ignore_unknown_options": command is trial_commands.tell}
+            # `gpmi tell` and `gpmi step` take negative numbers, which would look like options.
+            settings = {"ignore_unknown_options": command in (trial_commands.tell, trial_commands.step)}
             program.command(
                 name, help=_paragraphs(command), epilog=f"Example: gpmi {name} {example}", context_settings=settings
             )(command)

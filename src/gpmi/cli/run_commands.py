@@ -116,8 +116,9 @@ def summary_json(result: "Result") -> dict[str, Any]:
     return {
         **found,
         "recommended": _plain(result.recommended),
-        "evaluations": count["told"] + count["failed"],
+        "evaluations": count["told"] + count["stopped"] + count["failed"],
         "failed": count["failed"],
+        **({"stopped_early": count["stopped"]} if result.space.fidelity is not None else {}),
         "stopped": result.reason,
         "seed": result.seed,
         "events": [{"kind": event.kind, "message": event.message} for event in result.events],

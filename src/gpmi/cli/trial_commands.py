@@ -1,4 +1,4 @@
-"""Commands about the trials of a study: ask, tell, fail, best, choose, trials, verify, report, export and import."""
+"""Commands about the trials of a study, from ask, tell, step and fail to export and import."""
 
 import json
 import math
@@ -111,6 +111,29 @@ def tell(
         _print_trial(trial, as_json)
 
 
+def step(
+    address: Address,
+    number: Number,
+    at: Annotated[int, typer.Argument(metavar="STEP", help="The step of its fidelity, such as an epoch.")],
+    value: Annotated[list[str], typer.Argument(help="The value there; with goals, outputs such as yield=71.2.")],
+    name: Name = None,
+    as_json: AsJson = False,
+) -> None:
+    """Report the value of a trial at a step, and print whether to go on: continue or stop.
+
+    "stop" means that its value at the last step will hardly be the best. The value at the last step is that of the
+    trial, as by `gpmi tell`, and the answer is "stop". What was reported is on disk when the command ends.
+    """
+    plain, outputs = numbers_in("VALUE", value)
+    if len(plain) > 1:
+        raise typer.BadParameter("there are several numbers; give one, or outputs by name.", param_hint="'VALUE'")
+    with open_for_command(address, name) as study:
+        goals = study.optimizer.goals
+        y: Any = _outputs(plain, outputs, goals) if goals is not None else _single(plain, outputs)
+        answer = study.report(number, at, y)
+        typer.echo(json.dumps({"number": number, "step": at, "answer": answer}) if as_json else answer)
+
+
 def fail(
     address: Address,
     number: Number,
@@ -121,7 +144,7 @@ def fail(
     """Record that the evaluation of a trial failed. Later points avoid the region."""
     with open_for_command(address, name) as study:
         before = _trial(study, number)
-        if before is not None and before.status not in ("pending", "failed"):
+        if before is not None and before.status not in ("pending", "stopped", "failed"):
             raise ValueError(f"trial {number} {_has(before)} already; it cannot fail as well")
         _print_trial(study.fail(number, why), as_json)
 
@@ -440,7 +463,7 @@ def _tell_once(study: "Study", before: "Trial", y: Any, measured: dict[str, Any]
         same_bars = all(before.output_noise_var.get(name, 0.0) == bars.get(name, 0.0) for name in known if name in bars)
         fits = same_bars and all(before.outputs[name] == y[name] for name in known)
     else:
-        fits = (before.status, before.y) in (("pending", None), ("told", y))
+        fits = (before.status, before.y) in (("pending", None), ("stopped", None), ("told", y))
     if not fits:
         raise ValueError(
             f"trial {before.number} {_has(before)} already; --correct replaces it, --again adds another measurement"
@@ -491,6 +514,7 @@ def _nothing(message: str) -> typer.Exit:
 COMMANDS: dict[Callable[..., None], str] = {
     ask: "study.db --json",
     tell: "study.db 3 -0.25 --noise-var 0.01 --constraint 0.5",
+    step: "study.db 3 12 0.93",
     fail: 'study.db 3 --why "the pump stopped"',
     best: "study.db --json",
     choose: 'study.db cost=min --where "yield >= 70" --where "purity >= 0.95"',

@@ -31,7 +31,7 @@ def audit_of(model: Model, log: Log, subspace: Subspace, objective: Objective) -
         model.chance is not None and (likely := model.allowed(rows)).any()
     ):  # the maximum over points that probably succeed
         rows, mu, var = rows[likely], mu[likely], var[likely]
-    notes = [log[number].policy_notes or {} for number in (*log.told, *log.pending)]
+    notes = [log[number].policy_notes or {} for number in (*log.told, *log.unobserved)]
     noted = np.array(["charge" in one for one in notes], dtype=bool)  # another policy may have written other notes
     notes += [log[number].policy_notes or {} for number in log.failed]
     rng = np.random.default_rng([model.setting.seed, model.n, len(log.failed) + len(log.pending), GUARD])

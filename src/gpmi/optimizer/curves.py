@@ -14,7 +14,7 @@ from gpmi.model.model import Model
 from gpmi.model.outputs import OutputModel, objective_values
 from gpmi.trials import Log, Outcome, Trial
 from gpmi.trials.goals import Goals
-from gpmi.trials.log import value_of
+from gpmi.trials.trial import value_of
 
 # An evaluation is stopped if its value at the target will exceed the best one with a smaller probability. Chosen on the
 # development tasks of docs/benchmarks/curves.md.
@@ -69,23 +69,30 @@ def is_at_rung(trial: Trial, log: Log) -> bool:
     return log.enters(trial, len(trial.curve) - 1)
 
 
-def checked_step(log: Log, trial: Trial, step: Any, outcome: Outcome) -> int | None:
-    """Validate a step of a curve; None if it was reported before with the same value."""
+def checked_step(log: Log, trial: Trial | int, step: Any) -> int:
+    """Validate a step of a trial: a whole number within the fidelity of the space, which has steps."""
     if log.fidelity is None or not log.fidelity.fidelity.has_steps:
         raise ValueError('the space has no steps to report; give it a fidelity such as "epoch": gpmi.Fidelity(1, 52)')
     fidelity, name = log.fidelity.fidelity, log.fidelity.name
     number = checks.whole("step", step, 1)
-    last = log.last_step(trial.number)
+    last = log.last_step(trial)
     if not fidelity.levels <= number <= last:
         remedy = f"{name} goes from {fidelity.levels} to {last}: report steps within, or widen the fidelity"
         raise ValueError(f"step is {number}; {remedy}")
-    given = value_of(outcome)
-    for report in trial.curve:
-        if report.step == number:
-            if report.y == given:
-                return None
-            shown = dict(report.y) if isinstance(report.y, Mapping) else report.y
-            raise ValueError(f"step {number} of trial {trial.number} was {checks.shown(shown)}; report each step once")
-    if trial.curve and number < trial.curve[-1].step:
-        raise ValueError(f"step is {number}, but trial {trial.number} is at {trial.curve[-1].step}; report in order")
     return number
+
+
+def is_next_step(trial: Trial, step: int, outcome: Outcome) -> bool:
+    """Whether a step continues the curve of a trial; not if it was reported before with the same value.
+
+    Refuse another value of a step that was reported before, and a step before the last one.
+    """
+    for report in trial.curve:
+        if report.step == step:
+            if report.y == value_of(outcome):
+                return False
+            shown = dict(report.y) if isinstance(report.y, Mapping) else report.y
+            raise ValueError(f"step {step} of trial {trial.number} was {checks.shown(shown)}; report each step once")
+    if trial.curve and step < trial.curve[-1].step:
+        raise ValueError(f"step is {step}, but trial {trial.number} is at {trial.curve[-1].step}; report in order")
+    return True

@@ -26,6 +26,7 @@ from gpmi.optimizer.suggestion import Suggestion
 from gpmi.search.subspaces import Subspace
 from gpmi.space import FidelityColumn, Space
 from gpmi.trials import Log, Outcome, Trial
+from gpmi.trials.target import at_target, without_last
 
 # Chosen on the development seeds of docs/benchmarks/fidelities.md.
 FIRST = 3  # values at each level above the lowest one in the initial design
@@ -71,12 +72,12 @@ class TargetModel:
 
         None below the target, and for the first values there, from which nothing can be learned.
         """
-        part = log.at_target()
+        part = at_target(log)
         if trial.number not in part.told or len(part.told) <= 2 or trial.y is None:
             return None
         row, y = log.row(trial.number), self._orientation.value(trial.y)
         try:
-            alone = self.after(part.without_last())
+            alone = self.after(without_last(part))
         except Exception:  # the value is recorded even if a model fails; the next `ask` raises the error
             return None
         return _log_density(joint, row, y, trial.noise_var) - _log_density(alone, row, y, trial.noise_var)

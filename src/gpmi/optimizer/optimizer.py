@@ -34,7 +34,15 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import OutputModel, OutputModels
-from gpmi.optimizer.curves import HARDLY, checked_step, is_at_rung, probability_to_join_front, probability_to_win
+from gpmi.optimizer.costs import has_room
+from gpmi.optimizer.curves import (
+    HARDLY,
+    checked_step,
+    is_at_rung,
+    is_next_step,
+    probability_to_join_front,
+    probability_to_win,
+)
 from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.levels import (
     IGNORED,
@@ -77,6 +85,7 @@ from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
+from gpmi.trials.target import at_target, values_at_target
 from gpmi.trials.trial import checked_trials
 
 
@@ -264,23 +273,23 @@ class Optimizer(Printable):
         "stopped", and what it reported counts for the model. It may go on all the same: report its next steps. The last
         step is the target: y there is the value of the trial, as by `tell`, and the answer is "stop".
 
-        Only a few values of a curve enter the model, at steps 2.5 times apart. At these the answer costs a suggestion's
-        update of the model, at others next to nothing.
+        Only a few values of a curve enter the model: at an eighth, a quarter and half of the steps, and the last. At
+        these the answer costs an update of the model, at others next to nothing.
         """
-        outcome = self.outcome_of(y)
-        found = self._log[pending_number(trial, self.space, self._log)]
-        number = checked_step(self._log, found, step, outcome)
-        if number is None:
-            return "continue" if found.status == "pending" else "stop"
-        if number == self._log.last_step(found.number):
-            self.record(found, outcome)
+        target = pending_trial(trial, self.space, self._log)
+        outcome, number = self.outcome_of(y), checked_step(self._log, target, step)
+        if number == self._log.last_step(target):
+            self.record(target, outcome)
             return "stop"
-        reported = self._log.deliver_report(found, number, outcome, self._report)
-        logger.info("%r", reported)
-        return "stop" if reported.status == "stopped" else "continue"
+        reported = self._log.deliver_report(target, number, outcome, self._report, self._settle)
+        logger.info("%r", reported.trial)
+        return "continue" if reported.goes_on else "stop"
 
-    def _report(self, number: int, step: int, outcome: Outcome) -> Trial:
-        """Record a value of a curve, and stop the trial if it will hardly win."""
+    def _report(self, target: Trial | int, step: int, outcome: Outcome) -> Trial:
+        """Record a value of a curve, and stop the trial if it will hardly win. A repeated value changes nothing."""
+        number = pending_number(target, self.space, self._log)
+        if not is_next_step(self._log[number], step, outcome):
+            return self._log[number]
         with uninterrupted():
             trial = self._log.report(number, step, outcome)
         why = self._reason_to_stop(trial)
@@ -475,6 +484,21 @@ class Optimizer(Printable):
 
     @property
     @locked
+    def spent(self) -> float:
+        """The cost of all evaluations so far by the fidelity of the space, of running ones too; 0 without one. O(n)."""
+        return self._log.spent
+
+    @locked
+    def has_room(self, cost: float, trial: Trial | None = None) -> bool:
+        """Whether a pending trial may begin or go on by a step before `cost` is spent, or any trial for None. O(n)."""
+        return has_room(self._log, cost, trial)
+
+    def add_events(self, *events: Event) -> None:
+        """Add events of the run, or of the opening of a study."""
+        self._note(*events)
+
+    @property
+    @locked
     def model(self) -> Model | None:
         """The model after all values, oriented so that larger is better; None before the first value.
 
@@ -561,7 +585,7 @@ class Optimizer(Printable):
             return FrontLedger(self.front_analysis, self.n_init)
         return Ledger(
             trials=tuple(self._log[number] for number in self._log.reached),
-            **self._log.values_at_target(),
+            **values_at_target(self._log),
             outcomes=self._log.outcomes,
             failures=tuple(self._log[number] for number in self._log.failed),
             events=tuple((told, event) for event, told in self._events.items()),
@@ -710,7 +734,7 @@ class Optimizer(Printable):
             return None
         self._drop_outdated()
         with suppress(Exception):  # the value is recorded even if a model fails; the next `ask` raises the error
-            joint, own = self._outputs.objectives(self._log), alone.objectives(self._log.at_target())
+            joint, own = self._outputs.objectives(self._log), alone.objectives(at_target(self._log))
             return gain_of_outputs(joint, own, row, outcome)
         return None
 
@@ -792,7 +816,7 @@ class Optimizer(Printable):
         self._model_at_choice = model = self._current_model()
         if trust(log) < 0.0:
             self._note(IGNORED)
-            part = log.at_target()
+            part = at_target(log)
             return from_design(subspace, self._setting, part, self.n_init, anew=True) or from_policy(
                 target.after(part), self.policy, part, subspace, PendingPosteriors(), orientation, **self._limits
             )
@@ -811,7 +835,7 @@ class Optimizer(Printable):
         models, alone = self._outputs.objectives(log), self._alone_outputs
         if alone is not None and trust(log) < 0.0:
             self._note(IGNORED)
-            log = log.at_target()
+            log = at_target(log)
             models = alone.objectives(log)
         chosen = from_objectives(models, self.goals, self.policy, log, subspace, chance, self.seed, **self._limits)
         self._note(*chosen.events)

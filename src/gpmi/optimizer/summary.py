@@ -14,7 +14,7 @@ def trial_lines(log: Log, goal: Literal["max", "min"], best: Trial | None, front
     retracted = sum(trial.status == "retracted" for trial in log.trials)
     others = [("stopped", len(log.stopped)), ("rejected", len(log.rejected)), ("retracted", retracted)]
     told = f"{len(log.told) + len(log.awaiting)} told"
-    if log.fidelity is not None and not log.fidelity.fidelity.has_steps:
+    if log.fidelity is not None and not (log.fidelity.fidelity.has_steps and len(log.reached) == len(log.told)):
         told += f" ({len(log.reached)} at {log.fidelity.name} {log.fidelity.fidelity.target})"
     outcomes = f"{told}, {len(log.pending)} pending, {len(log.failed)} failed"
     outcomes += "".join(f", {count} {name}" for name, count in others if count)

@@ -84,8 +84,8 @@ class Audit:
     mu: Array  # (m,), given the values told, at the candidates that probably succeed
     var: Array  # (m,)
     prior_var: float  # the largest variance of the prior
-    notes: Sequence[Mapping[str, float]]  # of the earlier queries with notes: told, then pending, then failed
-    query_var: Array  # (k,), the variances of f at those told or pending, each before its own value
+    notes: Sequence[Mapping[str, float]]  # of the earlier queries with notes: told, then unobserved, then failed
+    query_var: Array  # (k,), the variances of f at those told or unobserved, each before its own value
     query_noise: Array  # (k,), the variances of their noise
     rng: np.random.Generator  # a separate stream
     drawn_maximum: Callable[[int], float | None]  # mean of this many draws of max f; None for too many candidates

@@ -1,4 +1,7 @@
-"""One evaluation of f: in a subprocess if it has a timeout, with its value or failure recorded."""
+"""One evaluation of f: in a subprocess if it has a timeout, with its value or failure recorded.
+
+Where f is a generator, its process waits after each value that it yields for the answer whether to go on.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import os
 import signal
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from numbers import Real
@@ -31,6 +34,8 @@ SHORT_TICK = 0.02  # the same for a process that has closed its pipe, so that no
 ARRIVAL = 1.0  # seconds after the timeout in which a message that has begun may be completed; our choice
 LINGER = 0.1  # seconds in which a process that has sent its value may end by itself; our choice
 KILLED = 1.0  # seconds in which a killed process is waited for; our choice
+CLEAN_UP = 10.0  # seconds in which a generator that was told to stop may clean up; our choice
+YIELDED = b'["yielded"'  # how the message of a value on the way begins
 LEARN_FROM_FAILURES = 'pass on_failure="learn" to record failures and continue'
 NO_VALUE = 'return nan for a failed evaluation and pass on_failure="learn"'
 LEARNED = (
@@ -65,6 +70,17 @@ class NoNumber(NamedTuple):
         return self.text
 
 
+class Drained(NamedTuple):
+    """A curve as a whole: what a generator yielded, and why it failed if it did."""
+
+    items: tuple[Any, ...]
+    error: str | None = None
+
+
+class CurveEnd(NamedTuple):
+    """The end of a generator in a subprocess: it has returned, or was stopped and has cleaned up."""
+
+
 class TimedOut(TimeoutError):
     """An evaluation took too long, and its process was killed."""
 
@@ -86,8 +102,27 @@ def evaluator(
 
     The value of f is passed on unchecked. `record` looks at it later, so that Ctrl-C cannot lose a value here.
     """
-    timed = f if timeout is None else partial(_in_process_with_retries, f, timeout, retries)
+    timed = f if timeout is None else partial(_timed, f, timeout, retries)
     return partial(_catch, timed) if learns else timed
+
+
+def _timed(f: Callable[[Any], Any], timeout: float, retries: int, x: Any) -> Any:
+    return in_process(f, timeout, x, retries)
+
+
+def drained(f: Callable[[Any], Any], x: Any) -> Any:
+    """Return f(x), with all that it yields if it is a generator: for a place from which no question can be asked."""
+    answer = f(x)
+    if not isinstance(answer, Generator):
+        return answer
+    items: list[Any] = []
+    try:
+        items.extend(answer)
+    except Exception as error:
+        if not items:
+            raise
+        return Drained(tuple(items), f"{type(error).__name__}: {error_message(error)}")
+    return Drained(tuple(items))
 
 
 def _catch(f: Callable[[Any], Any], x: Any) -> Any:
@@ -105,7 +140,7 @@ def failure_of(y: Any) -> Failure | None:
         return y
     answer = y.y if isinstance(y, Measured) else y
     for name, one in answer.items() if isinstance(answer, Mapping) else [(None, answer)]:
-        value = _number(one)
+        value = number_of(one)
         if value is not None and not math.isfinite(value):
             return Failure(f"f returned {value}{'' if name is None else f' for {name}'}")
     return None
@@ -135,7 +170,7 @@ def _mistake(answer: Any, error: Exception, learns: bool, goals: Goals | None) -
     y = answer.y if isinstance(answer, Measured) else answer
     if isinstance(y, Mapping):
         return str(error) if failure_of(answer) is None else f"{error}; {LEARN_FROM_FAILURES}"
-    value, wrong = _number(y), "it must return one finite number"
+    value, wrong = number_of(y), "it must return one finite number"
     if goals is not None:
         wrong = f"it must return a dict of outputs, {goals.example}"
         if value is not None and math.isfinite(value):
@@ -171,6 +206,8 @@ class Evaluation:
         self._process = context.Process(target=_evaluate_and_send, args=(f, x, self._channel.sender, seed_generators))
         self._timeout = timeout
         self._deadline: float | None = None
+        self._asked = 0.0  # when a value was taken whose answer is due
+        self._is_stopped = False
 
     def start(self) -> None:
         """Start the process. Ctrl-C acts afterwards, because exceptions in the callbacks of a fork are discarded."""
@@ -203,16 +240,42 @@ class Evaluation:
         while not self.is_over:
             wait_for_news([self], TICK)
 
+    def yielded(self) -> tuple[Any] | None:
+        """Take what a generator has yielded and return it in a tuple; None if there is nothing. An answer is due."""
+        message = self._channel.message()
+        if message is None or not message.startswith(YIELDED):
+            return None
+        self._channel.take()
+        self._asked = time.monotonic()
+        return (_decode(message),)
+
+    def answer(self, *, goes_on: bool) -> None:
+        """Say whether a generator goes on. The time that this took does not count for its timeout."""
+        now = time.monotonic()
+        if self._deadline is not None:
+            self._deadline += now - self._asked
+        if not goes_on:
+            self._is_stopped = True
+            self._deadline = min(self._deadline or math.inf, now + CLEAN_UP)
+        self._channel.answer(goes_on=goes_on)
+
     def result(self) -> Any:
-        """Return what f returned, or raise `TimedOut`, `WorkerDied` or `RaisedInProcess`. The process is ended."""
+        """Return what f returned, or raise `TimedOut`, `WorkerDied` or `RaisedInProcess`. The process is ended.
+
+        A generator that was stopped has its values already, so neither its death nor a timeout is an error.
+        """
         ended, message, exit_code = False, None, None
         try:
             ended = _has_ended(self._process)
             message = self._channel.message()
+            if message is not None and message.startswith(YIELDED):  # it came after the timeout
+                message = None
         finally:
             exit_code = self.end(LINGER if message is not None else 0.0)
         if message is not None:
             return _decode(message)
+        if self._is_stopped:
+            return CurveEnd()
         if ended:
             raise WorkerDied(f"the process of f ended with exit code {exit_code}")
         raise TimedOut(f"timeout: f took longer than {self._timeout:g} s")
@@ -253,29 +316,100 @@ def wait_for_news(evaluations: Iterable[Evaluation], seconds: float) -> None:
         time.sleep(max(0.0, seconds))
 
 
-def in_process(f: Callable[[Any], Any], timeout: float, x: Any) -> Any:
-    """Return f(x), computed in a process that is killed after `timeout` seconds.
+def in_process(f: Callable[[Any], Any], timeout: float, x: Any, retries: int = 0) -> Any:
+    """Return f(x), computed in a process that is killed after `timeout` seconds; a RemoteGenerator if f is a generator.
 
     The process and all that it has started are also killed when this process is interrupted. A process that crashes, as
-    a simulation may, raises `WorkerDied` here.
+    a simulation may, raises `WorkerDied` here. After a timeout or a crash it is repeated `retries` times, and the last
+    of several errors says which attempt it was.
     """
-    evaluation = Evaluation(f, x, timeout)
+    generator = RemoteGenerator(partial(Evaluation, f, x, timeout), retries)
     try:
-        evaluation.start()
-        evaluation.wait()
-        return evaluation.result()
+        answer = generator.advance()
+        if isinstance(answer, CurveEnd):
+            return iter_nothing()
+        if not generator.is_waiting:
+            return answer
+        generator.put_back(answer)
+        return generator
     finally:
-        evaluation.end()
+        if not generator.is_waiting:
+            generator.abandon()
 
 
-def _in_process_with_retries(f: Callable[[Any], Any], timeout: float, retries: int, x: Any) -> Any:
-    """Return f(x), repeated after a timeout or a crash. The last of several errors says which attempt it was."""
-    for attempt in range(1, retries + 2):
+def iter_nothing() -> Generator[Any, None, None]:
+    """Return a generator that yields nothing."""
+    yield from ()
+
+
+class RemoteGenerator(Generator[Any, None, None]):
+    """What f yields in a subprocess, as a generator of this process. f starts over after a timeout or a crash."""
+
+    def __init__(self, start: Callable[[], Evaluation], retries: int) -> None:
+        self._make, self._retries = start, retries
+        self._evaluation: Evaluation | None = None
+        self._first: list[Any] = []  # what was put back
+        self.attempt = 0
+        self.is_waiting = False  # for an answer
+
+    def advance(self) -> Any:
+        """Wait for what f yields or returns next. `is_waiting` says which it was."""
+        if self._evaluation is not None and self.is_waiting:
+            self.is_waiting = False
+            self._evaluation.answer(goes_on=True)
+        while True:
+            try:
+                if self._evaluation is None:
+                    self._evaluation = self._make()
+                    self._evaluation.start()
+                self._evaluation.wait()
+                if (item := self._evaluation.yielded()) is not None:
+                    self.is_waiting = True
+                    return item[0]
+                return self._evaluation.result()
+            except (TimedOut, WorkerDied) as error:
+                self.abandon()
+                self.attempt += 1
+                if self.attempt > self._retries:
+                    raise error if self.attempt == 1 else type(error)(f"{error} (attempt {self.attempt})") from None
+
+    def put_back(self, item: Any) -> None:
+        """Let the next item be this one, which `advance` has returned."""
+        self._first.append(item)
+
+    def __next__(self) -> Any:
+        if self._first:
+            return self._first.pop()
+        item = self.advance()
+        if not self.is_waiting:
+            self.abandon()
+            raise StopIteration
+        return item
+
+    def send(self, value: None) -> Any:
+        return next(self)
+
+    def throw(self, *error: Any) -> Any:
+        self.abandon()
+        raise error[0]
+
+    def close(self) -> None:
+        """Tell f to stop, and wait until it has cleaned up."""
+        evaluation, self.is_waiting = self._evaluation, False
+        if evaluation is None:
+            return
         try:
-            return in_process(f, timeout, x)
-        except (TimedOut, WorkerDied) as error:
-            last = error if attempt == 1 else type(error)(f"{error} (attempt {attempt})")
-    raise last
+            evaluation.answer(goes_on=False)
+            evaluation.wait()
+            evaluation.result()
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Kill the process."""
+        evaluation, self._evaluation, self.is_waiting = self._evaluation, None, False
+        if evaluation is not None:
+            evaluation.end()
 
 
 def _evaluate_and_send(
@@ -294,7 +428,8 @@ def _evaluate_and_send(
     try:
         if seed_generators is not None:
             seed_generators()
-        message = _encode(f(x))
+        answer = f(x)
+        message = _send_all(answer, sender) if isinstance(answer, Generator) else _encode(answer)
     except BaseException as error:
         message = ("raised", f"{type(error).__name__}: {error_message(error)}")
     sender.send(json.dumps(message).encode())
@@ -302,14 +437,52 @@ def _evaluate_and_send(
         processes.terminate_descendants()
 
 
+def _send_all(generator: Generator[Any, Any, Any], sender: ResultSender) -> tuple[str, Any]:
+    """Send what a generator yields, and wait for an answer after each value. Return the message of its end."""
+    import json
+
+    for item in generator:
+        sender.send(json.dumps(("yielded", _encode_item(item))).encode())
+        if not sender.answer():
+            generator.close()
+            break
+    return "end", None
+
+
+def _encode_item(item: Any) -> tuple[str, Any]:
+    """Encode what a generator yielded: a step and its value, or anything else by its repr."""
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        return "other", (shown(item), has_several(item))
+    step, value = item
+    is_whole = isinstance(step, int | np.integer) and not isinstance(step, bool)
+    return "pair", (int(step) if is_whole else [shown(step), False], _encode(value))
+
+
+def _decode_item(kind: str, content: Any) -> Any:
+    if kind == "other":
+        return NoNumber(*content)
+    step, value = content
+    return (NoNumber(*step) if isinstance(step, list) else step, _decode_value(*value))
+
+
 def _decode(message: bytes) -> Any:
-    """Return what f returned, or raise what it raised."""
+    """Return what f returned or yielded, or raise what it raised."""
     import json
 
     try:
         kind, content = json.loads(message)
     except ValueError:  # f has written into the middle of a long message
         raise RaisedInProcess("the result of f cannot be read: f wrote into the pipe of its process") from None
+    if kind == "yielded":
+        return _decode_item(*content)
+    if kind == "end":
+        return CurveEnd()
+    if kind == "drained":
+        return Drained(tuple(_decode_item(*item) for item in content[0]), content[1])
+    return _decode_value(kind, content)
+
+
+def _decode_value(kind: str, content: Any) -> Any:
     if kind == "value":
         return float.fromhex(content)
     if kind == "measured":
@@ -329,16 +502,18 @@ def _encode(y: Any) -> tuple[str, Any]:
     """Encode what f returned for JSON without loss: floats as hexadecimal text."""
     if isinstance(y, Failure):
         return "failure", y.why
+    if isinstance(y, Drained):
+        return "drained", ([_encode_item(item) for item in y.items], y.error)
     if (outputs := _outputs(y)) is not None:
         return "outputs", outputs
     if isinstance(y, Measured):
-        numbers = [_number(one) for one in (y.y, y.noise_var, *y.constraints)]
+        numbers = [number_of(one) for one in (y.y, y.noise_var, *y.constraints)]
         return (
             ("other", (shown(y), False))
             if None in numbers
             else ("measured", [one.hex() for one in numbers if one is not None])
         )
-    value = _number(y)
+    value = number_of(y)
     return ("other", (shown(y), has_several(y))) if value is None else ("value", value.hex())
 
 
@@ -356,7 +531,7 @@ def _outputs(y: Any) -> tuple[dict[str, Any], dict[str, Any], list[Any]] | None:
 
 def _encode_number(value: Any) -> Any:
     """Return hexadecimal text, or a list with the repr of what is not a number."""
-    number = _number(value)
+    number = number_of(value)
     return [shown(value), has_several(value)] if number is None else number.hex()
 
 
@@ -400,7 +575,7 @@ def _wait_for_end(process: Any, seconds: float) -> None:
         delay = min(2.0 * delay, SHORT_TICK)
 
 
-def _number(y: Any) -> float | None:
+def number_of(y: Any) -> float | None:
     """Return y as a float, nan and infinities included; None if it is not a number."""
     plain = y.item() if isinstance(y, np.ndarray) and y.ndim == 0 else y
     if isinstance(plain, bool | np.bool_) or not isinstance(plain, Real):

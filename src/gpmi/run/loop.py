@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -15,7 +15,8 @@ from gpmi._support.interrupts import Interrupts, defer_interrupts, lazy_call, wi
 from gpmi._support.text import error_message, rounded
 from gpmi._support.types import Event
 from gpmi.optimizer import Optimizer
-from gpmi.run.evaluation import LEARN_FROM_FAILURES, Measured, evaluator, record
+from gpmi.run.curves import Curves
+from gpmi.run.evaluation import LEARN_FROM_FAILURES, Measured, RemoteGenerator, evaluator, record
 from gpmi.run.options import OPTIMIZER_DEFAULTS, MaximizeOptions, RunOptions, RunSettings, with_options
 from gpmi.run.parallel import WAIT, ParallelLoop, next_trial, polling_delays
 from gpmi.run.result import Result
@@ -55,9 +56,15 @@ def maximize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack
     Parameters
     ----------
     f : a function of one point, in the form of the space. It returns a number, or `gpmi.Measured`: a value with its
-        error bar and constraints.
+        error bar and constraints. Where the space has a fidelity with steps, f may be a generator that yields (step,
+        value) on its way. Each value is recorded before f goes on. An evaluation that will hardly win is stopped: f's
+        generator is closed, and the trial has the status "stopped". The value at the last step is that of the trial.
     space : a list of (lo, hi), a dict of named parameters, or candidates as an array or DataFrame (`Space.of`).
     budget : how many evaluations there will be. It may be None if there is a stopping rule.
+    cost : what all evaluations may cost, by the fidelity of the space; with or without a budget. The run ends when it
+        is spent: a curve is stopped there, and where the fidelity has levels the run ends as soon as the next
+        measurement costs more than is left. A function that returns its value at once is not stopped. The same call on
+        a study continues from what was spent.
     stop : a rule of `gpmi.stopping` that may end the run; `Result.reason` then names it. Evaluations that have started
         are awaited.
     on_failure : how to treat an exception, nan, an infinity or a timeout. "raise" ends the run. "learn" records a
@@ -166,6 +173,9 @@ def _run(settings: RunSettings, optimizer: Optimizer, earlier: list[Any], interr
     Ctrl-C interrupts f at once, other code after two presses, and is always deferred between f's return and the log.
     """
     check_objective(settings.f, optimizer.space.names, optimizer.space.dim)
+    if settings.cost is not None and optimizer.space.fidelity is None:
+        remedy = 'give it a fidelity such as "epoch": gpmi.Fidelity(1, 52), or a budget, which counts evaluations'
+        raise ValueError(f"cost is {settings.cost:g}, but the space has no fidelity; {remedy}")
     if earlier:
         optimizer.tell_all(earlier)
     before = optimizer.evaluated
@@ -175,6 +185,8 @@ def _run(settings: RunSettings, optimizer: Optimizer, earlier: list[Any], interr
             end = _loop_with_display(settings, optimizer, interrupts)
             if end.reason == "budget" and optimizer.evaluated == before:
                 end = Stop(end.reason, (_budget_used_up(before, optimizer.best),))
+            elif end.reason == "cost" and optimizer.evaluated == before:
+                end = Stop(end.reason, (_cost_used_up(optimizer, settings.cost or 0.0),))
         finally:
             interrupts.presses_needed = None
     except KeyboardInterrupt:
@@ -192,21 +204,28 @@ def _loop_with_display(settings: RunSettings, optimizer: Optimizer, interrupts: 
     The display's `__exit__` never sees exceptions, since it might alter them.
     """
     if not settings.progress:
-        return _loop(settings, optimizer, _ignore, _ignore, interrupts)
+        return _loop(settings, optimizer, _ignore, _ignore, _ignore, interrupts)
     display = _display(optimizer)
     report = display.__enter__()
     try:
-        return _loop(settings, optimizer, getattr(report, "begin", _ignore), report, interrupts)
+        begin, step = getattr(report, "begin", _ignore), getattr(report, "step", _ignore)
+        return _loop(settings, optimizer, begin, step, report, interrupts)
     finally:
         interrupts.presses_needed = 2  # a terminal may block for ever
         display.__exit__(None, None, None)
 
 
 def _loop(
-    settings: RunSettings, optimizer: Optimizer, show_start: Show, show_outcome: Show, interrupts: Interrupts
+    settings: RunSettings,
+    optimizer: Optimizer,
+    show_start: Show,
+    show_step: Show,
+    show_outcome: Show,
+    interrupts: Interrupts,
 ) -> Stop:
     """Ask, evaluate and tell until there is a reason to stop."""
     begin = time.perf_counter()
+    curves = Curves(optimizer, learns=settings.learns, cost=settings.cost, show=show_step)
 
     def on_outcome(trial: Trial) -> Stop | None:
         show_outcome(trial)
@@ -229,6 +248,7 @@ def _loop(
                 show_start,
                 on_outcome,
                 interrupts,
+                curves,
                 settings.learns,
                 retries=settings.death_retries,
                 timeout_retries=settings.retries,
@@ -237,7 +257,7 @@ def _loop(
         end, delays = None, polling_delays()
         while end is None:
             interrupts.act()
-            trial = next_trial(queue)
+            trial = next_trial(queue, curves)
             if trial is WAIT:
                 time.sleep(next(delays))
             elif isinstance(trial, Stop):
@@ -245,12 +265,19 @@ def _loop(
             else:
                 delays = polling_delays()
                 show_start(trial)
-                end = on_outcome(_evaluate(settings, trial, optimizer, interrupts))
+                recorded = _evaluate(settings, trial, optimizer, curves, interrupts)
+                end = None if recorded is None else on_outcome(recorded)
         return end
 
 
-def _evaluate(settings: RunSettings, trial: Trial, optimizer: Optimizer, interrupts: Interrupts) -> Trial:
-    """Evaluate f at a copy of the point, which f may change. Once f has returned, its value is told."""
+def _evaluate(
+    settings: RunSettings, trial: Trial, optimizer: Optimizer, curves: Curves, interrupts: Interrupts
+) -> Trial | None:
+    """Evaluate f at a copy of the point, which f may change. Once f has returned, its value is told.
+
+    If f is a generator, its values are recorded one by one. None if another worker has taken over the trial.
+    """
+    recorded: Trial | None
     call = evaluator(settings.f, learns=settings.learns, timeout=settings.timeout, retries=settings.retries)
     answer = lazy_call(call, optimizer.space.copy(trial.x))
     try:
@@ -260,9 +287,15 @@ def _evaluate(settings: RunSettings, trial: Trial, optimizer: Optimizer, interru
             answer[0]
         finally:
             interrupts.presses_needed = None  # the answer is recorded before another Ctrl-C can interrupt
+    except BaseException:
+        if answer and isinstance(answer[0], RemoteGenerator):
+            answer[0].abandon()
+        raise
     finally:
-        if answer:
+        if answer and not isinstance(answer[0], Generator):
             recorded = record(optimizer, trial, answer[0], learns=settings.learns)
+    if isinstance(answer[0], Generator):
+        recorded = curves.follow(answer[0], trial, interrupts)
     interrupts.presses_needed = 2
     return recorded
 
@@ -288,6 +321,12 @@ def _budget_used_up(evaluated: int, best: Trial | None) -> Event:
     """The event of a study that already has all evaluations of its budget, so that f was not called."""
     found = "" if best is None else f"; the best is {rounded(best.y)}"
     return Event("budget used up", f"the study has its {evaluated} evaluations; a larger budget continues it{found}")
+
+
+def _cost_used_up(optimizer: Optimizer, cost: float) -> Event:
+    """The event of a run in which nothing was evaluated, because nothing fits into the cost."""
+    spent = f"{rounded(optimizer.spent)} of {rounded(cost)} is spent, and the next evaluation costs more than is left"
+    return Event("cost used up", f"{spent}; a larger cost continues the run")
 
 
 def _attach(error: BaseException, result: Result, learns: bool = True) -> None:

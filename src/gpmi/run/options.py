@@ -29,6 +29,7 @@ class RunOptions(TypedDict, total=False):
     """How f is evaluated and when the run ends: the arguments of `Study.optimize`."""
 
     budget: int | None
+    cost: float | None
     stop: Rule | None
     on_failure: Literal["raise", "learn"]
     timeout: float | None
@@ -83,6 +84,7 @@ class RunSettings:
         f: Callable[[Any], float | Measured],
         *,
         budget: int | None = None,
+        cost: float | None = None,
         stop: Rule | None = None,
         on_failure: Literal["raise", "learn"] = "raise",
         timeout: float | None = None,
@@ -95,11 +97,12 @@ class RunSettings:
     ) -> None:
         if stop is not None:
             checked_rule(stop)
-        elif budget is None:
+        elif budget is None and cost is None:
             raise TypeError("budget is None and there is no stopping rule; give a budget, or a stopping rule as stop=")
         if on_trial is not None and not callable(on_trial):
             raise TypeError(f"on_trial is {shown(on_trial)}; give a function of a trial and the optimizer")
         self.f, self.budget, self.stop = f, budget, stop
+        self.cost = None if cost is None else positive("cost", cost)  # of all evaluations, by the space's fidelity
         self.on_trial, self.progress = on_trial, progress
         self.learns = one_of("on_failure", on_failure, ("raise", "learn")) == "learn"  # from failures
         self.timeout = None if timeout is None else positive("timeout", timeout)  # seconds of one evaluation

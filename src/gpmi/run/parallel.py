@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
+from gpmi._support.checks import shown
 from gpmi._support.interrupts import Interrupts
 from gpmi._support.logger import logger
 from gpmi.optimizer import Optimizer
-from gpmi.run.evaluation import Failure, Measured, failure_of, record
-from gpmi.run.pools import Finished, Pool
+from gpmi.run.curves import BadCurve, Curves
+from gpmi.run.evaluation import CurveEnd, Drained, Failure, Measured, RaisedInProcess, failure_of, record
+from gpmi.run.pools import Finished, Pool, Yielded
 from gpmi.run.stopping import Stop
 from gpmi.space import SpaceExhausted
 from gpmi.trials import Trial
@@ -34,6 +36,7 @@ class ParallelLoop:
     on_start: Callable[[Trial], None]  # called with each trial whose evaluation starts
     on_outcome: Callable[[Trial], Stop | None]  # called with each trial that has an outcome
     interrupts: Interrupts
+    curves: Curves
     learns: bool  # from failures
     retries: int  # of a point whose worker died
     timeout_retries: int = 0  # of a point that took too long
@@ -43,6 +46,7 @@ class ParallelLoop:
     deaths: Counter[int] = field(default_factory=Counter)  # of workers, by the number of the trial
     timeouts: Counter[int] = field(default_factory=Counter)  # by the number of the trial
     errors: list[Exception] = field(default_factory=list)  # raised by asking
+    stopped: set[int] = field(default_factory=set)  # generators that were told to stop and may clean up
 
     def run(self, queue: Iterator[Trial | None]) -> Stop:
         """Evaluate the trials of the queue until there is a reason to stop and nothing is running.
@@ -95,7 +99,7 @@ class ParallelLoop:
                 return end
             self.interrupts.act()
             try:
-                trial = next_trial(queue)
+                trial = next_trial(queue, self.curves)
             except Exception as error:
                 logger.warning("no more points can be asked; waiting for %d evaluations: %s", len(self.running), error)
                 self.errors.append(error)
@@ -107,6 +111,7 @@ class ParallelLoop:
 
     def _start(self, trial: Trial) -> None:
         self.interrupts.presses_needed = None
+        self.curves.forget(trial)
         self.running[trial.number] = trial
         self.pool.start(trial.number, self.optimizer.space.copy(trial.x))
         self.interrupts.presses_needed = 2
@@ -126,12 +131,46 @@ class ParallelLoop:
         finished = self.pool.take() if self.running else None
         if finished is None:
             return None
+        if isinstance(finished, Yielded):
+            return self._report(self.running[finished.number], finished)
         trial = self.running.pop(finished.number)
         recorded = self._record(trial, finished)
         self.interrupts.presses_needed = 2
         return recorded
 
+    def _report(self, trial: Trial, yielded: Yielded) -> Trial | None:
+        """Record what a generator has yielded, and answer. Return the trial only if that has ended it at once."""
+        try:
+            goes_on = self.curves.report(trial, yielded.item)
+        except BadCurve as bad:
+            self.pool.abandon(trial.number)
+            del self.running[trial.number]
+            recorded = self.curves.fail(trial, bad)
+            self.interrupts.presses_needed = 2
+            return recorded
+        if not goes_on:
+            self.stopped.add(trial.number)
+        self.pool.answer(trial.number, goes_on=goes_on)
+        self.interrupts.presses_needed = 2
+        return None
+
+    def _record_curve(self, trial: Trial, finished: Finished) -> Trial | None:
+        """Record the end of a generator."""
+        if trial.number in self.stopped:
+            self.stopped.discard(trial.number)
+            if isinstance(finished.answer, Failure):
+                finished = finished._replace(error=RaisedInProcess(finished.answer.why))
+            if isinstance(finished.error, Exception):
+                self.curves.note_cleanup(trial, finished.error)
+            return self.curves.ended(trial)
+        try:
+            return self.curves.end(trial)
+        except BadCurve as bad:
+            return self.curves.fail(trial, bad)
+
     def _record(self, trial: Trial, finished: Finished) -> Trial | None:
+        if trial.number in self.stopped or isinstance(finished.answer, CurveEnd):
+            return self._record_curve(trial, finished)
         if finished.lost is not None:
             timed_out = finished.lost == "timeout"
             (self.timeouts if timed_out else self.deaths)[trial.number] += 1
@@ -147,6 +186,8 @@ class ParallelLoop:
                 return self.optimizer.fail(trial, why)
         if finished.error is not None:
             raise finished.error
+        if isinstance(finished.answer, Drained):
+            return self.curves.record_all(trial, finished.answer)
         # The user's `on_trial` may have told or withdrawn the trial in the meantime.
         if all(trial.number != other.number for other in self.optimizer.pending):
             return None if failure_of(finished.answer) else self._record_late(trial, finished.answer)
@@ -170,21 +211,44 @@ class ParallelLoop:
                 return
             if finished is None:
                 return
+            if isinstance(finished, Yielded):
+                self._record_last(self.running[finished.number], finished.item)
+                continue
             trial = self.running.pop(finished.number)
+            if trial.number in self.stopped:
+                continue  # it has its values
             if finished.lost == "timeout" and self.learns and not self.timeout_retries:
                 finished = Finished(trial.number, Failure(str(finished.error)))
             if finished.error is not None:
                 continue  # its trial stays pending
             try:
-                record(self.optimizer, trial, finished.answer, learns=True)
+                if isinstance(finished.answer, Drained):
+                    self.curves.record_all(trial, finished.answer)
+                elif isinstance(finished.answer, CurveEnd):
+                    self.curves.end(trial)
+                else:
+                    record(self.optimizer, trial, finished.answer, learns=True)
             except Exception as error:
                 logger.warning("trial %d returned %r, which was not told: %s", trial.number, finished.answer, error)
 
+    def _record_last(self, trial: Trial, item: Any) -> None:
+        """Record what a generator has yielded when the run ends early. Its trial stays pending."""
+        try:
+            self.curves.report(trial, item)
+        except Exception as error:
+            logger.warning("trial %d yielded %s, which was not recorded: %s", trial.number, shown(item), error)
 
-def next_trial(queue: Iterator[Trial | None]) -> Trial | Stop:
-    """Return the next trial, or the reason why there is none; WAIT if there may be one later."""
+
+def next_trial(queue: Iterator[Trial | None], curves: Curves) -> Trial | Stop:
+    """Return the next trial, or the reason why there is none; WAIT if there may be one later.
+
+    A trial that does not fit into what is left of the cost stays pending.
+    """
     try:
-        return next(queue) or WAIT
+        if not curves.has_room():
+            return Stop("cost")
+        trial = next(queue) or WAIT
+        return trial if not isinstance(trial, Trial) or curves.has_room(trial) else Stop("cost")
     except SpaceExhausted:
         return Stop("space exhausted")
     except StopIteration:

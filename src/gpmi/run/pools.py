@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 from gpmi._support import checks
 from gpmi._support.types import Point
-from gpmi.run.evaluation import TICK, Evaluation, Failure, TimedOut, WorkerDied, evaluator, wait_for_news
+from gpmi.run.evaluation import TICK, Evaluation, Failure, TimedOut, WorkerDied, drained, evaluator, wait_for_news
 
 MOST_WORKERS = 10_000  # evaluations at the same time; our choice
 
@@ -32,6 +32,13 @@ class Finished(NamedTuple):
     error: BaseException | None = None
     # "all": all workers died together, so the culprit is unknown. "timeout": it took too long and was killed.
     lost: Literal["one", "all", "timeout"] | None = None
+
+
+class Yielded(NamedTuple):
+    """What a generator has yielded in an evaluation. It waits for `Pool.answer`."""
+
+    number: int  # of its trial
+    item: Any
 
 
 class Pool(ABC):
@@ -48,8 +55,16 @@ class Pool(ABC):
         """Wait until an evaluation has finished, or for this many seconds."""
 
     @abstractmethod
-    def take(self) -> Finished | None:
-        """Return the first finished evaluation that was not taken yet; None if there is none."""
+    def take(self) -> Finished | Yielded | None:
+        """Return the first evaluation that has finished or yielded and was not taken yet; None if there is none."""
+
+    def answer(self, number: int, *, goes_on: bool) -> None:
+        """Say whether an evaluation that has yielded goes on. One that does not may clean up before it finishes."""
+        raise NotImplementedError
+
+    def abandon(self, number: int) -> None:
+        """Kill an evaluation that has yielded something of no use."""
+        raise NotImplementedError
 
     @abstractmethod
     def close(self) -> None:
@@ -80,10 +95,12 @@ class ProcessPool(Pool):
         self._over.extend(n for n, one in self._running.items() if n not in self._over and one.is_over)
         return bool(self._over)
 
-    def take(self) -> Finished | None:
+    def take(self) -> Finished | Yielded | None:
         if not self._poll():
             return None
         number = self._over.popleft()
+        if (item := self._running[number].yielded()) is not None:
+            return Yielded(number, item[0])
         evaluation = self._running.pop(number)
         try:
             return Finished(number, evaluation.result())
@@ -93,6 +110,12 @@ class ProcessPool(Pool):
             return Finished(number, error=error, lost="timeout")
         except Exception as error:
             return Finished(number, Failure(str(error))) if self._learns else Finished(number, error=error)
+
+    def answer(self, number: int, *, goes_on: bool) -> None:
+        self._running[number].answer(goes_on=goes_on)
+
+    def abandon(self, number: int) -> None:
+        self._running.pop(number).end()
 
     def close(self) -> None:
         while self._running:
@@ -116,7 +139,7 @@ class ExecutorPool(Pool):
         retries: int = 0,
     ) -> None:
         self.size = size
-        self._call = evaluator(f, learns=learns, timeout=timeout, retries=retries)
+        self._call = evaluator(partial(drained, f), learns=learns, timeout=timeout, retries=retries)
         self._make: Callable[[], Any] | None = None if hasattr(executor, "submit") else executor
         self._executor = _checked(executor()) if self._make is not None else executor
         self._futures: dict[int, tuple[Future[Any], Any]] = {}  # each with its executor
@@ -146,7 +169,7 @@ class ExecutorPool(Pool):
             self._news.wait(left)
             self._news.clear()
 
-    def take(self) -> Finished | None:
+    def take(self) -> Finished | Yielded | None:
         if not self._finished:
             return None
         number = self._finished.popleft()

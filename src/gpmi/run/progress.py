@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from threading import Timer
 from typing import TYPE_CHECKING
 
-from gpmi._support.text import clock, install_command, point
+from gpmi._support.text import clock, cost_text, install_command, point
 from gpmi.analysis.ledger import warning_events
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.optimizer import Optimizer
@@ -46,6 +46,8 @@ class ProgressState:
         self._cost = FIRST_DRAW / SHARE  # of the last draw of the regret, in seconds
         self._earlier = self.done = self._optimizer.evaluated
         self._end: float | None = None  # when the budget will be spent at this pace
+        self._fidelity = optimizer.space.fidelity
+        self.spent = 0.0 if self._fidelity is None else optimizer.spent  # by the fidelity of the space
         self.running: dict[int, tuple[float, str]] = {}  # by number: the start, and the point
         self.others: dict[int, tuple[float, str]] = {}
         self.last: deque[str] = deque(maxlen=LAST)
@@ -61,12 +63,22 @@ class ProgressState:
         self.running[trial.number] = time.monotonic(), point(trial.x, WIDTH)
         self._list_others()
 
+    def step(self, trial: Trial) -> None:
+        """Note that a trial has a new value on its way to the target of its fidelity. O(n)."""
+        if trial.number in self.running and trial.curve and self._fidelity is not None:
+            begin, _ = self.running[trial.number]
+            where = f"step {trial.curve[-1].step} of {self._fidelity.fidelity.last}"
+            self.running[trial.number] = begin, f"{where}, {point(trial.x, WIDTH)}"
+        self.spent = self._optimizer.spent
+
     def end(self, trial: Trial) -> None:
-        """Note that a trial was told or failed. O(n), and from time to time the cost of the regret."""
+        """Note that a trial was told, stopped or failed. O(n), and from time to time the cost of the regret."""
         now, budget = time.monotonic(), self._optimizer.budget
         self.running.pop(trial.number, None)
         self._list_others()
         self.done = self._optimizer.evaluated
+        if self._fidelity is not None:
+            self.spent = self._optimizer.spent
         self.last.appendleft(self._outcome(trial))
         self._show_best()
         if budget is not None and self.done > self._earlier:
@@ -142,9 +154,10 @@ class ProgressState:
 
     @property
     def count(self) -> str:
-        """The number of evaluations, and the budget."""
+        """The number of evaluations, the budget, and the cost so far."""
         budget = self._optimizer.budget
-        return f"{self.done} evaluations" if budget is None else f"{self.done}/{budget}"
+        count = f"{self.done} evaluations" if budget is None else f"{self.done}/{budget}"
+        return count if self._fidelity is None else f"{count}, cost {cost_text(self.spent)}"
 
     @property
     def times(self) -> str:
@@ -212,7 +225,10 @@ class ProgressLines:
 
 
 class ProgressDisplay:
-    """Call `begin` with each trial whose evaluation begins, and the object itself with each told or failed trial."""
+    """Call `begin` with each trial whose evaluation begins, and the object itself with each trial that has ended.
+
+    Call `step` with each trial that has a new value on its way.
+    """
 
     def __init__(self, state: ProgressState, lines: ProgressLines | None = None) -> None:
         self._state, self._lines = state, lines
@@ -221,8 +237,14 @@ class ProgressDisplay:
         """Note that the evaluation of a trial begins."""
         self._state.begin(trial)
 
+    def step(self, trial: Trial) -> None:
+        """Note that a trial has a new value on its way."""
+        self._state.step(trial)
+        if self._lines is not None:
+            self._lines.update()
+
     def __call__(self, trial: Trial) -> None:
-        """Note that a trial was told or failed."""
+        """Note that a trial was told, stopped or failed."""
         self._state.end(trial)
         if self._lines is not None:
             self._lines.update()

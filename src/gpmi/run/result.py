@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from gpmi._support.text import Line, WholePoint, best_lines, error_message, event_summary
+from gpmi._support.text import Line, WholePoint, best_lines, cost_text, error_message, event_summary
 from gpmi._support.types import Event, Point
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
 from gpmi.analysis.ledger import Ledger, untaken_chance, warning_events
@@ -43,6 +43,7 @@ class Result(Printable):
     warp: Warp = IDENTITY  # usually z = y; see `Optimizer.warp`
     goals: Goals | None = None  # of the outputs, if there are any
     front_analysis: FrontAnalysis | None = None  # what is known of the goals; see `front` and `choose`
+    cost: float | None = None  # of all evaluations, by the fidelity of the space; None without one
 
     @staticmethod
     def of(optimizer: Optimizer, reason: str, *, no_model: str | None = None) -> Result:
@@ -87,6 +88,7 @@ class Result(Printable):
             warp=IDENTITY if posterior is None else optimizer.warp,
             goals=optimizer.goals,
             front_analysis=analysis,
+            cost=None if optimizer.space.fidelity is None else optimizer.spent,
         )
 
     @property
@@ -127,7 +129,9 @@ class Result(Printable):
 
     def summary_lines(self) -> list[Line]:
         goals, count = self.goals, Counter(trial.status for trial in self.trials)
-        others = [f"{count[status]} {status}" for status in ("failed", "rejected", "retracted") if count[status]]
+        others = [
+            f"{count[status]} {status}" for status in ("stopped", "failed", "rejected", "retracted") if count[status]
+        ]
         waiting: list[Line] = []
         if goals is None:
             found = best_lines(self.goal, self.x, self.y, measured=any(trial.constraints for trial in self.trials))
@@ -140,9 +144,10 @@ class Result(Printable):
         if goals is None or goals.single is not None:
             found = [*found, ("recommended", WholePoint.of(self.recommended))]
         evaluations = f"{len(self.trials) - count['rejected']}"
+        spent = "" if self.cost is None else f"; cost {cost_text(self.cost)}"
         return [
             *found,
-            ("evaluations", evaluations + (f", of which {', '.join(others)}" if others else "")),
+            ("evaluations", evaluations + (f", of which {', '.join(others)}" if others else "") + spent),
             *waiting,
             ("stopped", self.reason),
             ("seed", str(self.seed)),

@@ -221,11 +221,40 @@ class Study(Printable):
         spent = optimizer.budget is not None and optimizer.evaluated >= optimizer.budget
         return Result.of(optimizer, "budget" if spent else "not ended", no_model=no_model)
 
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
-        """Write a report of the current state to one HTML file (docs/report.md), and return its path."""
-        from gpmi.views.html import write  # only needed here
+    @overload
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path: ...
+    @overload
+    def report(self, trial: Trial | int, step: int, y: float | Mapping[str, float]) -> Literal["continue", "stop"]: ...
+    def report(  # type: ignore[misc]  # the first argument has two names
+        self,
+        trial: Any = None,
+        step: Any = None,
+        y: Any = None,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        title: str | None = None,
+    ) -> Path | Literal["continue", "stop"]:
+        """Record a value of a curve, or write an HTML report.
 
-        return write(self, path, title)
+        `report(trial, step, y)` records a value y of a trial at a step of its fidelity, as `Optimizer.report`, and
+        returns whether to go on: "continue" or "stop". The value, and the decision to stop, are durable when the call
+        returns. If the database is unreachable, the value goes to the outbox, as with `tell`, and the answer is
+        "continue". The same value of the same step counts once, and another one is refused.
+
+        A trial whose worker died keeps the values of its curve. The next worker starts over: what it reports for these
+        steps changes nothing, even if its values are others, and the answer is "continue". Its later steps continue the
+        curve. A value that comes after the trial has ended, or from a worker that has lost the trial to another one, is
+        stored without effect, and the answer is "stop".
+
+        `report(path)` writes a report of the current state to one HTML file (docs/report.md), and returns its path.
+        """
+        if step is None and y is None:
+            from gpmi.views.html import write  # only needed here
+
+            return write(self, trial if path is None else path, title)
+        if not names_a_trial(trial) or path is not None or title is not None:
+            raise TypeError(f"trial is {checks.shown(trial)}; give report(trial, step, y), or report(path) for a page")
+        return self.optimizer.report(trial, step, y)
 
     def verify(self) -> Verification:
         """Check the numbers and checksums of the log, and compute each suggestion again; name what does not agree.

@@ -81,7 +81,7 @@ def best_observed_in(posterior: Posterior, space: Parameters) -> Array:
     returned.
     """
     if not space.fixed_coordinates:
-        return best_observed(posterior)
+        return best_observed(posterior).reshape(-1, space.dim)  # a prior may not know the dimension
     z = space.move_to_fixed(posterior.x.reshape(-1, space.dim))
     return z[np.argsort(-posterior.mu(z), kind="stable")[:BEST_OBSERVED]] if len(z) else z
 

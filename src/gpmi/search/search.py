@@ -148,7 +148,7 @@ class Search:
         space = self._space
         assert isinstance(space, Parameters)
         visited = np.array(list(taken.values())) if taken else None
-        best = best_observed_in(told, space).reshape(-1, space.dim)
+        best = best_observed_in(told, space)
         if region is not None:
             objective, best = confine(objective, region.holds), np.concatenate([region.at[None], best])
         if objective.policy.joint:

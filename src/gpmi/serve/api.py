@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from functools import wraps
 from typing import Any
@@ -62,6 +62,11 @@ def trial_to_json(session: Session, trial: Trial) -> dict[str, Any]:
         payload |= {name: dict(getattr(trial, name)) for name in OUTPUTS}
         payload["outputs_before"] = None if trial.outputs_before is None else dict(trial.outputs_before)
         payload |= {"unmet": list(trial.unmet), "missing": [name for name in goals if name not in trial.outputs]}
+    if session.space.fidelity is not None:
+        payload["curve"] = [
+            {"step": step, **({"outputs": dict(y)} if isinstance(y, Mapping) else {"y": y})}
+            for step, y, _ in trial.curve
+        ]
     return payload
 
 
@@ -217,6 +222,17 @@ async def tell(request: Request, session: Session) -> Any:
 
 
 @json_endpoint
+async def report(request: Request, session: Session) -> Any:
+    """Record a value on the way to the target of a fidelity. Say whether to go on."""
+    body = await body_of(request, "number", "step", "y", "outputs", required=("number", "step"))
+    number, step = whole("number", body["number"]), whole("step", body["step"], 1)
+    y, _ = _measurement(session, body)
+    answer, trial = await run_in_threadpool(session.report, number, step, y)
+    stored = any(one.step == step for one in trial.curve)  # otherwise it is in a file, because of the database
+    return JSONResponse({"answer": answer, "trial": trial_to_json(session, trial)}, 200 if stored else 202)
+
+
+@json_endpoint
 async def fail(request: Request, session: Session) -> Any:
     body = await body_of(request, "number", "why", required=("number",))
     return await _stored(
@@ -304,8 +320,20 @@ async def about(request: Request, session: Session) -> Any:
             "budget": snapshot.budget,
         },
         **({} if session.goals is None else {"goals": session.goals.to_json()}),
+        **_fidelity(session.space),
         **{"parameters": parameters, "trials": counts, "seq": snapshot.seq},
     }
+
+
+def _fidelity(space: Space) -> dict[str, Any]:
+    """Return the fidelity of a space: its name, and its levels with their costs or its steps. Nothing without one."""
+    if (found := space.fidelity) is None:
+        return {}
+    own = found.fidelity
+    if own.has_steps:
+        return {"fidelity": {"name": found.name, "first": own.labels[0], "last": own.target}}
+    levels = [{"level": label, "cost": None if own.learns_costs else own.cost_of(label)} for label in own.labels]
+    return {"fidelity": {"name": found.name, "levels": levels}}
 
 
 def _plain(option: Any) -> Any:
@@ -401,7 +429,7 @@ GET_ENDPOINTS: dict[str, Endpoint] = {
 }
 POST_ENDPOINTS: dict[str, Endpoint] = {
     **{"ask": ask, "tell": tell, "fail": fail, "correct": correct, "retract": retract, "reject": reject},
-    **{"forget": forget, "choose": choose},
+    **{"report": report, "forget": forget, "choose": choose},
 }
 ROUTES = [
     *(Route(f"/api/{name}", endpoint, methods=["GET"]) for name, endpoint in GET_ENDPOINTS.items()),

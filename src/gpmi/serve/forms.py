@@ -267,7 +267,7 @@ async def add_measurement(request: Request, data: FormData) -> Response:
         point = {}
         for field in session.fields:
             typed = data.get(f"own-{field.key}", "").strip()
-            if field.kind == "constant":
+            if not field.varies:
                 point[field.key] = field.options[0]
             elif typed:
                 point[field.key] = field.parse(typed)
@@ -301,7 +301,8 @@ async def update_trial(request: Request, data: FormData) -> Response:
         body = conflict_body(request, session, [entry], InvalidInput())
         return full_page(request, TITLE, body, links=study_links(session), status=409)
     except (ValueError, TypeError) as error:
-        return await show_trial(request, session, number, InvalidForm(action, typed, f"{error}."), 400)
+        rejected = InvalidForm(action, typed, f"{error}.", data.get("step", "") if action == "report" else "")
+        return await show_trial(request, session, number, rejected, 400)
     return _redirect(request, session, messages, path="" if action == "forget" else f"/trial/{number}")
 
 
@@ -316,6 +317,8 @@ def _update(session: Session, number: int, action: str, data: FormData) -> list[
             done = "Corrected." if action == "correct" else "Saved."
             done = done if saved.number == number else f"Saved as trial {saved.number}."
             return [done, *(f"{cell.note}." for cell in cells.values() if cell.note)]
+        case "report":
+            return _report(session, number, data)
         case "fail":
             session.fail(number, data.get("why", "").strip() or None)
         case "reject":
@@ -327,6 +330,26 @@ def _update(session: Session, number: int, action: str, data: FormData) -> list[
         case _:
             raise ValueError("No action was chosen; press one of the buttons")
     return [f"Trial {number} {ACTIONS[action]}."]
+
+
+def _report(session: Session, number: int, data: FormData) -> list[str]:
+    """Save a value on the way to the target of a fidelity. Return the messages for the next page."""
+    typed = data.get("step", "").strip()
+    if not re.fullmatch(r"[0-9]{1,9}", typed):
+        raise ValueError(f"The step is {typed[:40]!r}; give a whole number")
+    cells = _parsed(session, data, "y")
+    if not cells or any(cell.y is None for cell in cells.values()):
+        raise ValueError("There is no value at this step; give a number")
+    y, bars = measurement_of(session.outputs, cells)
+    if bars.get("noise_var"):
+        raise ValueError("A value on the way has no error bar; give the number alone")
+    try:
+        answer, trial = session.report(number, int(typed), y)
+    except Conflict as conflict:
+        raise ValueError(f"{conflict}; nothing was changed") from None
+    advice = "Go on." if answer == "continue" else "Saved as its result." if trial.status == "told" else "Stop here."
+    why = f" It {trial.why}." if trial.status == "stopped" and trial.why else ""
+    return [f"Step {int(typed)} saved. {advice}{why}", *(f"{cell.note}." for cell in cells.values() if cell.note)]
 
 
 # Suggestions

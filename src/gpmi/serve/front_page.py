@@ -24,7 +24,7 @@ from gpmi.serve.parameter_fields import format_point
 from gpmi.serve.session import Session, StudySnapshot
 from gpmi.serve.trial_table import current_front, front_numbers, notes_of, trials_table
 from gpmi.trials import Trial
-from gpmi.trials.goal_summary import along_front
+from gpmi.trials.goal_summary import along_front, at_target
 from gpmi.trials.goals import AtLeast, AtMost, Match, Max, Min, Objective
 from gpmi.views.front_view import complete
 from gpmi.views.html.front import Recipe, trade_offs
@@ -43,7 +43,7 @@ def front_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, at:
     """Return the card with the front: pictures, sliders, and the recipes of its points as a table."""
     assert session.goals is not None
     objectives = [one for one in session.outputs if one.name in session.goals.objectives]
-    known = complete(snapshot.trials, session.goals)
+    known = complete(at_target(snapshot.trials, session.space), session.goals)
     inner: Child
     if known:
         inner = _front(session, snapshot, live, at, objectives, known)

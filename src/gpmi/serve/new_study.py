@@ -19,7 +19,7 @@ from gpmi._support.text import VALUE, shortened
 from gpmi.serve.cell_parsing import ParsedCell, parse_cell, parse_number
 from gpmi.serve.output_fields import OutputField, outputs_of
 from gpmi.serve.page_layout import form, full_page, hidden, labelled, notices, select
-from gpmi.space import Candidates, Choice, Int, Real
+from gpmi.space import Candidates, Choice, Fidelity, Int, Real
 from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective
 from gpmi.views.html.markup import Markup, tag
 
@@ -33,7 +33,10 @@ OUTPUT_ROWS = 4  # outputs that can be filled in without JavaScript; with it the
 MAX_OUTPUTS = 20
 MAX_NAME = 80  # characters of the name of an output
 
-KINDS = (("number", "number"), ("whole", "whole number"), ("choice", "one of a list"))
+KINDS = (
+    *(("number", "number"), ("whole", "whole number"), ("choice", "one of a list")),
+    ("fidelity", "how exactly it is measured"),
+)
 SEVERAL = "several outputs"
 GOALS = (("max", "the largest result"), ("min", "the smallest result"), ("goals", SEVERAL))
 PURPOSES = (
@@ -47,6 +50,11 @@ NUMBERS = {
 }
 AIMS = (("find", "the best point"), ("earn", "every experiment"))
 USES = (("use", "vary it"), ("label", "it names the rows"), ("result", "known results"), ("skip", "leave it out"))
+FIDELITY = (
+    "if there are cheaper measurements, give them as options with their costs, the one that counts last, such as "
+    "“coarse: 1, fine: 60”. If an experiment passes steps and may be stopped on the way, give the first and the last "
+    "step as “From” and “To”."
+)
 ONE_RESULT = outputs_of(None)
 
 
@@ -171,6 +179,7 @@ def _parameters_form(request: Request, typed: Mapping[str, str], rows: int) -> M
             tag("h3", "What can be varied?"),
             table,
             tag("p", tag("button", "Add a row", type="button", class_="second", id="add-row", hidden=True)),
+            tag("p", tag("strong", "How exactly it is measured: "), FIDELITY, class_="muted"),
             tag("p", tag("button", "Create the study", class_="main")),
         ),
         class_="card",
@@ -380,18 +389,47 @@ def _parameter_of(typed: Mapping[str, str], i: int) -> Any:
         if len(options) < 2:
             raise ValueError("give at least two options, separated by commas")
         return Choice(tuple(options))
+    if kind == "fidelity" and typed.get(f"log-{i}") == "on":
+        raise ValueError("its steps have no logarithmic scale; clear the box, or choose another kind")
+    if kind == "fidelity" and typed.get(f"options-{i}", "").strip():
+        if any(typed.get(f"{end}-{i}", "").strip() for end in ("lo", "hi")):
+            raise ValueError("it has options and steps; clear the options, or clear “From” and “To”")
+        return Fidelity(_levels_of(typed[f"options-{i}"]), unit=unit)
     ends = []
     for end, title in (("lo", "From"), ("hi", "To")):
         text = typed.get(f"{end}-{i}", "").strip()
+        if not text and kind == "fidelity":
+            raise ValueError(f"“{title}” is empty; give the first and the last step, or levels as options")
         if not text:
             raise ValueError(f"“{title}” is empty; give the smallest and the largest value")
         ends.append(parse_number(text)[0])
     log = typed.get(f"log-{i}") == "on"
-    if kind == "whole":
+    if kind in ("whole", "fidelity"):
         if any(end != round(end) for end in ends):
-            raise ValueError("give whole numbers, or choose the kind “number”")
+            other = "number" if kind == "whole" else "one of a list"
+            raise ValueError(f"give whole numbers, or choose the kind “{other}”")
+        if kind == "fidelity":
+            return Fidelity(int(ends[0]), int(ends[1]), unit=unit)
         return Int(int(ends[0]), int(ends[1]), log, unit=unit)
     return Real(ends[0], ends[1], log, unit=unit)
+
+
+def _levels_of(typed: str) -> list[Any]:
+    """Return the levels of a fidelity: texts, or pairs of a text and a cost where costs are given.
+
+    Semicolons or lines separate them where there are any, so that a cost may have a decimal comma.
+    """
+    levels: list[Any] = []
+    for part in re.split(r"[;\n]" if re.search(r"[;\n]", typed.strip()) else ",", typed):
+        name, colon, cost = part.strip().rpartition(":")
+        if not part.strip():
+            continue
+        if colon and not name.strip():
+            raise ValueError(f"the cost {shortened(cost.strip(), VALUE)!r} has no level; write it as “coarse: 1”")
+        if colon and not cost.strip():
+            raise ValueError(f"the level {shortened(name.strip(), VALUE)!r} has no cost after its colon; give a number")
+        levels.append((name.strip(), parse_number(cost)[0]) if colon else part.strip())
+    return levels
 
 
 # Candidates that were uploaded

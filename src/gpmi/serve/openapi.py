@@ -18,6 +18,11 @@ FLOAT_FIELDS = ("noise_var", "mu", "sd", "surprise", "asked", "ended", "y_before
 STATUSES: tuple[str, ...] = get_args(Status)
 BY_OUTPUT: dict[str, Any] = {"type": "object", "additionalProperties": {"type": "number"}}
 NAMES = {"type": "array", "items": {"type": "string"}}
+REPORTED: dict[str, Any] = {  # a step on the way to the target of a fidelity
+    "type": "object",
+    "required": ["step"],
+    "properties": {"step": {"type": "integer", "minimum": 1}, "y": {"type": "number"}, "outputs": BY_OUTPUT},
+}
 TRIAL: dict[str, Any] = {
     "type": "object",
     "required": ["number", "x", "y", "status", "origin"],
@@ -30,7 +35,7 @@ TRIAL: dict[str, Any] = {
         "origin": {"enum": list(get_args(Origin))},
         "repeats": {"type": "integer"},
         "constraints": {"type": "array", "items": {"type": "number"}},
-        "why": {"type": ["string", "null"], "description": "why the trial failed"},
+        "why": {"type": ["string", "null"], "description": "why the trial failed or was stopped"},
         "fixed": {"type": ["object", "null"], "description": "the coordinates that were fixed when it was suggested"},
         **dict.fromkeys(FLOAT_FIELDS, NULLABLE),
         "outputs": {**BY_OUTPUT, "description": "what was measured so far, in a study with goals"},
@@ -39,6 +44,7 @@ TRIAL: dict[str, Any] = {
         "outputs_before": {"type": ["object", "null"], "description": "the first outputs, if they were corrected"},
         "unmet": {**NAMES, "description": "the outputs that break their limit, or whose limit is not measured yet"},
         "missing": {**NAMES, "description": "the outputs that are not measured yet"},
+        "curve": {"type": "array", "items": REPORTED, "description": "the steps reported so far, if there are steps"},
     },
 }
 MEASURED: dict[str, Any] = {
@@ -72,7 +78,11 @@ STUDY = {
     **{"name": "study", "in": "query", "required": False, "schema": {"type": "string"}},
     "description": "the study, as /api/studies names it; required if there are several",
 }
-ONE_TRIAL = {"type": "object", "required": ["trial"], "properties": {"trial": {"$ref": "#/components/schemas/Trial"}}}
+ONE_TRIAL: dict[str, Any] = {
+    "type": "object",
+    "required": ["trial"],
+    "properties": {"trial": {"$ref": "#/components/schemas/Trial"}},
+}
 TRIALS = {"type": "array", "items": {"$ref": "#/components/schemas/Trial"}}
 TRIAL_OR_NULL = {"oneOf": [{"$ref": "#/components/schemas/Trial"}, {"type": "null"}]}
 CHOSEN: dict[str, Any] = {
@@ -128,6 +138,8 @@ def _post_paths(batch: int) -> dict[str, Any]:
     number = _object({"number": NUMBER}, "number")
     again = {"type": "boolean", "default": False}
     told = {**MEASURED, "outputs": OUTPUTS, "number": NUMBER, "x": POINT, "again": again}
+    step = {"type": "integer", "minimum": 1}
+    reported = {"number": NUMBER, "step": step, "y": MEASURED["y"], "outputs": OUTPUTS}
     n = {"type": "integer", "minimum": 1, "maximum": batch, "default": 1}
     trials = _object({"trials": TRIALS}, "trials")
     conflict = {"409": "the trial already has a different outcome; nothing was changed"}
@@ -146,6 +158,13 @@ def _post_paths(batch: int) -> dict[str, Any]:
                 "allOf": [{"oneOf": [{"required": [name]} for name in ("number", "x")]}, VALUE_OR_OUTPUTS],
             },
             ONE_TRIAL, {**conflict, **later},
+        ),
+        "/api/report": _post(
+            "Record a value of a trial at a step of its fidelity, on the way to the last one, and return whether to go "
+            "on or to stop. The value at the last step is that of the trial. The same value twice counts once.",
+            {**_object(reported, "number", "step"), **VALUE_OR_OUTPUTS},
+            _object({"answer": {"enum": ["continue", "stop"]}, **ONE_TRIAL["properties"]}, "answer", "trial"),
+            {**conflict, **later},
         ),
         "/api/fail": _post(
             "Record that a trial failed.", _object({"number": NUMBER, "why": {"type": "string"}}, "number"), ONE_TRIAL,

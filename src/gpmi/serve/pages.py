@@ -29,6 +29,7 @@ PAGE_SIZE = 50  # trials on one page; our choice
 STATUSES = {
     "told": "results",
     "pending": "waiting",
+    "stopped": "stopped",
     "failed": "failed",
     "rejected": "rejected",
     "retracted": "retracted",
@@ -130,6 +131,8 @@ async def trials(request: Request, session: Session) -> Response:
     shown = found[(number - 1) * PAGE_SIZE : number * PAGE_SIZE]
     filters = [tag("a", "all", href=f"{at}/trials", aria_current=None if status in STATUSES else "true")]
     for one, text in STATUSES.items():
+        if one == "stopped" and session.space.fidelity is None:
+            continue
         here = f"{at}/trials?status={one}"
         filters.append(tag("a", text, href=here, aria_current="true" if status == one else None))
     more = f"&status={status}" if status in STATUSES else ""

@@ -12,7 +12,8 @@ import numpy as np
 from gpmi._support.text import VALUE, shortened
 from gpmi._support.types import Point
 from gpmi.serve.cell_parsing import parse_number
-from gpmi.space import Candidates, Choice, Constant, Int, Parameters, Real, Space
+from gpmi.space import Candidates, Choice, Constant, Fidelity, Int, Parameters, Real, Space
+from gpmi.trials import Trial
 
 INACTIVE = "–"  # shown for a parameter that does not exist at this point
 RESOLUTION = 1000  # a number is shown to a thousandth of its range, or finer; our choice
@@ -25,12 +26,17 @@ class ParameterField:
 
     key: str | int  # as `ask(fixed=...)` names it
     name: str
-    kind: Literal["number", "whole", "choice", "constant"]
+    kind: Literal["number", "whole", "choice", "constant", "steps"]  # steps: of a fidelity, passed one after the other
     unit: str = ""
     options: tuple[Any, ...] = ()
     lo: float | None = None
     hi: float | None = None
     log: bool = False
+
+    @property
+    def varies(self) -> bool:
+        """Whether somebody chooses its value: neither a constant nor the steps of a fidelity."""
+        return self.kind not in ("constant", "steps")
 
     @property
     def title(self) -> str:
@@ -104,6 +110,11 @@ def _field(key: str | int, part: Any) -> ParameterField:
             return ParameterField(key, name, "whole", part.unit, lo=part.lo, hi=part.hi, log=part.log)
         case Choice():
             return ParameterField(key, name, "choice", options=part.options)
+        case Fidelity(has_steps=True):
+            ends = part.labels
+            return ParameterField(key, name, "steps", part.unit, options=(part.target,), lo=ends[0], hi=ends[1])
+        case Fidelity():
+            return ParameterField(key, name, "choice", part.unit, options=part.labels)
         case Constant():
             return ParameterField(key, name, "constant", options=(part.value,))
     raise TypeError(f"{part!r} is not a parameter")
@@ -114,5 +125,10 @@ def _name(key: str | int) -> str:
 
 
 def format_point(fields: tuple[ParameterField, ...], x: Point) -> list[tuple[ParameterField, str]]:
-    """Return each parameter with its value at a point, as people read it. Constants are left out."""
-    return [(field, field.format(field.of(x))) for field in fields if field.kind != "constant"]
+    """Return each parameter with its value at a point, as people read it. What does not vary is left out."""
+    return [(field, field.format(field.of(x))) for field in fields if field.varies]
+
+
+def format_step(field: ParameterField, trial: Trial) -> str:
+    """Return how far a trial has come on the steps of a fidelity."""
+    return f"{trial.curve[-1].step} of {field.of(trial.x)}" if trial.curve else INACTIVE

@@ -28,6 +28,7 @@ from gpmi.trials.goal_summary import missing_outputs
 from gpmi.trials.goals import Goals, Outputs
 
 DATABASE_TIMEOUT = 10.0  # retry timeout for an unreachable database, in seconds, while a person waits; our choice
+OPEN = ("pending", "stopped")  # the statuses of trials that can take a result: one that was stopped may go on
 MAX_BATCH = 100  # points in one request; our choice
 
 
@@ -183,7 +184,7 @@ class Session:
 
     def plan(self, x: Point) -> Trial:
         """Add a pending trial at a point: one with all coordinates fixed."""
-        varied = [field for field in self.fields if field.kind != "constant" and field.of(x) is not None]
+        varied = [field for field in self.fields if field.varies and field.of(x) is not None]
         return self.ask(1, {field.key: field.of(x) for field in varied})[0]
 
     def tell(
@@ -205,12 +206,12 @@ class Session:
         if isinstance(y, Mapping):
             return self._tell_outputs(number, y, more, again=again)
         current = self._trial_or_withdrawn(number)
-        if current.status == "pending":
+        if current.status in OPEN:
             try:
                 return self.writer.tell(number, y, **more)
             except ValueError:
                 current = self._trial_or_withdrawn(number)  # somebody was faster, or the value cannot be used
-                if current.status == "pending":
+                if current.status in OPEN:
                     raise
         if again:
             return self.writer.tell(current.x, y, **more)
@@ -223,10 +224,10 @@ class Session:
         self.reader.optimizer.outcome_of(y, **more)  # refuses what is not an output, and what is not a number
         with self._telling:
             current = self._trial_or_withdrawn(number)
-            if again and current.status != "pending":
+            if again and current.status not in OPEN:
                 return self.writer.tell(current.x, y, **more)
             known = {name: value for name, value in current.outputs.items() if name in y}
-            if current.status not in ("pending", "told") or any(y[name] != value for name, value in known.items()):
+            if current.status not in (*OPEN, "told") or any(y[name] != value for name, value in known.items()):
                 raise Conflict(current, self._withdrawn(number))
             new = {name: value for name, value in y.items() if name not in known}
             if not new:
@@ -249,6 +250,24 @@ class Session:
         """Record a value at a point that was not suggested."""
         return self.writer.tell(x, y, **more)
 
+    def report(
+        self, number: int, step: int, y: float | Mapping[str, float]
+    ) -> tuple[Literal["continue", "stop"], Trial]:
+        """Record a value of a trial on the way to the target of its fidelity, once; return whether to go on.
+
+        Another value of the same step, or a value of a trial that has ended, is a `Conflict`.
+        """
+        current = self.trial(number)
+        for one in current.curve:
+            if one.step == step:
+                if (dict(one.y) if isinstance(one.y, Mapping) else one.y) != y:
+                    raise Conflict(current, f"already has {_shown(one.y)} at step {step}")
+                return ("continue" if current.status == "pending" else "stop"), current
+        if current.status not in OPEN:
+            raise Conflict(current)
+        answer = self.writer.report(number, step, y)
+        return answer, self.trial(number)
+
     def fail(self, number: int, why: str | None = None) -> Trial:
         """Record that a trial failed, and why."""
         current = self.trial(number)
@@ -267,7 +286,7 @@ class Session:
             same = current.y == y
         if current.status == "told" and same and not any(value is not None for value in more.values()):
             return current
-        if current.status in ("pending", "rejected"):
+        if current.status in (*OPEN, "rejected"):
             raise Conflict(current)
         if isinstance(y, Mapping) and not isinstance(more.get("noise_var", {}), int | float):
             kept = {name: bar for name, bar in current.output_noise_var.items() if name in y}
@@ -277,7 +296,7 @@ class Session:
     def retract(self, number: int) -> Trial:
         """Retract the outcome of a trial. The trial stays in the log."""
         current = self.trial(number)
-        if current.status == "pending":
+        if current.status in OPEN:
             raise Conflict(current)
         return current if current.status == "retracted" else self.writer.retract(number)
 
@@ -313,6 +332,10 @@ class Session:
             self._writer.close()
 
 
+def _shown(y: float | Mapping[str, float]) -> str:
+    return " and ".join(f"{name} {rounded(one)}" for name, one in y.items()) if isinstance(y, Mapping) else rounded(y)
+
+
 def describe_outcome(trial: Trial) -> str:
     """Return what happened to a trial, as the end of a sentence that begins with it."""
     match trial.status:
@@ -322,6 +345,9 @@ def describe_outcome(trial: Trial) -> str:
             return f"already has the value {trial.y!r}"
         case "failed":
             return f"has already failed{f': {trial.why}' if trial.why else ''}"
+        case "stopped":
+            at = f" at step {trial.curve[-1].step}" if trial.curve else ""
+            return f"was stopped{at}{f': {trial.why}' if trial.why else ''}"
         case "rejected":
             return "was rejected, so it will not be evaluated"
         case "retracted":

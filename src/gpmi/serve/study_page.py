@@ -120,8 +120,11 @@ def _results_form(request: Request, at: str, *tables: Child) -> Markup:
 
 
 def _waiting_table(session: Session, waiting: Sequence[Trial], rejected: InvalidInput) -> Markup:
+    steps = [tag("p", f"The result is the value at {one.name} {one.options[0]}.", class_="muted")
+             for one in session.fields if one.kind == "steps"]  # fmt: skip
     return joined(
         hidden("order", ",".join(str(trial.number) for trial in waiting)),
+        *steps,
         _table(session, waiting, rejected, "Experiments to do, with a cell for each result"),
     )
 
@@ -146,7 +149,7 @@ def _incomplete_table(
 
 
 def _table(session: Session, trials: Sequence[Trial], rejected: InvalidInput, caption: str) -> Markup:
-    shown = [one for one in session.fields if one.kind != "constant"]
+    shown = [one for one in session.fields if one.varies]
     labels = any(trial.label is not None for trial in trials)
     head: list[Child] = ["Trial", *(["Row"] if labels else []), *(one.title for one in shown)]
     head += [_output_head(one) for one in session.outputs]
@@ -268,7 +271,7 @@ def _ask_form(
     count = tag(
         "input", type="number", name="n", value=typed.get("n", "1"), min="1", max=str(MAX_BATCH), id="n", required=True
     )
-    controls = [_control(one, "given", typed) for one in session.fields if one.kind != "constant"]
+    controls = [_control(one, "given", typed) for one in session.fields if one.varies]
     left = None if snapshot.budget is None else max(0, snapshot.budget - len(snapshot.trials))
     plan = f"{left} of the {snapshot.budget} planned experiments are left."
     return form(
@@ -322,7 +325,7 @@ def _running(snapshot: StudySnapshot) -> Child:
 
 def _own_measurement(request: Request, session: Session, rejected: InvalidInput, at: str) -> Markup:
     typed = rejected.own
-    controls = [_control(one, "own", typed) for one in session.fields if one.kind != "constant"]
+    controls = [_control(one, "own", typed) for one in session.fields if one.varies]
     names = {one: f"own-result{one.suffix}" for one in session.outputs}
     results = [
         labelled(one.title, tag("input", type="text", name=name, value=typed.get(name, "")))

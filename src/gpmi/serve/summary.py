@@ -20,7 +20,7 @@ from gpmi.views.html.overview import advice_line
 
 
 def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, at: str) -> Markup:
-    statuses = ("told", "failed", "pending")
+    statuses = ("told", "stopped", "failed", "pending")
     counts = {status: sum(trial.status == status for trial in snapshot.trials) for status in statuses}
     parts: list[Child] = []
     if session.has_front:
@@ -37,8 +37,9 @@ def summary_card(session: Session, snapshot: StudySnapshot, live: LiveUpdates, a
             _coordinates(session, best.x),
         ]
     parts.append(_model_summary(session, live, snapshot.best))
-    done = counts["told"] + counts["failed"]
+    done = counts["told"] + counts["stopped"] + counts["failed"]
     tally = [f"{counts['told']} results", f"{counts['pending']} waiting"]
+    tally += [f"{counts['stopped']} stopped"] if counts["stopped"] else []
     tally += [f"{counts['failed']} failed"] if counts["failed"] else []
     tally += [f"{len(snapshot.missing)} incomplete"] if snapshot.missing else []
     parts.append(tag("p", " · ".join(tally), class_="tally"))

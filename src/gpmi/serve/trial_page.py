@@ -11,19 +11,23 @@ from starlette.requests import Request
 from gpmi._support.text import round_to_sd
 from gpmi.serve.output_fields import lacking_outputs
 from gpmi.serve.page_layout import form, hidden, labelled, notices
+from gpmi.serve.parameter_fields import format_step
 from gpmi.serve.session import Session
 from gpmi.serve.trial_table import format_result, notes_of
 from gpmi.trials import Trial
+from gpmi.views.html.curves import trial_curve
 from gpmi.views.html.markup import Child, Markup, exact, joined, tag
 
 ORIGINS = {"design": "the initial design", "policy": "the model", "user": "Not suggested; entered by a user"}
 ACTIONS = {  # by the status of a trial
-    "pending": ("tell", "fail", "reject", "forget"),
+    "pending": ("tell", "report", "fail", "reject", "forget"),
+    "stopped": ("tell", "report"),
     "told": ("correct", "again", "retract"),
     "failed": ("correct", "retract"),
     "rejected": ("retract",),
     "retracted": ("correct",),
 }
+TELL = {"pending": "Enter its result", "stopped": "It went on to the end: enter its result"}
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class InvalidForm:
     action: str  # which form it was
     typed: Mapping[int, str]  # by the index of the output
     problem: str
+    step: str = ""  # typed for a step of a fidelity
 
 
 def trial_body(request: Request, session: Session, trial: Trial, rejected: InvalidForm | None = None) -> Markup:
@@ -47,15 +52,19 @@ def trial_body(request: Request, session: Session, trial: Trial, rejected: Inval
     notes = notes_of(session.outputs, trial)
     rows += [("Note", notes)] if notes else []
     rows += [("Row", str(trial.label))] if trial.label is not None else []
-    rows += [(one.title, exact(one.of(trial.x))) for one in session.fields]
+    for part in session.fields:
+        rows.append((part.title, format_step(part, trial) if part.kind == "steps" else exact(part.of(trial.x))))
     rows.append(("Suggested by", ORIGINS[trial.origin]))
     if trial.mu is not None and trial.sd is not None:
         rows.append(("Prediction", f"{round_to_sd(trial.mu, trial.sd)} ± {round_to_sd(trial.sd, trial.sd)}"))
     rows += [(title, _time(when)) for title, when in (("Suggested", trial.asked), ("Ended", trial.ended)) if when]
     body = [tag("tr", tag("th", name, scope="row"), tag("td", text)) for name, text in rows]
     caption = tag("caption", f"Trial {trial.number}", class_="unseen")
+    drawn = trial_curve(session.space, trial, [one.name for one in session.outputs])
+    heading = tag("h2", "Its curve", id="curve-title")
     return joined(
         tag("section", tag("table", caption, tag("tbody", body), class_="facts"), class_="card"),
+        tag("section", heading, drawn, class_="card", aria_labelledby="curve-title") if drawn is not None else None,
         _action_forms(request, session, trial, rejected),
     )
 
@@ -68,6 +77,8 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
     """Return a form for each action that the status of the trial allows."""
     missing = lacking_outputs(session.outputs, trial)
     allowed = ("tell", *ACTIONS[trial.status]) if missing else ACTIONS[trial.status]
+    steps = [one for one in session.fields if one.kind == "steps"]
+    allowed = allowed if steps else tuple(one for one in allowed if one != "report")
     address = f"/study/{session.slug}/trial/{trial.number}"
 
     def value(action: str) -> Markup:
@@ -85,9 +96,16 @@ def _action_forms(request: Request, session: Session, trial: Trial, rejected: In
         some = tag("p", "Fill in what changes; the rest stays as it is.", class_="muted")
         return joined(some if session.goals is not None and action == "correct" else None, *controls)
 
+    def step() -> Markup:
+        name, (lo, hi) = steps[0].title, (steps[0].lo or 1, steps[0].hi or 1)
+        control = tag("input", type="text", name="step", value=rejected.step if rejected else "", inputmode="numeric",
+                      required=True)  # fmt: skip
+        return labelled(name, control, f"{lo} to {hi}, after the steps before")
+
     reason = labelled("Reason", tag("input", type="text", name="why", maxlength="200"))
     forms: dict[str, tuple[str, str, Child]] = {
-        "tell": ("Enter its result" if trial.status == "pending" else "Enter what is missing", "Save", value("tell")),
+        "tell": (TELL.get(trial.status, "Enter what is missing"), "Save", value("tell")),
+        **({"report": ("It is on its way", "Save this step", [step(), value("report")])} if steps else {}),
         "fail": ("It failed", "It failed", reason),
         "reject": ("It cannot be done", "Reject it", tag("p", "It is not suggested again.", class_="muted")),
         "forget": ("It was not tried", "Withdraw it", tag("p", "As if it had never been suggested.", class_="muted")),

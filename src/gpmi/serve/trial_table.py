@@ -9,7 +9,7 @@ from gpmi._support.text import VALUE, rounded, shortened
 from gpmi.serve.live_updates import LiveUpdates
 from gpmi.serve.model_worker import FrontSummary
 from gpmi.serve.output_fields import OutputField
-from gpmi.serve.parameter_fields import format_point
+from gpmi.serve.parameter_fields import format_point, format_step
 from gpmi.serve.session import Session, StudySnapshot
 from gpmi.trials import Trial
 from gpmi.trials.goal_summary import told_front
@@ -62,15 +62,17 @@ def trials_table(
     session: Session, trials: Sequence[Trial], marked: Collection[int], at: str, caption: str, anchor: str = ""
 ) -> Markup:
     """Return trials as a table. Those in `marked` are highlighted; `anchor` is the beginning of the ids of the rows."""
-    shown = [one for one in session.fields if one.kind != "constant"]
+    shown = [one for one in session.fields if one.varies]
+    steps = [one for one in session.fields if one.kind == "steps"]
     labels = any(trial.label is not None for trial in trials)
     titles = [one.title for one in session.outputs]
-    head = ["Trial", *(["Row"] if labels else []), *(one.title for one in shown), *titles, "Note"]
+    head = ["Trial", *(["Row"] if labels else []), *(one.title for one in (*shown, *steps)), *titles, "Note"]
     top = tag("tr", [tag("th", title, scope="col") for title in head])
     rows = []
     for trial in trials:
         link = tag("a", f"#{trial.number}", href=f"{at}/trial/{trial.number}")
         cells = [tag("td", text, data_label=one.title) for one, text in format_point(session.fields, trial.x)]
+        cells += [tag("td", format_step(one, trial), data_label=one.title) for one in steps]
         is_marked = trial.number in marked
         row = tag(
             "tr",
@@ -119,7 +121,15 @@ def notes_of(outputs: Sequence[OutputField], trial: Trial, *, on_front: bool = F
 
 def format_result(trial: Trial) -> str:
     """Return the value of a trial with its error bar, or the status of a trial without a value."""
+    if trial.curve and trial.status in ("pending", "stopped"):
+        step, why = trial.curve[-1].step, (trial.why or "").partition(":")[0]
+        return f"running, at step {step}" if trial.status == "pending" else _with(f"stopped at step {step}", why)
     if trial.y is None or trial.status == "retracted":
-        return {"pending": "waiting", "failed": "failed", "rejected": "rejected"}.get(trial.status, "retracted")
+        words = {"pending": "waiting", "stopped": "stopped", "failed": "failed", "rejected": "rejected"}
+        return words.get(trial.status, "retracted")
     bars = f" ± {rounded(trial.noise_var**0.5)}" if trial.noise_var else ""
     return rounded(trial.y) + bars
+
+
+def _with(text: str, why: str) -> str:
+    return f"{text}: {why}" if why else text

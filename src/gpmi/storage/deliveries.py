@@ -1,4 +1,4 @@
-"""Deliveries: values and failures on their way into the log of a study, each stored exactly once."""
+"""Deliveries: values, stops and failures on their way into the log of a study, each stored exactly once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+from gpmi._support import checks
 from gpmi.storage.entries import StoredEntry
 from gpmi.trials import Outcome
 from gpmi.trials.goals import Outputs
@@ -14,34 +15,40 @@ from gpmi.trials.outcomes import OUTPUTS
 
 @dataclass(frozen=True)
 class Delivery:
-    """A value or a failure of a trial, or of an observation that nobody had asked for."""
+    """A value, a stop or a failure of a trial, a value of its curve, or an observation that nobody had asked for."""
 
     outcome: Outcome
     token: str  # the same for each attempt to deliver it
     worker: str  # who delivers it
     number: int | None  # of the trial; None for an observation at a point
     point: Any  # the evaluated point as JSON; None if an earlier version did not write it
+    step: int | None = None  # of a value on the way to the target of the fidelity
 
     def to_json(self) -> dict[str, Any]:
         """Return the delivery as the outbox stores it."""
         where = {"x": self.point} if self.number is None else {"number": self.number, "at": self.point}
-        sender = {"kind": self.outcome.status, "token": self.token, "worker": self.worker}
-        return {**self.outcome.to_json(), **sender, **where}
+        kind: dict[str, Any] = (
+            {"kind": self.outcome.status} if self.step is None else {"kind": "reported", "step": self.step}
+        )
+        return {**self.outcome.to_json(), **kind, "token": self.token, "worker": self.worker, **where}
 
     @staticmethod
     def from_json(stored: dict[str, Any]) -> Delivery:
         """Read a delivery from the outbox."""
         kind, number = stored["kind"], stored.get("number")
-        if kind not in ("told", "failed"):
-            raise ValueError(f"it is of the kind {kind!r}; a delivery is told or failed")
-        point = stored["x"] if number is None else stored.get("at")
-        return Delivery(Outcome.from_json(kind, stored), stored["token"], stored.get("worker", ""), number, point)
+        if kind not in ("told", "stopped", "failed", "reported"):
+            raise ValueError(f"it is of the kind {kind!r}; a delivery is told, stopped, failed or reported")
+        point, sender = stored["x"] if number is None else stored.get("at"), stored.get("worker", "")
+        step = checks.whole("step", stored["step"], 1) if kind == "reported" else None
+        outcome = Outcome.from_json("told" if kind == "reported" else kind, stored)
+        return Delivery(outcome, stored["token"], sender, number, point, step)
 
     def equals(self, entry: StoredEntry) -> bool:
         """Whether an entry has the same value, or is a failure as well."""
         stored = entry.content
         same = stored.get("y") == self.outcome.y and stored.get("outputs", {}) == dict(self.outcome.outputs)
-        return entry.kind == self.outcome.status and same
+        kind = self.outcome.status if self.step is None else "reported"
+        return entry.kind == kind and same
 
     def told_before(self, entries: Iterable[StoredEntry]) -> ToldBefore:
         """Return what these entries say of the same trial. Refuse the delivery if its worker has said otherwise."""

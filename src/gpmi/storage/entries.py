@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 from gpmi.space import Space
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import plain, point_to_json, text_of
-from gpmi.trials import Entry, Trial
+from gpmi.trials import Entry, Outcome, Trial
 from gpmi.trials.trial import PREDICTIONS
 
 Kind: TypeAlias = Literal[
@@ -103,6 +103,12 @@ def content_of(space: Space, entry: Entry, trial: Trial | None, *, is_new: bool)
     if entry.kind == "told" and trial is not None:
         content["said"] = predictions_of(trial)
     return entry.kind, content
+
+
+def content_of_report(trial: Trial, step: int, outcome: Outcome) -> dict[str, Any]:
+    """Return the content that stores a value of a curve, and why its trial was stopped there if it was."""
+    content = {"number": trial.number, "step": step, **outcome.to_json(), "by": own_version()}
+    return content | {"stopped": trial.why} if trial.status == "stopped" else content
 
 
 def _asked(space: Space, trial: Trial) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from typing import Any, cast, get_args
 
 from gpmi._support import checks
 from gpmi._support.types import Array, FrozenPoint, Point
+from gpmi.optimizer.curves import checked_step, is_next_step
 from gpmi.space import Space
 from gpmi.storage.entries import StoredEntry
 from gpmi.storage.errors import StudyError
 from gpmi.storage.serialization import point_from_json, point_to_json
 from gpmi.trials import Log, Origin, Outcome, Trial
+from gpmi.trials.costs import ENDED
 from gpmi.trials.goals import Goals
 from gpmi.trials.outcomes import details_of, stored_fields
 from gpmi.trials.trial import PREDICTIONS, fields_of_type
@@ -28,7 +30,7 @@ class ReplayedLog(Log):
 
     def __init__(self, space: Space, budget: int | None, goals: Goals | None = None) -> None:
         self.space, self._first_budget = space, budget
-        super().__init__(budget, goals)
+        super().__init__(budget, goals, space.fidelity)
 
     def _clear(self) -> None:
         super()._clear()
@@ -36,16 +38,17 @@ class ReplayedLog(Log):
         self.grants: dict[int, StoredEntry] = {}  # the entry with which each trial was last handed out
         self.platform: Any = None  # of the last suggestion, or of the creation before the first; None if not recorded
         self.forgotten: dict[int, Point] = {}  # the points of forgotten trials, which may still get a value
+        self._inherited: dict[int, int] = {}  # the last step of the curve of each trial when it was handed out again
 
     # Reading
 
     @property
     def evaluated(self) -> int:
-        """How many trials that were asked have a value or a failure. O(n).
+        """How many trials that were asked have a value, were stopped or failed. O(n).
 
         The budget of a study counts these alone, so imported values do not use it up.
         """
-        return sum(trial.origin != "user" and trial.status in ("told", "failed") for trial in self._trials.values())
+        return sum(trial.origin != "user" and trial.status in ENDED for trial in self._trials.values())
 
     @property
     def horizon(self) -> int | None:
@@ -81,6 +84,12 @@ class ReplayedLog(Log):
         self.forgotten[number] = trial.x
         return trial
 
+    def hand_on(self, number: int, entry: StoredEntry) -> None:
+        """Note that a pending trial is handed out again, by this entry. The values of its curve so far stay."""
+        self.grants[number] = entry
+        curve = self._trials[number].curve
+        self._inherited[number] = curve[-1].step if curve else 0
+
     # Replay
 
     def replay(self, entry: StoredEntry) -> None:
@@ -113,9 +122,13 @@ class ReplayedLog(Log):
                 self._add_numbered(entry, number, content["x"], cast(Origin, origin), **fields)
                 self.grants[number] = entry
             case "leased":
-                self.grants[self.pending_number(number)] = entry
-            case "told" | "failed" | "rejected":
+                self.hand_on(self.pending_number(number), entry)
+            case "reported":
+                self._replay_report(entry, number, content)
+            case "told" | "stopped" | "failed" | "rejected":
                 outcome = Outcome.from_json(entry.kind, content)
+                if entry.kind == "stopped" and (self.fidelity is None or not self.fidelity.fidelity.has_steps):
+                    raise ValueError("the space has no steps at which a trial could be stopped")
                 if not content.get("late"):  # a failure that came after another outcome changes nothing
                     self._replay_outcome(entry, number, outcome, content)
             case "forgotten":
@@ -131,6 +144,24 @@ class ReplayedLog(Log):
                 self.retract(self.retractable(number).number, when)
             case _:
                 raise ValueError(f"this gpmi does not know the kind {checks.shown(entry.kind)}")
+
+    def _replay_report(self, entry: StoredEntry, number: int, content: Mapping[str, Any]) -> None:
+        """Repeat a value of a curve, and the stop that was decided with it."""
+        value = {name: content[name] for name in ("y", "outputs") if name in content}
+        outcome, step = Outcome.from_json("told", value), checked_step(self, number, content["step"])
+        if self.goals is not None:
+            self.goals.checked(outcome.outputs or outcome.y)
+        elif outcome.outputs:
+            raise TypeError(f"y is {checks.shown(dict(outcome.outputs))}, but the run has no goals")
+        if content.get("late"):  # it came after the trial had ended, or from a worker that had lost it
+            return
+        number = self.pending_number(number)
+        assert self.fidelity is not None
+        if step == self.last_step(number) or not is_next_step(self[number], step, outcome):
+            raise ValueError(f"step is {step}, which is not a next step of trial {number} before its target")
+        self.report(number, step, outcome, entry.time)
+        if "stopped" in content:
+            self.settle(number, Outcome.stop(content["stopped"]), entry.time)
 
     def _replay_outcome(self, entry: StoredEntry, number: int, outcome: Outcome, content: Mapping[str, Any]) -> None:
         if "x" in content:  # nobody had asked for it

@@ -19,10 +19,10 @@ from gpmi._support.checks import number, shape, shown
 from gpmi._support.types import Point
 from gpmi.gp import kernels
 from gpmi.optimizer import Optimizer
-from gpmi.space import Candidates, Choice, Constant, Forbidden, Int, Parameters, Real, Space, is_matrix_form
+from gpmi.space import Candidates, Choice, Constant, Fidelity, Forbidden, Int, Parameters, Real, Space, is_matrix_form
 from gpmi.trials.goals import Goals
 
-PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant)}
+PARAMETERS = {kind.__name__: kind for kind in (Real, Int, Choice, Constant, Fidelity)}
 KERNELS = {kind.__name__: kind for kind in (kernels.RBF, kernels.Matern, kernels.Linear, kernels.Sum, kernels.Product)}
 ABSTRACT = (policies.Policy, policies.JointPolicy, policies.Utility)  # a user subclasses them
 POLICIES = {
@@ -221,6 +221,8 @@ def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
                     f"{name} has the option {shown(option)}, which cannot be stored in a study; give strings or "
                     "numbers, and convert them inside f"
                 )
+    if isinstance(one, Fidelity) and one.cost is not None:
+        values["cost"] = {str(step): cost for step, cost in one.cost.items()}
     return {"kind": type(one).__name__, **{key: plain(name, value) for key, value in values.items()}}
 
 

@@ -1,7 +1,6 @@
-"""The log of a study: the log in memory, and a transaction with the database around each change.
+"""What workers do with the log of a study: get trials, deliver values and failures, change trials.
 
-A transaction replays the entries of other processes, decides, appends one entry and commits. A suggestion is made
-inside its transaction, so it is a function of the seed and of all entries before its own.
+`gpmi.storage.shared_log` has the transaction around each change.
 """
 
 from __future__ import annotations
@@ -14,30 +13,24 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from threading import Condition
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from gpmi._support import checks
 from gpmi._support.interrupts import uninterrupted
-from gpmi._support.logger import logger
 from gpmi._support.types import Array, Point
-from gpmi.space import Space
-from gpmi.storage.database import Database, retried
+from gpmi.optimizer.curves import is_next_step
 from gpmi.storage.deliveries import Delivery
-from gpmi.storage.entries import Kind, StoredEntry, content_of, next_entry
-from gpmi.storage.errors import StudyError, Unavailable
+from gpmi.storage.entries import StoredEntry, content_of_report
+from gpmi.storage.errors import StudyError
 from gpmi.storage.fair_lock import remove_lock_files
-from gpmi.storage.heartbeat import Heartbeat
-from gpmi.storage.outbox import Outbox
-from gpmi.storage.platforms import own_platform
-from gpmi.storage.replayed import ReplayedLog
 from gpmi.storage.serialization import point_from_json, point_to_json, text_of
-from gpmi.storage.tables import NEVER, Lease, StoredStudy, Transaction
-from gpmi.storage.workers import has_ended, own_name
+from gpmi.storage.shared_log import SharedLog
+from gpmi.storage.tables import NEVER, Lease, Transaction
+from gpmi.storage.workers import has_ended
 from gpmi.trials import Outcome, Trial, names_a_trial
-from gpmi.trials.goals import Goals
-from gpmi.trials.log import FindOpen, Settle, TrialOrPoint
+from gpmi.trials.log import FindOpen, Reported, Reporter, Settle, TrialOrPoint
 from gpmi.trials.outcomes import details_of
+from gpmi.trials.trial import value_of
 
 Value = TypeVar("Value")
 Fixed: TypeAlias = Mapping[Any, Any] | None
@@ -46,67 +39,15 @@ NoTrial: TypeAlias = Literal["wait", "used up"]
 # Seconds of processor time. After a slower suggestion, the model for the next one is updated before the lock is taken.
 # All waiting processes then do so at the same time, which helps only if each has its own processor. Not tuned.
 SLOW = 0.5
-BATCH = 256  # entries that are replayed before Ctrl-C acts: a tenth of a second at most. Our choice
 JITTER = 1.0  # seconds by which a clock may be corrected at any time; our choice
 
 
-class StudyLog(ReplayedLog):
+class StudyLog(SharedLog):
     """The log of one study. Threads may share it; each process opens its own."""
-
-    def __init__(
-        self,
-        database: Database,
-        stored: StoredStudy,
-        name: str,
-        *,
-        lease: float,
-        patience: float,
-        space: Space,
-        budget: int | None,
-        goals: Goals | None = None,
-    ) -> None:
-        super().__init__(space, budget, goals)
-        self.name = name
-        self.identity = stored.identity  # of the study, wherever its database is
-        self.worker = own_name()
-        self.warnings: list[str] = []  # about the log and its database
-        self.in_loops: set[int] = set()  # trials that a loop of this process evaluates: their outcomes will come
-        self.is_slow = False  # whether the last suggestion took more than SLOW seconds
-        self._database, self._id, self._lease, self._patience = database, stored.number, lease, patience
-        self._unreachable = False  # whether the last write timed out
-        self._committed: list[StoredEntry] = []  # in the database and replayed in memory
-        self._new: list[StoredEntry] = []  # of the current transaction
-        self._saved = 0  # how many of the entries in memory are covered by these two lists
-        self._transaction: Transaction | None = None
-        self._own: dict[int, StoredEntry] = {}  # the entries with which trials were handed to this worker
-        self._orphans: set[tuple[int, bytes]] = set()  # trials handed out by a log that has been replaced since
-        self._outbox = Outbox(stored.identity, database.path)
-        self._heartbeat = Heartbeat(database.url, stored.number)
-
-    # Reading
-
-    def stored_entries(self, after: int = -1) -> tuple[StoredEntry, ...]:
-        """Return all stored entries with a number above `after`, in order."""
-        return tuple(self._read(lambda transaction: transaction.entries(self._id, after)))
-
-    @property
-    def seq(self) -> int:
-        """The number of the last entry that this process has replayed; -1 before the first."""
-        return self._last()[0]
 
     def leases(self) -> dict[int, Lease]:
         """Return the leases of trials that are being evaluated: by whom, and until when."""
         return {lease.number: lease for lease in self._read(lambda transaction: transaction.leases(self._id))}
-
-    def inspect(self) -> tuple[list[StoredEntry], list[str], str]:
-        """Return all entries, the damage that the database finds in its file, and the stored description."""
-
-        def look(transaction: Transaction) -> tuple[list[StoredEntry], list[str], str]:
-            stored = transaction.find(self.name)
-            description = "" if stored is None else stored.description
-            return list(transaction.entries(self._id)), transaction.damage(), description
-
-        return self._read(look)
 
     def refresh(self, settle: Settle) -> None:
         """Replay the entries of other processes. The outbox is delivered first, if the database is reachable."""
@@ -114,185 +55,6 @@ class StudyLog(ReplayedLog):
             with suppress(StudyError):
                 self.deliver_waiting(settle)
             self._read(self._catch_up)
-
-    def _read(self, look: Callable[[Transaction], Value]) -> Value:
-        """Return look(transaction), retried while the database is unreachable."""
-
-        def once() -> Value:
-            with self._database.reading() as transaction:
-                return look(transaction)
-
-        with self.lock:
-            return retried(once, self._patience, sleep=self._sleep)
-
-    def _sleep(self, seconds: float) -> None:
-        """Wait without the lock, so that other threads can read: the memory has the committed entries at this moment.
-
-        A call that continues after this finds changes by other threads as it finds those by other processes.
-        """
-        with uninterrupted():  # an exception inside `wait` could leave the lock released
-            Condition(self.lock).wait(seconds)
-
-    # One transaction
-
-    def _write(self, act: Callable[[Transaction], Value], *, no_retry: bool = False) -> Value:
-        """Return act(transaction) after a replay of everything new; retry while the database is unreachable.
-
-        Ctrl-C acts between two attempts, and after the last one.
-        With `no_retry`, for deliveries that the outbox can keep: try only once if the database was unreachable before.
-        """
-
-        def once() -> Value:
-            with uninterrupted():
-                with self._database.writing() as transaction:
-                    transaction.lock(self._id)
-                    self._catch_up(transaction)
-                    self._transaction = transaction
-                    result = act(transaction)
-                self._committed += self._new
-                self._new, self._transaction = [], None
-                return result
-
-        with self.lock:
-            patience = 0.0 if no_retry and self._unreachable else self._patience
-            try:
-                result = retried(once, patience, self._roll_back, self._length, self._sleep)
-            except Unavailable:
-                self._unreachable = True
-                raise
-            self._unreachable = False
-            return result
-
-    def _roll_back(self) -> None:
-        """Reset the in-memory log to the last committed entry, without touching the database."""
-        with uninterrupted():
-            self._transaction = None
-            if self._new or self._saved != len(self._entries):
-                self._new = []
-                self._clear()
-                for entry in self._committed:
-                    self.replay(entry)
-                self._saved = len(self._entries)
-
-    def _now(self) -> float:
-        """The time by the clock of the database."""
-        return time.time() if self._transaction is None else self._transaction.now()
-
-    def _length(self) -> int | None:
-        """Return the length of the stored log; None if the database is unreachable."""
-        with suppress(StudyError), self._database.reading() as transaction:
-            return transaction.length(self._id)
-        return None
-
-    def _store_last(self, transaction: Transaction, token: str, worker: str = "", **more: Any) -> StoredEntry:
-        """Append the latest in-memory change as one stored entry; `more` extends its content."""
-        new = self._entries[self._saved :]
-        last = new[-1]
-        kind, content = content_of(self.space, last, self._trials.get(last.number), is_new=len(new) == 2)
-        if kind == "asked":
-            content["from"] = self.seq
-            if (platform := dict(own_platform())) != self.platform:
-                content["platform"] = self.platform = platform
-        return self._store(transaction, kind, content | more, token, worker, last.time)
-
-    def _store(
-        self,
-        transaction: Transaction,
-        kind: Kind,
-        content: dict[str, Any],
-        token: str,
-        worker: str = "",
-        when: float | None = None,
-    ) -> StoredEntry:
-        """Append an entry to the stored log; `worker` defaults to this worker, `when` to now."""
-        seq, checksum = self._last()
-        now = self._now() if when is None else when
-        entry = next_entry(checksum, seq + 1, kind, content, time=now, worker=worker or self.worker, token=token)
-        self._new.append(entry)
-        transaction.append(self._id, entry)
-        self._saved = len(self._entries)
-        return entry
-
-    def _last(self) -> tuple[int, str]:
-        """Return the number and the checksum of the last entry that the memory covers."""
-        last = (self._new or self._committed)[-1:]
-        return (last[0].seq, last[0].checksum) if last else (-1, "")
-
-    def _warn(self, message: str) -> None:
-        if message not in self.warnings:
-            self.warnings.append(message)
-            logger.warning("study %s: %s", self.name, message)
-
-    # Entries of other processes
-
-    def _catch_up(self, transaction: Transaction) -> None:
-        """Replay new entries. The last replayed one must still be there, to the last bit.
-
-        Ctrl-C acts between two batches of entries; the next call continues there.
-        """
-        seq, checksum = self._last()
-        entries = transaction.entries(self._id, max(seq - 1, -1))
-        if seq >= 0:
-            first, entries = entries[:1], entries[1:]
-            if not first or (first[0].seq, first[0].checksum) != (seq, checksum):
-                entries = self._start_over(transaction)
-        try:
-            self._replay_all(entries)
-        except StudyError:
-            self._roll_back()
-            raise
-
-    def _replay_all(self, entries: Sequence[StoredEntry]) -> None:
-        for begin in range(0, len(entries), BATCH):
-            with uninterrupted():
-                self._replay_batch(entries[begin : begin + BATCH])
-
-    def _replay_batch(self, entries: Sequence[StoredEntry]) -> None:
-        seq, checksum = self._last()
-        for entry in entries:
-            if entry.seq != seq + 1 or not entry.follows(checksum):
-                self._warn(f"entry {entry.seq} of the log does not fit the entries before it; verify() says more")
-            self.replay(entry)
-            self._committed.append(entry)
-            self._saved = len(self._entries)
-            seq, checksum = entry.seq, entry.checksum
-
-    def _start_over(self, transaction: Transaction) -> Sequence[StoredEntry]:
-        """Empty the memory and return all entries: the stored log is not the one that was replayed.
-
-        The database was replaced, e.g. by a backup. The copy is now authoritative; a warning lists what was lost. A
-        late value for a lost trial becomes a new trial.
-        """
-        entries = transaction.entries(self._id)
-        if not entries or entries[0].checksum != self.identity:
-            raise StudyError(
-                f"{self._database.shown} was replaced, and its study {self.name!r} is not the one that was opened; "
-                "put the right one back, or open the study again"
-            )
-        present = {entry.checksum for entry in entries}
-        missing = [entry for entry in self._committed if entry.checksum not in present]
-        values = sum(entry.kind == "told" for entry in missing)
-        self._warn(
-            f"{self._database.shown} was replaced by another copy, which is used from now on: {len(missing)} entries "
-            f"of the log are gone, {values} of them values{self._save_missing(missing)}"
-        )
-        for number in [n for n, entry in self._own.items() if entry.checksum not in present]:
-            del self._own[number]
-            self._heartbeat.remove(number)
-            if self.is_pending(number):
-                self._orphans.add((number, self.row(number).tobytes()))
-        with uninterrupted():
-            self._committed, self._new, self._saved = [], [], 0
-            self._clear()
-        return entries
-
-    def _save_missing(self, entries: Sequence[StoredEntry]) -> str:
-        """Save entries that are no longer in the log to a human-readable file; return a clause that names it."""
-        if not entries:
-            return ""
-        rows = [{"seq": one.seq, "kind": one.kind, "time": one.time, **one.content} for one in entries]
-        path = self._outbox.save_missing(rows)
-        return "; they could not be saved to a file" if path is None else f"; they are saved in {path}"
 
     # Trials for workers
 
@@ -385,9 +147,10 @@ class StudyLog(ReplayedLog):
             number = suggest().number
             self.is_slow = time.thread_time() - begin > SLOW
             entry = self._store_last(transaction, token, **length)
+            self.grants[number] = entry
         else:
             entry = self._store(transaction, "leased", {"number": number, **length}, token)
-        self.grants[number] = entry
+            self.hand_on(number, entry)
         return entry
 
     def release_leases(self, numbers: Collection[int]) -> None:
@@ -430,9 +193,12 @@ class StudyLog(ReplayedLog):
                 self.deliver_waiting(settle, no_retry=True)
                 return self._deliver(delivery, settle, no_retry=True)
             except StudyError as error:
-                path = self._outbox.keep(delivery.to_json())
-                self._warn(f"{error}; the outcome is saved in {path}, and is delivered with the next call")
+                self._keep(delivery, error)
                 return self._expected(delivery)
+
+    def _keep(self, delivery: Delivery, error: StudyError) -> None:
+        path = self._outbox.keep(delivery.to_json())
+        self._warn(f"{error}; the outcome is saved in {path}, and is delivered with the next call")
 
     def deliver_all(self, observations: Sequence[tuple[Point, Outcome]], settle: Settle, find: FindOpen) -> list[Trial]:
         """Store observations together or not at all, each in the pending trial at its point or in a new one.
@@ -471,6 +237,8 @@ class StudyLog(ReplayedLog):
         number = self._number_of(target)
         granted = self._own.get(number, self.grants.get(number))
         token = uuid.uuid4().hex if granted is None else _answer_to(granted)
+        if outcome.status == "stopped" and granted is not None:  # a trial that was stopped may go on
+            token = f"stop:{granted.checksum}:{len(self.at(number).curve)}"
         if outcome.outputs:  # others may come later
             names = hashlib.sha256(text_of(sorted(outcome.outputs)).encode()).hexdigest()[:8]
             token = f"{token}:{names}"
@@ -492,7 +260,9 @@ class StudyLog(ReplayedLog):
         otherwise it is refused. If the log was replaced by a copy that has no such trial, or another one with its
         number, the evaluated point becomes a new trial.
         """
-        if delivery.number is not None and delivery.outcome.outputs and not self.is_pending(delivery.number):
+        if delivery.step is not None:
+            return self._store_report(transaction, delivery)[0].trial
+        if delivery.number is not None and delivery.outcome.outputs and not self._is_open(delivery.number):
             return self._store_later(transaction, delivery, settle)
         token, number = delivery.token, delivery.number
         entry = transaction.entry_by_token(self._id, token)
@@ -506,9 +276,10 @@ class StudyLog(ReplayedLog):
             target = find(target, delivery.outcome)
             number = target if isinstance(target, int) else None
         if target is None:
-            self._check_late_failure(delivery)
+            if delivery.outcome.status == "failed":
+                self._check_late_failure(delivery)
             late = {"number": number, **delivery.outcome.to_json(), "late": True}
-            entry = self._store(transaction, "failed", late, token, delivery.worker)
+            entry = self._store(transaction, delivery.outcome.status, late, token, delivery.worker)
         else:
             settle(target, delivery.outcome)
             entry = self._store_last(transaction, token, delivery.worker, **more)
@@ -551,7 +322,7 @@ class StudyLog(ReplayedLog):
         return own is not None and (point is None or point_to_json(self.space, own) == point)
 
     def _target(self, delivery: Delivery) -> tuple[TrialOrPoint, dict[str, Any]]:
-        """Return the pending trial or the point that gets the outcome, None for a late failure, and more content."""
+        """Return the open trial or the point that gets the outcome, None for a late failure, and more content."""
         number = delivery.number
         if number is None:
             return point_from_json(delivery.point), {}
@@ -561,9 +332,10 @@ class StudyLog(ReplayedLog):
             return point_from_json(delivery.point), {"of": number}
         if point is None:
             raise ValueError(f"trial is {number}: there is no such trial")
-        if self.is_pending(number):
+        is_value = delivery.outcome.status == "told"
+        if self.is_pending(number) or (is_value and self._is_open(number)):
             return number, {}
-        return (None, {}) if delivery.outcome.status == "failed" else (point, {"of": number})
+        return (point, {"of": number}) if is_value else (None, {})
 
     def _check_late_failure(self, delivery: Delivery) -> None:
         """Refuse the failure of a trial that has ended, unless its worker was handed the trial and told no value."""
@@ -595,7 +367,7 @@ class StudyLog(ReplayedLog):
         trial = self.at(delivery.number)
         if trial.status == "told" and self.lacks(trial.number, outcome):
             outcome = Outcome("told", **details_of(trial)).with_outputs(outcome)
-        elif trial.status != "pending":
+        elif trial.status != "pending" and not (trial.status == "stopped" and outcome.status == "told"):
             return trial
         return replace(trial, **{**vars(outcome), **self._derived(outcome)})
 
@@ -606,6 +378,94 @@ class StudyLog(ReplayedLog):
         row, point = self.space.encode(target.x).tobytes(), self.point_of(target.number)
         is_missing = point is None or self.space.encode(point).tobytes() != row
         return is_missing and (target.number, row) in self._orphans
+
+    # Values on the way to the target of a fidelity: as durable as outcomes, before the answer is given
+
+    def deliver_report(
+        self, target: Trial | int, step: int, outcome: Outcome, record: Reporter, settle: Settle
+    ) -> Reported:
+        """Store a value of a curve, and the decision to stop there, in one entry; in the outbox if that is impossible.
+
+        A step that was stored before with the same value is stored once. A trial that was handed out again after its
+        worker died keeps the values that it had: later values of the same steps change nothing, and the answer is to
+        go on. A value that comes after the trial has ended, or from a worker that has lost the trial to another one, is
+        stored without effect, and the answer is to stop. A value in the outbox is not judged: the answer is to go on.
+        """
+        if self._is_orphan(target):
+            assert isinstance(target, Trial)
+            value = f"its value {checks.shown(value_of(outcome))} at step {step} is not stored"
+            self._warn(f"trial {target.number} is no longer in the log, so {value}; its last value will be")
+            return Reported(target, True)
+        number = self._number_of(target)
+        granted = self._own.get(number, self.grants.get(number))
+        token = uuid.uuid4().hex if granted is None else _report_token(granted, step)
+        delivery = Delivery(outcome, token, self.worker, number, point_to_json(self.space, self.point_of(number)), step)
+        with uninterrupted():
+            try:
+                self.deliver_waiting(settle, no_retry=True)
+                write = partial(self._store_report, delivery=delivery, record=record)
+                reported, lease = self._write(write, no_retry=True)
+            except StudyError as error:
+                self._keep(delivery, error)
+                return Reported(self.at(number), True)
+            if lease is not None:
+                self._heartbeat.add(number, lease.granted, self._length_of_lease(number))
+            elif reported.trial.status != "pending":
+                self._heartbeat.remove(number)
+        return reported
+
+    def _store_report(
+        self, transaction: Transaction, delivery: Delivery, record: Reporter | None = None
+    ) -> tuple[Reported, Lease | None]:
+        """Store a value of a curve, unless it is in the log already. A trial that was stopped and goes on is leased.
+
+        record(number, step, outcome) decides whether to stop; without it nothing is decided.
+        """
+        number, step, token = delivery.number, delivery.step, delivery.token
+        assert number is not None and step is not None
+        entry = transaction.entry_by_token(self._id, token)
+        if not self._is_at(number, delivery.point):
+            raise ValueError(f"trial is {number}, which is not at {delivery.point}; the log was replaced")
+        before, granted = self.at(number), self.grants.get(number)
+        if entry is not None:
+            if not delivery.equals(entry):
+                was = checks.shown(entry.content.get("y", entry.content.get("outputs")))
+                raise ValueError(f"step {step} of trial {number} was {was}; report each step once")
+            return Reported(before, before.status == "pending" and not entry.content.get("late")), None
+        is_current = granted is None or token == _report_token(granted, step)
+        if not is_current or not self._is_open(number):
+            state = f"is {before.status}" if is_current else "was handed to another worker"
+            self._warn(f"trial {number} {state}, so the values of its curve that come now are stored without effect")
+            late = {"number": number, "step": step, **delivery.outcome.to_json(), "late": True}
+            self._store(transaction, "reported", late, token, delivery.worker)
+            return Reported(before, False), None
+        if step <= self._inherited.get(number, 0):
+            return Reported(before, before.status == "pending"), None
+        if record is not None:
+            trial, more = record(number, step, delivery.outcome), self._new_platform()
+        elif is_next_step(before, step, delivery.outcome):
+            trial, more = self.report(number, step, delivery.outcome), {"unjudged": True}
+        if self._saved == len(self._entries):  # the same value once more
+            return Reported(before, before.status == "pending"), None
+        content, when = content_of_report(trial, step, delivery.outcome) | more, self._entries[-1].time
+        self._store(transaction, "reported", content, token, delivery.worker, when)
+        own, lease = self._own.get(number), None
+        if trial.status == "stopped":
+            transaction.release(self._id, number)
+        elif before.status == "stopped" and own is not None:
+            seconds = self._length_of_lease(number)
+            lease = Lease(number, own.seq, self.worker, NEVER if math.isinf(seconds) else when + seconds)
+            transaction.lease(self._id, lease)
+        return Reported(trial, trial.status == "pending"), lease
+
+    def _length_of_lease(self, number: int) -> float:
+        length = self._own[number].content.get("lease", math.inf)
+        return float(length)
+
+    def _is_open(self, number: int) -> bool:
+        """Whether a trial can take a value: it is pending, or was stopped."""
+        trial = self._trials.get(number)
+        return trial is not None and trial.status in ("pending", "stopped")
 
     # Other changes
 
@@ -663,6 +523,11 @@ class StudyLog(ReplayedLog):
 def _answer_to(grant: StoredEntry) -> str:
     """Return the token of the outcome of a trial that was handed out with this entry."""
     return f"answer:{grant.checksum}"
+
+
+def _report_token(grant: StoredEntry, step: int) -> str:
+    """Return the token of a value of the curve of a trial that was handed out with this entry."""
+    return f"report:{grant.checksum}:{step}"
 
 
 def _retracted(number: int | None) -> str:

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from gpmi._support import checks
-from gpmi._support.types import Event
 from gpmi.model.model import Model
 from gpmi.optimizer import Optimizer
 from gpmi.search.subspaces import Subspace
@@ -58,10 +57,6 @@ class StudyOptimizer(Optimizer):
                 yield trial if isinstance(trial, Trial) else None
         finally:
             self.log.release_leases([trial.number for trial in handed])
-
-    def add_events(self, *events: Event) -> None:
-        """Add events from the opening of the study."""
-        self._note(*events)
 
     def _next_trial(self, subspace: Subspace) -> Trial:
         handed: list[Trial] = []

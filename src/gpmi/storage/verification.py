@@ -1,8 +1,9 @@
-"""Verify a log: its numbers, its checksums, and each suggestion, computed again from the entries before it."""
+"""Verify a log: its numbers, its checksums, and each suggestion and stop, computed again from what was before it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -13,6 +14,7 @@ from gpmi.storage.errors import StudyError
 from gpmi.storage.platforms import described_platform, own_platform
 from gpmi.storage.replayed import ReplayedLog, fixed_in
 from gpmi.storage.serialization import arguments, point_from_json, point_to_json, text_of
+from gpmi.trials import Outcome, Trial
 
 # Under another BLAS kernel suggestions moved by up to 7e-8 of the width of the space. The limit is our choice.
 ROUNDING = 1e-5
@@ -68,6 +70,8 @@ def verify(entries: list[StoredEntry], description: str, damage: list[str]) -> V
                 if difference is not None:
                     (rounded if difference.is_rounding else problems).append(difference.text)
             optimizer.log.replay(entry)
+            if entry.kind == "reported" and (difference := _compare_stop(optimizer, entry)) is not None:
+                (rounded if difference.is_rounding else problems).append(difference.text)
     except StudyError as error:
         problems.append(str(error))
     return Verification(len(entries), suggestions, tuple(problems), tuple(rounded))
@@ -78,11 +82,31 @@ class ReplayedOptimizer(Optimizer):
 
     def __init__(self, description: Any) -> None:
         super().__init__(**arguments(description))
-        self._log = self.log = ReplayedLog(self.space, self.budget, self.goals)
+        self._log = self.log = JudgingLog(self.space, self.budget, self.goals)
+        self.log.judge = self.is_stopped
 
     def suggested(self, fixed: Any) -> Point:
         """Return the next suggestion without adding it to the log."""
         return self._compute_suggestion(self._subspaces.with_fixed(fixed)).x
+
+    def is_stopped(self, trial: Trial) -> bool:
+        """Whether a pending trial is stopped where its curve ends now."""
+        return self._reason_to_stop(trial) is not None
+
+
+class JudgingLog(ReplayedLog):
+    """A replayed log that decides again whether to stop, after each value of a curve and before its stored answer."""
+
+    judge: Callable[[Trial], bool]
+    answer: bool | Exception = False  # to the last value
+
+    def report(self, number: int, step: int, outcome: Outcome, when: float | None = None) -> Trial:
+        trial = super().report(number, step, outcome, when)
+        try:
+            self.answer = self.judge(trial)
+        except Exception as error:
+            self.answer = error
+        return trial
 
 
 def _optimizer(entries: list[StoredEntry], description: str, problems: list[str]) -> ReplayedOptimizer:
@@ -125,9 +149,33 @@ def _compare(optimizer: ReplayedOptimizer, entry: StoredEntry) -> Difference | N
         return None
     far = float(abs((a - b) / space.span).max())
     moved = f"{where}: {content['x']} was suggested, {again} is computed now, {far:.2g} of the width of the space away"
-    maker = (content.get("by", "gpmi"), content.get("platform", optimizer.log.platform))
+    other = _other_maker(content, optimizer.log.platform)
+    return Difference(f"{moved}{other}", is_rounding=bool(other) and far <= ROUNDING and number == content["number"])
+
+
+def _compare_stop(optimizer: ReplayedOptimizer, entry: StoredEntry) -> Difference | None:
+    """Decide again whether to stop at a value of a curve, which was just replayed; None if the answer is the same.
+
+    On another platform the probability to win may be rounded to the other side of its limit.
+    """
+    content = entry.content
+    if content.get("late") or content.get("unjudged"):
+        return None
+    where, was, now = f"entry {entry.seq}, trial {content['number']}", "stopped" in content, optimizer.log.answer
+    if isinstance(now, Exception):
+        return Difference(f"{where}: whether it is stopped at step {content['step']} cannot be computed again ({now})")
+    if now == was:
+        return None
+    were, are = ("stopped", "would go on") if was else ("not stopped", "would be stopped")
+    decided = f"{where}: it was {were} at step {content['step']}, and now it {are}"
+    other = _other_maker(content, optimizer.log.platform)
+    return Difference(f"{decided}{other}", is_rounding=bool(other))
+
+
+def _other_maker(content: Mapping[str, Any], platform: Any) -> str:
+    """Return a clause about who made an entry, if it was another version or platform; otherwise nothing."""
+    maker = (content.get("by", "gpmi"), content.get("platform", platform))
     if maker == (own_version(), dict(own_platform())):
-        return Difference(moved)
+        return ""
     made, now = (f"{by} with {described_platform(on)}" for by, on in (maker, (own_version(), own_platform())))
-    other = f"; it was made by {made}, and this is {now}"
-    return Difference(f"{moved}{other}", is_rounding=far <= ROUNDING and number == content["number"])
+    return f"; it was made by {made}, and this is {now}"

@@ -45,9 +45,12 @@ def broken_limits(trial: Trial) -> tuple[str, ...]:
 
 
 def at_target(trials: Iterable[Trial], space: Space) -> Iterable[Trial]:
-    """Return the trials that are at the target of the fidelity, or on the way to it: all of them if there is none."""
+    """Return the trials that are at the target of the fidelity, or on the way to it: all of them if there is none.
+
+    Where there are steps, these are all trials but those that a user ends earlier, by a step that is fixed.
+    """
     fidelity = space.fidelity
-    if fidelity is None or fidelity.fidelity.has_steps:
+    if fidelity is None:
         return trials
     target = fidelity.fidelity.target
     return [trial for trial in trials if trial.x[fidelity.name] == target]

@@ -11,9 +11,8 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from threading import RLock
 from types import MappingProxyType
@@ -26,13 +25,25 @@ from gpmi._support.checks import SEVERAL
 from gpmi._support.interrupts import uninterrupted
 from gpmi._support.types import Array, GrowingObservations, Mask, Observations, Point
 from gpmi.space import FidelityColumn
-from gpmi.trials.goals import Goals, Outputs
+from gpmi.trials.costs import ENDED, cost_of, costs_of_levels
+from gpmi.trials.goals import Goals
 from gpmi.trials.outcomes import NONE, OUTPUTS, Outcome, Outcomes, check_count, details_of
-from gpmi.trials.trial import PREDICTIONS, Origin, Report, Status, Trial, first_outcome, names_a_trial
+from gpmi.trials.output_rows import observed_of, output_rows
+from gpmi.trials.trial import (
+    PREDICTIONS,
+    Origin,
+    Report,
+    Status,
+    Trial,
+    first_outcome,
+    names_a_trial,
+    reported_outcome,
+    value_of,
+)
 
 TrialOrPoint: TypeAlias = Point | Trial | int  # a trial, given as itself or by its number, or a point
 Settle: TypeAlias = Callable[[TrialOrPoint, Outcome], Trial]  # how an Optimizer records an outcome
-Reporter: TypeAlias = Callable[[int, int, Outcome], Trial]  # how an Optimizer records a value of a curve
+Reporter: TypeAlias = Callable[[Trial | int, int, Outcome], Trial]  # how an Optimizer records a value of a curve
 # The trial at a point that can take an outcome, or else the point.
 FindOpen: TypeAlias = Callable[[TrialOrPoint, Outcome], TrialOrPoint]
 
@@ -47,7 +58,11 @@ class Entry(NamedTuple):
     step: int | None = None  # at which a value was reported
 
 
-ENDED = ("told", "stopped", "failed")  # the statuses of trials that count in the budget
+class Reported(NamedTuple):
+    """What became of a value of a curve: its trial, and whether the evaluation should go on."""
+
+    trial: Trial
+    goes_on: bool
 
 
 class Log:
@@ -97,10 +112,6 @@ class Log:
         for trial in self._trials.values():
             self._list(trial)
         ended = [trial for trial in self._trials.values() if trial.status not in ("pending", "retracted")]
-        if self.fidelity is None:
-            for trial in sorted(ended, key=lambda trial: trial.order or 0):
-                self._list_outcome(trial)
-            return
         changes: list[tuple[int, Trial, int | None]] = [(trial.order or 0, trial, None) for trial in ended]
         for trial in self._trials.values():
             if trial.status not in ("retracted", "rejected"):
@@ -147,8 +158,7 @@ class Log:
         step, y, _ = trial.curve[place]
         if isinstance(y, Mapping):
             y = y.get(self.goals.single, math.nan) if self.goals is not None and self.goals.single else math.nan
-        if self.enters(trial, place) and not math.isnan(y):
-            assert self.fidelity is not None
+        if self.fidelity is not None and self.enters(trial, place) and not math.isnan(y):
             self._observed.append(self.fidelity.at(self._rows[trial.number], step), y, 0.0, 1)
             self._observed_numbers.append(trial.number)
 
@@ -159,10 +169,11 @@ class Log:
         rungs = self.fidelity.fidelity.rungs
         return step != self.last_step(trial.number) and any(before < rung <= step for rung in rungs)
 
-    def last_step(self, number: int) -> int:
+    def last_step(self, trial: Trial | int) -> int:
         """The step at which a trial ends: the target, unless the user fixed another one."""
-        assert self.fidelity is not None
-        return int(self.fidelity.of(self._rows[number]))
+        assert self.fidelity is not None and self.fidelity.fidelity.last is not None
+        row = self._rows.get(trial.number if isinstance(trial, Trial) else int(trial))
+        return self.fidelity.fidelity.last if row is None else int(self.fidelity.of(row))
 
     # Reading
 
@@ -200,35 +211,12 @@ class Log:
 
     def cost_of(self, trial: Trial) -> float:
         """Return the cost of a trial so far: of its level once it has ended, or of the steps that it reported."""
-        if self.fidelity is None or trial.status in ("rejected", "retracted"):
-            return 0.0
-        fidelity = self.fidelity.fidelity
-        if fidelity.has_steps:
-            return fidelity.cost_of(trial.curve[-1].step) if trial.curve else 0.0
-        if trial.status == "pending":
-            return 0.0
-        if fidelity.learns_costs:
-            return max(0.0, trial.ended - trial.asked) if trial.ended and trial.asked else 0.0
-        return fidelity.cost_of(self.fidelity.of(self._rows[trial.number]))
+        return 0.0 if self.fidelity is None else cost_of(trial, self._rows[trial.number], self.fidelity)
 
     def costs_of_levels(self) -> list[float]:
-        """Return the cost of each level: as given, or learned as the mean time of its evaluations. O(n).
-
-        A level without an evaluation takes the time of the nearest one that has some; without any, each costs 1.
-        """
-        assert self.fidelity is not None and not self.fidelity.fidelity.has_steps
-        fidelity = self.fidelity.fidelity
-        if not fidelity.learns_costs:
-            return [fidelity.cost_of(label) for label in fidelity.labels]
-        times: list[list[float]] = [[] for _ in fidelity.labels]
-        for trial in self._trials.values():
-            if trial.status in ENDED and (cost := self.cost_of(trial)) > 0.0:
-                times[fidelity.labels.index(self.fidelity.of(self._rows[trial.number]))].append(cost)
-        known = [i for i, some in enumerate(times) if some]
-        if not known:
-            return [1.0] * len(times)
-        means = {i: sum(times[i]) / len(times[i]) for i in known}
-        return [means[min(known, key=lambda i: (abs(i - j), -i))] for j in range(len(times))]
+        """Return the cost of each level: as given, or the mean time of its evaluations. O(n)."""
+        assert self.fidelity is not None
+        return costs_of_levels(self._trials.values(), self._rows, self.fidelity)
 
     @property
     def horizon(self) -> int | None:
@@ -269,7 +257,12 @@ class Log:
     def observed_output(self, name: str) -> tuple[list[int], Observations]:
         """Return the trials with a value of this output, in the order of their outcomes, and these values. O(n)."""
         if self.fidelity is not None:
-            return self._observed_curves(name)
+            found = self.fidelity
+            return observed_of(
+                row
+                for number, trial in self._trials.items()
+                for row in output_rows(name, trial, self._rows[number], found, partial(self.enters, trial))
+            )
         ended = [trial for trial in self._trials.values() if trial.status == "told" and name in trial.outputs]
         trials = sorted(ended, key=lambda trial: trial.order or 0)
         numbers = [trial.number for trial in trials]
@@ -280,25 +273,6 @@ class Log:
             np.array([trial.output_noise_var.get(name, 0.0) for trial in trials], dtype=float),
             np.array([trial.output_repeats.get(name, 1) for trial in trials], dtype=float),
         )
-
-    def _observed_curves(self, name: str) -> tuple[list[int], Observations]:
-        """Return what `observed_output` does, with the values of curves that enter the model."""
-        assert self.fidelity is not None
-        found: list[tuple[int, int, Array, float, float, int]] = []  # order, trial, row, y, noise_var, repeats
-        for trial in self._trials.values():
-            row = self._rows[trial.number]
-            if trial.status not in ("retracted", "rejected"):
-                for i, report in enumerate(trial.curve):
-                    if isinstance(report.y, Mapping) and name in report.y and self.enters(trial, i):
-                        at = self.fidelity.at(row, report.step)
-                        found.append((report.order, trial.number, at, report.y[name], 0.0, 1))
-            if trial.status == "told" and name in trial.outputs:
-                own, means = trial.output_noise_var.get(name, 0.0), trial.output_repeats.get(name, 1)
-                found.append((trial.order or 0, trial.number, row, trial.outputs[name], own, means))
-        found.sort(key=lambda one: one[0])
-        x = np.array([one[2] for one in found]) if found else np.empty((0, 0))
-        y, noise_var, repeats = (np.array([one[k] for one in found], dtype=float) for k in (3, 4, 5))
-        return [one[1] for one in found], Observations.of(x, y, noise_var, repeats)
 
     @property
     def observed_numbers(self) -> Sequence[int]:
@@ -311,23 +285,6 @@ class Log:
         if self.fidelity is None:
             return self._told
         return [number for number in self._told if self.fidelity.is_target(self._rows[number])]
-
-    def at_target(self) -> Log:
-        """Return the same log with the trials at the target of the fidelity alone. O(n)."""
-        assert self.fidelity is not None
-        part = copy(self)
-        part._rows = {number: row for number, row in self._rows.items() if self.fidelity.is_target(row)}
-        part._trials = {number: trial for number, trial in self._trials.items() if number in part._rows}
-        part._derive()
-        part.revision = self.revision
-        return part
-
-    def without_last(self) -> Log:
-        """Return the same log without the trial whose value was told last. O(n)."""
-        part = copy(self)
-        part._trials = {number: trial for number, trial in self._trials.items() if number != self._told[-1]}
-        part._derive()
-        return part
 
     @property
     def stopped(self) -> Sequence[int]:
@@ -368,17 +325,6 @@ class Log:
     def observed(self) -> Observations:
         """The values with their coordinates and noise, in order. O(1)."""
         return self._observed.all
-
-    def values_at_target(self) -> dict[str, Any]:
-        """Return the values at the target of the fidelity, and where they are among all values, for a ledger."""
-        if self.fidelity is None:
-            return {"observed": self._observed.all}
-        known, at = self._observed.all, []
-        for number in self.reached:
-            places = [i for i, own in enumerate(self._observed_numbers) if own == number]
-            at.append(places[-1])
-        x, numbers = known.x[at], (known.y[at], known.noise_var[at], known.repeats[at])
-        return {"observed": Observations.of(x, *numbers), "evidence": known, "ends": tuple(i + 1 for i in at)}
 
     @property
     def outcomes(self) -> Outcomes | None:
@@ -460,7 +406,7 @@ class Log:
         A trial that was stopped may go on, so it counts as pending here.
         """
         number = trial.number if isinstance(trial, Trial) else int(trial)
-        if number not in self._pending and (number not in self._trials or self._trials[number].status != "stopped"):
+        if number not in self._pending and number not in self._stopped:
             others = f"give one of {self.pending[:10]}" if self._pending else "none is; correct replaces a value"
             raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {others}")
         return number
@@ -527,9 +473,12 @@ class Log:
         """Record outcomes at points, each of the trial that find(point, outcome) returns or of a new one."""
         return [settle(find(x, outcome), outcome) for x, outcome in observations]
 
-    def deliver_report(self, trial: Trial, step: int, outcome: Outcome, record: Reporter) -> Trial:
-        """Record a value of a curve, by record(number, step, outcome)."""
-        return record(trial.number, step, outcome)
+    def deliver_report(
+        self, target: Trial | int, step: int, outcome: Outcome, record: Reporter, settle: Settle
+    ) -> Reported:
+        """Record a value of a curve, by record(trial, step, outcome); `settle` is for outcomes that wait."""
+        trial = record(target, step, outcome)
+        return Reported(trial, trial.status == "pending")
 
     def change(self, act: Callable[[], Trial]) -> Trial:
         """Record what act() does to one trial, as a whole or not at all."""
@@ -573,7 +522,7 @@ class Log:
             if report is None:
                 self.settle(numbers[i], first_outcome(trials[i]), trials[i].ended)
             else:
-                self.report(numbers[i], report.step, outcome_of(report), trials[i].ended)
+                self.report(numbers[i], report.step, reported_outcome(report), trials[i].ended)
         for i in settled:
             trial = trials[i]
             if trial.status == "retracted":
@@ -738,17 +687,6 @@ class Log:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, lock=RLock())
-
-
-def value_of(outcome: Outcome) -> float | Mapping[str, float]:
-    """Return the value of an outcome: its outputs, or y."""
-    assert outcome.outputs or outcome.y is not None
-    return outcome.outputs or outcome.y or 0.0
-
-
-def outcome_of(report: Report) -> Outcome:
-    """Return the value of a curve as an outcome."""
-    return Outcome("told", outputs=Outputs(report.y)) if isinstance(report.y, Mapping) else Outcome("told", report.y)
 
 
 def _find(numbers: Sequence[int], rows: Mapping[int, Array], row: Array, rounding: Array) -> int | None:

@@ -205,6 +205,17 @@ def _checked_report(y: Any) -> float | Mapping[str, float]:
     return Outputs({name: checked_output(name, value) for name, value in y.items()})
 
 
+def value_of(outcome: Outcome) -> float | Mapping[str, float]:
+    """Return the value of an outcome: its outputs, or y."""
+    assert outcome.outputs or outcome.y is not None
+    return outcome.outputs or outcome.y or 0.0
+
+
+def reported_outcome(report: Report) -> Outcome:
+    """Return the value of a curve as an outcome."""
+    return Outcome("told", outputs=Outputs(report.y)) if isinstance(report.y, Mapping) else Outcome("told", report.y)
+
+
 def first_outcome(trial: Trial) -> Outcome:
     """Return the outcome of a trial as it was before it was corrected or retracted, validated."""
     if outputs := trial.outputs if trial.outputs_before is None else trial.outputs_before:

@@ -25,7 +25,7 @@ from gpmi.space import Parameters, Space
 from gpmi.space.axes import Axis, axes_of
 from gpmi.trials import Trial
 from gpmi.trials.dataframe import names_of
-from gpmi.trials.goal_summary import told_front
+from gpmi.trials.goal_summary import at_target, told_front
 from gpmi.trials.goals import AtMost, Goals, Match, Min, Objective
 from gpmi.views.front_view import has_bands
 
@@ -232,7 +232,10 @@ class RunView:
 
     @cached_property
     def told(self) -> tuple[Trial, ...]:
-        """The trials with a value, in the order in which the values came; with several objectives, of any output."""
+        """The trials with a value, in the order in which the values came; with several objectives, of any output.
+
+        Where there is a fidelity, those at its target.
+        """
         found = [trial for trial in self.trials if self._has_value(trial)]
         return tuple(sorted(found, key=lambda trial: trial.order or 0))
 
@@ -247,7 +250,12 @@ class RunView:
         return [(t, trial) for t, trial in enumerate(self.ended, 1) if self._has_value(trial)]
 
     def _has_value(self, trial: Trial) -> bool:
-        return trial.status == "told" and (trial.y is not None or self.has_front)
+        is_told = trial.status == "told" and (trial.y is not None or self.has_front)
+        return is_told and trial.number in self._at_target
+
+    @cached_property
+    def _at_target(self) -> frozenset[int]:
+        return frozenset(trial.number for trial in at_target(self.trials, self.space))
 
     @cached_property
     def counts(self) -> Counter[str]:
@@ -271,7 +279,19 @@ class RunView:
     def titles(self) -> list[str]:
         """The names with their units."""
         units = {axis.name: axis.title for axis in self.axes(2)}
+        if (found := self.space.fidelity) is not None and found.fidelity.unit:
+            units[found.name] = f"{found.name} ({found.fidelity.unit})"
         return [units.get(name, name) for name in self.names]
+
+    def shown_values(self, trial: Trial) -> list[Any]:
+        """Return the coordinates of a trial for a table. Where the fidelity has steps, it is the one that it reached.
+
+        None stands for an inactive parameter, and for a trial that has reported no step.
+        """
+        values, found = self.values(trial.x), self.space.fidelity
+        if found is not None and found.fidelity.has_steps:
+            values[self.names.index(found.name)] = trial.curve[-1].step if trial.curve else None
+        return values
 
     def values(self, x: Point) -> list[Any]:
         """Return the coordinates of a point in the order of the names; None for an inactive parameter."""
@@ -426,8 +446,11 @@ def _with_value(trial: Trial, name: str) -> Trial:
     )
 
 
-def bounds_of(posterior: Posterior, rows: Array, warp: Warp = IDENTITY) -> Array:
-    """Return mu - sd, mu and mu + sd at points (m, d), (3, m), in units of y. O(n^2 m) for n observations."""
+def bounds_of(posterior: Posterior, rows: Array, warp: Warp = IDENTITY, width: float = 1.0) -> Array:
+    """Return mu - sd, mu and mu + sd at points (m, d), (3, m), in units of y. O(n^2 m) for n observations.
+
+    `width` is another number of standard deviations.
+    """
     mu, var = moments_in_chunks(posterior, rows)
-    sd = np.sqrt(var)
+    sd = width * np.sqrt(var)
     return warp.inverse(np.array([mu - sd, mu, mu + sd]))

@@ -7,14 +7,16 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from gpmi._support import checks
 from gpmi._support.text import shortened
 from gpmi.cli.command import program
+from gpmi.cli.command.curves import PrintedCurve, Value
 from gpmi.cli.command.reading import NoValue, PatternTimedOut, Reading
 from gpmi.cli.command.templates import (
     OWN,
@@ -26,9 +28,16 @@ from gpmi.cli.command.templates import (
     text_of,
     variable,
 )
-from gpmi.run.evaluation import Failure, Measured
+from gpmi.run.evaluation import Failure, Measured, RaisedInProcess
 
 QUOTED = 120  # characters of a program's last line that the reason of a failure quotes; our choice
+
+
+Reports: TypeAlias = Generator[tuple[int, Value], None, None]
+
+
+class ProgramFailed(RaisedInProcess):
+    """A program that reports steps has no value in the end; the message is the reason."""
 
 
 def _never() -> bool:
@@ -38,6 +47,9 @@ def _never() -> bool:
 @dataclass(frozen=True)
 class Command:
     """Evaluates a point by running a program: `command(point)` returns a `Measured` value, or a `Failure`.
+
+    With `steps` it returns a generator of (step, value), which reads them while the program runs. Closing it ends the
+    program as a timeout does. If there is no value, it raises `ProgramFailed`.
 
     Parameters
     ----------
@@ -50,6 +62,7 @@ class Command:
     retries : how often a program that failed or took too long is run again.
     cwd : the folder in which it runs.
     env : variables of the environment, besides those of this process.
+    steps : the parameter whose value is the last step that the program reports, and the first step.
 
     A program also gets each active parameter as the variable GPMI_<NAME>, and all of them in a JSON file whose path is
     GPMI_PARAMS_FILE. It may write its result as JSON to the path GPMI_RESULT_FILE. Both files are in a new folder,
@@ -63,6 +76,7 @@ class Command:
     retries: int = 0
     cwd: Path = Path()
     env: Mapping[str, str] = field(default_factory=dict)
+    steps: tuple[str, int] | None = None
 
     def __post_init__(self) -> None:
         check_names(self.names)
@@ -78,42 +92,91 @@ class Command:
             checks.positive("timeout", self.timeout)
         checks.whole("retries", self.retries, 0)
 
-    def __call__(self, point: Mapping[str, Any], cancelled: Callable[[], bool] = _never) -> Measured | Failure:
+    def __call__(
+        self, point: Mapping[str, Any], cancelled: Callable[[], bool] = _never
+    ) -> Measured | Failure | Reports:
         """Evaluate a point. `cancelled` is polled meanwhile; once it is true, `program.Cancelled` is raised."""
+        if self.steps is not None:
+            return self._reports(point, PrintedCurve(self.reading, *self.steps, int(point[self.steps[0]])), cancelled)
         for attempt in range(self.retries + 1):
             try:
                 return self._once(point, cancelled)
             except PatternTimedOut as error:
                 return Failure(str(error))
             except NoValue as error:
-                why = str(error) if not attempt else f"{error} (attempt {attempt + 1})"
+                why = _reason(error, attempt)
         return Failure(why)
 
+    def _reports(self, point: Mapping[str, Any], curve: PrintedCurve, cancelled: Callable[[], bool]) -> Reports:
+        """Yield the steps of an evaluation with their values, the last one when the program has ended well."""
+        for attempt in range(self.retries + 1):
+            try:
+                yield from self._steps_once(point, curve, cancelled)
+                return
+            except PatternTimedOut as error:
+                raise ProgramFailed(str(error)) from None
+            except NoValue as error:
+                why = _reason(error, attempt)
+        raise ProgramFailed(why)
+
     def _once(self, point: Mapping[str, Any], cancelled: Callable[[], bool]) -> Measured:
+        with self._prepared(point) as (argv, how, result):
+            try:
+                ended = program.run(argv, **how, cancelled=cancelled)
+            except (OSError, ValueError) as error:  # a text with a zero byte is a ValueError
+                raise self._not_started(argv, error) from None
+            self._check_end(ended)
+            return self.reading.value(ended.output, result, cut=ended.cut, cancelled=cancelled)
+
+    def _steps_once(self, point: Mapping[str, Any], curve: PrintedCurve, cancelled: Callable[[], bool]) -> Reports:
+        curve.restart()
+        with self._prepared(point) as (argv, how, result):
+            running = program.lines(argv, **how, cancelled=cancelled)
+            with closing(running):
+                while True:
+                    try:
+                        lines = next(running)
+                    except StopIteration as end:
+                        ended: program.Ended = end.value
+                        break
+                    except (OSError, ValueError) as error:
+                        raise self._not_started(argv, error) from None
+                    yield from curve.reports(lines, cancelled)
+            self._check_end(ended)
+            value = curve.final(ended, result, cancelled)
+        assert self.steps is not None
+        yield int(point[self.steps[0]]), value
+
+    @contextmanager
+    def _prepared(self, point: Mapping[str, Any]) -> Iterator[tuple[list[str], dict[str, Any], Path]]:
+        """Make the files of an evaluation; give its arguments, how to run it, and the path of its result."""
         with tempfile.TemporaryDirectory(prefix="gpmi-", ignore_cleanup_errors=True) as folder:
             params, result = Path(folder, "params.json"), Path(folder, "result.json")
             params.write_text(json.dumps(dict(point)), encoding="utf-8")
             own = dict(zip(OWN, (sys.executable, str(params), str(result)), strict=True))
             values = {name: text_of(value) for name, value in point.items()}
             argv = ["/bin/sh", "-c", self.run] if isinstance(self.run, str) else arguments(self.run, values | own)
-            try:
-                ended = program.run(
-                    argv, cwd=self.cwd, env=self._environment(values, own), timeout=self.timeout, cancelled=cancelled
-                )
-            except (OSError, ValueError) as error:  # a text with a zero byte is a ValueError
-                reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-                raise NoValue(f"{shortened(argv[0], QUOTED)} cannot be started in {self.cwd}: {reason}") from None
-            if ended.timed_out:
-                raise NoValue(f"timeout: it took longer than {self.timeout:g} s")
-            if ended.code:
-                raise NoValue(_describe_end(ended))
-            return self.reading.value(ended.output, result, cut=ended.cut, cancelled=cancelled)
+            yield argv, {"cwd": self.cwd, "env": self._environment(values, own), "timeout": self.timeout}, result
+
+    def _not_started(self, argv: Sequence[str], error: Exception) -> NoValue:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        return NoValue(f"{shortened(argv[0], QUOTED)} cannot be started in {self.cwd}: {reason}")
+
+    def _check_end(self, ended: program.Ended) -> None:
+        if ended.timed_out:
+            raise NoValue(f"timeout: it took longer than {self.timeout:g} s")
+        if ended.code:
+            raise NoValue(_describe_end(ended))
 
     def _environment(self, values: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of this process, with the variables of this evaluation instead of an outer one's."""
         ours = {variable(name): text for name, text in [*values.items(), *own.items()]}
         outer = {variable(name) for name in self.names}
         return {name: text for name, text in os.environ.items() if name not in outer} | {**self.env, **ours}
+
+
+def _reason(error: NoValue, attempt: int) -> str:
+    return str(error) if not attempt else f"{error} (attempt {attempt + 1})"
 
 
 def _describe_end(ended: program.Ended) -> str:

@@ -26,14 +26,19 @@ import json, re, sys
 with open(sys.argv[1], encoding="utf-8") as file:
     given = json.load(file)
 pattern = re.compile(given["pattern"])
-for line in reversed(given["output"].splitlines()):
+numbers = [i for i in range(1, pattern.groups + 1) if i != pattern.groupindex.get("step")]
+def cut(text):
+    return text if text is None or len(text) <= 1000 else text[:1000] + "..."
+lines, matches = given["output"].splitlines(), []
+for line in lines if given["every"] else reversed(lines):
     found = pattern.search(line)
     if found:
-        def cut(text):
-            return text if text is None or len(text) <= 1000 else text[:1000] + "..."
         groups = {name: cut(text) for name, text in found.groupdict().items()}
-        print(json.dumps([groups, cut(found[1] if pattern.groups else found[0])]))
-        break
+        matches.append([groups, cut(found[numbers[0]] if numbers else found[0])])
+        if not given["every"]:
+            break
+with open(sys.argv[2], "w", encoding="utf-8") as file:
+    json.dump(matches, file)
 """
 
 
@@ -42,26 +47,27 @@ class SearchTimedOut(Exception):
 
 
 class MatchedLine(NamedTuple):
-    """The last line that matches: its named groups, and the first group or else the whole match."""
+    """A line that matches: its named groups, and the first group (not that of a step) or else the whole match."""
 
     groups: dict[str, str | None]
     first: str | None
 
 
-def search(pattern: str, output: bytes, cancelled: Callable[[], bool]) -> MatchedLine | None:
-    """Search the lines of the output from the last one on. Raise `SearchTimedOut` after TIMEOUT seconds.
+def search(pattern: str, output: bytes, cancelled: Callable[[], bool], *, every: bool = False) -> list[MatchedLine]:
+    """Search the lines of the output from the last one on, or `every` one. Raise `SearchTimedOut` after TIMEOUT s.
 
     Once `cancelled` is true, `program.Cancelled` is raised. A ValueError says why the pattern cannot be applied.
     """
     with tempfile.TemporaryDirectory(prefix="gpmi-", ignore_cleanup_errors=True) as folder:
-        file = Path(folder, "search.json")
-        file.write_text(json.dumps({"pattern": pattern, "output": output.decode("utf-8", errors="replace")}))
-        argv = [sys.executable, "-I", "-S", "-c", _SCRIPT, str(file)]
+        file, matches = Path(folder, "search.json"), Path(folder, "matches.json")
+        given = {"pattern": pattern, "every": every, "output": output.decode("utf-8", errors="replace")}
+        file.write_text(json.dumps(given))
+        argv = [sys.executable, "-I", "-S", "-c", _SCRIPT, str(file), str(matches)]
         ended = program.run(argv, cwd=Path(folder), env=os.environ, timeout=TIMEOUT, cancelled=cancelled)
-    if ended.timed_out:
-        raise SearchTimedOut
-    if ended.code:
-        lines = ended.errors.decode("utf-8", errors="replace").split("\n")
-        last = next((line for line in reversed(lines) if line.strip()), f"exit code {ended.code}")
-        raise ValueError(shortened(last, QUOTED))
-    return MatchedLine(*json.loads(ended.output)) if ended.output.strip() else None
+        if ended.timed_out:
+            raise SearchTimedOut
+        if ended.code:
+            lines = ended.errors.decode("utf-8", errors="replace").split("\n")
+            last = next((line for line in reversed(lines) if line.strip()), f"exit code {ended.code}")
+            raise ValueError(shortened(last, QUOTED))
+        return [MatchedLine(*one) for one in json.loads(matches.read_text())]

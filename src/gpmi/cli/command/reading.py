@@ -21,10 +21,11 @@ from gpmi.run.evaluation import Measured
 Source: TypeAlias = Literal["last line", "match", "json"]
 
 LARGEST_FILE = 1024 * 1024  # bytes of a result file or a study file; a person or a few numbers need less. Our choice
+STEP = "step"  # the group of a pattern for the step of a curve
 QUOTED = 80  # characters of a program's output that a reason quotes; our choice
 
 # A number as programs write it. Python's float would also accept digits of other scripts, and 1_000.
-_NUMBER = re.compile(
+NUMBER = re.compile(
     r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf|infinity)", re.ASCII | re.IGNORECASE
 )
 
@@ -100,7 +101,7 @@ class Reading:
         `cancelled` is polled while a pattern is searched. Once it is true, `program.Cancelled` is raised.
         """
         if self.source == "json":
-            return self._of_object(_object_in(file))
+            return self.of_object(_object_in(file))
         if self.source == "match":
             return self._of_match(output, cut, cancelled)
         lines = output.decode("utf-8", errors="replace").splitlines()
@@ -108,12 +109,30 @@ class Reading:
         if last is None:
             what = "the value" if len(self.outputs) < 2 else "a JSON object with the outputs"
             raise NoValue(f"it wrote no output, whose last line should be {what}")
-        if last.startswith("{"):
-            return self._of_object(_parsed(last))
+        return self.of_text(last, "its last line")
+
+    def of_text(self, text: str, what: str = "its value") -> Measured:
+        """Return the value or the outputs in a text: a number, or a JSON object."""
+        if text.startswith("{"):
+            return self.of_object(_parsed(text))
         if len(self.outputs) > 1:
             example = ", ".join(f'"{name}": ...' for name in self.outputs.values())
-            raise NoValue(f"its last line is {shortened(last, QUOTED)}; a JSON object {{{example}}} is needed")
-        return self._of_object({self._first: last}) if self.outputs else Measured(_number("y", last))
+            raise NoValue(f"{what} is {shortened(text, QUOTED)}; a JSON object {{{example}}} is needed")
+        return self.of_object({self._first: text}) if self.outputs else Measured(_number("y", text))
+
+    @property
+    def finds_steps(self) -> bool:
+        """Whether the pattern has a group for the step of a curve."""
+        return isinstance(self.pattern, str) and STEP in re.compile(self.pattern).groupindex
+
+    def matches(self, output: bytes, cancelled: Callable[[], bool]) -> list[tuple[str, dict[str, str]]]:
+        """Return the step and the fields of every line in which the pattern is found, in order."""
+        found = _search(str(self.pattern), output, cancelled, every=True)
+        return [(one.groups.get(STEP) or "", self._fields(one)) for one in found]
+
+    def _fields(self, found: matching.MatchedLine) -> dict[str, str]:
+        groups = {self._first: found.first} | found.groups if len(self.outputs) < 2 else found.groups
+        return {name: text for name, text in groups.items() if text is not None}
 
     @property
     def _first(self) -> str:
@@ -123,9 +142,7 @@ class Reading:
     def _of_match(self, output: bytes, cut: bool, cancelled: Callable[[], bool]) -> Measured:
         if isinstance(self.pattern, Mapping):
             return self._of_matches(self.pattern, output, cut, cancelled)
-        found = _search(self.pattern or "", output, cut, cancelled)
-        groups = {self._first: found.first} | found.groups if len(self.outputs) < 2 else found.groups
-        return self._of_object({name: text for name, text in groups.items() if text is not None})
+        return self.of_object(self._fields(_last(self.pattern or "", output, cut, cancelled)))
 
     def _of_matches(
         self, patterns: Mapping[str, str], output: bytes, cut: bool, cancelled: Callable[[], bool]
@@ -135,7 +152,7 @@ class Reading:
         for name, pattern in patterns.items():
             own = self.outputs[name]
             try:
-                found = _search(pattern, output, cut, cancelled)
+                found = _last(pattern, output, cut, cancelled)
             except PatternTimedOut:
                 raise
             except NoValue as error:
@@ -147,9 +164,10 @@ class Reading:
                 fields[own] = value
             if found.groups.get(self.noise_var) is not None:
                 bars[own] = found.groups[self.noise_var]
-        return self._of_object({**fields, self.noise_var: bars})
+        return self.of_object({**fields, self.noise_var: bars})
 
-    def _of_object(self, fields: Mapping[str, Any]) -> Measured:
+    def of_object(self, fields: Mapping[str, Any]) -> Measured:
+        """Return the value or the outputs in an object."""
         if self.outputs:
             return self._of_outputs(fields)
         for name in (self.y, *self.constraints):
@@ -197,11 +215,22 @@ def _compiled(what: str, pattern: str) -> re.Pattern[str]:
         raise ValueError(f"{what} is {pattern!r}, not a regular expression ({error}); fix it") from None
 
 
-def _search(pattern: str, output: bytes, cut: bool, cancelled: Callable[[], bool]) -> matching.MatchedLine:
+def _last(pattern: str, output: bytes, cut: bool, cancelled: Callable[[], bool]) -> matching.MatchedLine:
     """Return the last line of the output that matches."""
+    found = _search(pattern, output, cancelled)
+    if not found:
+        where = "the last part of its output" if cut else "its output"
+        raise NoValue(f"no line of {where} matches {shortened(repr(pattern), QUOTED)}")
+    return found[-1]
+
+
+def _search(
+    pattern: str, output: bytes, cancelled: Callable[[], bool], *, every: bool = False
+) -> list[matching.MatchedLine]:
+    """Return the last line of the output that matches, or every one."""
     shown = shortened(repr(pattern), QUOTED)
     try:
-        found = matching.search(pattern, output, cancelled)
+        return matching.search(pattern, output, cancelled, every=every)
     except matching.SearchTimedOut:
         raise PatternTimedOut(
             f"the pattern {shown} took more than {matching.TIMEOUT:g} s on its output; write one without nested "
@@ -209,10 +238,6 @@ def _search(pattern: str, output: bytes, cut: bool, cancelled: Callable[[], bool
         ) from None
     except (OSError, ValueError) as error:
         raise NoValue(f"the pattern {shown} cannot be applied to its output ({error})") from None
-    if found is None:
-        where = "the last part of its output" if cut else "its output"
-        raise NoValue(f"no line of {where} matches {shown}")
-    return found
 
 
 def _missing(name: str, fields: Mapping[str, Any]) -> NoValue:
@@ -249,7 +274,7 @@ def _parsed(text: str) -> Mapping[str, Any]:
 
 def _number(name: str, given: Any) -> float:
     """Return a finite number that is not too large to square."""
-    if isinstance(given, str) and _NUMBER.fullmatch(given.strip()):
+    if isinstance(given, str) and NUMBER.fullmatch(given.strip()):
         given = float(given)
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise NoValue(f"{name} is {shortened(repr(given), QUOTED)}, not a number")

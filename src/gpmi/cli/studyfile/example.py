@@ -13,6 +13,7 @@ goal = "min"                # "min" or "max" of the program's value
 budget = 25                 # evaluations in all, including failed ones
 seed = 0                    # the same seed and the same values give the same suggestions
 # aim = "earn"              # every evaluation counts; the default is "find": only the best point at the end counts
+#     cost = 600            # with a fidelity below: what to spend in all, beside the budget or in place of it
 # workers = 2               # programs that run at the same time
 # database = "other.db"     # relative to the folder of this file; or postgresql://user@host/name
 # name = "other"            # of the study in the database; by default the name of this file
@@ -21,7 +22,7 @@ seed = 0                    # the same seed and the same values give the same su
 # constraints = ["x + rate <= 2.5"]               # on parameters, known before the program runs
 # forbidden = [{ method = "fast", degree = 3 }]   # values that must not occur together
 
-# The parameters to vary. Each is one of: real, int, choice, ordered.
+# The parameters to vary. Each is one of: real, int, choice, ordered, fidelity.
 [parameters]
 x = { real = [0.0, 2.0] }
 rate = { real = [1e-4, 1.0], log = true }         # its order of magnitude matters
@@ -29,6 +30,8 @@ degree = { int = [1, 7], step = 2 }               # 1, 3, 5, 7
 method = { choice = ["fast", "exact"] }           # one of several, without an order
 size = { ordered = [16, 32, 64] }                 # one of several, with similar neighbours
 depth = { int = [1, 4], when = { method = "exact" } }  # only with method = "exact"
+# mesh = { fidelity = { coarse = 1, fine = 60 } } # how exact it is and what it costs; the value at the last one counts
+# epoch = { fidelity = [1, 52] }                  # steps: the program prints lines such as "12 0.93", and may be ended
 
 # Several outputs, each with its own goal, in place of `goal` above. The program then prints a JSON object that has all
 # of them, such as {"loss": 0.5, "seconds": 12.3}.
@@ -65,7 +68,7 @@ print(loss)
 [value]
 from = "last line"          # a number, or a JSON object: {"y": 0.5, "noise_var": 0.01}
 # from = "match"            # the last line of the output with this pattern; its first group is the value
-# pattern = 'loss: (\S+)'
+# pattern = 'loss: (\S+)'     # with a fidelity of steps, a group (?P<step>\d+) finds the step
 # from = "json"             # the file that GPMI_RESULT_FILE or {result_file} names, a JSON object
 # y = "loss"                # the name of the value there, "y" by default
 # noise_var = "variance"    # the name of the variance of its error, if it is given

@@ -57,19 +57,32 @@ def run_study(file: StudyFile, study: Study, *, progress: bool = False) -> Resul
         return replace(result, events=result.events + end.events)
     over = Event()
     assert file.command is not None  # `check_program`
-    evaluate: Any = partial(file.command, cancelled=over.is_set)  # it may also return a Failure
+    evaluate: Any = partial(file.command, cancelled=over.is_set)  # it may also return a Failure, or a generator
+    limit: dict[str, Any] = {} if file.cost is None else {"cost": file.cost}
     with ThreadPoolExecutor(file.workers) as pool:
         try:
             return study.optimize(
                 evaluate,
                 stop=file.stop,
-                executor=pool,
-                in_flight=file.workers,
                 on_failure="learn",
                 progress=progress,
+                **limit,
+                **_workers(file, pool),
             )
         finally:
             over.set()
+
+
+def _workers(file: StudyFile, pool: ThreadPoolExecutor) -> dict[str, Any]:
+    """Return where evaluations run: in threads, unless they can be stopped by what they report.
+
+    An executor gives no way back to an evaluation. So a program that reports steps is followed by this thread or, if
+    there are several workers, by a process for each.
+    """
+    assert file.command is not None
+    if file.command.steps is None:
+        return {"executor": pool, "in_flight": file.workers}
+    return {} if file.workers == 1 else {"workers": file.workers}
 
 
 def worker_of(file: StudyFile, address: str, name: str, workers: int | None = None) -> StudyFile:

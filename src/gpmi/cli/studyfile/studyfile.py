@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from gpmi._support import checks
 from gpmi.cli.command import Command, Reading
@@ -20,20 +20,26 @@ from gpmi.cli.command.templates import Template, check_names, check_shell, check
 from gpmi.cli.studyfile.toml_table import StudyFileError, Table, lines_of, nearest
 from gpmi.run import stopping
 from gpmi.run.pools import MOST_WORKERS
-from gpmi.space import Choice, Forbidden, Int, Parameter, Real, Space
+from gpmi.space import Choice, Fidelity, Forbidden, Int, Parameter, Real, Space
 from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective
+
+AnyParameter: TypeAlias = Parameter | Fidelity
 
 DATABASE = "study.db"  # in the folder of the file, unless it names another
 SERVERS = ("postgresql://", "postgres://", "postgresql+")
 
 TOP = (
-    *("name", "database", "goal", "aim", "budget", "seed", "workers", "timeout", "retries", "constraints"),
+    *("name", "database", "goal", "aim", "budget", "cost", "seed", "workers", "timeout", "retries", "constraints"),
     *("forbidden", "parameters", "goals", "command", "value", "stop"),
 )
 KINDS: dict[str, Callable[..., Parameter]] = {
     **{"real": Real, "int": Int, "choice": Choice},
     "ordered": partial(Choice, ordered=True),
 }
+FIDELITY = "fidelity"  # a kind of parameter beside these: levels with their costs, or steps
+FIDELITY_FORMS = (
+    "{ fidelity = { coarse = 1, fine = 60 } } for levels with their costs, or { fidelity = [1, 52] } for steps"
+)
 COMMAND = ("run", "shell", "folder", "environment")
 VALUE = ("from", "pattern", "y", "noise_var", "constraints", "outputs")
 GOALS = ("goal", "match", "within", "at_least", "at_most")
@@ -61,10 +67,11 @@ class StudyFile:
     budget: int | None
     seed: int | None
     workers: int
-    parameters: Mapping[str, Parameter]
+    parameters: Mapping[str, AnyParameter]
     constraints: tuple[Any, ...]  # of the space: strings and `Forbidden`
     command: Command | None  # None if people evaluate: for `gpmi ask` and `gpmi serve`
     stop: stopping.Rule | None
+    cost: float | None = None  # what to spend, in units of the costs of the fidelity
     goals: Goals | None = None  # of the outputs; `goal` is then "max" and means nothing
 
 
@@ -109,13 +116,16 @@ def _study(top: Table) -> StudyFile:
         top.refuse("there is no table [parameters]; `gpmi init` writes an example")
     parameters = _parameters(top.table("parameters"))
     goals = _goals(top, parameters) if "goals" in top.content else None
-    command = _command(top, tuple(parameters), goals) if "command" in top.content else None
+    command = _command(top, parameters, goals) if "command" in top.content else None
     for name in ("value", "timeout", "retries"):
         if command is None and name in top.content:
             with top.at(name):
                 raise ValueError("it is about a program, but there is no table [command]; give one, or leave it out")
     budget, stop = top.get("budget", _count), _stop(top.table("stop"), goals)
-    if budget is None and stop is None and command is not None:
+    cost = top.get("cost", checks.positive)
+    if cost is not None and not any(isinstance(one, Fidelity) for one in parameters.values()):
+        top.refuse(f"no parameter is a fidelity, so nothing has a cost; give one {FIDELITY_FORMS}", "cost")
+    if budget is None and cost is None and stop is None and command is not None:
         top.refuse("there is neither a budget nor a rule in [stop]; give one of them, as in budget = 50")
     return StudyFile(
         path=top.file,
@@ -130,6 +140,7 @@ def _study(top: Table) -> StudyFile:
         constraints=_constraints(top, parameters),
         command=command,
         stop=stop,
+        cost=cost,
         goals=goals,
     )
 
@@ -148,10 +159,10 @@ def _database(top: Table) -> str:
     return str(path)
 
 
-def _parameters(table: Table) -> dict[str, Parameter]:
+def _parameters(table: Table) -> dict[str, AnyParameter]:
     if not table.content:
         table.refuse("[parameters] is empty; give at least one, as in x = { real = [0.0, 1.0] }")
-    made: dict[str, Parameter] = {}
+    made: dict[str, AnyParameter] = {}
     for name in table.content:
         with table.at(name):
             check_names([*made, name])
@@ -161,13 +172,15 @@ def _parameters(table: Table) -> dict[str, Parameter]:
     return made
 
 
-def _parameter(table: Table) -> Parameter:
+def _parameter(table: Table) -> AnyParameter:
+    if FIDELITY in table.content:
+        return _fidelity(table)
     kinds = [kind for kind in KINDS if kind in table.content]
     if len(kinds) != 1:
-        near = [] if kinds else [key for key in table.content if nearest(key, KINDS)]
+        near = [] if kinds else [key for key in table.content if nearest(key, (*KINDS, FIDELITY))]
         if near:
-            table.allow_only(KINDS)
-        table.refuse(f"give it one of {', '.join(KINDS)}, as in {{ real = [0.0, 1.0] }}")
+            table.allow_only((*KINDS, FIDELITY))
+        table.refuse(f"give it one of {', '.join((*KINDS, FIDELITY))}, as in {{ real = [0.0, 1.0] }}")
     (kind,) = kinds
     optional = [
         name
@@ -188,6 +201,32 @@ def _parameter(table: Table) -> Parameter:
         return KINDS[kind](*values, **more)
 
 
+def _fidelity(table: Table) -> Fidelity:
+    """Return a fidelity: a table of levels with their costs, a list of levels, or two whole numbers for steps."""
+    table.allow_only((FIDELITY, "cost", "unit"))
+    given, unit = table.content[FIDELITY], table.get("unit", _text, "")
+    with table.at(FIDELITY):
+        if not isinstance(given, dict | list):
+            raise TypeError(f"fidelity is {checks.shown(given)}; give {FIDELITY_FORMS}")
+        for label in given:
+            _option(label)
+        if isinstance(given, list) and len(given) == 2 and all(type(step) is int for step in given):
+            first, last = given
+            Fidelity(first, last)
+            cost = table.get("cost", _costs)
+            with table.at("cost" if cost is not None else FIDELITY):
+                return Fidelity(first, last, cost=cost, unit=unit)
+        if "cost" in table.content:
+            table.refuse("it is for steps; give the costs of levels with them, { coarse = 1, fine = 60 }", "cost")
+        return Fidelity(given, unit=unit)
+
+
+def _costs(name: str, value: Any) -> dict[int, Any]:
+    if not isinstance(value, dict) or not all(re.fullmatch(r"[0-9]{1,12}", step) for step in value):
+        raise TypeError(f"{name} is {checks.shown(value)}; give what the steps up to some cost, {{ 10 = 15, 52 = 60 }}")
+    return {int(step): cost for step, cost in value.items()}
+
+
 def _option(option: Any) -> Any:
     """Return an option that can be passed to a program: a string, a number, true or false."""
     if not isinstance(option, str | int | float) or (isinstance(option, float) and not math.isfinite(option)):
@@ -202,7 +241,7 @@ def _condition(name: str, value: Any) -> None:
         raise TypeError(f"{name} is {checks.shown(value)}; give a table such as {{ method = 'exact' }}")
 
 
-def _constraints(top: Table, parameters: Mapping[str, Parameter]) -> tuple[Any, ...]:
+def _constraints(top: Table, parameters: Mapping[str, AnyParameter]) -> tuple[Any, ...]:
     space, found = Space.of(dict(parameters)), list[Any]()
     for key in ("constraints", "forbidden"):
         for i, one in enumerate(top.get(key, _list, [])):
@@ -221,7 +260,7 @@ def _constraints(top: Table, parameters: Mapping[str, Parameter]) -> tuple[Any, 
     return tuple(found)
 
 
-def _goals(top: Table, parameters: Mapping[str, Parameter]) -> Goals:
+def _goals(top: Table, parameters: Mapping[str, AnyParameter]) -> Goals:
     """Return the goals of the outputs, from the table [goals]."""
     table = top.table("goals")
     if not table.content:
@@ -281,13 +320,15 @@ def _goal_in_a_table(table: Table) -> Goal:
         return AtLeast(value) if key == "at_least" else AtMost(value)
 
 
-def _command(top: Table, names: tuple[str, ...], goals: Goals | None) -> Command:
-    table = top.table("command")
+def _command(top: Table, parameters: Mapping[str, AnyParameter], goals: Goals | None) -> Command:
+    table, names = top.table("command"), tuple(parameters)
     table.allow_only(COMMAND)
     if "run" not in table.content:
         table.refuse("there is no run; give the program and its arguments, as in run = ['./train', '--x={x}']")
     shell = table.get("shell", checks.flag, False)
-    reading = _reading(top.table("value"), goals)
+    reading, steps = _reading(top.table("value"), goals), _steps(parameters)
+    if steps is not None and reading.constraints:
+        top.table("value").refuse("constraints do not go with steps; give limits in [goals]", "constraints")
     command = Command(
         run=_shell_text(table, names) if shell else _templates(table, names),
         names=names,
@@ -296,11 +337,18 @@ def _command(top: Table, names: tuple[str, ...], goals: Goals | None) -> Command
         retries=top.get("retries", partial(checks.whole, least=0), 0),
         cwd=top.file.parent / table.get("folder", _text, "."),
         env=table.get("environment", _environment, {}),
+        steps=steps,
     )
     if not command.cwd.is_dir():
         with table.at("folder"):
             raise ValueError(f"there is no folder {str(command.cwd)!r}; create it, or name another")
     return command
+
+
+def _steps(parameters: Mapping[str, AnyParameter]) -> tuple[str, int] | None:
+    """Return the fidelity whose steps the program reports, and the first step; None if there is none."""
+    found = ((name, one) for name, one in parameters.items() if isinstance(one, Fidelity) and one.has_steps)
+    return next(((name, int(one.levels)) for name, one in found), None)
 
 
 def _shell_text(table: Table, names: tuple[str, ...]) -> str:

@@ -14,6 +14,7 @@ from gpmi._support.checks import LARGEST
 from gpmi._support.logger import logger
 from gpmi.integrations.optuna.coordination import published, seconds_since
 from gpmi.integrations.optuna.goals import StudyGoals
+from gpmi.integrations.optuna.reports import last_values
 from gpmi.integrations.optuna.search_space import SearchSpace
 from gpmi.optimizer import Optimizer
 from gpmi.trials import Outcome, Trial
@@ -140,6 +141,8 @@ class Follower:
         if trial.state == TrialState.FAIL:
             return Outcome("failed", why="failed")
         values = trial.values  # for a pruned trial with one objective the last value it reported, if any
+        if values is None and self.goals is not None and trial.state == TrialState.PRUNED:
+            values = last_values(trial)
         if values is None or len(values) != len(self._completed) or not all(abs(one) <= LARGEST for one in values):
             said = f"value is {values and values[0]}" if self.goals is None else f"values are {values}"
             return Outcome("failed", why=f"{trial.state.name.lower()}, its {said}")

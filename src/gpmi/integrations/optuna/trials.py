@@ -228,9 +228,10 @@ def _below_target(trial: Trial, goals: Goals | None, space: Space) -> dict[int, 
     None for any other trial. Optuna has one value for each step, so those of several objectives are left out.
     """
     single = None if goals is None else goals.single
-    if trial.status == "stopped":
-        found = {step: y.get(single) if isinstance(y, Mapping) else y for step, y, _ in trial.curve}
-    elif trial.status == "told" and [*at_target([trial], space)] == []:
+    is_below = trial.status == "told" and [*at_target([trial], space)] == []
+    if trial.status == "stopped" or (is_below and trial.curve):
+        found = {step: y.get(single or "") if isinstance(y, Mapping) else y for step, y, _ in trial.curve}
+    elif is_below:
         assert space.fidelity is not None
         found = {space.fidelity.fidelity.labels.index(trial.x[space.fidelity.name]): trial.y}
     else:
@@ -240,8 +241,8 @@ def _below_target(trial: Trial, goals: Goals | None, space: Space) -> dict[int, 
 
 def _result(trial: Trial, goals: Goals | None, space: Space) -> dict[str, Any]:
     """Return the state of a trial with an outcome, its values and its constraints, as Optuna has them."""
-    if (values := _below_target(trial, goals, space)) is not None:
-        return {"state": _STATE.PRUNED, "intermediate_values": values}
+    if (below := _below_target(trial, goals, space)) is not None:
+        return {"state": _STATE.PRUNED, "intermediate_values": below}
     if trial.status != "told":
         return {"state": _STATE.FAIL}
     if goals is None:

@@ -85,7 +85,8 @@ class MapPlane:
     def of(space: Space, pair: tuple[int, int] = (0, 1), through: Array | None = None) -> MapPlane:
         """Return a grid over two parameters; or the candidates, unless they form a full grid of a drawable size.
 
-        With more than two parameters it is the plane through the point with coordinates `through` (d,).
+        With more than two parameters it is the plane through the point with coordinates `through` (d,). With a fidelity
+        it is the plane at its target.
         """
         axes = axes_of(space, CURVE if isinstance(space, Candidates) else GRID)
         a, b = (axes[number] for number in pair)
@@ -96,7 +97,9 @@ class MapPlane:
             rows = np.unique(space.encoded, axis=0)
             if len(rows) < shape[0] * shape[1] or len(rows) > MAX_CANDIDATES:
                 return MapPlane((a, b), rows[:: -(-len(rows) // MAX_CANDIDATES)], None)
-        return MapPlane((a, b), np.concatenate([b.along(row) for row in a.along(space.lo)]), shape)
+        fidelity = space.fidelity
+        corner = space.lo if fidelity is None else fidelity.at(space.lo, fidelity.fidelity.target)
+        return MapPlane((a, b), np.concatenate([b.along(row) for row in a.along(corner)]), shape)
 
     @property
     def smooth(self) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from gpmi._support.text import shortened
 from gpmi._support.types import Array
 from gpmi.trials import Trial
+from gpmi.trials.costs import ENDED
 from gpmi.trials.goals import Match
 from gpmi.views.figures.axes import NAME, value_label
 from gpmi.views.figures.style import BLACK, BLUE, GREY, VERMILION, without_math
@@ -63,8 +64,12 @@ def _of_objective(run: RunView, output: str | None) -> RunView:
 
 
 def best_so_far(run: RunView) -> Array:
-    """Return the best feasible value after each evaluation, failures included, (n,); nan before the first value."""
-    values = [trial.y if trial.feasible else None for trial in _evaluated(run)]
+    """Return the best feasible value after each evaluation, failures included, (n,); nan before the first value.
+
+    Where there is a fidelity, it is the best one at the target; all measurements count as evaluations.
+    """
+    counts = {trial.number for trial in run.told if trial.feasible}
+    values = [trial.y if trial.number in counts else None for trial in _evaluated(run)]
     sign = 1.0 if run.goal == "max" else -1.0
     best = np.maximum.accumulate([-np.inf if y is None else sign * y for y in values]) if values else np.empty(0)
     return np.where(np.isfinite(best), sign * best, np.nan)
@@ -72,7 +77,7 @@ def best_so_far(run: RunView) -> Array:
 
 def _evaluated(run: RunView) -> list[Trial]:
     """Return the evaluations, failures included, in the order in which they ended."""
-    evaluated = [trial for trial in run.trials if trial.status in ("told", "failed")]
+    evaluated = [trial for trial in run.trials if trial.status in ENDED]
     return sorted(evaluated, key=lambda trial: trial.order or 0)
 
 
@@ -95,9 +100,11 @@ def draw_convergence(ax: Axes, groups: Mapping[str, Sequence[RunView]], optimum:
             (middle,) = table
             if len(groups) == 1 and optimum is None:
                 told = runs[0].told
-                ax.plot(
-                    np.arange(1, len(told) + 1), [trial.y or 0.0 for trial in told], ".", color=GREY, markersize=4.0
-                )
+                at = np.arange(1, len(told) + 1)
+                if runs[0].space.fidelity is not None:  # among evaluations that did not reach the target
+                    place = {trial.number: i for i, trial in enumerate(_evaluated(runs[0]), 1)}
+                    at = np.array([place[trial.number] for trial in told])
+                ax.plot(at, [trial.y or 0.0 for trial in told], ".", color=GREY, markersize=4.0)
         ax.step(t, middle, where="post", color=colour, linewidth=1.6, label=label or "best so far")
     from matplotlib.ticker import MaxNLocator
 

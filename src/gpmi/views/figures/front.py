@@ -8,6 +8,7 @@ import numpy as np
 
 from gpmi._support.text import rough, shortened
 from gpmi._support.types import Array
+from gpmi.trials.goal_summary import at_target
 from gpmi.trials.goals import Goal
 from gpmi.views.figures.style import BLUE, GREY, LIGHT, legend_above, star, without_math
 from gpmi.views.figures.traces import label_t
@@ -46,7 +47,7 @@ def draw_front(ax: Axes, run: RunView, x: str, y: str) -> None:
     """
     assert run.goals is not None
     goals = (run.objectives[x], run.objectives[y])
-    trials, front = complete(run.trials, run.goals), {trial.number for trial in run.front}
+    trials, front = complete(at_target(run.trials, run.space), run.goals), {trial.number for trial in run.front}
     places = np.stack([shown_values(trials, name, goal) for name, goal in zip((x, y), goals, strict=True)], axis=1)
     kinds = [kind_of(trial, front) for trial in trials]
     bands = run.front_bands(x, y)

@@ -20,11 +20,13 @@ from gpmi.space import Parameters, Space
 from gpmi.space.axes import Axis, contains_slices
 from gpmi.space.axes import axes_of as plain_axes
 from gpmi.trials.dataframe import names_of
+from gpmi.views.fidelity_view import curves_of
 from gpmi.views.figures.axes import axes_of, value_label
 from gpmi.views.figures.backtest import Backtest, draw_backtest
 from gpmi.views.figures.calibration import draw_calibration, draw_residuals
 from gpmi.views.figures.contours import draw_map, draw_maps
 from gpmi.views.figures.convergence import draw_convergence, groups_of
+from gpmi.views.figures.fidelity import draw_cost, draw_curves
 from gpmi.views.figures.front import draw_front, draw_hypervolume, draw_objective
 from gpmi.views.figures.importance import draw_dependence, draw_importances
 from gpmi.views.figures.parallel_coordinates import draw_parallel, draw_parallel_front
@@ -183,6 +185,73 @@ def backtest(source: Any, *, ax: Axes | None = None) -> Figure:
         ax = ax or new_figure(6.4, 3.8).add_subplot()
         draw_backtest(ax, source)
     return figure_of(ax)
+
+
+def curves(source: Source, *, output: str | None = None, ax: Axes | None = None) -> Figure:
+    """Draw the curve of every trial over its steps, in a run whose fidelity has steps; the best one is thick.
+
+    Blue curves reached the target, grey ones were stopped, green ones are still running. Dashed lines with a grey band
+    are where the model believes some of those that were stopped or are running to go on to: the median and 80 %. With
+    several objectives there is a panel for each output, or for `output`.
+    """
+    views = _fidelity_views(source, output, steps=True)
+    with style():
+        if ax is None:
+            figure = new_figure(6.8, 0.3 + 3.9 * len(views))
+            panels = add_panels(figure, figure.add_gridspec(len(views), 1), len(views))
+        else:
+            panels = [_ax_of(ax, views)]
+        for panel, view in zip(panels, views, strict=True):
+            draw_curves(panel, view)
+        if ax is None:
+            figure.legend(*_all_labels(panels), ncols=3, loc="outside upper left")
+        else:
+            ax.legend(loc="best")
+    return figure_of(panels[0])
+
+
+def cost(source: Source, *, output: str | None = None, ax: Axes | None = None) -> Figure:
+    """Draw the best value at the target against what was spent, in a run with a fidelity.
+
+    Marks below are the measurements: a row for each level, or for those that reached the last step and those that did
+    not. With several objectives there is a panel for each of them, or for `output`.
+    """
+    views = _fidelity_views(source, output, steps=False)
+    with style():
+        if ax is None:
+            figure = new_figure(6.8, 3.9 * len(views))
+            panels = add_panels(figure, figure.add_gridspec(len(views), 1), len(views))
+        else:
+            panels = [_ax_of(ax, views)]
+        for panel, view in zip(panels, views, strict=True):
+            draw_cost(panel, view)
+        if ax is None:
+            figure.legend(*panels[0].get_legend_handles_labels(), ncols=3, loc="outside upper left")
+        else:
+            ax.legend(loc="best")
+    return figure_of(panels[0])
+
+
+def _fidelity_views(source: Any, output: str | None, *, steps: bool) -> list[RunView]:
+    """Return the outputs to draw of a run with a fidelity. Raise a ValueError if there is nothing to draw.
+
+    With `steps` they are those with a curve, also while no trial has reached the target. Otherwise they are objectives.
+    """
+    view = RunView.of(source)
+    fidelity = view.space.fidelity
+    if fidelity is None:
+        raise ValueError('the space of source has no fidelity; it takes one such as "epoch": gpmi.Fidelity(1, 52)')
+    if steps and not fidelity.fidelity.has_steps:
+        raise ValueError(f"{fidelity.name} has levels, so there are no curves; draw cost(run)")
+    if output is not None or not view.has_front:
+        views = _views(source, output) if output is not None else [view]
+    else:
+        views = [one for one in view.each_output if steps or one.output in view.objectives]
+    if not steps and not any(one.told for one in views):
+        raise ValueError(f"no trial has reached {fidelity.name} {fidelity.fidelity.target}, so there is no value yet")
+    if steps and not any(curves_of(one) for one in views):
+        raise ValueError("source has no curve, so there is nothing to draw; report a step first")
+    return views
 
 
 def importances(source: Source, *, output: str | None = None, ax: Axes | None = None) -> Figure:

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from gpmi._support.text import percent
-from gpmi.trials.goal_summary import broken_limits
+from gpmi.trials.goal_summary import at_target, broken_limits
 from gpmi.views.html.markup import Markup, cell, joined, sentence, simple_table, tag
 from gpmi.views.run_view import RunView
 
@@ -59,7 +59,7 @@ def failures(run: RunView) -> Markup | None:
 def _limits(run: RunView) -> list[Markup]:
     """Return how often each limit was broken, and what was measured."""
     assert run.goals is not None
-    told = [trial for trial in run.trials if trial.status == "told"]
+    told = [trial for trial in at_target(run.trials, run.space) if trial.status == "told"]
     broken = [broken_limits(trial) for trial in told]
     rows = []
     for name, limit in run.goals.limits.items():

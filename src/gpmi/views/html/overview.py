@@ -19,7 +19,7 @@ from gpmi.views.html.tradeoffs import compared
 from gpmi.views.run_view import RunView
 
 ADVICE = {"stop": "You can stop", "go on": "Go on", "distrust": "Do not trust the model"}
-STATUSES = ("told", "pending", "failed", "rejected", "retracted")
+STATUSES = ("told", "stopped", "pending", "failed", "rejected", "retracted")
 NAME = 40  # characters of the name of an output, at most
 
 
@@ -39,7 +39,7 @@ def found(run: RunView) -> Markup:
     """Return the best and the recommended point, in words and as a table of their coordinates."""
     best, counts = run.best, run.counts
     outcomes = ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status])
-    parts = [tag("p", f"{len(run.trials)} trials: {outcomes or 'none so far'}.", _end_of_run(run))]
+    parts = [tag("p", f"{len(run.trials)} trials: {outcomes or 'none so far'}.", _reached(run), _end_of_run(run))]
     if run.has_front:
         return joined(*parts, *_found_front(run))
     if best is None:
@@ -138,6 +138,15 @@ def _believed(run: RunView, ledger: Ledger) -> list[Child]:
 
 def _exact_point(run: RunView, x: Point) -> list[str]:
     return [exact(value) for value in run.values(x)]
+
+
+def _reached(run: RunView) -> str:
+    """Return how many values are at the target of the fidelity; nothing if there is none."""
+    fidelity = run.space.fidelity
+    if fidelity is None:
+        return ""
+    where = f"{fidelity.name} {fidelity.fidelity.target}"
+    return f" {len(run.told)} values are at {where}, and only these count below."
 
 
 def _end_of_run(run: RunView) -> str:

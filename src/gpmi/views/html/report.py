@@ -17,6 +17,8 @@ from gpmi.gp.linalg import one_blas_thread
 from gpmi.views.html.calibration import calibration
 from gpmi.views.html.contours import contours
 from gpmi.views.html.convergence import convergence
+from gpmi.views.html.cost import cost
+from gpmi.views.html.curves import curves
 from gpmi.views.html.failures import failures
 from gpmi.views.html.importance import importance
 from gpmi.views.html.markup import Markup, tag
@@ -61,6 +63,8 @@ _BUILDERS: dict[str, tuple[str, Builder]] = {
     "advice": ("What to do next", advice),
     "tradeoffs": ("The best trade-offs", tradeoffs),
     "convergence": ("How it went", convergence),
+    "curves": ("The curves", curves),
+    "cost": ("What it cost", cost),
     "importance": ("Which parameters matter", importance),
     "slices": ("One parameter at a time", slices),
     "contours": ("Two parameters at a time", contours),

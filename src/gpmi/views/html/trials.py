@@ -79,7 +79,7 @@ def trials_table(
 def _row(run: RunView, trial: Trial, labels: bool, measured: int, *, brief: bool) -> list[Markup]:
     row = [tag("th", str(trial.number), scope="row")]
     row += [cell(trial.label)] if labels else []
-    row += [cell(value) for value in run.values(trial.x)]
+    row += [cell(value) for value in run.shown_values(trial)]
     if run.goals is None:
         constraints = [*trial.constraints, *[None] * measured][:measured]
         row += [cell(value) for value in (trial.y, *constraints)]
@@ -87,7 +87,8 @@ def _row(run: RunView, trial: Trial, labels: bool, measured: int, *, brief: bool
         broken = broken_limits(trial)
         row += [cell(trial.outputs.get(name), "broken" if name in broken else None) for name in run.goals]
     if not brief:
-        row.append(tag("td", trial.status))
+        at = f" at step {trial.curve[-1].step}" if trial.curve and trial.status in ("pending", "stopped") else ""
+        row.append(tag("td", trial.status + at))
         if run.goals is not None and run.goals.limits:
             row.append(tag("td", broken_words(trial, run.goals), class_="line"))
         if run.has_front:
