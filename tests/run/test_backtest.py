@@ -246,6 +246,8 @@ def test_files_of_spreadsheets_are_read(tmp_path: Path, monkeypatch: pytest.Monk
     assert table_columns(path) == {"Na": ["Na", None, None], "°C": [1.5, 2.5, 3.5], "y": [1.0, 2.25, None]}
     path.write_text('a,b\n"1,5",x\n1_0,"two\nlines"\n')
     assert table_columns(path) == {"a": ["1,5", "1_0"], "b": ["x", "two\nlines"]}
+    path.write_text("a,y,,\n1,2,,\n3,4,,\n")  # columns of a spreadsheet that were emptied
+    assert table_columns(path) == {"a": [1.0, 3.0], "y": [2.0, 4.0]}
     monkeypatch.setattr(pd, "read_excel", lambda path: pd.DataFrame(hill()))
     assert table_columns("t.xlsx") == hill()
 
@@ -280,6 +282,8 @@ BAD: list[tuple[Any, dict[str, Any], str]] = [
     (hill(), {"value": 3}, "value is 3, but the table has no such column"),
     (hill(), {"value": "kind"}, "value is 'kind', a column that has 'a' in row 1; give numbers"),
     ({**hill(), "y": [*[1.0] * 17, float("inf")]}, {}, "has inf in row 18"),
+    ({**hill(), "x": [float("inf"), *range(17)]}, {}, "column 'x' of the candidates is inf"),
+    ({**hill(), "y": [True, *[1.0] * 17]}, {}, "value is 'y', a column that has True in row 1"),
     ({**hill(), "y": [1.0] * 18}, {}, "'y', a column that is 1 in all rows; give one that varies"),
     ({"x": [1, 2, 3, 4, 5] * 2, "y": [1.0] * 5 + [2.0] * 5}, {}, "whose mean is the same in all different rows"),
     ({"x": [1, 2, 3, 4], "y": [1.0, 2.0, 3.0, 4.0]}, {}, "has 4 different rows with a value.*at least 5"),
@@ -315,8 +319,10 @@ def test_bad_input_names_the_argument_the_value_and_the_remedy(table: Any, optio
     [
         (b"", "is empty"),
         (b"x,,y\n1,2,3\n", "a column of the table has no name"),
-        (b"x,y\n1\n", "row 2 .* has 1 cells, but the first has 2"),
+        (b"x,y\n1\n", "row 2 .* has 1 cells, but the first has 2; fix the row"),
         (b'x,y\n"1,2\n', "is not CSV"),
+        (b"x,y\n1,2\n2,3\n3,<5\n", "value is 'y', a column that has '<5' in row 3; give numbers"),
+        (b",\n,\n", "value is 'y', but the table has no such column; it has no columns"),
         (b"x,\xb0C\n1,2\n", "is not UTF-8; save it as CSV in UTF-8"),
     ],
 )

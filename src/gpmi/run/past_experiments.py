@@ -122,12 +122,16 @@ def _read_text(path: Path) -> dict[str, list[Any]]:
         raise ValueError(f"table is {str(path)!r}, which is not CSV ({error}); fix the file") from None
     if not rows:
         raise ValueError(f"table is {str(path)!r}, which is empty; its first line has the names of the columns")
+    while rows[0] and not any(row[-1].strip() for row in rows if len(row) == len(rows[0])):
+        width = len(rows[0])
+        rows = [row[:-1] if len(row) == width else row for row in rows]  # an empty column of a spreadsheet
     names = [name.strip() for name in rows[0]]
     _check_titles(names)
     body = [(line, cells) for line, cells in enumerate(rows[1:], start=2) if any(cell.strip() for cell in cells)]
     for line, cells in body:
         if len(cells) != len(names):
-            raise ValueError(f"row {line} of {str(path)!r} has {len(cells)} cells, but the first has {len(names)}")
+            count = f"{len(cells)} cells, but the first has {len(names)}"
+            raise ValueError(f"row {line} of {str(path)!r} has {count}; fix the row, or save the table again")
     columns = {name: [cells[j].strip() for _, cells in body] for j, name in enumerate(names)}
     return {name: _of_cells(cells, decimal_comma=separator != ",") for name, cells in columns.items()}
 
@@ -173,7 +177,8 @@ def _existing(argument: str, name: Any, columns: Mapping[str, Any]) -> str:
     if isinstance(name, str) and name in columns:
         return name
     near = checks.similar_name(name, list(columns)) if isinstance(name, str) else None
-    hint = f"did you mean {near!r}?" if near else f"there are {', '.join(map(repr, columns))}"
+    there = f"there are {', '.join(map(repr, columns))}" if columns else "it has no columns"
+    hint = f"did you mean {near!r}?" if near else there
     raise ValueError(f"{argument} is {checks.shown(name)}, but the table has no such column; {hint}")
 
 
@@ -193,9 +198,11 @@ def _ignored(ignore: Any, value: str, columns: Mapping[str, Any]) -> set[str]:
 def _numbers(name: str, column: Sequence[Any]) -> Array:
     """Return the values as numbers, nan where one is missing."""
     remedy = "give numbers, and leave a cell empty where nothing was measured"
+    words = [(row, one) for row, one in enumerate(column, start=1) if isinstance(one, bool | str)]
+    if words:  # one word makes a column of text; name that word, not the numbers before it
+        row, one = next((pair for pair in words if _number_in(str(pair[1])) is None), words[0])
+        raise ValueError(f"value is {name!r}, a column that has {checks.shown(one)} in row {row}; {remedy}")
     for row, one in enumerate(column, start=1):
-        if one is not None and (isinstance(one, bool) or not isinstance(one, Real)):
-            raise ValueError(f"value is {name!r}, a column that has {checks.shown(one)} in row {row}; {remedy}")
         if one is not None and not abs(float(one)) <= checks.LARGEST:
             raise ValueError(f"value is {name!r}, a column that has {one} in row {row}; {remedy}")
     return np.array([math.nan if one is None else float(one) for one in column])
@@ -223,7 +230,9 @@ def _check_names(parameters: Mapping[str, Sequence[Any]], ignore: Sequence[str],
         if words:
             what = f"column {name!r} has {count} different words in {count} rows"
             raise ValueError(f"{what}, so it names them and a model learns nothing from it; {remedy}")
-        if all(one == first for one, first in zip(column, range(int(column[0]), int(column[0]) + count), strict=True)):
+        if math.isfinite(column[0]) and all(
+            one == first for one, first in zip(column, range(int(column[0]), int(column[0]) + count), strict=True)
+        ):
             events.append(Event("counted rows", f"column {name!r} counts the rows; if it is no parameter, {remedy}"))
 
 
