@@ -225,7 +225,7 @@ def density(task: str, seed: int, complete: int, power: str) -> dict[str, Any]:
 
     The coordinate of step s is -s^-power; a small power stands for the logarithm.
     """
-    fidelity.POWER = float(power)
+    fidelity.POWER = float(power)  # of this process, which plays nothing else
     problem, rng = curves.build(task, seed), np.random.default_rng([seed, 52])
     space = gpmi.Space.of(problem.space())
     configs = [space.decode(row) for row in space.from_unit(rng.random((complete + BEGUN, len(problem.space()))))]
@@ -399,6 +399,7 @@ def main() -> None:
         return
     if arguments.coordinates:
         coordinates(arguments.cores)
+        return
     new = 0
     if not arguments.report:
         lacks = {name: lack for name in arguments.tasks if (lack := curves.missing(name))}

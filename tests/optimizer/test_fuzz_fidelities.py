@@ -143,7 +143,7 @@ class History:
                 self.reported[trial.number][-1] = (trial.x["fidelity"], y)
 
     def retract(self) -> None:
-        if (trial := self.some("told", "failed", "stopped")) is not None and trial.status != "stopped":
+        if (trial := self.some("told", "failed", "stopped")) is not None:
             self.opt.retract(trial.number)
 
     def copy(self) -> None:

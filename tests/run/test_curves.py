@@ -481,7 +481,8 @@ def test_a_run_with_a_display_shows_its_cost(capsys: pytest.CaptureFixture[str])
 
 
 @forks
-def test_no_acknowledged_value_is_lost_when_workers_are_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"workers": 2}], ids=["here", "workers"])
+def test_no_acknowledged_value_is_lost_when_workers_are_killed(options: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("sqlalchemy")
     acknowledged, path = tmp_path / "acknowledged", tmp_path / "run.db"
     gpmi.study(path, space=SPACE, seed=0, budget=8, lease=FOR_EVER).close()
@@ -496,7 +497,7 @@ def test_no_acknowledged_value_is_lost_when_workers_are_killed(tmp_path: Path) -
         if child == 0:
             try:
                 with gpmi.study(path) as study:
-                    study.optimize(notes)
+                    study.optimize(notes, **options)
             finally:
                 os._exit(0)
         return child
@@ -512,7 +513,7 @@ def test_no_acknowledged_value_is_lost_when_workers_are_killed(tmp_path: Path) -
     for child in children:
         assert os.waitpid(child, 0)[1] == 0
     with gpmi.study(path) as study:
-        assert study.optimize(notes).reason == "budget"
+        assert study.optimize(notes, **options).reason == "budget"
         trials = study.trials
         stored = {(t.x["a"], r.step, r.y) for t in trials for r in t.curve}
         assert {tuple(one) for one in noted(acknowledged)} <= stored

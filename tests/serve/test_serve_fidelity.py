@@ -158,7 +158,7 @@ def test_a_stopped_trial_that_went_on_takes_its_result(steps: Any) -> None:
     assert trial["status"] == "told" and trial["y"] == 0.7 and trial["curve"][-1] == {"step": 52, "y": 0.7}
 
 
-@pytest.mark.parametrize("action", ["fail", "correct", "retract", "reject", "forget"])
+@pytest.mark.parametrize("action", ["fail", "correct", "reject", "forget"])
 def test_what_a_stopped_trial_cannot_take_is_a_conflict_that_says_so(steps: Any, action: str) -> None:
     stopped = run_until_one_stops(steps)
     more = {"y": 1.0} if action == "correct" else {}

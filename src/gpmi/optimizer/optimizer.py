@@ -402,7 +402,7 @@ class Optimizer(Printable):
 
     @locked
     def retract(self, trial: Trial | int) -> Trial:
-        """Take back the outcome of a trial that was told, failed or rejected, as if it had never been recorded.
+        """Take back the outcome of a trial that was told, stopped, failed or rejected, as if it had never come.
 
         The trial stays in the log with the status "retracted" and its value in `y_before`, but no longer counts: the
         point may be asked again. Predictions stored with other trials stay, as with `correct`.

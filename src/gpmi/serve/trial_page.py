@@ -21,7 +21,7 @@ from gpmi.views.html.markup import Child, Markup, exact, joined, tag
 ORIGINS = {"design": "the initial design", "policy": "the model", "user": "Not suggested; entered by a user"}
 ACTIONS = {  # by the status of a trial
     "pending": ("tell", "report", "fail", "reject", "forget"),
-    "stopped": ("tell", "report"),
+    "stopped": ("tell", "report", "retract"),
     "told": ("correct", "again", "retract"),
     "failed": ("correct", "retract"),
     "rejected": ("retract",),

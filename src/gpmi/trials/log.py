@@ -447,9 +447,9 @@ class Log:
         return self._with_status(trial, ("told", "failed", "retracted"), remedy)
 
     def retractable(self, trial: Any) -> Trial:
-        """Return a trial that was told, failed or rejected; raise a ValueError if it has another status."""
-        remedy = "give a trial that was told, failed or rejected; a pending one is forgotten"
-        return self._with_status(trial, ("told", "failed", "rejected"), remedy)
+        """Return a trial that was told, stopped, failed or rejected; raise a ValueError if it has another status."""
+        remedy = "give a trial that was told, stopped, failed or rejected; a pending one is forgotten"
+        return self._with_status(trial, ("told", "stopped", "failed", "rejected"), remedy)
 
     def _with_status(self, trial: Any, statuses: Sequence[Status], remedy: str) -> Trial:
         if not names_a_trial(trial):
@@ -642,6 +642,8 @@ class Log:
 
     def forget(self, number: int, when: float | None = None) -> Trial:
         """Drop a pending trial, as if it had never been asked, and return it."""
+        if number not in self._pending:
+            raise ValueError(f"trial {number} was stopped, so it cannot be withdrawn; retract takes its curve back")
         self._no_longer_pending(number)
         self._no_longer_counted(number)
         trial = self._trials.pop(number)

@@ -76,13 +76,13 @@ def run_study(file: StudyFile, study: Study, *, progress: bool = False) -> Resul
 def _workers(file: StudyFile, pool: ThreadPoolExecutor) -> dict[str, Any]:
     """Return where evaluations run: in threads, unless they can be stopped by what they report.
 
-    An executor gives no way back to an evaluation. So a program that reports steps is followed by this thread or, if
-    there are several workers, by a process for each.
+    An executor gives no way back to an evaluation. So a program that reports steps is followed by a process of its own,
+    which ends it, also when this process is ended by a signal.
     """
     assert file.command is not None
     if file.command.steps is None:
         return {"executor": pool, "in_flight": file.workers}
-    return {} if file.workers == 1 else {"workers": file.workers}
+    return {"workers": file.workers}
 
 
 def worker_of(file: StudyFile, address: str, name: str, workers: int | None = None) -> StudyFile:
