@@ -44,6 +44,7 @@ __all__ = [
     "GPUCBPE",
     "AtLeast",
     "AtMost",
+    "BacktestResult",
     "Choice",
     "Event",
     "Explore",
@@ -74,6 +75,7 @@ __all__ = [
     "Utility",
     "VarianceBonus",
     "Weights",
+    "backtest",
     "exchange",
     "importances",
     "kernels",
@@ -90,6 +92,8 @@ __all__ = [
 if TYPE_CHECKING:
     from gpmi import exchange, plots, tasks, theory
     from gpmi.analysis.importance import importances
+    from gpmi.run.backtest import backtest
+    from gpmi.run.backtest_result import BacktestResult
     from gpmi.run.study import Study, study
     from gpmi.storage.errors import StudyError
 else:
@@ -99,6 +103,8 @@ else:
         "Study": "gpmi.run.study",
         "study": "gpmi.run.study",
         "StudyError": "gpmi.storage.errors",
+        "backtest": "gpmi.run.backtest",
+        "BacktestResult": "gpmi.run.backtest_result",
         "importances": "gpmi.analysis.importance",
     }
 

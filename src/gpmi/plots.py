@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from gpmi._support.checks import missing_attribute
 from gpmi.views.figures.plots import (
+    backtest,
     calibration,
     contours,
     convergence,
@@ -21,6 +22,7 @@ from gpmi.views.figures.plots import (
 )
 
 __all__ = [
+    "backtest",
     "calibration",
     "contours",
     "convergence",

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import gpmi.optimizer.optimizer
+import gpmi.run.backtest
 import gpmi.run.loop
 import gpmi.run.study
 
@@ -154,7 +155,9 @@ def test_the_python_of_the_page_on_the_ledger_runs_and_prints_what_it_shows() ->
 
 
 @pytest.mark.parametrize(
-    "module", [gpmi.optimizer.optimizer, gpmi.run.loop, gpmi.run.study], ids=lambda module: module.__name__
+    "module",
+    [gpmi.optimizer.optimizer, gpmi.run.backtest, gpmi.run.loop, gpmi.run.study],
+    ids=lambda module: module.__name__,
 )
 def test_the_examples_in_docstrings_run(module: ModuleType) -> None:
     ours = [one for one in vars(module).values() if getattr(one, "__module__", None) == module.__name__]

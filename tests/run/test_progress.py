@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from rich.console import Console
-from waiting import Clock
+from waiting import FOR_EVER, Clock, wait_until
 
 import gpmi
 from gpmi._support.text import clock
@@ -326,3 +326,36 @@ def test_a_display_changes_no_query(monkeypatch: pytest.MonkeyPatch, capsys: pyt
     hidden = gpmi.maximize(f, [(-1.0, 1.0)], budget=8, seed=0)
     assert [trial.x.tolist() for trial in shown.trials] == [trial.x.tolist() for trial in hidden.trials]
     assert "regret" in capsys.readouterr().err
+
+
+# Several runs
+
+
+def test_a_count_is_shown_on_a_terminal_after_two_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Console(width=80, height=24, file=io.StringIO(), force_terminal=True, color_system=None, _environ={})
+    monkeypatch.setattr(progress, "lasting_console", lambda stderr: terminal)
+    assert isinstance(terminal.file, io.StringIO) and progress.PATIENCE == 2.0
+    monkeypatch.setattr(progress, "PATIENCE", FOR_EVER)
+    with progress.counted(2, "runs") as advance:
+        advance()
+    assert "runs" not in terminal.file.getvalue()
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    with progress.counted(2, "runs") as advance:
+        advance()
+        wait_until(lambda: "runs" in terminal.file.getvalue())  # type: ignore[attr-defined]
+    assert "1/2" in terminal.file.getvalue()
+
+
+def test_a_count_elsewhere_is_a_line_now_and_then(hours: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.counted(4, "runs") as advance:
+        for _ in range(4):
+            hours.now += 3600.0
+            advance()
+    assert capsys.readouterr().err.splitlines() == [f"{k}/4 runs, {k}:00:00, {4 - k}:00:00 left" for k in (1, 2, 3)]
+
+
+def test_a_count_without_rich_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    wanted = r"the progress display needs rich: pip install \"gpmi\[cli\]\""
+    with pytest.raises(ImportError, match=wanted), progress.counted(1, "runs"):
+        pass

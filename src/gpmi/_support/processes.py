@@ -24,6 +24,25 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
+def available_cores() -> int:
+    """The number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def end_with_the_parent() -> None:
+    """End this worker when its parent was killed; it would wait for work for ever."""
+    import multiprocessing
+    import threading
+
+    def watch() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def descendants(process: int) -> list[int]:
     """The running descendants of this process."""
     children: dict[int, list[int]] = {}

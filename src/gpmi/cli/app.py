@@ -25,7 +25,7 @@ def app() -> "typer.Typer":
     """Build the program with all its commands. It raises an ImportError without the extra `cli`."""
     import typer
 
-    from gpmi.cli import extra_commands, run_commands, trial_commands
+    from gpmi.cli import backtest_command, extra_commands, run_commands, trial_commands
 
     program = typer.Typer(help="Optimise expensive, noisy functions with Gaussian processes.", add_completion=False)
 
@@ -42,7 +42,7 @@ def app() -> "typer.Typer":
     ) -> None:
         pass
 
-    for module in (run_commands, trial_commands, extra_commands):
+    for module in (run_commands, trial_commands, backtest_command, extra_commands):
         for command, example in module.COMMANDS.items():
             name = command.__name__.rstrip("_")
             # `gpmi tell` and `gpmi step` take negative numbers, which would look like options.

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpmi._support import checks
+from gpmi._support.processes import available_cores
 from gpmi._support.text import install_command
 from gpmi.paper.bounds import Bounds, bounds_of
-from gpmi.paper.experiment import ERRATUM, SOURCES, Cell, available_cores, cells, run_all
+from gpmi.paper.experiment import ERRATUM, SOURCES, Cell, cells, run_all
 from gpmi.paper.table import Row, append, open_table, pack
 from gpmi.run.progress import progress_bar
 

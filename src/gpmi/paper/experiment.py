@@ -7,8 +7,6 @@ algorithm, repetition and horizon, and on nothing else: neither on the process i
 from __future__ import annotations
 
 import multiprocessing
-import os
-import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from gpmi._support.processes import end_with_the_parent
 from gpmi._support.types import Array
 from gpmi.gp.kernels import RBF, Kernel
 from gpmi.gp.linalg import one_blas_thread
@@ -180,7 +179,7 @@ def run_all(wanted: Sequence[Cell], cores: int) -> Iterator[list[Row]]:
     blocks = iter([list(block) for _, block in groupby(wanted, key=lambda cell: (cell.task, cell.repetition))])
     # New processes instead of forks: a fork copies locks that threads of BLAS or of a progress bar may hold.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(cores, mp_context=context, initializer=_end_with_the_parent) as pool:
+    with ProcessPoolExecutor(cores, mp_context=context, initializer=end_with_the_parent) as pool:
         pending: set[Future[list[Row]]] = set()
         try:
             while True:
@@ -193,20 +192,3 @@ def run_all(wanted: Sequence[Cell], cores: int) -> Iterator[list[Row]]:
                     yield future.result()
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _end_with_the_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
-
-    def watch() -> None:
-        parent = multiprocessing.parent_process()
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def available_cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from threading import Timer
 from typing import TYPE_CHECKING
 
 from gpmi._support.text import clock, cost_text, install_command, point
@@ -32,6 +33,7 @@ WIDTH = 80  # characters of a point, at most
 SHARE = 20.0  # the regret is drawn for at most a twentieth of the time: again after 20 times what it took last
 FIRST_DRAW = 20.0  # seconds after which the regret is drawn for the first time
 PERIOD = 10.0  # seconds between two plain lines, at least; or a twentieth of the time so far, so that logs stay short
+PATIENCE = 2.0  # seconds before `counted` shows anything
 REFRESH = 4  # updates of a terminal in a second
 
 
@@ -272,6 +274,45 @@ def live(optimizer: Optimizer) -> Iterator[ProgressDisplay]:
         yield ProgressDisplay(state, lines)
         state.close()
         lines.print()
+
+
+@contextmanager
+def counted(total: int, what: str) -> Iterator[Callable[[], None]]:
+    """Show on stderr how much of some work is finished, and the time left, once it has taken two seconds.
+
+    Call the function that it yields after each piece. A terminal has a bar, elsewhere a line is printed now and then.
+    """
+    try:
+        import rich.console  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f"the progress display needs rich: {install_command('cli')}") from error
+    console = lasting_console(stderr=True)
+    if console.is_terminal and not console.is_dumb_terminal:
+        bar = progress_bar(console)
+        task = bar.add_task(what, total=total)
+        timer = Timer(PATIENCE, bar.start)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield lambda: bar.advance(task)
+        finally:
+            timer.cancel()
+            timer.join()
+            if bar.live.is_started:
+                bar.stop()
+        return
+    begin = printed = time.monotonic()
+    done = 0
+
+    def advance() -> None:
+        nonlocal done, printed
+        done, now = done + 1, time.monotonic()
+        if done < total and now - printed >= max(PERIOD, (now - begin) / SHARE):
+            printed = now
+            left = clock((now - begin) * (total - done) / done)
+            console.print(f"{done}/{total} {what}, {clock(now - begin)}, {left} left", highlight=False)
+
+    yield advance
 
 
 def lasting_console(*, stderr: bool = False) -> Console:

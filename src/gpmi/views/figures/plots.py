@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from gpmi._support.checks import shown
 from gpmi.analysis.importance import Importances
 from gpmi.analysis.importance import importances as importances_of
 from gpmi.gp.posterior import Posterior
@@ -21,6 +22,7 @@ from gpmi.space.axes import axes_of as plain_axes
 from gpmi.trials.dataframe import names_of
 from gpmi.views.fidelity_view import curves_of
 from gpmi.views.figures.axes import axes_of, value_label
+from gpmi.views.figures.backtest import Backtest, draw_backtest
 from gpmi.views.figures.calibration import draw_calibration, draw_residuals
 from gpmi.views.figures.contours import draw_map, draw_maps
 from gpmi.views.figures.convergence import draw_convergence, groups_of
@@ -167,6 +169,21 @@ def convergence(
     with style():
         ax = ax or new_figure(6.4, 3.8).add_subplot()
         draw_convergence(ax, groups, optimum)
+    return figure_of(ax)
+
+
+def backtest(source: Any, *, ax: Axes | None = None) -> Figure:
+    """Draw a `gpmi.BacktestResult`: the best value after each experiment of gpmi, of batches and of a random order.
+
+    Lines are means. Bands cover the central 80 % of the runs of gpmi one at a time (blue; all of fewer than five) and
+    of random orders (grey, exact). The dashed line is the best row of the table, a dotted line the order in which the
+    rows were done.
+    """
+    if not isinstance(source, Backtest):
+        raise TypeError(f"source is {shown(source)}; give the result of gpmi.backtest")
+    with style():
+        ax = ax or new_figure(6.4, 3.8).add_subplot()
+        draw_backtest(ax, source)
     return figure_of(ax)
 
 
