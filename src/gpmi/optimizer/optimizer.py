@@ -226,6 +226,11 @@ class Optimizer(Printable):
         """The number of outcomes that count in the budget: values and failures. O(n)."""
         return self._log.evaluated
 
+    @property
+    def has_reached_target(self) -> bool:
+        """Whether a value was told at the target of the fidelity; any value if there is none."""
+        return bool(self._log.reached)
+
     def turns(self, budget: int | None) -> Generator[Trial | None, None, None]:
         """Yield the trials for a loop to evaluate: `budget` of them, or without end for None.
 

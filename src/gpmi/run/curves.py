@@ -147,6 +147,8 @@ class Curves:
             fidelity = self._optimizer.space.fidelity
             assert fidelity is not None
             why = f"ended at step {self._last[trial.number]} of {fidelity.fidelity.last}"
+            remedy = f"yield step {fidelity.fidelity.last}, or give a fidelity that ends earlier"
+            self._optimizer.add_events(Event("ended early", f"f {why}, so it has no value at the target; {remedy}"))
             return self._optimizer.record(trial, Outcome.stop(why))
         return self.ended(trial)
 

@@ -26,6 +26,9 @@ from gpmi.trials.dataframe import trials_given
 from gpmi.trials.goals import Goals, Max, Min  # noqa: F401  # of an example
 
 Show: TypeAlias = Callable[[Trial], None]
+NOTHING_AT_TARGET = Event(
+    "nothing at the target", "the cost was spent before a value at the target was measured; give a larger cost"
+)
 
 
 def _start(
@@ -183,6 +186,8 @@ def _run(settings: RunSettings, optimizer: Optimizer, earlier: list[Any], interr
         try:
             interrupts.presses_needed = 2
             end = _loop_with_display(settings, optimizer, interrupts)
+            if end.reason == "cost" and optimizer.evaluated > before and not optimizer.has_reached_target:
+                end = Stop(end.reason, (*end.events, NOTHING_AT_TARGET))
             if end.reason == "budget" and optimizer.evaluated == before:
                 end = Stop(end.reason, (_budget_used_up(before, optimizer.best),))
             elif end.reason == "cost" and optimizer.evaluated == before:

@@ -98,7 +98,7 @@ class RunSettings:
         if stop is not None:
             checked_rule(stop)
         elif budget is None and cost is None:
-            raise TypeError("budget is None and there is no stopping rule; give a budget, or a stopping rule as stop=")
+            raise TypeError("budget is None and there is no stopping rule; give a budget, a cost, or a rule as stop=")
         if on_trial is not None and not callable(on_trial):
             raise TypeError(f"on_trial is {shown(on_trial)}; give a function of a trial and the optimizer")
         self.f, self.budget, self.stop = f, budget, stop

@@ -27,6 +27,7 @@ from gpmi._support.types import Array, GrowingObservations, Mask, Observations, 
 from gpmi.space import FidelityColumn
 from gpmi.trials.costs import ENDED, cost_of, costs_of_levels
 from gpmi.trials.goals import Goals
+from gpmi.trials.lookup import find_trial
 from gpmi.trials.outcomes import NONE, OUTPUTS, Outcome, Outcomes, check_count, details_of
 from gpmi.trials.output_rows import observed_of, output_rows
 from gpmi.trials.trial import (
@@ -390,7 +391,7 @@ class Log:
         exact = self._pending_at.get(row.tobytes())
         if exact:
             return exact[0]
-        return _find(list(self._pending), self._rows, row, rounding)
+        return find_trial(list(self._pending), self._rows, row, rounding)
 
     def find_open(self, row: Array, rounding: Array, outcome: Outcome) -> int | None:
         """Return the trial at these coordinates that can take the outcome: pending, or told without its outputs."""
@@ -398,7 +399,7 @@ class Log:
         if number is not None or not outcome.outputs:
             return number
         lacking = [number for number in self._trials if self.lacks(number, outcome)]
-        return _find(lacking, self._rows, row, rounding)
+        return find_trial(lacking, self._rows, row, rounding)
 
     def pending_number(self, trial: Trial | int) -> int:
         """Return the number of a pending trial; raise a ValueError if it is not pending in this log.
@@ -693,14 +694,3 @@ class Log:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, lock=RLock())
-
-
-def _find(numbers: Sequence[int], rows: Mapping[int, Array], row: Array, rounding: Array) -> int | None:
-    """Return the first of the trials at these coordinates, or else the only one within `rounding` (d,) of them."""
-    at = row.tobytes()
-    exact = next((number for number in numbers if rows[number].tobytes() == at), None)
-    if exact is not None or not numbers or not rounding.any():
-        return exact
-    apart = np.abs(np.array([rows[number] for number in numbers]) - row)
-    close = np.flatnonzero(np.all(apart <= rounding, axis=1))
-    return numbers[int(close[0])] if len(close) == 1 else None
