@@ -176,9 +176,7 @@ class Constraints:
         """Return which constraints hold at each point, (m, C), in the order of `texts`."""
         linear = self.excess(values, active) <= tolerance * self.sizes
         answers = [np.array([_answer(function, copy(x)) for x in points]) for function in self.functions]
-        return np.column_stack(
-            [linear, ~self.forbidden_at(codes, active), counts_hold(self.counts, values), *answers]
-        )
+        return np.column_stack([linear, ~self.forbidden_at(codes, active), counts_hold(self.counts, values), *answers])
 
     def conflict_in(self, satisfied: Mask) -> list[str]:
         """Return constraints that cannot hold together, given which hold at each point of a finite set, (m, C)."""

@@ -225,9 +225,7 @@ class FeasibleSet:
         found = None
         for floor in _FLOORS if len(rows) else (0.0,):
             below, above = np.full(len(rows), floor), np.full(len(rows), np.inf)
-            found = Polytope.of(
-                np.concatenate([matrix, rows])[:, on], np.append(lower, below), np.append(upper, above)
-            )
+            found = Polytope.of(np.concatenate([matrix, rows])[:, on], np.append(lower, below), np.append(upper, above))
             if found is not None:
                 return found.embedded(on)
         return None
@@ -430,6 +428,18 @@ class FeasibleSet:
             near = self.layout.from_levels(self.with_s(numbers, np.clip(s, 0.0, 1.0)))
             found = np.concatenate([found, near[self.contains(near)]])
         return found
+
+    def middles(self, z: Array) -> Array:
+        """Return the middles (k, d) of the few largest supports, each otherwise like a point of z (m, d), in turn."""
+        few = self.supports.few
+        numbers = self.layout.level_numbers(z[np.arange(len(few)) % len(z)])
+        numbers = self.supports.in_the_middle(numbers, few)
+        s = self.s_of(numbers)
+        for polytope, members in self._by_polytope(numbers):
+            if polytope is not None:
+                s[members] = polytope.pull_inside(s[members])
+        made = self.layout.from_levels(self.with_s(numbers, s))
+        return made[self.contains(made)]
 
     # Nothing left
 

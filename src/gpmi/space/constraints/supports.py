@@ -21,6 +21,8 @@ from gpmi.space.parameters import Choice, Real
 _LARGEST = 0.5  # the share of points with as many parameters on as a count allows: they have the most freedom
 _REDRAWS = 16  # of supports that break a count, where counts share parameters
 _SHARES = (0.25, 0.5, 0.75)  # of its width, at which a parameter is tried that comes on
+FEW = 20  # supports: so many are asked once in the initial design, each in its middle
+_DRAWN = 1024  # supports that are drawn to find the few; 20 are then missed with a probability below 1e-20
 _MOST_MOVES = 512  # changes of a support that are tried at one point
 
 
@@ -87,14 +89,15 @@ class Supports:
             on = kept[rng.integers(len(kept), size=len(on))]
         return self.with_support(numbers, on, rng)
 
-    def _random(self, m: int, rng: np.random.Generator) -> Mask:
-        """Draw supports (m, c). Some break a count if counts that share parameters hardly hold together."""
+    def _random(self, m: int, rng: np.random.Generator, *, largest: bool = False) -> Mask:
+        """Draw supports (m, c), or only those with the most parameters on. Some break a count if counts that share parameters hardly hold together."""
         on = np.ones((m, len(self.counted)), dtype=bool)
         left = np.arange(m)
         for _ in range(_REDRAWS):
             for count, places in zip(self.counts, self._places, strict=True):
                 rank = np.argsort(np.argsort(rng.random((len(left), len(places))), axis=1), axis=1)
-                on[np.ix_(left, places)] = rank < self._sizes(count, len(left), rng)[:, None]
+                sizes = np.full(len(left), count.upper) if largest else self._sizes(count, len(left), rng)
+                on[np.ix_(left, places)] = rank < sizes[:, None]
             left = left[~self.allowed(on[left])]
             if not len(left):
                 break
@@ -123,6 +126,24 @@ class Supports:
             return np.asarray(np.maximum(u, 1e-3) * float(encoding.ends[1, 0]))
         others = np.delete(np.arange(float(encoding.count)), int(self.zero[k]))
         return others[np.minimum((u * len(others)).astype(np.intp), len(others) - 1)]
+
+    @cached_property
+    def few(self) -> Mask:
+        """All supports (k, c) with as many parameters on as counts allow, in random order; none if k > FEW.
+
+        Where counts share parameters, they are those that were drawn.
+        """
+        rng = np.random.default_rng(0)
+        on = np.unique(self._random(_DRAWN, rng, largest=True), axis=0)
+        on = on[self.allowed(on)]
+        return rng.permutation(on if len(on) <= FEW else on[:0])
+
+    def in_the_middle(self, numbers: Array, on: Mask) -> Array:
+        """Return level numbers (m, p) with these supports (m, c), and in the middle of what is on."""
+        numbers = numbers.copy()
+        for k, j in enumerate(self.counted.tolist()):
+            numbers[:, j] = np.where(on[:, k], self._at_share(k, np.array([0.5])), self.zero[k])
+        return numbers
 
     # Moves
 
