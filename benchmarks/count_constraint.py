@@ -3,8 +3,8 @@
     python benchmarks/count_constraint.py            writes docs/benchmarks/count_constraint.csv and .md; a few minutes
     python benchmarks/count_constraint.py --report   writes the page from the table
 
-Hartmann's function in [0, 1]^6, of which at most three coordinates may differ from 0. The true maximum is found by brute
-force: L-BFGS-B from many starts in each of the 42 supports.
+Hartmann's function in [0, 1]^6, of which at most three coordinates may differ from 0. The true maximum is found by
+brute force: L-BFGS-B from many starts in each of the 42 supports.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ import gpmi
 
 COLUMNS = ("arm", "seed", "best", "regret", "infeasible", "seconds")
 TABLE = harness.Table(harness.DOCS / "count_constraint.csv", COLUMNS, COLUMNS[:2])
-SEEDS = tuple(range(100, 110))  # listed before the first run of the table; development used 0 to 9
+# Listed before the first run of the table; development used 0 to 39. The others were added, once, after the first ten,
+# because one run in ten or so misses the best support, and ten runs say little about that.
+FIRST = tuple(range(100, 110))
+SEEDS = (*FIRST, *range(110, 140))
 BUDGET, DIMENSION, MOST = 60, 6, 3
 STARTS = 200  # of the brute force, in each support
 CONSTRAINT = f"count({', '.join(f'x{i}' for i in range(DIMENSION))} > 0) <= {MOST}"
@@ -96,9 +99,10 @@ def runs() -> Iterable[tuple[str, int]]:
 def page(rows: list[harness.Row], new: int) -> None:
     """Write the page."""
     text = (
-        f"Hartmann's function in [0, 1]^6 is maximised with `{CONSTRAINT}`, in {BUDGET} evaluations without noise, with "
-        f"the seeds {SEEDS[0]} to {SEEDS[-1]}, listed beforehand. The true maximum, {maximum():.6f}, comes from L-BFGS-B "
-        f"with {STARTS} starts in each support. Random search draws three components and uniform values."
+        f"Hartmann's function in [0, 1]^6 is maximised with `{CONSTRAINT}`, in {BUDGET} evaluations without noise, "
+        f"with the seeds {SEEDS[0]} to {SEEDS[-1]}; {FIRST[0]} to {FIRST[-1]} were listed first. The true maximum, "
+        f"{maximum():.6f}, comes from L-BFGS-B with {STARTS} starts in each support. Random search draws three "
+        "components and uniform values."
     )
     lines, regrets = [], dict[str, float]()
     for arm in ARMS:
@@ -119,10 +123,14 @@ def page(rows: list[harness.Row], new: int) -> None:
         )
     head = ["", "mean regret", "median", "largest", "points with more than three", "CPU seconds of a run"]
     share = regrets["gpmi"] / regrets["random"]
+    ten = [np.mean([float(r["regret"]) for r in rows if r["arm"] == a and int(r["seed"]) in FIRST]) for a in ARMS]
+    missed = sum(float(row["regret"]) > 0.5 for row in rows if row["arm"] == "gpmi")
     body = [
         *harness.table(head, lines),
         "",
-        f"The mean regret is {share:.2g} of that of random search; the bar is {BAR:g}: {harness.yes(share < BAR)}. "
+        f"The mean regret is {share:.2g} of that of random search; the bar is {BAR:g}: {harness.yes(share < BAR)}. On "
+        f"the first ten seeds alone it is {ten[0] / ten[1]:.2g}: {harness.yes(ten[0] / ten[1] < BAR)}. {missed} of "
+        f"{len(SEEDS)} runs end in another support than the best one, with a regret above 0.5; they make up the mean. "
         "The last line is the same run without the constraint: it shows what the constraint costs.",
     ]
     harness.page(__file__, "At most three of six", text, body, runs=len(rows), new=new)

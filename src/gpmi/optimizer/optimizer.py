@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeAlias, overload
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import OutputModel, OutputModels
+from gpmi.optimizer.batches import BatchRule, another_row
 from gpmi.optimizer.curves import HARDLY, checked_step, is_at_rung, probability_to_join_front, probability_to_win
 from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.levels import (
@@ -71,6 +72,7 @@ from gpmi.optimizer.summary import trial_lines
 from gpmi.policies import Aim, Policy
 from gpmi.policies.objectives import JointPolicy
 from gpmi.policies.policy import checked_policy
+from gpmi.search.initial_design import design_of
 from gpmi.search.subspaces import Subspace, Subspaces
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
@@ -78,6 +80,8 @@ from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
 from gpmi.trials.trial import checked_trials
+
+Suggest: TypeAlias = Callable[[Subspace], tuple[Subspace, Suggestion]]  # -> what is fixed in the end, and the point
 
 
 class Optimizer(Printable):
@@ -194,17 +198,84 @@ class Optimizer(Printable):
     @overload
     def ask(self, n: None = None, *, fixed: Mapping[Any, Any] | None = None) -> Point: ...
     @overload
-    def ask(self, n: int, *, fixed: Mapping[Any, Any] | None = None) -> list[Point]: ...
-    def ask(self, n: int | None = None, *, fixed: Mapping[Any, Any] | None = None) -> Point | list[Point]:
+    def ask(
+        self,
+        n: int,
+        *,
+        fixed: Mapping[Any, Any] | None = None,
+        same: Sequence[Any] | None = None,
+        apart: Mapping[Any, float] | None = None,
+    ) -> list[Point]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        *,
+        fixed: Mapping[Any, Any] | None = None,
+        same: Sequence[Any] | None = None,
+        apart: Mapping[Any, float] | None = None,
+    ) -> Point | list[Point]:
         """Return the next point to evaluate, or a list of n to evaluate at the same time; pending until told.
 
         `fixed` are coordinates that you set, {"temperature": 21.5}, or {index: value} where points are arrays. The
         policy chooses the others. The list is shorter if fewer points are left (repeats=False). With n_obs observations
         a point costs O(n_obs^2) on average, plus O(n_obs m) on a finite set of m points.
+
+        All n points have the same value of each parameter in `same`, a list such as ["temperature"]: the policy chooses
+        it with the first point. Any two of them differ by at least `apart`, {"temperature": 5}. With one of these no
+        point is in the batch twice.
         """
         with self._log.lock:
+            if (rule := BatchRule.of(self.space, n, fixed, same, apart)) is not None:
+                return [self.space.copy(trial.x) for trial in self.ask_batch(rule, self._next_trial)]
             subspace = self._subspaces.with_fixed(fixed)
             return self._ask_one(subspace) if n is None else self._ask_several(checks.whole("n", n, 1), subspace)
+
+    def ask_batch(self, rule: BatchRule, hand_out: Callable[[Subspace, Suggest], Trial]) -> list[Trial]:
+        """Return the trials of a batch with a rule; fewer, with an event, if no more different points are left.
+
+        If one cannot be found, those before it are forgotten.
+        """
+        trials: list[Trial] = []
+        subspace = self._subspaces.with_fixed(rule.next_fixed([]))
+        try:
+            for k in range(rule.n):
+                subspace = self._subspaces.with_fixed(rule.next_fixed([trials[0].x])) if k == 1 else subspace
+                points = [trial.x for trial in trials]
+                trials.append(hand_out(subspace, partial(self._within, rule, points)))
+        except SpaceExhausted as error:
+            if not trials:
+                raise
+            self._note(Event("short batch", f"{len(trials)} of {rule.n} points were found: {error}"))
+        except BaseException:
+            for trial in trials:
+                self.forget(trial)
+            raise
+        return trials
+
+    def _within(self, rule: BatchRule, points: list[Point], subspace: Subspace) -> tuple[Subspace, Suggestion]:
+        """Return the next suggestion of a batch, and what is fixed for it."""
+        found = self._compute_suggestion(subspace)
+        if (moved := rule.moved(found.x, points)) is not None:
+            subspace = self._subspaces.with_fixed({**(subspace.fixed or {}), **moved})
+            found = self._compute_suggestion(subspace)
+        if not rule.repeats(found.x, points):
+            return subspace, found
+        whole = self._subspaces.with_fixed(rule.whole_point(self._not_among(rule, points, subspace)))
+        return whole, self._compute_suggestion(whole)
+
+    def _not_among(self, rule: BatchRule, points: list[Point], subspace: Subspace) -> Point:
+        """Return the policy's choice of a point without a trial, or else one that is not in the batch."""
+        repeats, self.repeats = self.repeats, False
+        try:
+            found = self._compute_suggestion(subspace).x
+        except SpaceExhausted:
+            found = points[-1]
+        finally:
+            self.repeats = repeats
+        if not rule.repeats(found, points):
+            return found
+        design = design_of(subspace.space, self.seed, 2 * len(points) + 1)
+        return another_row(subspace.space, design, points)
 
     @property
     def budget(self) -> int | None:
@@ -739,13 +810,16 @@ class Optimizer(Printable):
         return self.space.copy(self._next_trial(subspace).x)
 
     @locked
-    def _next_trial(self, subspace: Subspace) -> Trial:
+    def _next_trial(self, subspace: Subspace, suggest: Suggest | None = None) -> Trial:
         """Add the next trial to the log, pending, and return it."""
-        return self._add_suggestion(subspace)
+        return self._add_suggestion(subspace, suggest)
 
-    def _add_suggestion(self, subspace: Subspace) -> Trial:
-        """Compute the next suggestion and add it to the log."""
-        suggestion = self._compute_suggestion(subspace)
+    def _add_suggestion(self, subspace: Subspace, suggest: Suggest | None = None) -> Trial:
+        """Compute the next suggestion and add it to the log. In a batch with a rule, suggest() computes it."""
+        if suggest is None:
+            suggestion = self._compute_suggestion(subspace)
+        else:
+            subspace, suggestion = suggest(subspace)
         fixed = {} if subspace.fixed is None else {"fixed": subspace.fixed}
         if (fidelity := self._log.fidelity) is not None and fidelity.name in (subspace.fixed or ()):
             suggestion = suggestion._replace(x={**suggestion.x, **(subspace.fixed or {})})

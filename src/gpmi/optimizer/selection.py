@@ -9,7 +9,6 @@ from functools import cached_property
 import numpy as np
 
 from gpmi._support.types import Array
-from gpmi.gp.tracking import first_best
 from gpmi.model.model import Model
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.audit import audit_of
@@ -17,7 +16,7 @@ from gpmi.optimizer.contexts import discounted
 from gpmi.optimizer.duplicates import is_duplicate, is_near, is_noisy
 from gpmi.optimizer.escape import escape_point
 from gpmi.optimizer.exclusions import around_pending
-from gpmi.optimizer.supports import counts_parameters, is_support_due, outside_of, promising_support
+from gpmi.optimizer.supports import counts_parameters, is_support_due, outside_of, promising_point
 from gpmi.policies import Explore, Mean, Policy, Selected, State
 from gpmi.policies.improvement import LogEI
 from gpmi.policies.policy import Audit
@@ -136,7 +135,7 @@ class Selection:
         model, log, space = self.model, self.log, self.subspace.space
         if not is_support_due(log, space, self.orientation):
             return None
-        promising = promising_support(log, space, self.orientation)
+        promising = promising_point(log, space, self.orientation)
         if promising is None:
             return None
         value = float(model.warp(np.array([promising[1]]))[0])

@@ -34,15 +34,15 @@ def is_support_due(log: Log, space: Space, orientation: Orientation) -> bool:
         log[number].y if log[number].feasible else None for number, row in log.rows.items() if space.contains(row)
     ]
     y = np.array([-np.inf if value is None else orientation.value(value) for value in values])
-    last = np.flatnonzero(idle & (np.arange(len(idle)) > int(np.argmax(y)))) if len(y) else []
-    return len(last) > 0 and len(idle) - 1 - int(last[-1]) < SHARE - 1
+    after = np.arange(len(y)) > (np.argmax(y) if len(y) else 0)
+    return bool(np.any((idle & after)[-(SHARE - 1) :]))
 
 
-def promising_support(log: Log, space: Space, orientation: Orientation) -> tuple[Mask, float] | None:
-    """Return the support (c,) to look at, and the best value in it; None if there is none.
+def promising_point(log: Log, space: Space, orientation: Orientation) -> tuple[Array, float] | None:
+    """Return the best point (d,) of the support to look at, and its value; None if there is none.
 
-    It is that with the best value among those that have not the best value of all, and in which fewer than PATIENCE
-    queries in a row have not gained. O(n).
+    The support is that with the best value among those that have not the best value of all, and in which fewer than
+    PATIENCE queries in a row have not gained. O(n).
     """
     assert isinstance(space, Parameters)
     supports, layout = space.feasible_set.supports, space.layout
@@ -51,23 +51,26 @@ def promising_support(log: Log, space: Space, orientation: Orientation) -> tuple
     if not told:
         return None
     best: dict[bytes, float] = {}
+    at: dict[bytes, Array] = {}
     idle: dict[bytes, int] = {}
     for n, support in zip(told, supports.on(layout.level_numbers(np.array([log.rows[n] for n in told]))), strict=True):
         key, y = support.tobytes(), orientation.value(log[n].y or 0.0)
         idle[key] = 0 if y > best.get(key, -np.inf) else idle[key] + 1
-        best[key] = max(y, best.get(key, -np.inf))
+        if not idle[key]:
+            best[key], at[key] = y, log.rows[n]
     first = max(best, key=lambda key: best[key])
     left = [key for key in best if key != first and idle[key] < PATIENCE]
     if not left:
         return None
     chosen = max(left, key=lambda key: best[key])
-    return np.frombuffer(chosen, dtype=bool), best[chosen]
+    return at[chosen], best[chosen]
 
 
-def outside_of(support: Mask, space: Space, barred: Barriers | None) -> Barriers:
-    """Bar also the points with another support than this one, (c,)."""
+def outside_of(row: Array, space: Space, barred: Barriers | None) -> Barriers:
+    """Bar also the points with another support than a point (d,)."""
     assert isinstance(space, Parameters)
     supports, layout = space.feasible_set.supports, space.layout
+    support = supports.on(layout.level_numbers(row[None]))[0]
     none = np.empty((0, space.dim))
     before = None if barred is None else barred.unsafe
 

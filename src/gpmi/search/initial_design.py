@@ -37,7 +37,7 @@ def design_of(space: Space, seed: int, count: int, *, cover: bool = False) -> Ar
 
 
 def _middles(space: Parameters, seed: int) -> list[Array]:
-    """Return the middles of the supports, in random order, where constraints count parameters and leave few supports."""
+    """Return the middles of the supports, in random order, where constraints count parameters and few are left."""
     if not space.constraints.counts or not len(space.feasible_set.supports.few):
         return []
     found = space.feasible_set.middles(_portion(space, seed, 0))

@@ -2,8 +2,8 @@
 
 There are five kinds of constraints, and a space may have any number of each: a string ("a + b <= 1"), (A, lb, ub) or
 scipy.optimize.LinearConstraint, a string that counts ("count(a, b, c > 0) <= 2"), `Forbidden` for combinations of
-values, and a function feasible(point) -> bool. A linear constraint is about the values of parameters in the user's units, also where log=True. It applies where all its
-parameters are active.
+values, and a function feasible(point) -> bool. A linear constraint is about the values of parameters in the user's
+units, also where log=True. It applies where all its parameters are active.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ def read_constraints(spec: Any, operands: Sequence[Operand]) -> Constraints:
 
 
 def _countable(count: Count, operands: Sequence[Operand]) -> list[Count]:
-    """Return a count without its constants, or nothing if it counts only those. Raise if it names what cannot be counted."""
+    """Return a count without its constants; nothing if it counts only those. Raise if a member cannot be counted."""
     for j in count.members:
         operand = operands[j]
         if operand.constant is not None:

@@ -42,7 +42,8 @@ class Supports:
     def reals(self) -> Numbers:
         """The numbers of those that are Real."""
         is_real = [isinstance(self.layout.parameters[j], Real) for j in self.counted]
-        return self.counted[np.array(is_real, dtype=bool)]
+        result: Numbers = self.counted[np.array(is_real, dtype=bool)]
+        return result
 
     @cached_property
     def zero(self) -> Array:
@@ -57,9 +58,9 @@ class Supports:
         return np.array([j in members for j in self.counted.tolist()], dtype=bool)
 
     @cached_property
-    def _places(self) -> list[list[int]]:
+    def _places(self) -> list[Numbers]:
         """The members of each count, as positions in `counted`."""
-        return [np.searchsorted(self.counted, count.members).tolist() for count in self.counts]
+        return [np.searchsorted(self.counted, count.members) for count in self.counts]
 
     def on(self, numbers: Array) -> Mask:
         """Return which of them are on, (m, c)."""
@@ -90,7 +91,10 @@ class Supports:
         return self.with_support(numbers, on, rng)
 
     def _random(self, m: int, rng: np.random.Generator, *, largest: bool = False) -> Mask:
-        """Draw supports (m, c), or only those with the most parameters on. Some break a count if counts that share parameters hardly hold together."""
+        """Draw supports (m, c), or only those with the most parameters on.
+
+        Some break a count if counts that share parameters hardly hold together.
+        """
         on = np.ones((m, len(self.counted)), dtype=bool)
         left = np.arange(m)
         for _ in range(_REDRAWS):
