@@ -72,8 +72,6 @@ def ask(
     with open_for_command(address, name, make=True) as study:
         try:
             trials = study.ask(count, lease=math.inf, same=same or None)
-        except (TypeError, ValueError) as error:
-            raise typer.BadParameter(f"{error}.", param_hint="'--same'") from None
         except SpaceExhausted:
             raise _nothing("every point of the space has been asked") from None
         if plate is not None:
@@ -516,7 +514,7 @@ def _nothing(message: str) -> typer.Exit:
 
 
 COMMANDS: dict[Callable[..., None], str] = {
-    ask: "study.db --json",
+    ask: "study.db -n 96 --same temperature --plate plate.csv",
     tell: "study.db 3 -0.25 --noise-var 0.01 --constraint 0.5",
     fail: 'study.db 3 --why "the pump stopped"',
     best: "study.db --json",

@@ -8,15 +8,30 @@ with the coordinate fixed at the nearest value that leaves room for the rest of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from gpmi._support import checks
 from gpmi._support.types import Array, Point
+from gpmi.optimizer.suggestion import Suggestion
+from gpmi.search.initial_design import design_of
+from gpmi.search.subspaces import Subspace
 from gpmi.space import Candidates, Choice, Int, Parameters, Real, Space, SpaceExhausted
+from gpmi.trials import Trial
+
+WithFixed: TypeAlias = Callable[[dict[Any, Any]], Subspace]
+Suggest: TypeAlias = Callable[[Subspace], tuple[Subspace, Suggestion]]  # -> with what is fixed, and the point
+
+
+class Compute(Protocol):
+    """Compute the next suggestion in a part of the space; with `new`, the policy chooses no point that has a trial."""
+
+    def __call__(self, subspace: Subspace, *, new: bool = False) -> Suggestion: ...
+
 
 _ROUNDING = 1e-9  # of a distance: points may be nearer by this part of it
 _TRIED = 64  # values of a coordinate that are tried where constraints leave only some; our limit
@@ -195,14 +210,49 @@ def _at_least(value: float, way: float) -> float:
     return end
 
 
-def another_row(space: Space, design: Array, points: Sequence[Point]) -> Point:
-    """Return the first point of a design that is not in the batch; raise SpaceExhausted if there is none."""
-    taken = {space.encode(p).tobytes() for p in points}
-    for row in design:
-        x = space.decode(row)
-        if space.encode(x).tobytes() not in taken:
-            return x
-    raise SpaceExhausted(f"only {len(points)} different points have these settings; the batch has all of them")
+class Batch:
+    """A batch with a rule, while it is asked for, trial by trial."""
+
+    def __init__(self, rule: BatchRule, with_fixed: WithFixed, compute: Compute, seed: int) -> None:
+        self._rule, self._with_fixed, self._compute, self._seed = rule, with_fixed, compute, seed
+        self.trials: list[Trial] = []
+
+    def ask(self, hand_out: Callable[[Subspace, Suggest], Trial]) -> None:
+        """Add the trials. hand_out(subspace, suggest) adds one to the log; suggest() says which point it is."""
+        subspace = self._with_fixed(self._rule.next_fixed([]))
+        for k in range(self._rule.n):
+            if k == 1:
+                subspace = self._with_fixed(self._rule.next_fixed(self._points()))
+            self.trials.append(hand_out(subspace, self._next))
+
+    def _points(self) -> list[Point]:
+        return [trial.x for trial in self.trials]
+
+    def _next(self, subspace: Subspace) -> tuple[Subspace, Suggestion]:
+        """Return the next suggestion, and the part of the space with what is fixed for it."""
+        points, found = self._points(), self._compute(subspace)
+        if (moved := self._rule.moved(found.x, points)) is not None:
+            subspace = self._with_fixed({**(subspace.fixed or {}), **moved})
+            found = self._compute(subspace)
+        if not self._rule.repeats(found.x, points):
+            return subspace, found
+        whole = self._with_fixed(self._rule.whole_point(self._another(points, subspace)))
+        return whole, self._compute(whole)
+
+    def _another(self, points: list[Point], subspace: Subspace) -> Point:
+        """Return the policy's choice of a point without a trial, or else the next of a design that is not in the batch.
+
+        Raise SpaceExhausted if there is none.
+        """
+        with suppress(SpaceExhausted):
+            found = self._compute(subspace, new=True).x
+            if not self._rule.repeats(found, points):
+                return found
+        for row in design_of(subspace.space, self._seed, 2 * len(points) + 1):
+            x = subspace.space.decode(row)
+            if not self._rule.repeats(x, points):
+                return x
+        raise SpaceExhausted(f"only {len(points)} different points have these settings; the batch has all of them")
 
 
 def _checked_same(space: Space, same: Any, fixed: Mapping[Any, Any]) -> tuple[str | int, ...]:

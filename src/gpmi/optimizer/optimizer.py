@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import count
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import OutputModel, OutputModels
-from gpmi.optimizer.batches import BatchRule, another_row
+from gpmi.optimizer.batches import Batch, BatchRule, Suggest
 from gpmi.optimizer.curves import HARDLY, checked_step, is_at_rung, probability_to_join_front, probability_to_win
 from gpmi.optimizer.defaults import Defaults, has_bound
 from gpmi.optimizer.levels import (
@@ -72,7 +72,6 @@ from gpmi.optimizer.summary import trial_lines
 from gpmi.policies import Aim, Policy
 from gpmi.policies.objectives import JointPolicy
 from gpmi.policies.policy import checked_policy
-from gpmi.search.initial_design import design_of
 from gpmi.search.subspaces import Subspace, Subspaces
 from gpmi.space import Space, SpaceExhausted
 from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
@@ -80,8 +79,6 @@ from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
 from gpmi.trials.trial import checked_trials
-
-Suggest: TypeAlias = Callable[[Subspace], tuple[Subspace, Suggestion]]  # -> what is fixed in the end, and the point
 
 
 class Optimizer(Printable):
@@ -231,51 +228,19 @@ class Optimizer(Printable):
             return self._ask_one(subspace) if n is None else self._ask_several(checks.whole("n", n, 1), subspace)
 
     def ask_batch(self, rule: BatchRule, hand_out: Callable[[Subspace, Suggest], Trial]) -> list[Trial]:
-        """Return the trials of a batch with a rule; fewer, with an event, if no more different points are left.
-
-        If one cannot be found, those before it are forgotten.
-        """
-        trials: list[Trial] = []
-        subspace = self._subspaces.with_fixed(rule.next_fixed([]))
+        """Return the trials of a batch with a rule; fewer, with an event, if no more different points are left."""
+        batch = Batch(rule, self._subspaces.with_fixed, self._compute_suggestion, self.seed)
         try:
-            for k in range(rule.n):
-                subspace = self._subspaces.with_fixed(rule.next_fixed([trials[0].x])) if k == 1 else subspace
-                points = [trial.x for trial in trials]
-                trials.append(hand_out(subspace, partial(self._within, rule, points)))
+            batch.ask(hand_out)
         except SpaceExhausted as error:
-            if not trials:
+            if not batch.trials:
                 raise
-            self._note(Event("short batch", f"{len(trials)} of {rule.n} points were found: {error}"))
-        except BaseException:
-            for trial in trials:
+            self._note(Event("short batch", f"{len(batch.trials)} of {rule.n} points were found: {error}"))
+        except BaseException:  # the caller does not get them
+            for trial in batch.trials:
                 self.forget(trial)
             raise
-        return trials
-
-    def _within(self, rule: BatchRule, points: list[Point], subspace: Subspace) -> tuple[Subspace, Suggestion]:
-        """Return the next suggestion of a batch, and what is fixed for it."""
-        found = self._compute_suggestion(subspace)
-        if (moved := rule.moved(found.x, points)) is not None:
-            subspace = self._subspaces.with_fixed({**(subspace.fixed or {}), **moved})
-            found = self._compute_suggestion(subspace)
-        if not rule.repeats(found.x, points):
-            return subspace, found
-        whole = self._subspaces.with_fixed(rule.whole_point(self._not_among(rule, points, subspace)))
-        return whole, self._compute_suggestion(whole)
-
-    def _not_among(self, rule: BatchRule, points: list[Point], subspace: Subspace) -> Point:
-        """Return the policy's choice of a point without a trial, or else one that is not in the batch."""
-        repeats, self.repeats = self.repeats, False
-        try:
-            found = self._compute_suggestion(subspace).x
-        except SpaceExhausted:
-            found = points[-1]
-        finally:
-            self.repeats = repeats
-        if not rule.repeats(found, points):
-            return found
-        design = design_of(subspace.space, self.seed, 2 * len(points) + 1)
-        return another_row(subspace.space, design, points)
+        return batch.trials
 
     @property
     def budget(self) -> int | None:
@@ -826,8 +791,11 @@ class Optimizer(Printable):
         with uninterrupted():
             return self._add(suggestion.x, suggestion.origin, **suggestion.fields, **fixed)
 
-    def _compute_suggestion(self, subspace: Subspace) -> Suggestion:
-        """Compute the next point: a starting point, one of the initial design, or the policy's choice."""
+    def _compute_suggestion(self, subspace: Subspace, *, new: bool = False) -> Suggestion:
+        """Compute the next point: a starting point, one of the initial design, or the policy's choice.
+
+        With `new`, the policy chooses none that has a trial.
+        """
         self._drop_outdated()
         log = self._log
         if len(log.told) >= self.n_init and (missing := ", ".join(log.unmeasured)) and log.told:
@@ -836,7 +804,7 @@ class Optimizer(Printable):
             return (
                 from_start(self._start, subspace.space, log)
                 or self._design_suggestion(subspace)
-                or self._policy_suggestion(subspace)
+                or self._policy_suggestion(subspace, self.repeats and not new)
             )
 
     def _design_suggestion(self, subspace: Subspace) -> Suggestion | None:
@@ -844,23 +812,20 @@ class Optimizer(Printable):
             return from_level_design(subspace, self.space, self._log, self.n_init)
         return from_design(subspace, self._setting, self._log, self.n_init)
 
-    def _policy_suggestion(self, subspace: Subspace) -> Suggestion:
+    def _policy_suggestion(self, subspace: Subspace, repeats: bool) -> Suggestion:
+        limits: dict[str, Any] = {"budget": self._log.horizon, "repeats": repeats}
         if self._is_several:
-            return self._joint_suggestion(subspace)
+            return self._joint_suggestion(subspace, limits)
         if self._target is not None:
-            chosen = self._level_suggestion(self._target, subspace)
+            chosen = self._level_suggestion(self._target, subspace, limits)
         else:
             self._model_at_choice = model = self._current_model()
             pending, orientation = self._pending_posteriors, self._orientation
-            chosen = from_policy(model, self.policy, self._log, subspace, pending, orientation, **self._limits)
+            chosen = from_policy(model, self.policy, self._log, subspace, pending, orientation, **limits)
         self._note(*chosen.events)
         return chosen
 
-    @property
-    def _limits(self) -> dict[str, Any]:
-        return {"budget": self._log.horizon, "repeats": self.repeats}
-
-    def _level_suggestion(self, target: TargetModel, subspace: Subspace) -> Suggestion:
+    def _level_suggestion(self, target: TargetModel, subspace: Subspace, limits: dict[str, Any]) -> Suggestion:
         """Return the policy's choice where the fidelity has levels: a point, and the level at which to measure it."""
         log, orientation = self._log, self._orientation
         self._model_at_choice = model = self._current_model()
@@ -868,9 +833,9 @@ class Optimizer(Printable):
             self._note(IGNORED)
             part = log.at_target()
             return from_design(subspace, self._setting, part, self.n_init, anew=True) or from_policy(
-                target.after(part), self.policy, part, subspace, PendingPosteriors(), orientation, **self._limits
+                target.after(part), self.policy, part, subspace, PendingPosteriors(), orientation, **limits
             )
-        chosen = from_policy(model, self.policy, log, subspace, self._pending_posteriors, orientation, **self._limits)
+        chosen = from_policy(model, self.policy, log, subspace, self._pending_posteriors, orientation, **limits)
         return at_best_level(chosen, [self._pending_posteriors.extend(0, model.posterior, log)], log, self.space)
 
     def _chance(self) -> SuccessProbability | None:
@@ -878,7 +843,7 @@ class Optimizer(Printable):
         setting, outcomes = self._setting.with_preloaded(self._log.told_before_asking), self._log.outcomes
         return None if outcomes is None else setting.feasibility.chance(outcomes, setting.preloaded)
 
-    def _joint_suggestion(self, subspace: Subspace) -> Suggestion:
+    def _joint_suggestion(self, subspace: Subspace, limits: dict[str, Any]) -> Suggestion:
         """Return the policy's choice for several objectives."""
         assert self.goals is not None and isinstance(self.policy, JointPolicy)
         log, chance = self._log, self._chance()
@@ -887,7 +852,7 @@ class Optimizer(Printable):
             self._note(IGNORED)
             log = log.at_target()
             models = alone.objectives(log)
-        chosen = from_objectives(models, self.goals, self.policy, log, subspace, chance, self.seed, **self._limits)
+        chosen = from_objectives(models, self.goals, self.policy, log, subspace, chance, self.seed, **limits)
         self._note(*chosen.events)
         if alone is None or log is not self._log:
             return chosen

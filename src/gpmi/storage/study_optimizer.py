@@ -10,8 +10,7 @@ from gpmi._support import checks
 from gpmi._support.types import Event, FrozenPoint
 from gpmi.model.model import Model
 from gpmi.optimizer import Optimizer
-from gpmi.optimizer.batches import BatchRule
-from gpmi.optimizer.optimizer import Suggest
+from gpmi.optimizer.batches import BatchRule, Suggest
 from gpmi.search.subspaces import Subspace
 from gpmi.storage.serialization import arguments
 from gpmi.storage.study_log import Fixed, NoTrial, StudyLog
