@@ -33,6 +33,7 @@ from gpmi.run.result import Result
 from gpmi.space import Choice, Fidelity, Forbidden, Int, Real, Space, SpaceExhausted
 from gpmi.trials import Trial
 from gpmi.trials.goals import AtLeast, AtMost, Match, Max, Min
+from gpmi.trials.plate import Plate, plate
 
 __version__ = "0.1.0"
 
@@ -59,6 +60,7 @@ __all__ = [
     "Measured",
     "Min",
     "Optimizer",
+    "Plate",
     "Policy",
     "Posterior",
     "Real",
@@ -82,6 +84,7 @@ __all__ = [
     "maximize",
     "minimize",
     "optimize",
+    "plate",
     "plots",
     "stopping",
     "study",

@@ -69,6 +69,25 @@ def test_what_is_asked_and_told_by_commands_is_what_an_optimizer_asks(folder: Pa
     assert json.loads(fine("verify", "run.db", "--json")) == verified
 
 
+def test_a_plate_shares_a_parameter_and_names_the_trials(folder: Path) -> None:
+    said = [
+        json.loads(x) for x in fine("ask", "run.db", "-n", 5, "--same", "x", "--plate", "p.csv", "--json").splitlines()
+    ]
+    assert len({one["x"]["x"] for one in said}) == 1 and len(said) == 2  # two kinds
+    lines = (folder / "p.csv").read_text().splitlines()
+    assert lines[0] == "well,trial,x,kind" and [line.split(",")[:2] for line in lines[1:]] == [["A1", "0"], ["A2", "1"]]
+    fine("ask", "run.db", "-n", 3, "--plate", "p.html")
+    assert "<table" in (folder / "p.html").read_text()
+    for wrong, code, words in (
+        (("--same", "oven"), 1, "same names 'oven'"),
+        (("--plate", "p.pdf"), 2, "--plate"),
+        (("--plate", "p.csv", "-n", 97), 2, "96 wells"),
+    ):
+        result = invoke("ask", "run.db", *wrong)
+        assert result.exit_code == code and words in result.stderr
+    assert fine("verify", "run.db", "--json").count('"equal"') == 1
+
+
 def test_a_point_that_was_asked_stays_with_who_asked_it(folder: Path) -> None:
     first, second = fine("ask", "run.db", "--count", "2", "--json").splitlines()
     third = fine("ask", "run.db")

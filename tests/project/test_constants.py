@@ -44,6 +44,7 @@ from gpmi.model.outputs import is_exact
 from gpmi.optimizer.contexts import share_of_gain
 from gpmi.optimizer.escape import is_escape_due, is_small, last_wasted, taught_nothing
 from gpmi.optimizer.exclusions import around_rejected
+from gpmi.optimizer.supports import promising_point
 from gpmi.policies import Mean, State
 from gpmi.policies.guard import Account
 from gpmi.policies.promises import Promises, account
@@ -1085,3 +1086,34 @@ def test_a_front_is_drawn_by_some_rays_and_most_drawn_fronts_lie_in_its_bands() 
     unit = (rays.span * rays.directions)[:, 0]
     low, high = ((signs * one - rays.reference)[:, 0] / unit for one in (bands.low, bands.high))
     assert 0.85 < np.mean((heights >= low - 1e-9) & (heights <= high + 1e-9)) < 0.995
+
+
+@guards("gpmi.space.constraints.nearest_setting.LEAST_ON", 1e-7, 0.2)
+def test_a_component_that_must_be_on_is_no_trace_and_may_be_small() -> None:
+    space: Any = Space.of([(0.0, 1.0)] * 3).constrained("count(x0, x1, x2) == 2")
+    polytope = space.feasible_set.polytope(np.array([0.5, 0.5, 0.0]))
+    at = polytope.last_inside(polytope.centre[None], np.zeros((1, 3)))[0]
+    assert 1e-4 < at[:2].min() < 0.05 and at[2] == 0.0
+
+
+@guards("gpmi.space.constraints.supports.FEW", 5, 100)
+def test_a_design_shows_few_supports_and_not_many() -> None:
+    def size(d: int, most: int) -> int:
+        names = ", ".join(f"x{i}" for i in range(d))
+        return Optimizer([(0.0, 1.0)] * d, constraints=[f"count({names} > 0) <= {most}"], seed=0).n_init
+
+    assert size(5, 2) == 10 and size(6, 3) >= 15 and size(8, 4) == 10
+
+
+@guards("gpmi.optimizer.supports.PATIENCE", 2, 30)
+def test_a_support_without_a_gain_is_left_after_some_queries() -> None:
+    constraint = "count(x0, x1, x2) == 1"
+    for idle, left in ((3, False), (12, True)):
+        opt = Optimizer([(0.0, 1.0)] * 3, constraints=[constraint], seed=0)
+        opt.tell([0.5, 0.0, 0.0], 9.0)
+        opt.tell([0.0, 0.5, 0.0], 5.0)
+        opt.tell([0.0, 0.0, 0.5], 1.0)
+        for k in range(idle):
+            opt.tell([0.0, 0.6 + 0.01 * k, 0.0], 4.0)
+        found = promising_point(opt._log, opt.space, Orientation("max"))
+        assert found is not None and (found[1] == 1.0) == left

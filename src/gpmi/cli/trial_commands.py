@@ -33,13 +33,22 @@ _CONDITION = re.compile(
 OptunaName: TypeAlias = Annotated[str | None, typer.Option(help="The name of the study in Optuna's storage.")]
 
 
+PLATE = 96  # wells of the plate that --plate writes
+
 # One trial
 
 
 def ask(
     address: Address,
     name: Name = None,
-    count: Annotated[int, typer.Option(help="Number of points to ask for.")] = 1,
+    count: Annotated[int, typer.Option("--count", "-n", help="Number of points to ask for.")] = 1,
+    same: Annotated[
+        list[str] | None, typer.Option(help="A parameter that all points share; repeat it for several.")
+    ] = None,
+    plate: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the points as the wells of a plate to a .csv or .html file."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask for the next point to evaluate.
@@ -47,14 +56,30 @@ def ask(
     It stays reserved for you until you tell its value, or that it failed. Given a study file, a study that does not
     exist yet is created. --json prints a line for each point, with its number and x. The exit code is 3 if no point is
     left.
+
+    --plate names the wells A1 to H12, row by row, for up to 96 points.
     """
     from gpmi.space import SpaceExhausted
 
+    if plate is not None and (plate.suffix not in (".csv", ".html") or count > PLATE):
+        wrong = (
+            f"{plate.name!r} is no .csv or .html file"
+            if count <= PLATE
+            else f"-n is {count}: a plate has {PLATE} wells"
+        )
+        raise typer.BadParameter(f"{wrong}.", param_hint="'--plate'")
+
     with open_for_command(address, name, make=True) as study:
         try:
-            trials = study.ask(count, lease=math.inf)
+            trials = study.ask(count, lease=math.inf, same=same or None)
         except SpaceExhausted:
             raise _nothing("every point of the space has been asked") from None
+        if plate is not None:
+            from gpmi.trials.plate import plate as plate_of
+
+            sheet = plate_of(trials)
+            text_of = sheet.csv_text if plate.suffix == ".csv" else sheet.page
+            plate.write_text(text_of(), encoding="utf-8", newline="")
         for trial in trials:
             typer.echo(json.dumps({"number": trial.number, "x": _x(study, trial.x)}) if as_json else _lines(trial))
 
@@ -512,7 +537,7 @@ def _nothing(message: str) -> typer.Exit:
 
 
 COMMANDS: dict[Callable[..., None], str] = {
-    ask: "study.db --json",
+    ask: "study.db -n 96 --same temperature --plate plate.csv",
     tell: "study.db 3 -0.25 --noise-var 0.01 --constraint 0.5",
     step: "study.db 3 12 0.93",
     fail: 'study.db 3 --why "the pump stopped"',

@@ -34,6 +34,7 @@ from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
 from gpmi.model.outputs import OutputModel, OutputModels
+from gpmi.optimizer.batches import Batch, BatchRule, Suggest
 from gpmi.optimizer.costs import has_room
 from gpmi.optimizer.curves import (
     HARDLY,
@@ -204,17 +205,52 @@ class Optimizer(Printable):
     @overload
     def ask(self, n: None = None, *, fixed: Mapping[Any, Any] | None = None) -> Point: ...
     @overload
-    def ask(self, n: int, *, fixed: Mapping[Any, Any] | None = None) -> list[Point]: ...
-    def ask(self, n: int | None = None, *, fixed: Mapping[Any, Any] | None = None) -> Point | list[Point]:
+    def ask(
+        self,
+        n: int,
+        *,
+        fixed: Mapping[Any, Any] | None = None,
+        same: Sequence[Any] | None = None,
+        apart: Mapping[Any, float] | None = None,
+    ) -> list[Point]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        *,
+        fixed: Mapping[Any, Any] | None = None,
+        same: Sequence[Any] | None = None,
+        apart: Mapping[Any, float] | None = None,
+    ) -> Point | list[Point]:
         """Return the next point to evaluate, or a list of n to evaluate at the same time; pending until told.
 
         `fixed` are coordinates that you set, {"temperature": 21.5}, or {index: value} where points are arrays. The
         policy chooses the others. The list is shorter if fewer points are left (repeats=False). With n_obs observations
         a point costs O(n_obs^2) on average, plus O(n_obs m) on a finite set of m points.
+
+        All n points have the same value of each parameter in `same`, a list such as ["temperature"]: the policy chooses
+        it with the first point. Any two of them differ by at least `apart`, {"temperature": 5}. With one of these no
+        point is in the batch twice.
         """
         with self._log.lock:
+            if (rule := BatchRule.of(self.space, n, fixed, same, apart)) is not None:
+                return [self.space.copy(trial.x) for trial in self.ask_batch(rule, self._next_trial)]
             subspace = self._subspaces.with_fixed(fixed)
             return self._ask_one(subspace) if n is None else self._ask_several(checks.whole("n", n, 1), subspace)
+
+    def ask_batch(self, rule: BatchRule, hand_out: Callable[[Subspace, Suggest], Trial]) -> list[Trial]:
+        """Return the trials of a batch with a rule; fewer, with an event, if no more different points are left."""
+        batch = Batch(rule, self._subspaces.with_fixed, self._compute_suggestion, self.seed)
+        try:
+            batch.ask(hand_out)
+        except SpaceExhausted as error:
+            if not batch.trials:
+                raise
+            self._note(Event("short batch", f"{len(batch.trials)} of {rule.n} points were found: {error}"))
+        except BaseException:  # the caller does not get them
+            for trial in batch.trials:
+                self.forget(trial)
+            raise
+        return batch.trials
 
     @property
     def budget(self) -> int | None:
@@ -773,21 +809,27 @@ class Optimizer(Printable):
         return self.space.copy(self._next_trial(subspace).x)
 
     @locked
-    def _next_trial(self, subspace: Subspace) -> Trial:
+    def _next_trial(self, subspace: Subspace, suggest: Suggest | None = None) -> Trial:
         """Add the next trial to the log, pending, and return it."""
-        return self._add_suggestion(subspace)
+        return self._add_suggestion(subspace, suggest)
 
-    def _add_suggestion(self, subspace: Subspace) -> Trial:
-        """Compute the next suggestion and add it to the log."""
-        suggestion = self._compute_suggestion(subspace)
+    def _add_suggestion(self, subspace: Subspace, suggest: Suggest | None = None) -> Trial:
+        """Compute the next suggestion and add it to the log. In a batch with a rule, suggest() computes it."""
+        if suggest is None:
+            suggestion = self._compute_suggestion(subspace)
+        else:
+            subspace, suggestion = suggest(subspace)
         fixed = {} if subspace.fixed is None else {"fixed": subspace.fixed}
         if (fidelity := self._log.fidelity) is not None and fidelity.name in (subspace.fixed or ()):
             suggestion = suggestion._replace(x={**suggestion.x, **(subspace.fixed or {})})
         with uninterrupted():
             return self._add(suggestion.x, suggestion.origin, **suggestion.fields, **fixed)
 
-    def _compute_suggestion(self, subspace: Subspace) -> Suggestion:
-        """Compute the next point: a starting point, one of the initial design, or the policy's choice."""
+    def _compute_suggestion(self, subspace: Subspace, *, new: bool = False) -> Suggestion:
+        """Compute the next point: a starting point, one of the initial design, or the policy's choice.
+
+        With `new`, the policy chooses none that has a trial.
+        """
         self._drop_outdated()
         log = self._log
         if len(log.told) >= self.n_init and (missing := ", ".join(log.unmeasured)) and log.told:
@@ -796,7 +838,7 @@ class Optimizer(Printable):
             return (
                 from_start(self._start, subspace, log)
                 or self._design_suggestion(subspace)
-                or self._policy_suggestion(subspace)
+                or self._policy_suggestion(subspace, self.repeats and not new)
             )
 
     def _design_suggestion(self, subspace: Subspace) -> Suggestion | None:
@@ -804,23 +846,20 @@ class Optimizer(Printable):
             return from_level_design(subspace, self.space, self._log, self.n_init)
         return from_design(subspace, self._setting, self._log, self.n_init)
 
-    def _policy_suggestion(self, subspace: Subspace) -> Suggestion:
+    def _policy_suggestion(self, subspace: Subspace, repeats: bool) -> Suggestion:
+        limits: dict[str, Any] = {"budget": self._log.horizon, "repeats": repeats}
         if self._is_several:
-            return self._joint_suggestion(subspace)
+            return self._joint_suggestion(subspace, limits)
         if self._target is not None:
-            chosen = self._level_suggestion(self._target, subspace)
+            chosen = self._level_suggestion(self._target, subspace, limits)
         else:
             self._model_at_choice = model = self._current_model()
             pending, orientation = self._pending_posteriors, self._orientation
-            chosen = from_policy(model, self.policy, self._log, subspace, pending, orientation, **self._limits)
+            chosen = from_policy(model, self.policy, self._log, subspace, pending, orientation, **limits)
         self._note(*chosen.events)
         return chosen
 
-    @property
-    def _limits(self) -> dict[str, Any]:
-        return {"budget": self._log.horizon, "repeats": self.repeats}
-
-    def _level_suggestion(self, target: TargetModel, subspace: Subspace) -> Suggestion:
+    def _level_suggestion(self, target: TargetModel, subspace: Subspace, limits: dict[str, Any]) -> Suggestion:
         """Return the policy's choice where the fidelity has levels: a point, and the level at which to measure it."""
         log, orientation = self._log, self._orientation
         self._model_at_choice = model = self._current_model()
@@ -828,9 +867,9 @@ class Optimizer(Printable):
             self._note(IGNORED)
             part = at_target(log)
             return from_design(subspace, self._setting, part, self.n_init, anew=True) or from_policy(
-                target.after(part), self.policy, part, subspace, PendingPosteriors(), orientation, **self._limits
+                target.after(part), self.policy, part, subspace, PendingPosteriors(), orientation, **limits
             )
-        chosen = from_policy(model, self.policy, log, subspace, self._pending_posteriors, orientation, **self._limits)
+        chosen = from_policy(model, self.policy, log, subspace, self._pending_posteriors, orientation, **limits)
         return at_best_level(chosen, [self._pending_posteriors.extend(0, model.posterior, log)], log, self.space)
 
     def _chance(self) -> SuccessProbability | None:
@@ -838,7 +877,7 @@ class Optimizer(Printable):
         setting, outcomes = self._setting.with_preloaded(self._log.told_before_asking), self._log.outcomes
         return None if outcomes is None else setting.feasibility.chance(outcomes, setting.preloaded)
 
-    def _joint_suggestion(self, subspace: Subspace) -> Suggestion:
+    def _joint_suggestion(self, subspace: Subspace, limits: dict[str, Any]) -> Suggestion:
         """Return the policy's choice for several objectives."""
         assert self.goals is not None and isinstance(self.policy, JointPolicy)
         log, chance = self._log, self._chance()
@@ -847,7 +886,7 @@ class Optimizer(Printable):
             self._note(IGNORED)
             log = at_target(log)
             models = alone.objectives(log)
-        chosen = from_objectives(models, self.goals, self.policy, log, subspace, chance, self.seed, **self._limits)
+        chosen = from_objectives(models, self.goals, self.policy, log, subspace, chance, self.seed, **limits)
         self._note(*chosen.events)
         if alone is None or log is not self._log:
             return chosen

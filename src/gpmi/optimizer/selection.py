@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,7 +16,9 @@ from gpmi.optimizer.contexts import discounted
 from gpmi.optimizer.duplicates import is_duplicate, is_near, is_noisy
 from gpmi.optimizer.escape import escape_point
 from gpmi.optimizer.exclusions import around_pending
+from gpmi.optimizer.supports import counts_parameters, is_support_due, outside_of, promising_point
 from gpmi.policies import Explore, Mean, Policy, Selected, State
+from gpmi.policies.improvement import LogEI
 from gpmi.policies.policy import Audit
 from gpmi.policies.risk import Risk
 from gpmi.search.barriers import Barriers
@@ -120,11 +122,26 @@ class Selection:
         return self.best_new(Explore(), barred=around_pending(self.subspace.space, self.log, self.barred))
 
     def escape(self) -> Selected | None:
+        if counts_parameters(self.subspace.space) and (point := self._other_support()):
+            return point
         x = escape_point(self.model, self.log, self.subspace, self.orientation, self.risk)
         if x is None:
             return None
         objective = self.objective.with_policy(Explore())
         return _selected(objective.policy, objective.result_at(self.subspace.space.encode(x)), x)
+
+    def _other_support(self) -> Selected | None:
+        """Select a point of another support, if one is due and promising."""
+        model, log, space = self.model, self.log, self.subspace.space
+        if not is_support_due(log, space, self.orientation):
+            return None
+        promising = promising_point(log, space, self.orientation)
+        if promising is None:
+            return None
+        value = float(model.warp(np.array([promising[1]]))[0])
+        state = replace(self.state, best_mean=value, best_observed=value)
+        here = replace(self.objective, state=state, policy=LogEI("mean"), members=())
+        return self._best(here, log.rows, barred=outside_of(promising[0], space, self.barred))
 
     def audit(self) -> Audit | None:
         return audit_of(self.model, self.log, self.subspace, self.objective)

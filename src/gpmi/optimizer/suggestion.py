@@ -125,11 +125,12 @@ def _suggestion(point: Selected, search: Selection) -> Suggestion:
 def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> int:
     """Return the size of the initial design: 0 with a given prior, else the number of parameters plus 3.
 
-    At most ten, and at most a third of the budget: our choice, docs/policy.md.
+    At most ten, and at most a third of the budget: our choice, docs/policy.md. Where constraints count parameters and
+    leave few supports, it shows each of them.
     """
     if priors.is_fixed:
         return 0
-    n_init = min(10, space.parameter_count + 3)
+    n_init = max(min(10, space.parameter_count + 3), space.support_count)
     return n_init if budget is None else max(1, min(n_init, budget // 3))
 
 

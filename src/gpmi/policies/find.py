@@ -29,7 +29,8 @@ class Find(Delegating):
 
     1. After two queries in a row that taught nothing, the run may escape: on spaces with options to the next design
        point, on boxes of at most 3 numbers to the point farthest from all trials. On boxes, later escapes need more
-       such queries (`gpmi.optimizer.escape`).
+       such queries (`gpmi.optimizer.escape`). Where constraints count parameters, one such query is enough, and the
+       escape leads to the support with the next best value (`gpmi.optimizer.supports`).
     2. In the last fifth of a budget, one of the pending points is the point with the best posterior mean.
     3. The point of `first`, unless it is a duplicate. Reinvest weighs what a query may bring against what it costs.
        When it expects no more gain from the remaining queries, it repeats the best point it knows. That is right where

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Unpack, overload
@@ -16,6 +16,7 @@ from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis
 from gpmi.analysis.ledger import Ledger
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.optimizer import Optimizer
+from gpmi.optimizer.batches import BatchRule
 from gpmi.policies import Aim
 from gpmi.run.evaluation import Measured
 from gpmi.run.loop import run_optimizer
@@ -50,19 +51,39 @@ class Study(Printable):
     @overload
     def ask(self, n: None = None, *, fixed: Fixed = None, lease: float | None = None) -> Trial: ...
     @overload
-    def ask(self, n: int, *, fixed: Fixed = None, lease: float | None = None) -> list[Trial]: ...
-    def ask(self, n: int | None = None, *, fixed: Fixed = None, lease: float | None = None) -> Trial | list[Trial]:
+    def ask(
+        self,
+        n: int,
+        *,
+        fixed: Fixed = None,
+        lease: float | None = None,
+        same: Sequence[Any] | None = None,
+        apart: Mapping[Any, float] | None = None,
+    ) -> list[Trial]: ...
+    def ask(
+        self,
+        n: int | None = None,
+        *,
+        fixed: Fixed = None,
+        lease: float | None = None,
+        same: Sequence[Any] | None = None,
+        apart: Mapping[Any, float] | None = None,
+    ) -> Trial | list[Trial]:
         """Return the next trial to evaluate, or n of them; fewer if the space has no more. `trial.x` is the point.
 
         `fixed` are coordinates that the user sets, as for `Optimizer.ask`. A trial with the same fixed
         coordinates whose worker has died, or whose lease has ended, comes first. `lease` is in seconds (database
         clock); the default is the study's. The lease is renewed while this process lives and the study is open. With
         lease=math.inf it lasts until the trial is told, failed or forgotten: for points that people evaluate.
+        `same` and `apart` are as for `Optimizer.ask`; such a batch is new, and takes no trial that was left behind.
         """
         count = 1 if n is None else checks.whole("n", n, 1)
         seconds = None if lease is None else checked_lease(lease)
         asked: list[Trial] = []
         try:
+            if (rule := BatchRule.of(self.space, n, fixed, same, apart)) is not None:
+                self.optimizer.next_batch(rule, seconds, asked)
+                return asked
             for _ in range(count):
                 self.optimizer.next_trial(fixed, seconds, asked)
         except SpaceExhausted:

@@ -238,6 +238,21 @@ def best_levels_inside(
     return points, values
 
 
+def best_supports(f: Values, space: Parameters, points: Array, values: Array) -> tuple[Array, Array]:
+    """Change the support of each point (s, d) by the best move, if one gains. Return the points reached and f there."""
+    points, values = points.copy(), values.copy()
+    feasible, layout = space.feasible_set, space.layout
+    moves = [layout.from_levels(feasible.supports.moves(row)) for row in layout.level_numbers(points)]
+    which = np.repeat(np.arange(len(points)), [len(some) for some in moves])
+    trial, good = feasible.repair(points[which], np.concatenate(moves))
+    trial, which = trial[good], which[good]
+    trial_values = f(trial, which)
+    for k in np.argsort(trial_values, kind="stable"):  # the best of a point is taken last
+        if trial_values[k] > values[which[k]]:
+            points[which[k]], values[which[k]] = trial[k], trial_values[k]
+    return points, values
+
+
 def _portions(levels: dict[int, Array]) -> list[list[int]]:
     """Return the points that are tried together: about LEVELS_TOGETHER levels."""
     portions: list[list[int]] = []

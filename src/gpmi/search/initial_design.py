@@ -33,7 +33,15 @@ def design_of(space: Space, seed: int, count: int, *, cover: bool = False) -> Ar
         u = sobol(space.unit_dim, max(4, count.bit_length()), (seed, 0))
         return space.from_unit(_options_in_turn(space, u, (seed, 3)) if cover else u)
     portions = range(-(-count // PORTION))
-    return np.concatenate([_portion(space, seed, i) for i in portions])
+    return np.concatenate([*_middles(space, seed), *(_portion(space, seed, i) for i in portions)])
+
+
+def _middles(space: Parameters, seed: int) -> list[Array]:
+    """Return the middles of the supports, in random order, where constraints count parameters and few are left."""
+    if not space.constraints.counts or not len(space.feasible_set.supports.few):
+        return []
+    found = space.feasible_set.middles(_portion(space, seed, 0))
+    return [found[np.random.default_rng([seed, 6]).permutation(len(found))]]
 
 
 def _portion(space: Parameters, seed: int, i: int) -> Array:

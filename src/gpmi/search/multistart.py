@@ -12,7 +12,7 @@ from gpmi.gp.paths import Draw
 from gpmi.gp.tracking import first_best
 from gpmi.search.barriers import Barriers
 from gpmi.search.climb import climb
-from gpmi.search.constrained_climb import LevelsToTry, Values, best_levels_inside, climb_inside
+from gpmi.search.constrained_climb import LevelsToTry, Values, best_levels_inside, best_supports, climb_inside
 from gpmi.search.joint import JointObjective
 from gpmi.search.objective import Objective, SearchResult
 from gpmi.search.screen import neighbours
@@ -41,7 +41,8 @@ def best_point(
     """Return the best point found by a multi-start climb from the best points of a screen.
 
     Integers and choices are searched by coordinate ascent. One parameter after the other is set to its best level with
-    the others unchanged, then the reals are climbed again, until nothing improves.
+    the others unchanged, then the reals are climbed again, until nothing improves. Where constraints count parameters,
+    so are the supports: which of the parameters are on.
     """
     z = np.concatenate([screen, neighbours(space, good, rng), good])
     score = np.concatenate([screened, objective(z[len(screen) :])])
@@ -54,8 +55,10 @@ def best_point(
     starts = z[chosen]
     tolerance = _tolerance(score, score[chosen])
     points, scores = _climb_all(objective, space, starts, tolerance)
-    for _ in range(10 if space.discrete_settings > 1 else 0):
+    for _ in range(10 if space.discrete_settings > 1 or space.constraints.counts else 0):
         moved, improved = best_levels(lambda z, _: objective(z), space, points, scores, _some_levels)
+        if space.constraints.counts:
+            moved, improved = best_supports(lambda z, _: objective(z), space, moved, improved)
         better = improved > scores + tolerance
         if not better.any():
             break

@@ -17,6 +17,7 @@ SCREEN = 512  # points of the screen, a power of 2 for Sobol. After a new prior 
 NEIGHBOURS = 64  # further points, close to the best observed ones
 BEST_OBSERVED = 3  # how many of the best observed points get neighbours: more than one, because a value may be lucky
 PROGRAMS = 16  # neighbours, at most, whose discrete parameters an integer program makes feasible
+SWAPS = 0.3  # the share of neighbours with another support, where constraints count parameters; as for a random level
 SAME_POINT = 1e-6  # two points at most this far apart, in widths of the space, are one: far above rounding
 
 
@@ -58,7 +59,10 @@ def farthest(space: Space, seed: int, taken: Array, barred: Barriers | None = No
         return None
     unit, others = (rows - lo) / space.span, (taken - lo) / space.span
     squares = (unit**2).sum(axis=1)[:, None] + (others**2).sum(axis=1) - 2.0 * unit @ others.T
-    inside = unit[:, space.continuous & (np.ptp(rows, axis=0) > 0.0)]  # without fixed coordinates
+    has_walls = space.continuous & (np.ptp(rows, axis=0) > 0.0)  # without fixed coordinates
+    for j in space.feasible_set.supports.counted if space.constraints.counts else ():
+        has_walls[space.columns[j]] = False  # most of these are 0, by the constraints
+    inside = unit[:, has_walls]
     walls = np.minimum(inside, 1.0 - inside).min(axis=1, initial=np.inf)
     apart = squares.min(axis=1)
     # A point on a wall has distance 0: better than a point that is taken, -1.
@@ -126,4 +130,8 @@ def _neighbours_inside(space: Parameters, centres: Array, rng: np.random.Generat
     swaps |= ~layout.active(numbers)  # a parameter that becomes active has no value to start from
     s = np.where(swaps[:, feasible.reals], feasible.s_of(fresh), s)
     target = feasible.with_s(np.where(swaps, fresh, numbers), s)
+    if space.constraints.counts:
+        supports = feasible.supports
+        target = supports.with_support(target, supports.on(numbers), rng)
+        target = supports.swap(target, SWAPS, rng)
     return space.last_inside(centre, layout.from_levels(feasible.feasible_settings(target, PROGRAMS)))

@@ -223,6 +223,10 @@ class Parameters(Space):
         """The part of the product that satisfies the constraints."""
         return FeasibleSet(self.layout, self.constraints)
 
+    @property
+    def support_count(self) -> int:
+        return len(self.feasible_set.supports.few) if self.constraints.counts and self.rows is None else 0
+
     def last_inside(self, z: Array, new: Array) -> Array:
         """Return the last points of the space on the lines from its points z to `new`, all (m, d).
 

@@ -150,6 +150,11 @@ class Space(ABC):
         return len(set(self.groups)) - (self.fidelity is not None)
 
     @property
+    def support_count(self) -> int:
+        """How many supports an initial design shows, where constraints count parameters; 0 if there are too many."""
+        return 0
+
+    @property
     @abstractmethod
     def rows(self) -> Array | None:
         """All points, (m, d), if the space is searched point by point; otherwise None."""

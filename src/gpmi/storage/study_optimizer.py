@@ -7,8 +7,10 @@ from functools import partial
 from typing import Any
 
 from gpmi._support import checks
+from gpmi._support.types import FrozenPoint
 from gpmi.model.model import Model
 from gpmi.optimizer import Optimizer
+from gpmi.optimizer.batches import BatchRule, Suggest
 from gpmi.search.subspaces import Subspace
 from gpmi.storage.serialization import arguments
 from gpmi.storage.study_log import Fixed, NoTrial, StudyLog
@@ -38,6 +40,16 @@ class StudyOptimizer(Optimizer):
         if self.budget != new:
             self.log.set_budget(new)
 
+    def next_batch(self, rule: BatchRule, lease: float | None, handed: list[Trial]) -> None:
+        """Append the trials of a batch with a rule to `handed`; trials that others have left behind are not taken."""
+
+        def hand_out(subspace: Subspace, suggest: Suggest) -> Trial:
+            self._hand_out(subspace, handed, lease=lease, suggest=suggest)
+            return handed[-1]
+
+        with self.log.lock:
+            self.ask_batch(rule, hand_out)
+
     def next_trial(self, fixed: Fixed, lease: float | None, handed: list[Trial]) -> None:
         """Append the next trial for this worker to `handed`. `lease` is in seconds; None uses the study's default."""
         with self.log.lock:
@@ -58,17 +70,23 @@ class StudyOptimizer(Optimizer):
         finally:
             self.log.release_leases([trial.number for trial in handed])
 
-    def _next_trial(self, subspace: Subspace) -> Trial:
+    def _next_trial(self, subspace: Subspace, suggest: Suggest | None = None) -> Trial:
         handed: list[Trial] = []
         try:
-            self._hand_out(subspace, handed)
+            self._hand_out(subspace, handed, suggest=suggest)
             return handed[0]
         except BaseException:  # the caller does not get it
             self.log.release_leases([trial.number for trial in handed])
             raise
 
     def _hand_out(
-        self, subspace: Subspace, handed: list[Trial], *, budget: int | None = None, lease: float | None = None
+        self,
+        subspace: Subspace,
+        handed: list[Trial],
+        *,
+        budget: int | None = None,
+        lease: float | None = None,
+        suggest: Suggest | None = None,
     ) -> Trial | NoTrial:
         """Deliver the outbox, update a slow model before the lock is taken, and get the next trial."""
         with self.log.lock:
@@ -76,8 +94,9 @@ class StudyOptimizer(Optimizer):
             if self.log.is_slow:
                 self.refresh()
                 _ = self.models if self._is_several else self.model
+            fixed = subspace.fixed if suggest is None else FrozenPoint({None: None})  # no trial has that
             return self.log.hand_out(
-                subspace.fixed, partial(self._add_suggestion, subspace), handed, budget=budget, lease=lease
+                fixed, partial(self._add_suggestion, subspace, suggest), handed, budget=budget, lease=lease
             )
 
     def _model_before_value(self) -> Model | None:

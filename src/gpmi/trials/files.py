@@ -303,6 +303,12 @@ def _cell(value: Any) -> str:
     return _quoted(value)
 
 
+def guarded_cell(value: Any) -> str:
+    """Return a value as a cell of a table for people: a text that a spreadsheet might execute is in quotation marks."""
+    text = value if isinstance(value, str) else str(value) if isinstance(value, bool | int | float) else _quoted(value)
+    return _quoted(text) if isinstance(value, str) and (_FORMULA.search(text) or not text.isprintable()) else text
+
+
 def _quoted(value: Any) -> str:
     """Return JSON that no spreadsheet splits at a semicolon."""
     return json.dumps(value).replace(";", "\\u003b")

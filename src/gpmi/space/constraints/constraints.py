@@ -1,9 +1,9 @@
 """User constraints: points that the parameters allow but that must not be queried.
 
-There are four kinds of constraints, and a space may have any number of each: a string ("a + b <= 1"), (A, lb, ub) or
-scipy.optimize.LinearConstraint, `Forbidden` for combinations of values, and a function feasible(point) -> bool. A
-linear constraint is about the values of parameters in the user's units, also where log=True. It applies where all its
-parameters are active.
+There are five kinds of constraints, and a space may have any number of each: a string ("a + b <= 1"), (A, lb, ub) or
+scipy.optimize.LinearConstraint, a string that counts ("count(a, b, c > 0) <= 2"), `Forbidden` for combinations of
+values, and a function feasible(point) -> bool. A linear constraint is about the values of parameters in the user's
+units, also where log=True. It applies where all its parameters are active.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from gpmi._support import checks
 from gpmi._support.types import Array, Mask, Point
 from gpmi.space.conditions.conditions import read_levels
+from gpmi.space.constraints.counts import Count, counts_hold, parse_count
 from gpmi.space.constraints.expressions import Inequality, parse
 from gpmi.space.encoding import Encoding
 from gpmi.space.fixed import FixedParameter
@@ -62,6 +63,8 @@ class Operand(NamedTuple):
     name: str
     largest: float | None  # the largest absolute value; None if the values are not numbers
     codes: Callable[[str, Any], Codes]  # (label, value or list of values) -> their codes
+    constant: float | None = None  # the value of a number that never varies
+    uncounted: str = ""  # why a count may not name it, and what to do about it
 
 
 def parameter_operand(name: str, parameter: Encoding) -> Operand:
@@ -71,7 +74,19 @@ def parameter_operand(name: str, parameter: Encoding) -> Operand:
     def codes(label: str, value: Any) -> Codes:
         return frozenset(map(float, read_levels(label, name, parameter, value)))
 
-    return Operand(name, largest, codes)
+    constant = parameter.limits[0] if parameter.limits is not None and parameter.width == 0 else None
+    return Operand(name, largest, codes, constant, "" if constant is not None else _why_uncounted(parameter))
+
+
+def _why_uncounted(parameter: Encoding) -> str:
+    """Return why a count may not name a parameter; empty if it may."""
+    if parameter.limits is None:
+        return "whose values are not numbers; name numbers only"
+    if parameter.when is not None:
+        return "which is there only under a condition; leave out its when=, since 0 means off"
+    if parameter.limits[0] != 0.0:
+        return f"whose smallest value is {parameter.limits[0]:g}; a parameter that is off is 0, so let it begin at 0"
+    return ""
 
 
 def column_operand(name: str, column: Array) -> Operand:
@@ -86,12 +101,13 @@ def column_operand(name: str, column: Array) -> Operand:
 
 @dataclass(frozen=True, eq=False)
 class Constraints:
-    """The constraints of one space: R inequalities, F forbidden combinations, and functions."""
+    """The constraints of one space: R inequalities, F forbidden combinations, functions, and K counts."""
 
     linear: tuple[Inequality, ...]
     sizes: Array  # (R,), how large the terms of each inequality may be
     forbidden: tuple[Combination, ...]
     functions: tuple[Feasible, ...]
+    counts: tuple[Count, ...] = ()
 
     @cached_property
     def matrix(self) -> Array:
@@ -116,10 +132,11 @@ class Constraints:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The constraints in words: inequalities, combinations, functions. Empty if there are none."""
+        """The constraints in words: inequalities, combinations, counts, functions. Empty if there are none."""
         return [
             *(repr(one.text) for one in self.linear),
             *(combination.text for combination in self.forbidden),
+            *(repr(count.text) for count in self.counts),
             *(function_name(function) for function in self.functions),
         ]
 
@@ -159,7 +176,7 @@ class Constraints:
         """Return which constraints hold at each point, (m, C), in the order of `texts`."""
         linear = self.excess(values, active) <= tolerance * self.sizes
         answers = [np.array([_answer(function, copy(x)) for x in points]) for function in self.functions]
-        return np.column_stack([linear, ~self.forbidden_at(codes, active), *answers])
+        return np.column_stack([linear, ~self.forbidden_at(codes, active), counts_hold(self.counts, values), *answers])
 
     def conflict_in(self, satisfied: Mask) -> list[str]:
         """Return constraints that cannot hold together, given which hold at each point of a finite set, (m, C)."""
@@ -178,6 +195,14 @@ class Constraints:
         for combination, occurs in zip(self.forbidden, self.forbidden_at(codes[None], active[None])[0], strict=True):
             if occurs:
                 raise ValueError(f"x is {checks.shown(point)}, which is {combination.text}; tell allowed points")
+        for count in self.counts:
+            if not count.holds(values[None])[0]:
+                number, many = int(count.on(values[None]).sum()), len(count.members)
+                raise ValueError(
+                    f"x is {checks.shown(point)}, in which {number} of {many} counted parameters are "
+                    f"{'above' if count.positive else 'other than'} 0, but the constraint {count.text!r} allows "
+                    f"{count.allowed}; tell points that satisfy it, with 0 for what is off"
+                )
         for function in self.functions:
             if not _answer(function, copy(point)):
                 raise ValueError(
@@ -192,6 +217,7 @@ class Constraints:
             np.concatenate([self.sizes, others.sizes]),
             self.forbidden + others.forbidden,
             self.functions + others.functions,
+            self.counts + others.counts,
         )
 
     def with_fixed(self, fixed: Mapping[int, FixedParameter]) -> Constraints:
@@ -215,7 +241,14 @@ class Constraints:
             if not others:
                 raise ValueError(f"fixed has the values of {combination.text}; give allowed values")
             forbidden.append(Combination(combination.text, others))
-        return Constraints(tuple(linear), np.array(sizes), tuple(forbidden), self.functions)
+        counts = []
+        for count in self.counts:
+            for j in (j for j in count.members if j in fixed):
+                count = count.without(j, is_on=float(fixed[j].value) != 0.0)
+            if not count.can_hold:
+                raise ValueError(f"fixed breaks the constraint {count.text!r}; give values that satisfy it")
+            counts += [count] if count.members else []
+        return Constraints(tuple(linear), np.array(sizes), tuple(forbidden), self.functions, tuple(counts))
 
 
 NO_CONSTRAINTS = Constraints((), np.zeros(0), (), ())
@@ -226,8 +259,11 @@ def read_constraints(spec: Any, operands: Sequence[Operand]) -> Constraints:
     linear: list[Inequality] = []
     forbidden: list[Combination] = []
     functions: list[Feasible] = []
+    counts: list[Count] = []
     for item in _listed(spec):
-        if isinstance(item, str):
+        if isinstance(item, str) and (count := parse_count(item, [operand.name for operand in operands])):
+            counts += _countable(count, operands)
+        elif isinstance(item, str):
             linear += parse(item, [operand.name for operand in operands])
         elif isinstance(item, Forbidden):
             forbidden.append(_combination(item, operands))
@@ -246,7 +282,20 @@ def read_constraints(spec: Any, operands: Sequence[Operand]) -> Constraints:
                 raise TypeError(f"constraint {one.text!r} is about {operands[j].name!r}, whose values are not numbers")
     largest = np.array([operand.largest or 0.0 for operand in operands])
     sizes = [np.abs(one.coefficients) @ largest + max(map(_finite_size, (one.lower, one.upper))) for one in linear]
-    return Constraints(tuple(linear), np.array(sizes), tuple(forbidden), tuple(functions))
+    return Constraints(tuple(linear), np.array(sizes), tuple(forbidden), tuple(functions), tuple(counts))
+
+
+def _countable(count: Count, operands: Sequence[Operand]) -> list[Count]:
+    """Return a count without its constants; nothing if it counts only those. Raise if a member cannot be counted."""
+    for j in count.members:
+        operand = operands[j]
+        if operand.constant is not None:
+            count = count.without(j, is_on=operand.constant > 0.0 or (not count.positive and operand.constant < 0.0))
+        elif operand.uncounted:
+            raise ValueError(f"constraint {count.text!r} counts {operand.name!r}, {operand.uncounted}")
+    if not count.can_hold:
+        raise ValueError(f"constraint {count.text!r} cannot hold with the constants of the space; leave it out")
+    return [count] if count.members else []
 
 
 def function_name(function: Feasible) -> str:

@@ -39,6 +39,20 @@ class _LinearForm(NamedTuple):
 def parse(text: str, names: Sequence[str]) -> list[Inequality]:
     """Return one inequality for each comparison in a string."""
     label = f"constraint {checks.shown(text)}"
+    tree = comparison_in(text, label)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):  # overflows are refused below
+            sides = [_form(label, side, _unit_rows(names)) for side in (tree.left, *tree.comparators)]
+    except RecursionError:
+        raise ValueError(f"{label} is nested too deeply; give (A, lb, ub) instead") from None
+    return [
+        _inequality(label, text if len(tree.ops) == 1 else f"{text} [{i + 1}]", sides[i], op, sides[i + 1])
+        for i, op in enumerate(tree.ops)
+    ]
+
+
+def comparison_in(text: str, label: str) -> ast.Compare:
+    """Return the parsed comparisons of a string."""
     if len(text) > _LONGEST_TEXT:
         raise ValueError(f"{label} is longer than {_LONGEST_TEXT} characters; give (A, lb, ub) instead")
     try:
@@ -50,15 +64,7 @@ def parse(text: str, names: Sequence[str]) -> list[Inequality]:
         raise ValueError(f"{label} joins comparisons by {'and' if isinstance(tree.op, ast.And) else 'or'}; {remedy}")
     if not isinstance(tree, ast.Compare):
         raise ValueError(f"{label} compares nothing; write it like 'a + 2*b <= 1' or 'a + b == 1'")
-    try:
-        with np.errstate(over="ignore", invalid="ignore"):  # overflows are refused below
-            sides = [_form(label, side, _unit_rows(names)) for side in (tree.left, *tree.comparators)]
-    except RecursionError:
-        raise ValueError(f"{label} is nested too deeply; give (A, lb, ub) instead") from None
-    return [
-        _inequality(label, text if len(tree.ops) == 1 else f"{text} [{i + 1}]", sides[i], op, sides[i + 1])
-        for i, op in enumerate(tree.ops)
-    ]
+    return tree
 
 
 def _unit_rows(names: Sequence[str]) -> dict[str, Array]:

@@ -4,6 +4,9 @@ For each setting of the discrete parameters the linear constraints leave a polyt
 the values of the reals, scaled to [0, 1]. For a real with log=True that a constraint is about, s is the scaled value,
 too, because the constraint is linear in the value and not in its logarithm. For other reals with log=True, s is the
 scaled logarithm.
+
+Where counts say how many parameters are on, the reals that are off belong to the setting: the polytope is that of the
+others.
 """
 
 from __future__ import annotations
@@ -17,9 +20,11 @@ import numpy as np
 from gpmi._support.types import Array, Mask, Numbers, Point
 from gpmi.space.conditions.arc import OnArc
 from gpmi.space.constraints.constraints import FEASIBILITY_TOLERANCE, Constraints, function_name, minimal_conflict
+from gpmi.space.constraints.counts import counts_hold
 from gpmi.space.constraints.level_ranges import level_ranges
-from gpmi.space.constraints.nearest_setting import NearestSetting
+from gpmi.space.constraints.nearest_setting import LEAST_ON, NearestSetting
 from gpmi.space.constraints.polytope import THIN, Polytope
+from gpmi.space.constraints.supports import Supports
 from gpmi.space.layout import Layout
 from gpmi.space.parameters import Real
 
@@ -32,6 +37,8 @@ _SETTINGS = 64  # settings of the discrete parameters that are found by integer 
 _GROWTH = 8  # rounds that add points around those already found
 _HALVINGS = 12  # of a step that a function refuses; after these the point stays
 _REPAIRED = 32  # infeasible points that are moved inside, of all that are tried together
+_FLOORS = (LEAST_ON, 1e-6, 0.0)  # of parameters that must be on, in their widths; the first that leaves a point
+_NOTHING = 1e-13  # a counted parameter below this, in widths, is off: a step that ends at 0 may be wrong by rounding
 
 # log2 -> 2^log2 points (., d) spread over the product; nested: a longer list extends a shorter one
 Targets = Callable[[int], Array]
@@ -91,9 +98,34 @@ class FeasibleSet:
         """Return the level numbers (m, p) with the reals at s (m, q)."""
         t = np.clip(self.low + s * self.width, self.low, self.low + self.width)
         c = np.where(self.by_value, np.log(np.where(self.by_value, t, 1.0)), t)
-        numbers = numbers.copy()
-        numbers[:, self.reals] = np.clip(c, self._ends[:, 0], self._ends[:, 1])
-        return numbers
+        new = numbers.copy()
+        new[:, self.reals] = np.clip(c, self._ends[:, 0], self._ends[:, 1])
+        if len(self._switched):
+            off = (numbers[:, self._switched] == 0.0) | (s[:, self._switched_s] < _NOTHING)
+            new[:, self._switched] = np.where(off, 0.0, new[:, self._switched])
+        return new
+
+    @cached_property
+    def supports(self) -> Supports:
+        """Which of the counted parameters may be on together."""
+        return self.nearest_setting.supports
+
+    @cached_property
+    def _switched(self) -> Numbers:
+        """The numbers of the reals that are counted."""
+        return self.supports.reals if self.constraints.counts else np.empty(0, dtype=np.intp)
+
+    @cached_property
+    def _switched_s(self) -> Numbers:
+        """Their places among the reals."""
+        return np.searchsorted(self.reals, self._switched)
+
+    def _setting(self, numbers: Array) -> Array:
+        """Return what a polytope depends on at level numbers (m, p): discrete parameters, and which reals are off."""
+        discrete = numbers[:, list(self.nearest_setting.discrete)]
+        if not len(self._switched):
+            return discrete
+        return np.concatenate([discrete, numbers[:, self._switched] == 0.0], axis=1)
 
     @cached_property
     def _discrete(self) -> Numbers:
@@ -131,6 +163,8 @@ class FeasibleSet:
         excess = self.constraints.excess(self.layout.values(numbers), active)
         good: Mask = np.all(excess <= FEASIBILITY_TOLERANCE * self.constraints.sizes, axis=1)
         good &= ~self.constraints.forbidden_at(numbers, active).any(axis=1)
+        if self.constraints.counts:
+            good &= counts_hold(self.constraints.counts, self.layout.values(numbers)).all(axis=1)
         if self.constraints.functions:
             which = np.flatnonzero(good)
             points = self.layout.decode_all(z[which])
@@ -142,7 +176,7 @@ class FeasibleSet:
 
         None if they leave nothing.
         """
-        setting = numbers[list(self.nearest_setting.discrete)].tobytes()
+        setting = self._setting(numbers[None])[0].tobytes()
         if setting not in self._by_setting:
             if len(self._by_setting) >= _REMEMBERED:
                 self._by_setting.clear()
@@ -151,6 +185,11 @@ class FeasibleSet:
 
     def _polytope(self, numbers: Array) -> Polytope | None:
         """Build the polytope of a setting. Settings with the same constraints on the reals share one."""
+        counts, on = self.constraints.counts, np.ones(len(self.reals), dtype=bool)
+        if counts:
+            if not self.supports.allowed(self.supports.on(numbers[None]))[0]:
+                return None
+            on[self._switched_s] = numbers[self._switched] != 0.0
         active = self.layout.active(numbers[None])[0]
         at_zero = self.with_s(numbers[None], np.zeros((1, len(self.reals))))
         # What the discrete parameters contribute to each inequality; one with an inactive parameter does not apply.
@@ -160,19 +199,36 @@ class FeasibleSet:
         if self.constraints.linear:
             shift = self.constraints.matrix @ self.layout.values(at_zero)[0]
             holds = ~(self.constraints.used @ ~active)
-            matrix = self.constraints.matrix[:, self.reals] * self.width
+            matrix = self.constraints.matrix[:, self.reals] * self.width * on
         lower, upper = self.constraints.lower, self.constraints.upper
         about_reals = matrix.any(axis=1)
         others = holds & ~about_reals
         if np.any((lower - shift)[others] > THIN) or np.any((upper - shift)[others] < -THIN):
             return None
         holds &= about_reals
-        key = shift[holds].tobytes() + holds.tobytes()
+        key = shift[holds].tobytes() + holds.tobytes() + (on.tobytes() if counts else b"")
         if key not in self._polytopes:
             if len(self._polytopes) >= _REMEMBERED:
                 self._polytopes.clear()
-            self._polytopes[key] = Polytope.of(matrix[holds], (lower - shift)[holds], (upper - shift)[holds])
+            rows = matrix[holds], (lower - shift)[holds], (upper - shift)[holds]
+            self._polytopes[key] = self._of_support(*rows, on) if counts else Polytope.of(*rows)
         return self._polytopes[key]
+
+    def _of_support(self, matrix: Array, lower: Array, upper: Array, on: Mask) -> Polytope | None:
+        """Return the polytope where only some of the reals, (q,), are on; None if it is empty.
+
+        Those that a count needs have a floor above 0.
+        """
+        floors = np.zeros(len(on), dtype=bool)
+        floors[self._switched_s] = self.supports.needed[np.isin(self.supports.counted, self._switched)]
+        rows = np.eye(len(on))[floors & on]
+        found = None
+        for floor in _FLOORS if len(rows) else (0.0,):
+            below, above = np.full(len(rows), floor), np.full(len(rows), np.inf)
+            found = Polytope.of(np.concatenate([matrix, rows])[:, on], np.append(lower, below), np.append(upper, above))
+            if found is not None:
+                return found.embedded(on)
+        return None
 
     def polytope_around(self, numbers: Array) -> Polytope:
         """Return the polytope around a point of the space, (p,) level numbers. It is not empty."""
@@ -191,6 +247,8 @@ class FeasibleSet:
         old, numbers = self.layout.level_numbers(z), self.layout.level_numbers(self.layout.normalise(new))
         start, s = self.s_of(old), self.s_of(numbers)
         moved = np.any(numbers[:, self._discrete] != old[:, self._discrete], axis=1)
+        if len(self._switched):
+            moved |= np.any((numbers[:, self._switched] == 0.0) != (old[:, self._switched] == 0.0), axis=1)
         back = moved & self.constraints.forbidden_at(numbers, self.layout.active(numbers)).any(axis=1)
         groups = self._by_polytope(numbers)
         for polytope, members in groups:
@@ -198,6 +256,8 @@ class FeasibleSet:
                 back[members] = True
         if back.any():
             numbers[np.ix_(back, self._discrete)] = old[np.ix_(back, self._discrete)]
+            if len(self._switched):
+                numbers[np.ix_(back, self._switched)] = old[np.ix_(back, self._switched)]
             groups = self._by_polytope(numbers)
         start[moved & ~back] = s[moved & ~back]
         for polytope, members in groups:
@@ -205,6 +265,9 @@ class FeasibleSet:
                 start[members] = polytope.pull_inside(start[members])  # a told point may be outside by rounding
                 s[members] = polytope.last_inside(start[members], s[members])
         result = self.layout.from_levels(self.with_s(numbers, s))
+        if self.constraints.counts:  # what must be on may have become 0, where its floor is 0
+            wrong = ~self.supports.allowed(self.supports.on(self.layout.level_numbers(result)))
+            result[wrong] = z[wrong]
         return self._halve_refused(z, numbers, start, s, result)
 
     def _one(self, numbers: Array) -> tuple[Array, Mask]:
@@ -226,9 +289,9 @@ class FeasibleSet:
 
     def _by_polytope(self, numbers: Array) -> list[tuple[Polytope | None, Numbers]]:
         """Group the points with level numbers (m, p) by their polytopes."""
-        if not self.nearest_setting.discrete:
+        settings = self._setting(numbers)
+        if not settings.shape[1]:
             return [(self.polytope(numbers[0]), np.arange(len(numbers)))] if len(numbers) else []
-        settings = numbers[:, list(self.nearest_setting.discrete)]
         _, first, which = np.unique(settings, axis=0, return_index=True, return_inverse=True)
         which = which.reshape(-1)
         return [(self.polytope(numbers[i]), np.flatnonzero(which == k)) for k, i in enumerate(first)]
@@ -257,14 +320,14 @@ class FeasibleSet:
         found = np.empty((0, self.layout.ends.shape[1]))
         done, log2 = 0, max(4, (count - 1).bit_length())
         while 2**log2 <= _TRIES:
-            fresh = targets(log2)[done:]
+            fresh = self._switch(targets(log2)[done:], rng)
             found = np.concatenate([found, fresh[self.contains(fresh)]])
             done, log2 = 2**log2, log2 + 1
             if len(found) >= count:
                 return found[:count]
             if self.constraints.linear and done >= _HOPELESS and len(found) < max(1, count // 10):
                 break
-        if self.constraints.linear or self.constraints.forbidden:
+        if self.constraints.linear or self.constraints.forbidden or self.constraints.counts:
             for _ in range(_GROWTH):
                 fresh = self._sample_near(targets((count - 1).bit_length())[:count], rng)
                 found = np.concatenate([found, fresh[self.contains(fresh)]])
@@ -272,9 +335,18 @@ class FeasibleSet:
                     break
         return self._grow(found, count, rng)[:count]
 
+    def _switch(self, z: Array, rng: np.random.Generator) -> Array:
+        """Return points (m, d) with random supports, where counts allow only some."""
+        if not self.constraints.counts:
+            return z
+        return self.layout.from_levels(self.supports.draw(self.layout.level_numbers(z), rng))
+
     def _sample_near(self, targets: Array, rng: np.random.Generator) -> Array:
         """Return a point for each target (m, d), with its setting or one near it, and random reals."""
-        numbers = self.feasible_settings(self.layout.level_numbers(targets), _SETTINGS)
+        numbers = self.layout.level_numbers(targets)
+        if self.constraints.counts:
+            numbers = self.supports.draw(numbers, rng, _SETTINGS)
+        numbers = self.feasible_settings(numbers, _SETTINGS)
         density = self._log_density if self.by_value.any() else None  # None: uniform in s
         parts = []
         for polytope, members in self._by_polytope(numbers):
@@ -293,10 +365,11 @@ class FeasibleSet:
         At most `most` settings are found by integer programs. If more are needed, feasible ones are used again.
         """
         numbers = self._scale_into_ranges(numbers)
-        if not self.nearest_setting.discrete:
+        settings_here = self._setting(numbers)
+        if not settings_here.shape[1]:
             return numbers
-        columns = np.array(self.nearest_setting.discrete)
-        _, first, inverse = np.unique(numbers[:, columns], axis=0, return_index=True, return_inverse=True)
+        columns = np.array([*self.nearest_setting.discrete, *self._switched], dtype=np.intp)
+        _, first, inverse = np.unique(settings_here, axis=0, return_index=True, return_inverse=True)
         s, programs = self.s_of(numbers), 0
         possible: list[Array] = []
         settings: dict[int, Array | None] = {}
@@ -312,7 +385,11 @@ class FeasibleSet:
         for i, k in enumerate(inverse.reshape(-1).tolist()):
             chosen = settings[k]
             if chosen is not None:
+                kept = numbers[i, self._switched]
                 numbers[i, columns] = chosen[columns]
+                if len(self._switched):  # a real that stays on keeps its number
+                    both = (kept != 0.0) & (chosen[self._switched] != 0.0)
+                    numbers[i, self._switched] = np.where(both, kept, chosen[self._switched])
         return numbers
 
     def _scale_into_ranges(self, numbers: Array) -> Array:
@@ -352,6 +429,18 @@ class FeasibleSet:
             found = np.concatenate([found, near[self.contains(near)]])
         return found
 
+    def middles(self, z: Array) -> Array:
+        """Return the middles (k, d) of the few largest supports, each otherwise like a point of z (m, d), in turn."""
+        few = self.supports.few
+        numbers = self.layout.level_numbers(z[np.arange(len(few)) % len(z)])
+        numbers = self.supports.in_the_middle(numbers, few)
+        s = self.s_of(numbers)
+        for polytope, members in self._by_polytope(numbers):
+            if polytope is not None:
+                s[members] = polytope.pull_inside(s[members])
+        made = self.layout.from_levels(self.with_s(numbers, s))
+        return made[self.contains(made)]
+
     # Nothing left
 
     def conflict(self, targets: Targets) -> list[str]:
@@ -380,24 +469,27 @@ class FeasibleSet:
         rows, combinations = len(self.constraints.linear), len(self.constraints.forbidden)
 
         def is_empty(some: list[int]) -> bool:
-            return not self._can_hold([r for r in some if r < rows], [k - rows for k in some if k >= rows])
+            linear = [r for r in some if r < rows]
+            forbidden = [k - rows for k in some if rows <= k < rows + combinations]
+            return not self._can_hold(linear, forbidden, [k - rows - combinations for k in some])
 
-        everything = list(range(rows + combinations))
+        everything = list(range(rows + combinations + len(self.constraints.counts)))
         together = minimal_conflict(len(everything), is_empty) if is_empty(everything) else []
         return [self.constraints.texts[i] for i in together]
 
-    def _can_hold(self, linear: list[int], forbidden: list[int]) -> bool:
-        """Whether some of the linear constraints and combinations can hold together."""
+    def _can_hold(self, linear: list[int], forbidden: list[int], counts: list[int]) -> bool:
+        """Whether some of the linear constraints, combinations and counts (negative ones are none) hold together."""
         some = Constraints(
             tuple(self.constraints.linear[r] for r in linear),
             self.constraints.sizes[linear],
             tuple(self.constraints.forbidden[k] for k in forbidden),
             (),
+            tuple(self.constraints.counts[k] for k in counts if k >= 0),
         )
         left = FeasibleSet(self.layout, some)
         middle = self.layout.level_numbers(self.layout.from_unit(np.full((1, len(self.layout.encodings)), 0.5)))[0]
-        discrete = left.nearest_setting.discrete
-        setting = left.nearest_setting.find(middle, np.full(len(self.reals), 0.5)) if discrete else middle
+        decides = left.nearest_setting.discrete or some.counts
+        setting = left.nearest_setting.find(middle, np.full(len(self.reals), 0.5)) if decides else middle
         return setting is not None and left.polytope(setting) is not None
 
 

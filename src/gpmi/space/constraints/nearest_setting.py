@@ -2,7 +2,8 @@
 
 This is a mixed integer linear program. The reals are variables in [0, 1]. A Choice is a set of binary variables, one
 for each option. An Int is a whole number; if conditions or forbidden combinations name single values of it, binary
-variables say in which run of consecutive values it lies. A variable for each value would make the program of an Int of
+variables say in which run of consecutive values it lies. A Real that is counted has a binary variable, too: whether it
+is on. A variable for each value would make the program of an Int of
 many values a hundred times slower. A constraint on a parameter that may be inactive is relaxed by a big-M term where
 the parameter is inactive.
 """
@@ -19,10 +20,13 @@ import numpy as np
 from gpmi._support.library_output import c_output_discarded
 from gpmi._support.types import Array, Numbers
 from gpmi.space.constraints.constraints import Constraints
+from gpmi.space.constraints.supports import Supports
 from gpmi.space.fixed import FixedParameter
 from gpmi.space.layout import Layout
 from gpmi.space.parameters import Int
 
+# A counted parameter that must be on is at least this part of its width: less is hardly an ingredient. Our choice.
+LEAST_ON = 1e-3
 _SECONDS = 20.0  # time limit of one program; those of the tests take milliseconds
 
 
@@ -64,6 +68,7 @@ class NearestSetting:
         """The discrete parameters that constraints are about, and those that decide whether these are active."""
         wanted = {int(j) for one in self.constraints.linear for j in np.flatnonzero(one.coefficients)}
         wanted |= {j for combination in self.constraints.forbidden for j, _ in combination.codes}
+        wanted |= {j for count in self.constraints.counts for j in count.members}
         above = list(wanted)
         while above:
             for condition in self.layout.conditions[above.pop()]:
@@ -73,6 +78,17 @@ class NearestSetting:
         encodings = enumerate(self.layout.encodings)
         fixed = {j for j, encoding in encodings if isinstance(encoding, FixedParameter)}  # in no constraint
         return tuple(sorted(wanted - set(self.reals.tolist()) - fixed))
+
+    @cached_property
+    def supports(self) -> Supports:
+        """Which of the counted parameters may be on together."""
+        return Supports(self.layout, self.constraints.counts)
+
+    @cached_property
+    def _switches(self) -> dict[int, int]:
+        """The variable that says whether a counted Real is on; the last ones of the program."""
+        first = len(self.reals) + sum(v.size for v in self._variables.values())
+        return {int(j): first + k for k, j in enumerate(self.supports.reals)}
 
     @cached_property
     def _variables(self) -> dict[int, _Variables]:
@@ -90,6 +106,7 @@ class NearestSetting:
         """Return the runs of level numbers that no condition and no combination tells apart; none if all are alike."""
         named: list[Iterable[float]] = [c.numbers for own in self.layout.conditions for c in own if c.parent == j]
         named += [codes for one in self.constraints.forbidden for k, codes in one.codes if k == j]
+        named += [[0.0] for count in self.constraints.counts if j in count.members]
         if not named:
             return ()
         alike = np.array([np.isin(np.arange(count), list(map(int, numbers))) for numbers in named])
@@ -99,12 +116,12 @@ class NearestSetting:
     def find(self, numbers: Array, s: Array) -> Array | None:
         """Return the feasible level numbers (p,) nearest to the given ones and to the reals s (q,).
 
-        None if there are none. Reals keep their numbers.
+        None if there are none. Reals keep their numbers, except where a counted one comes on or goes off.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
 
         q = len(self.reals)
-        size = q + sum(v.size for v in self._variables.values())
+        size = q + sum(v.size for v in self._variables.values()) + len(self._switches)
         whole = [j for j in self.discrete if self._variables[j].is_whole]
         total = size + q + len(whole)  # the last ones are distances from the given point
         matrix, lower, upper = self._matrix(size)
@@ -142,6 +159,12 @@ class NearestSetting:
         result = numbers.copy()
         for j, variables in self._variables.items():
             result[j] = np.round(x[variables.first]) if variables.is_whole else np.argmax(x[variables.binaries])
+        for j, switch in self._switches.items():
+            i = int(np.searchsorted(self.reals, j))
+            if x[switch] < 0.5:
+                result[j] = 0.0
+            elif result[j] == 0.0:
+                result[j] = max(float(x[i]), LEAST_ON) * self.width[i]
         return result
 
     def _matrix(self, size: int) -> tuple[Array, Array, Array]:
@@ -165,10 +188,35 @@ class NearestSetting:
                 line[self._variables[j].binaries_of(codes)] += 1.0
                 line, most = self._switched(line, most, j, -1.0)
             lines.append((line, -np.inf, most))
+        lines += self._counts(size)
         if not lines:
             return np.zeros((0, size)), np.zeros(0), np.zeros(0)
         matrix, lower, upper = zip(*lines, strict=True)
         return np.array(matrix), np.array(lower), np.array(upper)
+
+    def _counts(self, size: int) -> list[tuple[Array, float, float]]:
+        """Return the counts in the variables, and what a switch means: a Real is 0, or at least LEAST_ON if needed."""
+        lines: list[tuple[Array, float, float]] = []
+        supports = self.supports
+        needed = dict(zip(supports.counted.tolist(), supports.needed.tolist(), strict=True))
+        zero = dict(zip(supports.counted.tolist(), supports.zero.tolist(), strict=True))
+        for j, switch in self._switches.items():
+            i = int(np.searchsorted(self.reals, j))
+            for share, least, most in ((1.0, -np.inf, 0.0), (LEAST_ON, 0.0, np.inf)):
+                if share == 1.0 or needed[j]:
+                    line = np.zeros(size)
+                    line[i], line[switch] = 1.0, -share
+                    lines.append((line, least, most))
+        for count in self.constraints.counts:
+            line, known = np.zeros(size), 0.0
+            for j in count.members:
+                if j in self._switches:
+                    line[self._switches[j]] = 1.0
+                else:  # on, unless it has the level of 0
+                    line[self._variables[j].binaries_of([zero[j]])] = -1.0
+                    known += 1.0
+            lines.append((line, count.lower - known, count.upper - known))
+        return lines
 
     def _inequality(self, size: int, r: int) -> list[tuple[Array, float, float]]:
         """Return an inequality in the variables: one line, or one for each side if it can be switched off."""

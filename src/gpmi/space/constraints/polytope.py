@@ -7,13 +7,13 @@ by steps from the centre that stop at the first face, so they are inside up to r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from gpmi._support.library_output import c_output_discarded
-from gpmi._support.types import Array
+from gpmi._support.types import Array, Mask
 
 # If no point of the polytope is further than this from a face, in widths of the cube, that face is an equality. It is
 # ten times the tolerance of the linear programs, so that they can decide it.
@@ -65,6 +65,14 @@ class Polytope:
             tight = found.pressed  # equal at the point found, because faces that press from two sides need not meet
             equal, at = np.concatenate([equal, rows[tight]]), np.concatenate([at, rows[tight] @ found.point])
             rows, bounds = rows[~tight], bounds[~tight]
+
+    def embedded(self, on: Mask) -> Polytope:
+        """Return the polytope in a larger cube, where its dimensions are those that are on, (q,), and the others 0."""
+        places = np.flatnonzero(on)
+        rows, centre = np.zeros((len(self.rows), len(on))), np.zeros(len(on))
+        basis = np.zeros((len(on), self.basis.shape[1]))
+        rows[:, places], centre[places], basis[places] = self.rows, self.centre, self.basis
+        return replace(self, rows=rows, centre=centre, basis=basis)
 
     def last_inside(self, start: Array, end: Array) -> Array:
         """Return the last points inside on the lines from start to end, all (m, q). O(m r q).
