@@ -81,7 +81,7 @@ def test_a_cost_may_stand_for_the_budget(tmp_path: Path) -> None:
         ("{ fidelity = [1.0, inf] }", {}, "it has the option inf"),
         ("{ fidelity = [[1, 2], [3, 4]] }", {}, "it has the option [1, 2]"),
         ('{ fidelity = ["a", "a"] }', {}, "a"),
-        ("{ fidelity = { a = 2, b = 1 } }", {}, "the last level is the target, and the most expensive"),
+        ("{ fidelity = { a = 2, b = 1 } }", {}, "from the cheapest to the most expensive"),
         ("{ fidelity = { a = -2, b = 1 } }", {}, "give a number above 0"),
         ('{ fidelity = { a = "1", b = 1 } }', {}, "the cost of 'a' in Fidelity is '1'; give a number above 0"),
         ("{ fidelity = { a = 1, b = 2 }, cost = 3 }", {}, "parameters.mesh.cost: it is for steps; give the costs of"),

@@ -252,7 +252,7 @@ def test_a_fidelity_is_read_as_it_was_meant(typed: dict[str, str], meant: gpmi.F
         (row(), "“From” is empty; give the first and the last step, or levels"),
         (row(options="coarse: 1"), "Fidelity has 1 levels; give 2 to 20"),
         (row(options="coarse: 1, fine"), "give the cost of every level, or of none"),
-        (row(options="coarse: 60, fine: 1"), "the last level is the target, and the most expensive"),
+        (row(options="coarse: 60, fine: 1"), "from the cheapest to the most expensive"),
         (row(options="coarse: 0, fine: 1"), "give a number above 0"),
         (row(options="coarse: cheap, fine: 1"), "'cheap' is not a number"),
         (row(options="a: 1, a: 2"), "'a'"),

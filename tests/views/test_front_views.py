@@ -381,7 +381,7 @@ def test_every_figure_of_every_source_is_drawn_without_a_warning(tmp_path: Any) 
             p = {"heat": float(x), "time": float(x**2)}
             study.tell(p, part("yield", "cost", "purity")(p))
         cheap = ("front", "slices", "run")
-        everything = [name for name in plots.__all__ if name not in ("posterior_1d", "convergence")]
+        everything = [name for name in plots.__all__ if name not in ("backtest", "posterior_1d", "convergence")]
         for source, names in ((opt, everything), (study, cheap), (three(), cheap), (match(), cheap), (single(), cheap)):
             for name in names:
                 try:
