@@ -28,7 +28,8 @@ from gpmi.space import FidelityColumn, Space
 from gpmi.trials import Log, Outcome, Trial
 from gpmi.trials.target import at_target, without_last
 
-# Chosen on the development seeds of docs/benchmarks/fidelities.md.
+# FIRST was compared with 2 on the development seeds of docs/benchmarks/fidelities.md. The others are our choice, not
+# tuned.
 FIRST = 3  # values at each level above the lowest one in the initial design
 MOST_TRUST = 3.0  # a single prediction counts at most this much, in nats
 ROW = 1.0  # cheaper measurements in a row cost at most this many measurements at the target

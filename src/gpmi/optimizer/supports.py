@@ -18,7 +18,7 @@ from gpmi.trials import Log
 
 # Chosen among (4, 3), (4, 5), (6, 5), (4, 7), (6, 7) and (8, 9) on 20 development seeds of
 # benchmarks/count_constraint.py: mean regrets from 0.06 to 1.1.
-SHARE = 4  # of so many queries in a row, one is left to the policy
+SHARE = 4  # every fourth query is left to the policy
 PATIENCE = 7  # queries without a gain, after which a support is left
 
 

@@ -60,7 +60,7 @@ class CurveFollower:
 
     @property
     def is_full(self) -> bool:
-        """Whether there are so many trials that the model should start again with some of them."""
+        """Whether the model has too many trials and should start again with some of them."""
         return self._count >= MOST
 
     # What the study says

@@ -21,7 +21,7 @@ from gpmi.space.parameters import Choice, Real
 _LARGEST = 0.5  # the share of points with as many parameters on as a count allows: they have the most freedom
 _REDRAWS = 16  # of supports that break a count, where counts share parameters
 _SHARES = (0.25, 0.5, 0.75)  # of its width, at which a parameter is tried that comes on
-FEW = 20  # supports: so many are asked once in the initial design, each in its middle
+FEW = 20  # up to this many supports are each asked once in the initial design, in their middle
 _DRAWN = 1024  # supports that are drawn to find the few; 20 are then missed with a probability below 1e-20
 _MOST_MOVES = 512  # changes of a support that are tried at one point
 
