@@ -383,7 +383,7 @@ def _set_blas_threads(library: Any, number: int) -> None:
     """Set the number of threads of a BLAS library, from any thread.
 
     Since threadpoolctl 3.8 the first thread that sets the number for OpenBLAS controls it, and calls from other threads
-    do nothing. Take control, and leave it to whoever is next.
+    do nothing. Take control, and leave it to the next caller.
     """
     clear = getattr(library, "clear_controlling_thread", None)
     if clear is not None:
