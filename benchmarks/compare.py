@@ -5,10 +5,10 @@
 
 A run starts from a design of ten points common to all peers ("common"), or as the peer does by itself ("own"). It has
 60 or 200 evaluations, the design included. Each run has its own process, one BLAS thread and 15 minutes of CPU. A run
-that takes longer, or raises, is a row with its reason in `status`. A run whose row is in docs/benchmarks/compare/runs.csv is
-not repeated, so the work can be stopped and resumed. With --again, failed runs and runs of another version of a peer
-are replaced. Low seeds come first, so that a partial table is balanced. `wanted` says which runs belong to the
-comparison. All of it takes days; at the end `report.py` writes the pages.
+that takes longer, or raises, is a row with its reason in `status`. A run whose row is in
+docs/benchmarks/compare/runs.csv is not repeated, so the work can be stopped and resumed. With --again, failed runs and
+runs of another version of a peer are replaced. Low seeds come first, so that a partial table is balanced. `wanted`
+says which runs belong to the comparison. All of it takes days; at the end `report.py` writes the pages.
 """
 
 from __future__ import annotations
