@@ -18,6 +18,7 @@ from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, objective, risk_now
 from gpmi.model.orientation import Orientation
 from gpmi.optimizer.contexts import with_best_here
+from gpmi.optimizer.escape import UNBOUNDED_MU, UNBOUNDED_SD
 from gpmi.optimizer.exclusions import and_unsafe, around_rejected
 from gpmi.optimizer.selection import Selection
 from gpmi.policies import Policy, Selected
@@ -104,7 +105,11 @@ def from_policy(
 def _suggestion(point: Selected, search: Selection) -> Suggestion:
     """Return the point with what the model predicts there, in units of y."""
     model, state, posterior = search.model, search.state, search.objective.posterior
-    mu, sd = model.in_units_of_y(point.mu, math.sqrt(point.var))
+    free = model.in_units_of_y(point.mu, math.sqrt(point.var))
+    mu, sd = model.stated(point.mu, math.sqrt(point.var))
+    notes = dict(point.notes or {})
+    if (mu, sd) != free:  # an escape judges by the prediction without bounds
+        notes |= {UNBOUNDED_MU: search.orientation.value(free[0]), UNBOUNDED_SD: free[1]}
     below = state.best_mean - point.mu  # the best mean at a told point
     fields = {
         "mu": search.orientation.value(mu),
@@ -112,7 +117,7 @@ def _suggestion(point: Selected, search: Selection) -> Suggestion:
         "phi": point.score - point.mu if point.policy.additive else None,
         "gamma_hat": state.gamma_hat,
         "explored": not search.log.told or below > math.sqrt(posterior.noise_var),
-        "policy_notes": FrozenPoint(point.notes) if point.notes else None,
+        "policy_notes": FrozenPoint(notes) if notes else None,
     }
     events = (*posterior.events, *point.events, *(() if model.chance is None else model.chance.events))
     x = search.subspace.space.decode(point.row) if point.x is None else point.x

@@ -54,6 +54,7 @@ class ModelOptions(TypedDict, total=False):
     x0: Any
     constraints: Any
     noise: Literal["normal", "student"]
+    bounds: Any
 
 
 class StudyOptions(ModelOptions, total=False):

@@ -34,6 +34,7 @@ def open_study(file: StudyFile) -> Study:
         seed=file.seed,
         budget=file.budget,
         constraints=list(file.constraints),
+        bounds=file.bounds,
         **goals,
     )
     if file.goals is None and opened.optimizer.goals is not None:

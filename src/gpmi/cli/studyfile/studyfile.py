@@ -22,6 +22,7 @@ from gpmi.run import stopping
 from gpmi.run.pools import MOST_WORKERS
 from gpmi.space import Choice, Fidelity, Forbidden, Int, Parameter, Real, Space
 from gpmi.trials.goals import AtLeast, AtMost, Goal, Goals, Match, Max, Min, Objective
+from gpmi.trials.value_bounds import ValueBounds, checked_bounds
 
 AnyParameter: TypeAlias = Parameter | Fidelity
 
@@ -29,8 +30,8 @@ DATABASE = "study.db"  # in the folder of the file, unless it names another
 SERVERS = ("postgresql://", "postgres://", "postgresql+")
 
 TOP = (
-    *("name", "database", "goal", "aim", "budget", "cost", "seed", "workers", "timeout", "retries", "constraints"),
-    *("forbidden", "parameters", "goals", "command", "value", "stop"),
+    *("name", "database", "goal", "bounds", "aim", "budget", "cost", "seed", "workers", "timeout", "retries"),
+    *("constraints", "forbidden", "parameters", "goals", "command", "value", "stop"),
 )
 KINDS: dict[str, Callable[..., Parameter]] = {
     **{"real": Real, "int": Int, "choice": Choice},
@@ -42,7 +43,7 @@ FIDELITY_FORMS = (
 )
 COMMAND = ("run", "shell", "folder", "environment")
 VALUE = ("from", "pattern", "y", "noise_var", "constraints", "outputs")
-GOALS = ("goal", "match", "within", "at_least", "at_most")
+GOALS = ("goal", "match", "within", "at_least", "at_most", "bounds")
 GOAL_FORMS = '"max", "min", "watch", or a table such as { at_least = 0.95 } or { match = 42, within = 3 }'
 # Rules without a key in [stop]: `Budget` has one at the top, `PhiBelow` is only useful combined with `&`.
 NOT_IN_FILES = (stopping.Rule, stopping.Either, stopping.Both, stopping.Budget, stopping.PhiBelow)
@@ -73,6 +74,7 @@ class StudyFile:
     stop: stopping.Rule | None
     cost: float | None = None  # what to spend, in units of the costs of the fidelity
     goals: Goals | None = None  # of the outputs; `goal` is then "max" and means nothing
+    bounds: ValueBounds | dict[str, ValueBounds] | None = None  # of the value, or by output
 
 
 def read_study(path: str | Path) -> StudyFile:
@@ -142,6 +144,7 @@ def _study(top: Table) -> StudyFile:
         stop=stop,
         cost=cost,
         goals=goals,
+        bounds=_bounds(top, goals),
     )
 
 
@@ -283,6 +286,24 @@ def _goals(top: Table, parameters: Mapping[str, AnyParameter]) -> Goals:
         return Goals.of(made)
 
 
+def _bounds(top: Table, goals: Goals | None) -> ValueBounds | dict[str, ValueBounds] | None:
+    """Return what the value can be at all, or each output of the table [goals]."""
+    if goals is None:
+        with top.at("bounds"):
+            return checked_bounds(top.get("bounds", ValueBounds.of), None)
+    if "bounds" in top.content:
+        name = next(iter(goals))
+        top.refuse(f'there is a table [goals]; say it there, {name} = {{ goal = "max", bounds = [0, 100] }}', "bounds")
+    given: dict[str, ValueBounds] = {}
+    for name, content in top.table("goals").content.items():
+        if isinstance(content, dict) and "bounds" in content:
+            table = top.table("goals").table(name)
+            given[name] = table.get("bounds", ValueBounds.of)
+            with table.at("bounds"):
+                checked_bounds(given, goals)
+    return given or None
+
+
 def _goal_in_a_word(given: Any) -> Goal:
     words: dict[Any, Goal] = {"max": Max(), "min": Min(), "watch": None}
     if isinstance(given, str) and given in words:
@@ -295,8 +316,13 @@ def _goal_in_a_word(given: Any) -> Goal:
 def _goal_in_a_table(table: Table) -> Goal:
     """Return the goal that a table describes: a limit, a target, or an objective with the worst acceptable value."""
     table.allow_only(GOALS)
-    word = table.get("goal", partial(checks.one_of, words=("max", "min")))
-    numbers = {key: table.get(key, checks.number) for key in GOALS if key in table.content and key != "goal"}
+    word = table.get("goal", partial(checks.one_of, words=("max", "min", "watch")))
+    given = [key for key in GOALS if key in table.content and key not in ("goal", "bounds")]
+    numbers = {key: table.get(key, checks.number) for key in given}
+    if word == "watch":
+        if numbers:
+            table.refuse(f'with goal = "watch" there is nothing to reach; leave out {" and ".join(numbers)}')
+        return None
     if "match" in numbers or "within" in numbers:
         if word is not None or set(numbers) != {"match", "within"}:
             table.refuse(
