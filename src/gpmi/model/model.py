@@ -205,7 +205,8 @@ class Model:
         return self._recommended_of(self.setting.space.target)
 
     def _recommended_of(self, space: Space) -> Array:
-        return recommended_row(self.posterior, self.members, space, self.setting.seed, self.chance, self.proven)
+        row = recommended_row(self.posterior, self.members, space, self.setting.seed, self.chance, self.proven)
+        return space.settable(row).row
 
     def allowed(self, z: Array) -> Mask:
         """Return which of the points z (m, d) probably succeed; all if none failed and no constraint was measured."""

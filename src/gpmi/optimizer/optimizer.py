@@ -46,6 +46,7 @@ from gpmi.optimizer.curves import (
     rivals_of,
 )
 from gpmi.optimizer.defaults import Defaults, has_bound
+from gpmi.optimizer.escape import UNBOUNDED_MU, UNBOUNDED_SD
 from gpmi.optimizer.levels import (
     IGNORED,
     TargetModel,
@@ -74,6 +75,7 @@ from gpmi.optimizer.suggestion import (
     from_design,
     from_policy,
     from_start,
+    predicted_fields,
     prior_mean,
     starting_points,
 )
@@ -867,8 +869,27 @@ class Optimizer(Printable):
             return (
                 from_start(self._start, subspace, log)
                 or self._design_suggestion(subspace)
-                or self._policy_suggestion(subspace, self.repeats and not new)
+                or self._settable(self._policy_suggestion(subspace, self.repeats and not new), subspace.space)
             )
+
+    def _settable(self, found: Suggestion, space: Space) -> Suggestion:
+        """Return the suggestion at settings that instruments have, where parameters have steps."""
+        if not space.has_steps:
+            return found
+        row = self.space.encode(found.x)
+        near, is_found = space.settable(row, self._log.places)
+        if not is_found:
+            self._note(Event("no setting", f"no settings near {found.x} keep the constraints; check the steps"))
+        if np.array_equal(near, row):
+            return found
+        if near.tobytes() in self._log.places:
+            self._note(Event("repeat", "all settings near a suggestion have trials, so one of them was asked again"))
+        fields, model = dict(found.fields), self._model_at_choice
+        if fields.get("mu") is not None and model is not None:
+            (mu,), (var,) = self._pending_posteriors.extend(0, model.posterior, self._log)(near[None])
+            notes = {k: v for k, v in (fields["policy_notes"] or {}).items() if k not in (UNBOUNDED_MU, UNBOUNDED_SD)}
+            fields |= predicted_fields(model, self._orientation, float(mu), float(var), notes)
+        return found._replace(x=self.space.decode(near), fields=fields)
 
     def _design_suggestion(self, subspace: Subspace) -> Suggestion | None:
         if level_column(self.space) is not None:

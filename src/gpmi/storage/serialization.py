@@ -222,6 +222,8 @@ def _parameter_to_json(name: str, one: Any) -> dict[str, Any]:
     """Return the fields of a parameter. Display-only fields (compare=False) are omitted at their default."""
     everything = {field: getattr(one, field.name) for field in fields(one)}
     values = {field.name: value for field, value in everything.items() if field.compare or value != field.default}
+    if isinstance(one, Real) and one.step is None:  # so that versions without steps read it
+        del values["step"]
     if isinstance(one, Choice):
         for option in one.options:
             if isinstance(plain(name, option), list | dict):
