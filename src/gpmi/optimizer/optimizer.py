@@ -91,6 +91,7 @@ from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
 from gpmi.trials.target import at_target, values_at_target
 from gpmi.trials.trial import checked_trials
+from gpmi.trials.units import checked_units
 from gpmi.trials.value_bounds import OPEN, ValueBounds, checked_bounds, outside
 
 
@@ -129,6 +130,7 @@ class Optimizer(Printable):
         a side that is open; in a run with goals a dict by output. What is stated about f stays within them:
         predictions, intervals, what is still to be gained, pictures. A value outside counts as it is, and an event says
         so. Suggestions are the same with and without bounds.
+    units : a label for people, such as "%", for the values; in a run with goals a dict by output.
 
     Examples
     --------
@@ -161,11 +163,12 @@ class Optimizer(Printable):
         noise: Literal["normal", "student"] = "normal",
         goals: Mapping[str, Any] | None = None,
         bounds: Any = None,
+        units: Any = None,
     ) -> None:
         made = Space.of(space).constrained(constraints)
         checks.checked_goal(goal)
         self.goals = None if goals is None else checked_goals(goals, goal, made)
-        self.bounds = checked_bounds(bounds, self.goals)
+        self.bounds, self.units = checked_bounds(bounds, self.goals), checked_units(units, self.goals)
         goal = goal if self.goals is None else self.goals.direction
         own, own_noise = of_single_output(self.goals, kernel, noise_var)
         chosen, bounded = aim if policy is None else checked_policy(policy), has_bound(made, own, own_noise, repeats)

@@ -55,6 +55,7 @@ class ModelOptions(TypedDict, total=False):
     constraints: Any
     noise: Literal["normal", "student"]
     bounds: Any
+    units: Any
 
 
 class StudyOptions(ModelOptions, total=False):

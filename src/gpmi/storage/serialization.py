@@ -112,7 +112,7 @@ def contradiction(description: Mapping[str, Any], space: Any, options: Mapping[s
         return f"space is {shown(space)}, but that of the study is {Space.of(space_from_json(description['space']))!r}"
     about = space_from_json(description["space"])
     for name, value in checked_names(options).items():
-        if value is None or name == "budget":
+        if value is None or name in ("budget", "units"):  # units are labels
             continue
         stored = description[name] if name in description else DEFAULTS[name]
         if name == "constraints" and not stored and isinstance(value, list) and not value:
