@@ -123,7 +123,8 @@ def _checked(content: Content, read: Callable[[Table], Any]) -> Any:
         if len(error.place) > 1 and error.place[0] in ("parameters", "goals"):
             kind = "Parameter" if error.place[0] == "parameters" else "Output"
             about = f"{kind} {shortened(str(error.place[1]), VALUE)!r}: "
-        _refuse(f"{about}{error}", content.field_of(error.place))
+        is_step = str(error).startswith("step of ") and len(error.place) == 3
+        _refuse(f"{about}{error}", content.field_of((*error.place[:2], "step") if is_step else error.place))
 
 
 def _refuse(text: str, name: str = "") -> NoReturn:
@@ -361,6 +362,8 @@ def _levels_of(typed: str) -> dict[str, float] | list[str]:
 
 def _put_rules(typed: Mapping[str, str], content: Content) -> None:
     named = parameter_rows(typed)
+    content.fields["constraints",] = "rules" if typed.get("rules", "").strip() else "mixture-sum"
+    content.fields["parameters",] = "conditions" if typed.get("conditions", "").strip() else "name-0"
     _put_mixture(typed, named, content)
     for line in _lines(typed, "rules"):
         content.append("constraints", line, "rules")
@@ -406,7 +409,8 @@ def _put_mixture(typed: Mapping[str, str], named: Mapping[int, str], content: Co
                     "another kind, or clear its box", f"kind-{i}")  # fmt: skip
     if len(parts) < 2:
         _refuse("The mixture has one part; tick at least two parameters", f"part-{next(iter(parts))}")
-    content.append("constraints", f"{' + '.join(parts.values())} == {1 if total is None else total!r}", "mixture-sum")
+    whole = 1 if total is None else _whole(total)
+    content.append("constraints", f"{' + '.join(parts.values())} == {whole}", "mixture-sum")
     if most is not None:
         if most != round(most) or not 1 <= most <= len(parts):
             _refuse(f"At most {typed['mixture-most'].strip()} of the {len(parts)} parts cannot be; give a whole number "
