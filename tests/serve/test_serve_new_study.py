@@ -117,7 +117,7 @@ SIMPLE = {
 @pytest.mark.parametrize(
     ("typed", "field", "words"),
     [
-        ({"step-0": "3"}, "step-0", "Parameter 'A': step of Real is 3.0, but hi - lo is 1"),
+        ({"step-0": "3"}, "step-0", "Parameter 'A': step of Real is 3, but hi - lo is 1; give a smaller step"),
         ({"step-0": "-1"}, "step-0", "step of Real is -1.0; give one positive"),
         ({"step-0": "fine"}, "step-0", "Parameter 'A': 'fine' is not a number"),
         ({"lo-0": "2"}, "lo-0", "lo must be smaller than hi"),

@@ -79,11 +79,10 @@ class Real(FieldsOnly):
         object.__setattr__(self, "hi", float(self.hi))
         if self.step is not None:
             step = checks.positive("step of Real", self.step)
-            if not _FINEST <= step / (self.hi - self.lo) <= 1.0:
-                raise ValueError(
-                    f"step of Real is {checks.shown(self.step)}, but hi - lo is {self.hi - self.lo:g}; give a step "
-                    f"between that and {_FINEST:g} of it, or leave it out"
-                )
+            if step > self.hi - self.lo:
+                raise ValueError(f"step of Real is {step:g}, but hi - lo is {self.hi - self.lo:g}; give a smaller step")
+            if step < _FINEST * (self.hi - self.lo):
+                raise ValueError(f"step of Real is {step:g}, too fine for [{self.lo:g}, {self.hi:g}]; leave it out")
             object.__setattr__(self, "step", step)
 
     width = 1
