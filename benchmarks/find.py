@@ -1,7 +1,7 @@
 """How often is the best point missed? The two aims, LogEI on the same model and random search, each out of the box.
 
     python benchmarks/find.py [--cores 2]   writes docs/benchmarks/find.csv and find.md; half an hour; resumes
-    python benchmarks/find.py --report      writes the page from the table, and the first table into docs/policy.md
+    python benchmarks/find.py --report      writes the page from the table
     python benchmarks/find.py --part development --arms find "every second by LogEI"     some runs only
 
 Every run has its own initial design. A run misses if its best value is more than 1 % of the spread of f below the
@@ -10,7 +10,6 @@ maximum. The spread is the maximum minus the mean of f over the box. Tables have
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -242,7 +241,6 @@ def runs() -> Iterable[Run]:
 def page(rows: list[harness.Row], new: int) -> None:
     """Write the page of both parts."""
     reported, developed = (of_part(rows, part) for part in ("reported", "development"))
-    write_manual(lines_of(reported, REPORTED, MAIN))
     text = (
         "A run gets the space, the budget and a seed and makes its own initial design; there is no noise. A run "
         f"*misses* if its best value is more than {MISS:.0%} of the spread of f below the maximum; the spread is the "
@@ -296,14 +294,6 @@ def page(rows: list[harness.Row], new: int) -> None:
         "",
     ]
     harness.page(__file__, "Whether the best point is found", text, lines, runs=len(rows), new=new)
-
-
-def write_manual(lines: list[str]) -> None:
-    """Write the first table into the manual's page on policies, between its marks."""
-    manual = harness.ROOT / "docs" / "policy.md"
-    between = re.compile(r"(<!-- written by benchmarks/find.py -->\n).*?(<!-- end -->)", flags=re.DOTALL)
-    new = between.sub(lambda found: "\n".join((found[1][:-1], *lines, found[2])), manual.read_text(encoding="utf-8"))
-    manual.write_text(new, encoding="utf-8")
 
 
 Cells = dict[tuple[str, str], list[harness.Row]]
