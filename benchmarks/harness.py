@@ -300,7 +300,7 @@ def with_copies(manual: str, name: str, page: str) -> str:
         head = found[2].partition("\n")[0]
         same = [one for one in tables if one.partition("\n")[0] == head]
         if not same:
-            raise ValueError(f"benchmarks/{name} has no table that begins with {head!r}; copy one of its tables by hand")
+            raise ValueError(f"benchmarks/{name} has no table that begins with {head!r}; copy another one")
         return found[1] + same[0] + found[3]
 
     copies = re.compile(rf"(<!-- from benchmarks/{re.escape(name)} -->\n)(.*?)(<!-- end -->)", flags=re.DOTALL)
