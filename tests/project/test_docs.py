@@ -270,6 +270,14 @@ def test_a_how_to_opens_with_the_picture_or_the_output_that_the_reader_will_get(
     assert fences[:1] == ["```"] or any(line.startswith("![") for line in lines)
 
 
+def test_the_vocabulary_has_every_word_once() -> None:
+    rows = re.findall(
+        r"^\| \*\*(.+)\*\* \|", (ROOT / "docs" / "vocabulary.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    words = [word for row in rows for word in row.split("**, **")]
+    assert len(words) > 50 and len(words) == len(set(words))
+
+
 def test_every_note_has_a_date_and_a_page_of_the_manual_that_leads_to_it() -> None:
     overview = (ROOT / "docs" / "notes" / "index.md").read_text(encoding="utf-8")
     linked = "".join(page.read_text(encoding="utf-8") for page in MANUAL)
