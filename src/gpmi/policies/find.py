@@ -16,7 +16,7 @@ from gpmi.policies.reinvest import Reinvest
 IN_BATCH = GPUCBPE(scale=0.2)
 
 # In this last share of the budget, one pending point is the one with the best mean. Chosen among 0.1, 0.2, 0.35
-# and 1 by a probe that `benchmarks/batches.py --part late` repeats, on functions that are not on its page; the first
+# and 1 by runs that `benchmarks/batches.py --part late` repeats, on functions that are not on its page; the first
 # three differ little.
 LATE = 0.2
 
