@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import gpmi
 from gpmi import Optimizer, Real, Space
 from gpmi.space import Parameters
-from gpmi.space.steps import settable, settings_near
+from gpmi.space.steps import settings_near
 
 pytestmark = pytest.mark.usefixtures("few_draws")
 
@@ -159,7 +159,7 @@ def test_it_is_the_nearest_of_all_settings(data: st.DataObject) -> None:
     row = np.array([data.draw(st.floats(0.0, 1.0)) for _ in range(count)])
     everything = itertools.product(*(np.arange(0.0, 1.0 + 1e-9, step) for step in steps))
     nearest = min((np.sum(((np.array(z) - row) / steps) ** 2), z) for z in everything)
-    found = settable(space, row)
+    found = space.settable(row)
     assert found.found and float(np.sum(((found.row - row) / steps) ** 2)) == pytest.approx(nearest[0], abs=1e-9)
 
 

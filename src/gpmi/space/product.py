@@ -197,11 +197,19 @@ class Parameters(Space):
         return self.layout.from_unit(u)
 
     def settable(self, row: Array, taken: Container[bytes] = ()) -> Settable:
-        return settable(self, row, taken) if self.has_steps else Settable(row, True)
+        return settable(self.feasible_set, self._filled, row, taken) if self.has_steps else Settable(row, True)
+
+    def _filled(self, fixed: Mapping[Any, Any], row: Array) -> Array | None:
+        """Return a point (d,), moved to the part of the space with fixed values; None if that is empty."""
+        try:
+            part = self.with_fixed(fixed)
+        except ValueError:
+            return None
+        return np.asarray(part.last_inside(row[None], row[None])[0])
 
     @cached_property
     def has_steps(self) -> bool:
-        return bool(stepped(self))
+        return bool(stepped(self.layout))
 
     # One point
 

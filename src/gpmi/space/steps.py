@@ -8,16 +8,15 @@ keep the constraints.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gpmi._support.types import Array
+from gpmi.space.constraints.feasible_set import FeasibleSet
+from gpmi.space.layout import Layout
 from gpmi.space.parameters import Real
-
-if TYPE_CHECKING:
-    from gpmi.space.product import Parameters
 
 # Our limits of the cost, not tuned.
 _MOST = 4096  # combinations of settings that are tried at once
@@ -33,29 +32,36 @@ class Settable(NamedTuple):
     found: bool  # False if no settings near the point keep the constraints: then it is the point itself
 
 
-def stepped(space: Parameters) -> list[int]:
+def stepped(layout: Layout) -> list[int]:
     """Return the numbers of the parameters that have a step and are not fixed."""
-    return [j for j, one in enumerate(space.parameters) if isinstance(one, Real) and one.step is not None]
+    return [j for j, one in enumerate(layout.parameters) if isinstance(one, Real) and one.step is not None]
 
 
-def settable(space: Parameters, row: Array, taken: Container[bytes] = ()) -> Settable:
+# Fix parameters by name or number at values, and move a point (d,) to that part of the space; None if it is empty.
+Fill = Callable[[Mapping[Any, Any], Array], Array | None]
+
+
+def settable(feasible: FeasibleSet, fill: Fill, row: Array, taken: Container[bytes] = ()) -> Settable:
     """Return the nearest point with stepped parameters at their settings that keeps the constraints.
 
     One that is not `taken`, a container of rows as bytes, is preferred, unless the point itself is at settings.
     """
-    numbers = space.layout.level_numbers(row[None])
-    active = space.layout.active(numbers)[0]
-    own = [j for j in stepped(space) if active[j]]
+    layout = feasible.layout
+    numbers = layout.level_numbers(row[None])
+    active = layout.active(numbers)[0]
+    own = [j for j in stepped(layout) if active[j]]
     if not own:
         return Settable(row, True)
-    values = space.layout.values(numbers)[0]
+    values = layout.values(numbers)[0]
     kept: Array | None = None
     for sides in (1, 2) if len(own) <= _FAR else (1,):
-        rows, away = _combinations(space, row, own, values, sides)
+        rows, away = _combinations(layout, row, own, values, sides)
         if away[0] < _ON_STEP:
             return Settable(rows[0], True)
-        good = rows[space.feasible_set.contains(rows)]
-        for one in good if len(good) or not space.constraints.linear else _filled(space, rows[:_FILLED]):
+        good = rows[feasible.contains(rows)]
+        for one in (
+            good if len(good) or not feasible.constraints.linear else _filled(feasible, fill, own, rows[:_FILLED])
+        ):
             if one.tobytes() not in taken:
                 return Settable(one, True)
             kept = one if kept is None else kept
@@ -71,12 +77,12 @@ def settings_near(parameter: Real, value: float, sides: int) -> list[float]:
     return [parameter.setting(number) for number in numbers]
 
 
-def _combinations(space: Parameters, row: Array, own: list[int], values: Array, sides: int) -> tuple[Array, Array]:
+def _combinations(layout: Layout, row: Array, own: list[int], values: Array, sides: int) -> tuple[Array, Array]:
     """Return rows (m, d) with combinations of settings, the nearest first, and their squared distances (m,), in steps.
 
     Of more than _MOST combinations a selection is made, by random numbers that are a function of the row.
     """
-    choices = [settings_near(_real(space, j), float(values[j]), sides) for j in own]
+    choices = [settings_near(_real(layout, j), float(values[j]), sides) for j in own]
     sizes = [len(one) for one in choices]
     if math.prod(sizes) <= _MOST:
         picks = np.indices(sizes).reshape(len(sizes), -1).T
@@ -86,29 +92,26 @@ def _combinations(space: Parameters, row: Array, own: list[int], values: Array, 
         picks = np.unique(np.concatenate([[nearest], rng.integers(sizes, size=(_MOST, len(sizes)))]), axis=0)
     rows, away = np.repeat(row[None], len(picks), axis=0), np.zeros(len(picks))
     for k, j in enumerate(own):
-        encoding, label = space.encodings[j], space.layout.labels[j]
+        encoding, label = layout.encodings[j], layout.labels[j]
         coordinates = np.array([encoding.encode(label, value) for value in choices[k]])
-        rows[:, space.columns[j]] = coordinates[picks[:, k]]
-        away += ((np.array(choices[k])[picks[:, k]] - values[j]) / _real(space, j).step) ** 2
+        rows[:, layout.columns[j]] = coordinates[picks[:, k]]
+        away += ((np.array(choices[k])[picks[:, k]] - values[j]) / _real(layout, j).step) ** 2
     order = np.argsort(away, kind="stable")
     return rows[order], away[order]
 
 
-def _real(space: Parameters, j: int) -> Real:
-    parameter = space.parameters[j]
+def _real(layout: Layout, j: int) -> Real:
+    parameter = layout.parameters[j]
     assert isinstance(parameter, Real)
     return parameter
 
 
-def _filled(space: Parameters, rows: Array) -> Iterator[Array]:
+def _filled(feasible: FeasibleSet, fill: Fill, own: list[int], rows: Array) -> Iterator[Array]:
     """Yield those of the rows (m, d) that become feasible if the other parameters move a little, moved."""
-    keys: list[Any] = [space.names[j] if space.names else j for j in stepped(space)]
+    names = feasible.layout.names
+    keys: list[Any] = [names[j] if names else j for j in own]
     for one in rows:
-        point = space.decode(one)
-        try:
-            part = space.with_fixed({key: point[key] for key in keys if space.names is None or key in point})
-        except ValueError:
-            continue
-        moved = part.last_inside(one[None], one[None])
-        if space.feasible_set.contains(moved)[0]:
-            yield moved[0]
+        point = feasible.layout.decode(one)
+        moved = fill({key: point[key] for key in keys}, one)
+        if moved is not None and feasible.contains(moved[None])[0]:
+            yield moved
