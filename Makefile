@@ -97,7 +97,7 @@ docs: .venv-docs/.ready  ## build the documentation into build/site and check it
 	@echo "open build/site/index.html"
 
 gallery: .venv/.dev  ## draw the pictures of the documentation by its own blocks, and those of the stories
-	MPLBACKEND=Agg .venv/bin/python docs/assets/draw.py docs/gallery.md docs/start.md docs/howto/plate.md
+	MPLBACKEND=Agg .venv/bin/python docs/assets/draw.py docs/gallery.md docs/start.md docs/howto/plate.md docs/howto/mixture.md
 	cd docs/gallery && for story in $$(grep -l "^# %%" ../../examples/*.py); do MPLBACKEND=Agg ../../.venv/bin/python $$story || exit 1; done
 
 paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour or two; goes on where it stopped)
