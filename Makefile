@@ -21,7 +21,7 @@ NEWEST := $(INSTALL) --upgrade --upgrade-strategy eager
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo paper check test test-loaded test-one-core examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-newest test-pythons dist fuzz mutants bench-setup bench tsunamis clean
+.PHONY: help demo paper check test test-loaded test-one-core examples test-neighbours test-browser coverage lint types docs gallery test-lowest test-newest test-pythons wheel-check dist fuzz mutants bench-setup bench tsunamis clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,10 +63,13 @@ test-newest: | .venv-newest/bin/python .venv-newest-neighbours/bin/python  ## th
 test-pythons:  ## the quick tests on every Python from 3.11 to 3.14 that is at hand (some minutes each)
 	.ci/pythons
 
-dist: .venv-dist/.ready  ## build the wheel and the sdist, check them, and run the README with the wheel in an empty environment
+wheel-check: .venv-dist/.ready  ## build the wheel and the sdist, install each in an empty environment, run gpmi there (a minute or two)
 	rm -rf dist
 	.venv-dist/bin/python -m build --outdir dist
 	.venv-dist/bin/python -m twine check --strict dist/*
+	PYTHON=$(PYTHON) .ci/install dist/*
+
+dist: wheel-check  ## the same, and run the README with the wheel in an empty environment
 	PYTHON=$(PYTHON) .ci/wheel dist/*.whl
 
 test-neighbours: .venv-bench/.ready .venv-neighbours/.ready  ## test the integrations that have large packages of their own (some minutes)
