@@ -11,6 +11,7 @@ INPUTS ?= 300
 REQUESTS ?= 2000
 LOWEST := $(addprefix gp/test_,ep.py exact.py linalg.py tracking.py) model/test_fitting.py model/test_model.py policies/test_policies.py search optimizer/test_optimizer.py space/test_space.py space/test_constraints.py test_recording.py
 CODE := $(wildcard src tests benchmarks examples docs/assets)
+TEXT := $(wildcard docs integrations *.md *.toml *.yml Makefile)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
 JOBS ?= auto
 PYTEST := -m pytest -n $(JOBS) --dist worksteal
@@ -86,9 +87,10 @@ coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and bra
 	.venv/bin/python -m coverage combine --quiet
 	.venv/bin/python -m coverage report
 
-lint: .venv/.dev  ## check style and formatting
+lint: .venv/.dev  ## check style, formatting and spelling
 	.venv/bin/ruff check $(CODE)
 	.venv/bin/ruff format --check $(CODE)
+	.venv/bin/codespell $(filter-out docs/%,$(CODE)) $(TEXT)
 
 types: .venv/.dev  ## check types, strictly
 	.venv/bin/mypy
