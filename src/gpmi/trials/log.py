@@ -52,7 +52,9 @@ FindOpen: TypeAlias = Callable[[TrialOrPoint, Outcome], TrialOrPoint]
 class Entry(NamedTuple):
     """One entry of the log: what happened to which trial, and when."""
 
-    kind: Literal["added", "reported", "told", "stopped", "failed", "rejected", "forgotten", "corrected", "retracted"]
+    kind: Literal[
+        "added", "moved", "reported", "told", "stopped", "failed", "rejected", "forgotten", "corrected", "retracted"
+    ]
     number: int  # of the trial
     time: float  # seconds since 1970
     outcome: Outcome | None = None  # what it was told, or corrected to
@@ -89,6 +91,7 @@ class Log:
         self._trials: dict[int, Trial] = {}
         self._rows: dict[int, Array] = {}  # of all trials
         self._entries: list[Entry] = []
+        self.suggested: dict[int, Point] = {}  # what was suggested for trials that were moved
         self._next_number = 0
         self._outcomes = 0  # how many there have been, reports included
         self._derive()
@@ -383,8 +386,12 @@ class Log:
         return sum(name in trial.outputs for trial in self._told_first())
 
     def _told_first(self) -> Iterator[Trial]:
-        first = takewhile(lambda trial: trial.origin == "user", self._trials.values())
+        first = takewhile(self.is_imported, self._trials.values())
         return (trial for trial in first if trial.status == "told")
+
+    def is_imported(self, trial: Trial) -> bool:
+        """Whether a trial was told without being asked."""
+        return trial.origin == "user" and trial.number not in self.suggested
 
     def find_pending(self, row: Array, rounding: Array) -> int | None:
         """Return the first pending trial at these coordinates, or else the only one within `rounding` (d,) of them."""
@@ -658,6 +665,26 @@ class Log:
         vars(self).pop("told_before_asking", None)
         self._entries.append(Entry("forgotten", number, self._now() if when is None else when))
         return trial
+
+    def movable(self, trial: Trial | int) -> int:
+        """Return the number of a pending trial without a value on the way; raise a ValueError otherwise."""
+        number = trial.number if isinstance(trial, Trial) else int(trial)
+        if number not in self._pending:
+            remedy = "only a pending trial can be moved; retract it and tell the value at the point that was used"
+            raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {remedy}")
+        if self._trials[number].curve:
+            raise ValueError(f"trial {number} has values on the way already, so its point cannot change; reject it")
+        return number
+
+    def move(self, number: int, x: Point, row: Array, when: float | None = None) -> Trial:
+        """Set the point of a pending trial to one that the user chose. Predictions for the other are void. O(n)"""
+        old = self._trials[number]
+        self.suggested.setdefault(number, old.x)
+        own: dict[str, Any] = {"origin": "user", "fixed": None, **dict.fromkeys(PREDICTIONS)}
+        self._trials[number], self._rows[number] = replace(old, x=x, **own), row
+        self._entries.append(Entry("moved", number, self._now() if when is None else when))
+        self._derive()
+        return self._trials[number]
 
     def _now(self) -> float:
         return time.time()

@@ -62,7 +62,7 @@ class Trial:
     repeats: int = 1  # y is the mean of this many evaluations: their common noise is divided by it
     y_before: float | None = None  # its first value, if that was corrected or retracted
     constraints: tuple[float, ...] = ()  # measured together with y; the point is feasible where all are <= 0
-    why: str | None = None  # why it failed or was stopped
+    why: str | None = None  # why it failed, was stopped or was rejected
     fixed: Mapping[Any, Any] | None = None  # the fixed coordinates of the ask, by name or number
     # In a run with goals, where y is the output of a single objective:
     outputs: Mapping[str, float] = NONE  # what was measured so far, by output
