@@ -159,7 +159,13 @@ async def trials(request: Request, session: Session) -> Response:
     count = f"{len(found)} trials" + (f", page {number} of {last}" if last > 1 else "")
     table: Child = (
         trials_table(
-            session, shown, distinguished(session, snapshot, live), at, "Trials, the newest first", snapshot=snapshot
+            session,
+            shown,
+            distinguished(session, snapshot, live),
+            at,
+            "Trials, the newest first",
+            snapshot=snapshot,
+            signed=True,
         )
         if shown
         else tag("p", "There are no such trials.", class_="empty")

@@ -84,6 +84,7 @@ def _careful(*, is_narrow: bool) -> StopAnswer:
 
 def _by_chance(chance: float, what: str, *, stops: bool) -> StopAnswer:
     chances = f"the chance that {MORE} more experiments {what} is {'' if chance < 0.01 else 'about '}{percent(chance)}"
+    chances = chances.replace(" %", "\u00a0%")
     return (
         StopAnswer("yes", f"Yes, you can stop: {chances}.") if stops else StopAnswer("not yet", f"Not yet: {chances}.")
     )

@@ -62,9 +62,31 @@ def study_body(
             recent_results(session, snapshot, live, at),
             class_="columns",
         ),
-        front_card(session, snapshot, live, at) if session.has_front else None,
-        choice_card(request, session, snapshot, rejected.choice or choice, at) if session.goals is not None else None,
+        _fold("front", "The best trade-offs so far", front_card(session, snapshot, live, at))
+        if session.has_front
+        else None,
+        _fold(
+            "recipe",
+            "Find a recipe",
+            choice_card(request, session, snapshot, rejected.choice or choice, at),
+            keep=(rejected.choice or choice) is not None,
+        )
+        if session.goals is not None
+        else None,
         pictures(live),
+    )
+
+
+def _fold(name: str, title: str, card: Markup, *, keep: bool = False) -> Markup:
+    """Return a card in a fold, which the script closes where there is little room, unless it has an answer to show."""
+    return tag(
+        "details",
+        tag("summary", title),
+        card,
+        id=f"{name}-fold",
+        open=True,
+        data_keep="yes" if keep else None,
+        class_="card fold picture around",
     )
 
 

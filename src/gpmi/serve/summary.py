@@ -112,6 +112,7 @@ def _model_summary(session: Session, live: LiveUpdates, best: Trial | None) -> C
         same = best is not None and now.recommended == point_to_json(session.space, best.x)
         parts += [
             tag("h3", "The point to use"),
+            tag("p", "What should work best, judged from all results.", class_="muted"),
             tag("p", "The same point.") if same else _coordinates(session, now.recommended),
         ]
     if now.answer:
@@ -153,8 +154,15 @@ def pictures(live: LiveUpdates) -> Markup:
 
 
 def _folded(one: Section) -> Markup:
-    """Return a section in a fold, which the script opens where there is room."""
-    return tag("details", tag("summary", tag("h2", one.title)), Markup(one.html), id=one.id, class_="card fold picture")
+    """Return a section in a fold, which the script closes where there is little room."""
+    return tag(
+        "details",
+        tag("summary", tag("h2", one.title)),
+        Markup(one.html),
+        id=one.id,
+        open=True,
+        class_="card fold picture",
+    )
 
 
 def _section(one: Section) -> Markup:

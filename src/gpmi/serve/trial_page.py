@@ -56,10 +56,10 @@ def trial_body(request: Request, session: Session, trial: Trial, rejected: Inval
     rows += [("Row", str(trial.label))] if trial.label is not None else []
     for part in session.fields:
         rows.append((part.title, format_step(part, trial) if part.kind == "steps" else exact(part.of(trial.x))))
-    rows.append(("Suggested by", ORIGINS[trial.origin]))
+    suggested = session.reader.suggested(trial.number)
+    rows.append(("Suggested by", ORIGINS[trial.origin] if suggested is None else "gpmi, and then done otherwise"))
     if trial.mu is not None and trial.sd is not None:
         rows.append(("Prediction", f"{round_to_sd(trial.mu, trial.sd)} ± {round_to_sd(trial.sd, trial.sd)}"))
-    suggested = session.reader.suggested(trial.number)
     if suggested is not None:
         was = {one: exact(one.of(suggested)) for one in session.fields if one.of(suggested) != one.of(trial.x)}
         rows.append(("Was suggested", ", ".join(f"{one.title} {text}" for one, text in was.items())))

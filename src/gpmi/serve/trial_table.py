@@ -71,13 +71,15 @@ def trials_table(
     caption: str,
     anchor: str = "",
     snapshot: StudySnapshot | None = None,
+    *,
+    signed: bool = False,
 ) -> Markup:
     """Return trials as a table. Those in `marked` are highlighted; `anchor` is the beginning of the ids of the rows.
 
-    With a snapshot, the table says who entered what, and has the notes of people.
+    With a snapshot, the table has the notes of people; `signed` adds a column that says who did something, and when.
     """
     remarks = {} if snapshot is None else snapshot.annotations
-    by = any(people(remarks.get(trial.number, ())) for trial in trials)
+    by = signed and any(people(remarks.get(trial.number, ())) for trial in trials)
     shown = [one for one in session.fields if one.varies]
     steps = [one for one in session.fields if one.kind == "steps"]
     labels = any(trial.label is not None for trial in trials)

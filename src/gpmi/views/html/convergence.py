@@ -85,7 +85,7 @@ def _values(run: RunView) -> Markup:
     marks += [(crosses(np.array([16.0]), np.array([8.0]), "failed"), violates)] if not feasible.all() else []
     what = "the worst that is acceptable" if is_objective else "the limit"
     marks += [(line(2, 8, 30, 8, "reference"), what)] if level is not None else []
-    marks += [(tag("rect", x=0, y=0, width=32, height=16, class_="design"), "before the policy chose")] if first else []
+    marks += [(tag("rect", x=0, y=0, width=32, height=16, class_="design"), "before the model chose")] if first else []
     if not is_objective:
         title = f"The values of {name}"
         return figure(chart.svg(title, f"{count} in the order in which they came."), title, key(*marks))
