@@ -270,9 +270,9 @@ async def reject(request: Request, session: Session) -> Any:
 async def move(request: Request, session: Session) -> Any:
     """Record that a pending trial is done at another point than suggested."""
     body = await body_of(request, "number", "x", required=("number", "x"))
-    point = _point(session.space, body["x"])
-    moved = await run_in_threadpool(session.move, whole("number", body["number"]), point)
-    return {"trial": trial_to_json(session, moved)}
+    number, point = whole("number", body["number"]), _point(session.space, body["x"])
+    await run_in_threadpool(session.move, number, point)
+    return {"trial": trial_to_json(session, await run_in_threadpool(session.trial, number))}
 
 
 @json_endpoint
