@@ -58,6 +58,11 @@ def measured(x: dict[str, str]) -> tuple[float, float]:
 
 
 def rows_of(browser: Any) -> list[Any]:
+    """Return the rows of experiments that are waiting; a narrow page shows all of them on demand."""
+    for button in browser.find_elements("css selector", "button.narrow"):
+        if button.is_displayed():
+            browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+            button.click()
     return list(until(lambda: browser.find_elements("css selector", "#waiting tr[data-number]")))
 
 
@@ -151,6 +156,8 @@ def test_a_study_of_a_chemist_is_done_by_clicking(browser: Any, tmp_path: Path, 
         assert answer.startswith(("Yes, you can stop", "Not yet", "Too early to say")) and answer.endswith(".")
         assert "20 results" in text_on(browser) and accessibility_problems(browser) == []
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+        suggest(browser, 6)
+        until(lambda: is_computed(browser), 120.0)
         if width < 600:
             assert browser.execute_script("return document.documentElement.scrollHeight") <= 4 * height
         assert browser.find_elements("css selector", "#mixture svg") and browser.find_elements(
@@ -162,7 +169,7 @@ def test_a_study_of_a_chemist_is_done_by_clicking(browser: Any, tmp_path: Path, 
         assert "1 trials" in text_on(browser) and "nmr_0.pdf" in text_on(browser)
         assert accessibility_problems(browser) == []
         browser.get(f"{base}/study/default/sheet")
-        assert len(browser.find_elements("css selector", ".print-sheet tbody tr")) == 2
+        assert len(browser.find_elements("css selector", ".print-sheet tbody tr")) == 8
         assert accessibility_problems(browser) == [] and console_errors(browser) == []
         browser.get("about:blank")  # the page would ask the server that ends now
     with gpmi.study(path) as study:

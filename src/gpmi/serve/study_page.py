@@ -22,6 +22,7 @@ from gpmi.views.html.markup import Child, Markup, joined, scrollable, tag
 MAX_ROWS = 200  # trials waiting for a result that one page shows; our choice
 MAX_CELLS = 2400  # fields of these trials; with those that lack outputs below MAX_FIELDS of a form; our choice
 BESIDE = 3  # fields of a row besides its outputs and parameters: a note, files, and a reason
+SHOWN = 2  # trials that a narrow page shows at first; lab.css has the same number; our choice
 MAX_COLUMNS = 9  # of a table that does not scroll; our choice
 MAX_NAMED = 20  # running trials that are listed by number; our choice
 
@@ -167,6 +168,9 @@ def _waiting_table(
         hidden("order", ",".join(str(trial.number) for trial in waiting)),
         *steps,
         _table(session, snapshot, waiting, rejected, "Experiments to do, with a cell for each result"),
+        tag("button", f"Show all {len(waiting)} experiments", type="button", class_="second narrow", data_all="waiting")
+        if len(waiting) > SHOWN
+        else None,
         tag("p", tag("a", "Print these experiments", href=f"/study/{session.slug}/sheet"), class_="print"),
     )
 

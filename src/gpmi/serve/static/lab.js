@@ -170,6 +170,11 @@
   });
   addEventListener("pageshow", () => document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent));
 
+  // A narrow page shows a few experiments at first
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest?.("[data-all]");
+    if (button) document.getElementById(button.dataset.all).classList.add("all");
+  });
   document.querySelectorAll("[data-print]").forEach((button) => button.addEventListener("click", () => print()));
 
   // What was typed and not saved comes back after another form of the page was sent
@@ -191,6 +196,7 @@
         const field = fields().find((one) => one.name === name);
         if (!field || dirty(field)) continue;
         field.value = value;
+        document.getElementById("waiting")?.classList.add("all");
         const fold = field.closest("details");
         if (fold) fold.open = true;
       }
