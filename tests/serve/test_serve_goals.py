@@ -381,8 +381,8 @@ def test_a_summary_of_several_objectives(path: str) -> None:
     with client_for(path) as client:
         words = text_of(complete_page(client))
         assert re.search(r"\d best trade-offs? so far", words) and "largest yield" in words and "smallest cost" in words
-        assert "Can I stop?" in words and "Go on." in words
         known = client.get("/api/known").json()["known"]
+        assert "Can I stop?" in words and known["answer"] in words and known["answer"].startswith("Too early to say")
         assert known["t"] == 4 and known["advice"] == "go on"
         assert known["front"] == [one["number"] for one in client.get("/api/front").json()["trials"]]
 

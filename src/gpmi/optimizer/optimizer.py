@@ -420,8 +420,7 @@ class Optimizer(Printable):
         row = self.space.encode(to)
 
         def move() -> Trial:
-            number = self._log.movable(pending_number(trial, self.space, self._log))
-            return self._log.move(number, self.space.freeze(to), row)
+            return self._log.move(pending_number(trial, self.space, self._log), self.space.freeze(to), row)
 
         moved = self._log.change(move)
         logger.info("%r", moved)

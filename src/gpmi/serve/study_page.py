@@ -54,7 +54,9 @@ def study_body(
     choice: ChoiceInput | None = None,
 ) -> Markup:
     """Return everything below the heading."""
-    at = f"/study/{session.slug}"
+    at, shown = f"/study/{session.slug}", rejected.choice or choice
+    front = front_card(session, snapshot, live, at) if session.has_front else None
+    recipe = choice_card(request, session, snapshot, shown, at) if session.goals is not None else None
     return joined(
         tag(
             "div",
@@ -63,23 +65,16 @@ def study_body(
             recent_results(session, snapshot, live, at),
             class_="columns",
         ),
-        _fold("front", "The best trade-offs so far", front_card(session, snapshot, live, at))
-        if session.has_front
-        else None,
-        _fold(
-            "recipe",
-            "Find a recipe",
-            choice_card(request, session, snapshot, rejected.choice or choice, at),
-            keep=(rejected.choice or choice) is not None,
-        )
-        if session.goals is not None
-        else None,
+        _fold("front", "The best trade-offs so far", front),
+        _fold("recipe", "Find a recipe", recipe, keep=shown is not None),
         pictures(live),
     )
 
 
-def _fold(name: str, title: str, card: Markup, *, keep: bool = False) -> Markup:
+def _fold(name: str, title: str, card: Markup | None, *, keep: bool = False) -> Markup | None:
     """Return a card in a fold, which the script closes where there is little room, unless it has an answer to show."""
+    if not card:
+        return None
     return tag(
         "details",
         tag("summary", title),

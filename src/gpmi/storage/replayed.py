@@ -139,7 +139,7 @@ class ReplayedLog(Log):
                 self.hand_on(self.pending_number(number), entry)
             case "moved":
                 point = self.space.canonical(point_from_json(content["x"]))
-                self.move(self.movable(number), point, self.space.encode(point), when)
+                self.move(number, point, self.space.encode(point), when)
             case "noted":
                 self.annotate(Annotation.from_json(content, when))
             case "reported":

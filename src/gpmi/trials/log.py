@@ -28,7 +28,7 @@ from gpmi.space import FidelityColumn
 from gpmi.trials.costs import ENDED, cost_of, costs_of_levels
 from gpmi.trials.goals import Goals
 from gpmi.trials.lookup import find_trial
-from gpmi.trials.outcomes import NONE, OUTPUTS, Outcome, Outcomes, check_count, details_of
+from gpmi.trials.outcomes import NONE, Outcome, Outcomes, check_count, details_of
 from gpmi.trials.output_rows import observed_of, output_rows
 from gpmi.trials.trial import (
     PREDICTIONS,
@@ -37,6 +37,7 @@ from gpmi.trials.trial import (
     Status,
     Trial,
     first_outcome,
+    in_order,
     names_a_trial,
     reported_outcome,
     value_of,
@@ -494,20 +495,9 @@ class Log:
             return act()
 
     def adopted(self, trial: Trial) -> Trial:
-        """Return a trial of another run as this one has it: with the outputs of its goals, or with one value y.
-
-        Where one of the two runs has goals, y stands for the output of a single objective. Refuse anything else.
-        """
-        if trial.curve and (self.fidelity is None or not self.fidelity.fidelity.has_steps):
-            remedy = "give it a fidelity with steps, gpmi.Fidelity(1, 52)"
-            raise ValueError(f"trial {trial.number} has a curve, but this space has no steps; {remedy}")
-        if self.goals is not None:
-            return trial.with_goals(self.goals)
-        if trial.status == "told" and trial.y is None:
-            names = ", ".join(trial.outputs)
-            raise ValueError(f"trial {trial.number} has the outputs {names} and no single y; {SEVERAL}")
-        nothing: Any = {**dict.fromkeys(OUTPUTS, NONE), "outputs_before": None, "unmet": ()}
-        return replace(trial, **nothing)
+        """Return a trial of another run as this one has it (`Trial.adopted`)."""
+        has_steps = self.fidelity is not None and self.fidelity.fidelity.has_steps
+        return trial.adopted(self.goals, has_steps=has_steps)
 
     def take_over(self, trials: Sequence[Trial], rows: Sequence[Array]) -> None:
         """Add the trials of an earlier run with their predictions, then their outcomes in the order of that run.
@@ -521,27 +511,18 @@ class Log:
             fields = {name: getattr(trial, name) for name in (*PREDICTIONS, "asked", "fixed")}
             added = self.add(trial.x, row, trial.origin, number=trial.number if keeps else None, **fields)
             numbers.append(added.number)
-        settled = [i for i, trial in enumerate(trials) if trial.status != "pending"]
-        changes: list[tuple[bool, int, bool, int, Report | None]] = [
-            (trials[i].order is None, trials[i].order or 0, True, i, None) for i in settled
-        ]
-        for i, trial in enumerate(trials):
-            changes += [
-                (False, one.order, False, i, one) for one in trial.curve if one.step != self.last_step(numbers[i])
-            ]
-        for _, _, _, i, report in sorted(changes, key=lambda change: change[:4]):
+        for i, report in in_order(trials, lambda i: 0 if self.fidelity is None else self.last_step(numbers[i])):
             if report is None:
                 self.settle(numbers[i], first_outcome(trials[i]), trials[i].ended)
             else:
                 self.report(numbers[i], report.step, reported_outcome(report), trials[i].ended)
-        for i in settled:
-            trial = trials[i]
+        for number, trial in zip(numbers, trials, strict=True):
             if trial.status == "retracted":
-                self.retract(numbers[i])
-            elif trial.outputs_before is not None:
-                self.correct(numbers[i], Outcome("told", **details_of(trial)).checked())
-            elif trial.y is not None and trial.y_before is not None:
-                self.correct(numbers[i], Outcome("told", trial.y, **details_of(trial)))
+                self.retract(number)
+            elif trial.status != "pending" and trial.outputs_before is not None:
+                self.correct(number, Outcome("told", **details_of(trial)).checked())
+            elif trial.status != "pending" and trial.y is not None and trial.y_before is not None:
+                self.correct(number, Outcome("told", trial.y, **details_of(trial)))
 
     # Entries
 
@@ -666,18 +647,12 @@ class Log:
         self._entries.append(Entry("forgotten", number, self._now() if when is None else when))
         return trial
 
-    def movable(self, trial: Trial | int) -> int:
-        """Return the number of a pending trial without a value on the way; raise a ValueError otherwise."""
-        number = trial.number if isinstance(trial, Trial) else int(trial)
-        if number not in self._pending:
-            remedy = "only a pending trial can be moved; retract it and tell the value at the point that was used"
-            raise ValueError(f"x is trial {number}, which is not pending: {self._state(number)}; {remedy}")
-        if self._trials[number].curve:
-            raise ValueError(f"trial {number} has values on the way already, so its point cannot change; reject it")
-        return number
-
     def move(self, number: int, x: Point, row: Array, when: float | None = None) -> Trial:
         """Set the point of a pending trial to one that the user chose. Predictions for the other are void. O(n)"""
+        if number not in self._pending or self._trials[number].curve:
+            state = "it has values on the way" if number in self._pending else self._state(number)
+            remedy = "retract or reject it, and tell the value at the point that was used"
+            raise ValueError(f"trial is {number}, which cannot be moved: {state}; {remedy}")
         old = self._trials[number]
         self.suggested.setdefault(number, old.x)
         own: dict[str, Any] = {"origin": "user", "fixed": None, **dict.fromkeys(PREDICTIONS)}
