@@ -145,16 +145,27 @@ def used_words(typed: Mapping[str, str]) -> list[str]:
 # The fold in a row
 
 
-def entry_fold(session: Session, trial: Trial, typed: Mapping[str, str], problem: str | None = None) -> Markup:
-    """Return the fields of a trial, folded unless something was typed that could not be saved."""
+def can_be_moved(trial: Trial) -> bool:
+    """Whether other values than those of the trial can be entered."""
+    return trial.status == "pending" and not trial.curve
+
+
+def entry_fold(
+    session: Session, trial: Trial, typed: Mapping[str, str], problem: str | None = None, *, in_row: bool = False
+) -> Markup:
+    """Return the fields of a trial, folded unless something was typed that could not be saved.
+
+    With `in_row`, the cells of its row have the fields for the values that were used, visible while the fold is open.
+    """
     number = trial.number
     controls: list[Child] = []
-    if trial.status == "pending" and not trial.curve:
+    if can_be_moved(trial):
         shown = [(i, one) for i, one in enumerate(session.fields) if one.varies]
-        inputs = [used_control(one, trial, i, typed) for i, one in shown]
+        inputs = [] if in_row else [labelled(one.title, used_control(one, trial, i, typed)) for i, one in shown]
         was = "\t".join(f"{i}:{one.format(one.of(trial.x))}" for i, one in shown)
         inputs.append(hidden(f"was-{number}", typed.get(f"was-{number}", was)))
-        controls = [tag("p", "What did you really use?", class_="muted"), tag("div", inputs, class_="grid used")]
+        text = "Change the values of the experiment to those that you really used." if in_row else "What did you really use?"
+        controls = [tag("p", text, class_="muted"), tag("div", inputs, class_="grid used")]
     name, files = f"note-{number}", f"files-{number}"
     note = tag("textarea", typed.get(name, ""), name=name, id=name, rows="2", maxlength=str(MAX_TEXT))
     attached = tag("input", type="text", name=files, id=files, value=typed.get(files, ""), placeholder="nmr_12.pdf")
@@ -176,14 +187,14 @@ def entry_fold(session: Session, trial: Trial, typed: Mapping[str, str], problem
 def used_control(one: ParameterField, trial: Trial, index: int, typed: Mapping[str, str]) -> Markup:
     """Return the control for the value of a parameter that was used, filled with the suggestion."""
     name, now = f"used-{trial.number}-{index}", one.format(one.of(trial.x))
-    value = typed.get(name, now)
+    value, label = typed.get(name, now), f"{one.title} that was used in trial {trial.number}"
     if one.kind == "choice":
         options = [(str(option), str(option)) for option in one.options]
         options = options if any(text == now for text, _ in options) else [("", INACTIVE), *options]
-        return labelled(one.title, select(name, options, value, data_suggested=now))
-    control = tag("input", type="text", name=name, value=value, inputmode="decimal", data_suggested=now)
-    hint = None if one.lo is None or one.hi is None else f"{one.format(one.lo)} to {one.format(one.hi)}"
-    return labelled(one.title, control, hint)
+        return select(name, options, value, data_suggested=now, aria_label=label, class_="used")
+    limits = None if one.lo is None or one.hi is None else f"{one.format(one.lo)} to {one.format(one.hi)}"
+    return tag("input", type="text", name=name, value=value, inputmode="decimal", data_suggested=now, title=limits,
+               aria_label=label, class_="used")  # fmt: skip
 
 
 # The name of the person

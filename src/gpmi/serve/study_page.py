@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from starlette.requests import Request
 
-from gpmi.serve.bench_entry import entry_fold, remembered_name, who_field
+from gpmi.serve.bench_entry import can_be_moved, entry_fold, remembered_name, used_control, who_field
 from gpmi.serve.front_page import ChoiceInput, choice_card, front_card
 from gpmi.serve.live_updates import LiveUpdates
 from gpmi.serve.output_fields import Cell, OutputField
 from gpmi.serve.page_layout import form, hidden, labelled, notices, select
-from gpmi.serve.parameter_fields import ParameterField, format_point
+from gpmi.serve.parameter_fields import ParameterField
 from gpmi.serve.session import MAX_BATCH, Session, StudySnapshot
 from gpmi.serve.summary import pictures, summary_card
 from gpmi.serve.trial_table import recent_results
@@ -212,14 +212,18 @@ def _output_head(output: OutputField) -> Child:
 def _row(session: Session, snapshot: StudySnapshot, trial: Trial, labels: bool, rejected: InvalidInput) -> Markup:
     number, outputs = trial.number, session.outputs
     fixed, suggested = set(trial.fixed or ()), snapshot.suggested.get(number)
-    cells = []
-    for one, text in format_point(session.fields, trial.x):
+    cells, movable = [], can_be_moved(trial)
+    for index, one in enumerate(session.fields):
+        if not one.varies:
+            continue
+        text = one.format(one.of(trial.x))
         was = text if suggested is None else one.format(one.of(suggested))
         notes = ["fixed"] if one.key in fixed else [f"suggested {was}"] if was != text else []
-        cells.append(tag("td", tag("span", text, [tag("small", f" {note}", class_="fixed") for note in notes]),
-                         data_label=one.title, class_="setting"))  # fmt: skip
+        value = tag("span", text, [tag("small", f" {note}", class_="fixed") for note in notes])
+        control = used_control(one, trial, index, rejected.beside) if movable else None
+        cells.append(tag("td", value, control, data_label=one.title, class_="setting"))
     pending = trial.status == "pending"
-    fold = entry_fold(session, trial, rejected.beside, rejected.beside_problems.get(number))
+    fold = entry_fold(session, trial, rejected.beside, rejected.beside_problems.get(number), in_row=True)
     entries = [
         _entry(one, number, rejected, [fold, _no_result(number, rejected)] if one.name is None else None)
         if one.value(trial) is None

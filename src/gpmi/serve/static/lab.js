@@ -197,7 +197,7 @@
         if (!field || dirty(field)) continue;
         field.value = value;
         document.getElementById("waiting")?.classList.add("all");
-        const fold = field.closest("details");
+        const fold = field.closest("details") ?? (field.classList.contains("used") && field.closest("tr").querySelector(".beside"));
         if (fold) fold.open = true;
       }
     } catch {}
