@@ -11,6 +11,7 @@ INPUTS ?= 300
 REQUESTS ?= 2000
 LOWEST := $(addprefix gp/test_,ep.py exact.py linalg.py tracking.py) model/test_fitting.py model/test_model.py policies/test_policies.py search optimizer/test_optimizer.py space/test_space.py space/test_constraints.py test_recording.py
 CODE := $(wildcard src tests benchmarks examples docs/assets)
+TEXT := $(wildcard docs integrations *.md *.toml *.yml Makefile)
 # Tests run in as many processes as there are cores, and whoever is done takes tests from the others. JOBS=0: in one.
 JOBS ?= auto
 PYTEST := -m pytest -n $(JOBS) --dist worksteal
@@ -83,9 +84,10 @@ coverage: .venv/.dev  ## run all tests, fail if fewer than 97 % of lines and bra
 	.venv/bin/python -m coverage combine --quiet
 	.venv/bin/python -m coverage report
 
-lint: .venv/.dev  ## check style and formatting
+lint: .venv/.dev  ## check style, formatting and spelling
 	.venv/bin/ruff check $(CODE)
 	.venv/bin/ruff format --check $(CODE)
+	.venv/bin/codespell $(filter-out docs/%,$(CODE)) $(TEXT)
 
 types: .venv/.dev  ## check types, strictly
 	.venv/bin/mypy
@@ -95,7 +97,7 @@ docs: .venv-docs/.ready  ## build the documentation into build/site and check it
 	@echo "open build/site/index.html"
 
 gallery: .venv/.dev  ## draw the pictures of the documentation by its own blocks, and those of the stories
-	MPLBACKEND=Agg .venv/bin/python docs/assets/draw.py docs/gallery.md docs/start.md
+	MPLBACKEND=Agg .venv/bin/python docs/assets/draw.py docs/gallery.md docs/start.md docs/howto/plate.md
 	cd docs/gallery && for story in $$(grep -l "^# %%" ../../examples/*.py); do MPLBACKEND=Agg ../../.venv/bin/python $$story || exit 1; done
 
 paper: .venv/.demo  ## run the paper's experiments, write docs/paper.md (an hour or two; goes on where it stopped)

@@ -125,8 +125,8 @@ def _suggestion(point: Selected, search: Selection) -> Suggestion:
 def default_n_init(space: Space, priors: PriorSchedule, budget: int | None) -> int:
     """Return the size of the initial design: 0 with a given prior, else the number of parameters plus 3.
 
-    At most ten, and at most a third of the budget: our choice, docs/policy.md. Where constraints count parameters and
-    leave few supports, it shows each of them.
+    At most ten, and at most a third of the budget: our choice (docs/notes/find.md). Where constraints count parameters
+    and leave few supports, it shows each of them.
     """
     if priors.is_fixed:
         return 0
