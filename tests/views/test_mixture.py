@@ -70,6 +70,16 @@ def test_figures_of_a_mixture_are_not_empty() -> None:
         assert np.isfinite(line.get_ydata()).mean() > 0.9
 
 
+def test_the_figure_of_a_triangle() -> None:
+    pytest.importorskip("matplotlib")
+    figure = gpmi.plots.ternary(made({"yield": "max", "cost": "min"}))
+    shown = [text.get_text() for ax in figure.axes for text in ax.texts]
+    assert shown == ["a 1", "b 1", "c 1"] * 2
+    assert len(gpmi.plots.ternary(made({"yield": "max", "cost": "min"}), output="cost").axes) == 2  # with its colours
+    with pytest.raises(ValueError, match="no mixture"):
+        gpmi.plots.ternary(made(rule="a + b + c <= 2"))
+
+
 @given(st.lists(st.floats(-1.0, 1.0), min_size=3, max_size=3), st.floats(-1.0, 1.0))
 def test_the_part_above_a_level_is_where_the_plane_is_above_it(values: list[float], level: float) -> None:
     corners = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])

@@ -164,7 +164,11 @@ def entry_fold(
         inputs = [] if in_row else [labelled(one.title, used_control(one, trial, i, typed)) for i, one in shown]
         was = "\t".join(f"{i}:{one.format(one.of(trial.x))}" for i, one in shown)
         inputs.append(hidden(f"was-{number}", typed.get(f"was-{number}", was)))
-        text = "Change the values of the experiment to those that you really used." if in_row else "What did you really use?"
+        text = (
+            "Change the values of the experiment to those that you really used."
+            if in_row
+            else "What did you really use?"
+        )
         controls = [tag("p", text, class_="muted"), tag("div", inputs, class_="grid used")]
     name, files = f"note-{number}", f"files-{number}"
     note = tag("textarea", typed.get(name, ""), name=name, id=name, rows="2", maxlength=str(MAX_TEXT))
