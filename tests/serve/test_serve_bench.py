@@ -12,7 +12,7 @@ from laboratory import Page, client_for, create_study, follow, send, text_of
 
 import gpmi
 from gpmi.serve.model_worker import STATISTICS, draw_pictures, summarise
-from gpmi.serve.stop_answer import front_stop_answer, stop_answer
+from gpmi.serve.stop_answer import by_chance, front_stop_answer, stop_answer
 
 AT = "/study/default"
 SPACE = {
@@ -236,7 +236,7 @@ def test_nothing_is_claimed_before_there_are_enough_results(path: str) -> None:
 def test_the_answer_agrees_with_the_ledger() -> None:
     space = {"x": (0.0, 1.0)}
     optimizer = gpmi.Optimizer(space, seed=0)
-    seen = set()
+    seen, before = set(), 30
     for _ in range(30):
         point = optimizer.ask()
         optimizer.tell(point, -((point["x"] - 0.3) ** 2))
@@ -244,13 +244,20 @@ def test_the_answer_agrees_with_the_ledger() -> None:
         answer = stop_answer(ledger)
         seen.add(answer.what)
         if ledger.n < ledger.needed:
-            assert answer.what == "too early" and answer.needed == ledger.needed - ledger.n
+            assert answer.what == "too early" and answer.needed == 15 - ledger.n
         elif ledger.advice.what == "stop":
             assert answer.what == "yes" and answer.text.startswith("Yes, you can stop")
         else:
             assert answer.what != "yes" and not answer.text.startswith("Yes")
+        assert answer.needed is None or answer.needed < before  # the number of results to wait for never rises
+        before = answer.needed or 0
         assert answer.text.count(". ") <= 1 and not JARGON.search(answer.text)
     assert "too early" in seen and len(seen) > 1
+
+
+@pytest.mark.parametrize(("chance", "words"), [(0.001, "is below 1"), (0.3, "is about 30"), (0.999, "is above 99")])
+def test_chances_are_english(chance: float, words: str) -> None:
+    assert words in by_chance(chance, "help", stops=False).text
 
 
 def test_the_answer_of_equal_results_and_of_several_objectives() -> None:
@@ -264,7 +271,7 @@ def test_the_answer_of_equal_results_and_of_several_objectives() -> None:
         several.tell(point, {"a": point["x"], "b": point["x"] ** 2, "c": 1.0 + 0.1 * point["x"]})
         answer = front_stop_answer(several.ledger)
         if n < 6:
-            assert answer.needed == 6 - n, (n, answer)
+            assert answer.needed == 15 - n, (n, answer)
     assert not JARGON.search(answer.text)
 
 

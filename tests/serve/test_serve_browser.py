@@ -462,7 +462,7 @@ def test_screenshots_of_goals_for_the_documentation(browser: Any, tmp_path: Path
         Select(find(browser, "[name=goal]")).select_by_value("goals")
         browser.execute_script("document.activeElement.blur()")
         save_screenshot(browser, "serve-new-goals.png")
-        for name, top, height in (("serve-goals", "main", 1000), ("serve-front", ".front", 1080)):
+        for name, top, height in (("serve-goals", "main", 1000), ("serve-front", "#front-fold", 1080)):
             set_viewport(browser, 1400, False, height)
             browser.get(f"{base}/study/default")
             until(lambda: is_computed(browser))

@@ -32,10 +32,18 @@ def _results(count: int) -> str:
     return f"{count} more result{'s' if count != 1 else ''}"
 
 
+def enough(ledger: Ledger) -> int:
+    """Return how many results it takes: what the ledger needs, and what its check of the model needs.
+
+    With a learned prior, n results have n - 1 residuals.
+    """
+    return ledger.needed if ledger.setting.priors.is_fixed else max(ledger.needed, ENOUGH + 1)
+
+
 def stop_answer(ledger: Ledger) -> StopAnswer:
     """Answer for a study with one result to optimise. It costs what `ledger.advice` costs."""
     if ledger.n < ledger.needed:
-        return too_early(ledger.needed - ledger.n)
+        return too_early(enough(ledger) - ledger.n)
     if ledger.unknown is not None:
         return StopAnswer(
             "too early", "Too early to say: all results so far are the same, so nothing has shown an effect."
@@ -46,16 +54,16 @@ def stop_answer(ledger: Ledger) -> StopAnswer:
     if ledger.calibration.verdict == "too early to say":
         return too_early(max(1, ENOUGH - len(ledger.calibration.ahead)))
     chance = ledger.gain(MORE).probability_above(ledger.smallest_gain)
-    return _by_chance(chance, f"improve the result by more than {step}", stops=advice.what == "stop")
+    return by_chance(chance, f"improve the result by more than {step}", stops=advice.what == "stop")
 
 
 def front_stop_answer(ledger: FrontLedger) -> StopAnswer:
     """Answer for a study with several objectives."""
     wanted = [*ledger.goals.objectives, *ledger.goals.limits]
     known = [ledger.outputs[name] for name in wanted if name in ledger.outputs]
-    lacking = [max(0, one.needed - one.n) for one in known]
+    lacking = [enough(one) - one.n for one in known if one.n < one.needed]
     if len(known) < len(wanted) and known:  # an output without any value needs as many as the others
-        lacking.append(max(one.needed for one in known))
+        lacking.append(max(map(enough, known)))
     if missing := max([*lacking, ledger.needed - ledger.n if not known else 0]):
         return too_early(missing)
     if ledger.unknown is not None:
@@ -71,7 +79,7 @@ def front_stop_answer(ledger: FrontLedger) -> StopAnswer:
     if early and advice.what != "stop":
         return too_early(max(1, *(ENOUGH - len(one.calibration.ahead) for one in early)))
     chance = ledger.gain(MORE).probability_above(ledger.smallest_gain)
-    return _by_chance(chance, "improve the best trade-offs noticeably", stops=advice.what == "stop")
+    return by_chance(chance, "improve the best trade-offs noticeably", stops=advice.what == "stop")
 
 
 def _careful(*, is_narrow: bool) -> StopAnswer:
@@ -82,8 +90,10 @@ def _careful(*, is_narrow: bool) -> StopAnswer:
     return StopAnswer("careful", text)
 
 
-def _by_chance(chance: float, what: str, *, stops: bool) -> StopAnswer:
-    chances = f"the chance that {MORE} more experiments {what} is {'' if chance < 0.01 else 'about '}{percent(chance)}"
+def by_chance(chance: float, what: str, *, stops: bool) -> StopAnswer:
+    size = percent(chance)
+    size = f"about {size}" if size[0].isdigit() else size
+    chances = f"the chance that {MORE} more experiments {what} is {size}"
     chances = chances.replace(" %", "\u00a0%")
     return (
         StopAnswer("yes", f"Yes, you can stop: {chances}.") if stops else StopAnswer("not yet", f"Not yet: {chances}.")
