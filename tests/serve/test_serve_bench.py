@@ -115,6 +115,24 @@ def test_bad_input_is_refused_in_words_and_nothing_typed_is_lost(
     assert trial(client, 1)["status"] == ("pending" if field == "who" else "told")  # the other row is saved
 
 
+def test_what_is_beside_a_result_that_cannot_be_read_waits_for_it(client: Any) -> None:
+    typed = {"used-0-3": "85", "note-0": "cloudy", "y-0-0": "lots", "who": "Anna"}
+    wrong = send(client, asked(client), "/results", **typed)
+    assert wrong.status_code == 400 and {name: shown(wrong, name) for name in typed} == typed
+    assert trial(client)["suggested"] is None and trial(client)["notes"] == []
+    follow(client, send(client, wrong, "/results", **{"y-0-0": "70"}))
+    assert trial(client)["x"]["temperature"] == 85.0 and [one["text"] for one in trial(client)["notes"]] == ["cloudy"]
+
+
+def test_a_result_beside_one_that_cannot_be_read_is_saved_once(client: Any) -> None:
+    typed = {"used-0-3": "85", "note-0": "cloudy", "y-0-0": "70", "y-0-1": "much"}
+    wrong = send(client, asked(client), "/results", **typed)
+    assert wrong.status_code == 400 and trial(client)["outputs"] == {"yield": 70.0}
+    follow(client, send(client, wrong, "/results", **{"y-0-1": "4"}))
+    assert trial(client)["outputs"] == {"yield": 70.0, "cost": 4.0} and trial(client)["x"]["temperature"] == 85.0
+    assert [one["text"] for one in trial(client)["notes"]] == ["cloudy"]
+
+
 def test_other_values_can_be_planned_before_there_is_a_result(client: Any) -> None:
     page = follow(client, send(client, asked(client), "/results", **{"used-0-3": "85"}))
     assert trial(client)["x"]["temperature"] == 85.0 and trial(client)["status"] == "pending"

@@ -100,8 +100,8 @@ def used_point(session: Session, trial: Trial, entry: BenchEntry) -> Point | Non
     named = isinstance(session.fields[0].key, str)
     point: Any = {key: value for key, value in values.items() if value is not None} if named else list(values.values())
     canonical = session.space.canonical(point)
-    session.space.encode(canonical)
-    return canonical
+    is_same = session.space.encode(canonical).tobytes() == session.space.encode(trial.x).tobytes()
+    return None if is_same else canonical
 
 
 def _sums(session: Session) -> list[tuple[str, Any, float, float]]:
