@@ -324,6 +324,21 @@ def test_the_gallery_has_every_kind_of_picture() -> None:
 # What the pages claim
 
 
+def test_the_page_on_features_has_a_cell_for_each_tool_and_a_source_for_each_claim() -> None:
+    """What holds in part says which part; each link and each footnote is defined, and used."""
+    text = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
+    head = "| | gpmi | BoTorch, Ax | Optuna | BayBE | BoFire | scikit-optimize | bayesian-optimization | SMAC |"
+    tables = re.findall(rf"^{re.escape(head)}\n[|-]+\n((?:\|.*\n)+)", text, flags=re.MULTILINE)
+    rows = [line.strip("|").split("|") for part in tables for line in part.splitlines()]
+    assert len(rows) >= 25 and {len(row) for row in rows} == {9}
+    assert all("*part*[^" in cell for row in rows for cell in row if "part" in cell.split("[^")[0].split())
+    footnotes = dict(re.findall(r"^\[\^([\w-]+)\]: (.*)$", text, flags=re.MULTILINE))
+    links = dict(re.findall(r"^\[([\w-]+)\]: (.*)$", text, flags=re.MULTILINE))
+    assert set(re.findall(r"\[\^([\w-]+)\](?!:)", text)) == footnotes.keys()
+    assert set(re.findall(r"\]\[([\w-]+)\]", text)) == links.keys()
+    assert all(link.startswith("https://") for link in links.values())
+
+
 def test_the_table_of_stopping_rules_gives_their_reasons() -> None:
     text = (ROOT / "docs" / "ledger.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)\(.*?\)` \| .* \| (.*) \|$", text, flags=re.MULTILINE)

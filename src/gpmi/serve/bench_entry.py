@@ -27,6 +27,7 @@ from gpmi.views.html.markup import Child, Markup, tag
 
 WHO = "who"  # the field and the cookie with the name of the person
 REMEMBERED = 365 * 24 * 3600  # seconds that a browser remembers the name; our choice
+_INDEX = re.compile("[0-9]{1,4}")
 _FIELD = re.compile(r"(?:used-([0-9]{1,9})-[0-9]{1,4}|(?:was|note|files|why)-([0-9]{1,9}))")
 
 
@@ -47,7 +48,7 @@ class BenchEntry:
         mine = {name: text for name, text in data.items() if _FIELD.fullmatch(name)}
         used = {int(name[len(prefix) :]): text for name, text in mine.items() if name.startswith(prefix)}
         shown = data.get(f"was-{number}", "").split("\t")
-        was = {int(index): text for index, _, text in (one.partition(":") for one in shown) if index.isdecimal()}
+        was = {int(index): text for index, _, text in (one.partition(":") for one in shown) if _INDEX.fullmatch(index)}
         files = re.split(r"[,;\n]", data.get(f"files-{number}", ""))
         names = tuple(name.strip() for name in files if name.strip())
         return BenchEntry(used, was, data.get(f"note-{number}", "").strip(), names, data.get(WHO, "").strip())
