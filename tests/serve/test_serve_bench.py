@@ -273,6 +273,20 @@ def test_the_answer_agrees_with_the_ledger() -> None:
     assert "too early" in seen and len(seen) > 1
 
 
+@pytest.mark.parametrize(
+    ("fidelity", "where"),
+    [(gpmi.Fidelity({"coarse": 1, "fine": 20}), "at mesh fine"), (gpmi.Fidelity(1, 9), "at mesh 9")],
+)
+def test_only_results_at_the_target_count(fidelity: gpmi.Fidelity, where: str) -> None:
+    optimizer = gpmi.Optimizer({"x": (0.0, 1.0), "mesh": fidelity}, seed=0)
+    for _ in range(3):
+        point = optimizer.ask()
+        optimizer.tell(point, point["x"])
+    answer = stop_answer(optimizer.ledger)
+    reached = sum(trial.x["mesh"] == fidelity.target for trial in optimizer.trials)
+    assert answer.text == f"Too early to say: after {15 - reached} more results {where}."
+
+
 @pytest.mark.parametrize(("chance", "words"), [(0.001, "is below 1"), (0.3, "is about 30"), (0.999, "is above 99")])
 def test_chances_are_english(chance: float, words: str) -> None:
     assert words in by_chance(chance, "help", stops=False).text

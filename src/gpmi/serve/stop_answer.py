@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gpmi._support.text import percent, rough
+from gpmi._support.text import VALUE, percent, rough, shortened
 from gpmi.analysis.ledger import Ledger
 from gpmi.analysis.ledger.advice import MORE
 from gpmi.analysis.ledger.calibration import ENOUGH
 from gpmi.analysis.ledger.front_ledger import FrontLedger
+from gpmi.space import Space
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,12 @@ class StopAnswer:
     needed: int | None = None  # results until something can be said, if it is too early
 
 
-def too_early(needed: int) -> StopAnswer:
-    return StopAnswer("too early", f"Too early to say: after {_results(needed)}.", needed)
-
-
-def _results(count: int) -> str:
-    return f"{count} more result{'s' if count != 1 else ''}"
+def too_early(needed: int, space: Space) -> StopAnswer:
+    """Return how many results are still needed; where there is a fidelity, those at its target count."""
+    found = space.fidelity
+    where = "" if found is None else f" at {shortened(found.name, VALUE)} {found.fidelity.target}"
+    text = f"Too early to say: after {needed} more result{'s' if needed != 1 else ''}{where}."
+    return StopAnswer("too early", text, needed)
 
 
 def enough(ledger: Ledger) -> int:
@@ -43,7 +44,7 @@ def enough(ledger: Ledger) -> int:
 def stop_answer(ledger: Ledger) -> StopAnswer:
     """Answer for a study with one result to optimise. It costs what `ledger.advice` costs."""
     if ledger.n < ledger.needed:
-        return too_early(enough(ledger) - ledger.n)
+        return too_early(enough(ledger) - ledger.n, ledger.space)
     if ledger.unknown is not None:
         return StopAnswer(
             "too early", "Too early to say: all results so far are the same, so nothing has shown an effect."
@@ -52,7 +53,7 @@ def stop_answer(ledger: Ledger) -> StopAnswer:
     if advice.what == "distrust":
         return _careful(is_narrow=ledger.lock_in is not None and ledger.calibration.verdict != "over-confident")
     if ledger.calibration.verdict == "too early to say":
-        return too_early(max(1, ENOUGH - len(ledger.calibration.ahead)))
+        return too_early(max(1, ENOUGH - len(ledger.calibration.ahead)), ledger.space)
     chance = ledger.gain(MORE).probability_above(ledger.smallest_gain)
     return by_chance(chance, f"improve the result by more than {step}", stops=advice.what == "stop")
 
@@ -65,11 +66,11 @@ def front_stop_answer(ledger: FrontLedger) -> StopAnswer:
     if len(known) < len(wanted) and known:  # an output without any value needs as many as the others
         lacking.append(max(map(enough, known)))
     if missing := max([*lacking, ledger.needed - ledger.n if not known else 0]):
-        return too_early(missing)
+        return too_early(missing, ledger.space)
     if ledger.unknown is not None:
         left = ledger.needed - ledger.n
         same = "Too early to say: a result has been the same in all experiments, so nothing has shown an effect."
-        return too_early(left) if left > 0 else StopAnswer("too early", same)
+        return too_early(left, ledger.space) if left > 0 else StopAnswer("too early", same)
     if not ledger.front:
         return StopAnswer("not yet", "Not yet: no experiment meets everything that you asked for.")
     advice = ledger.advice
@@ -77,7 +78,7 @@ def front_stop_answer(ledger: FrontLedger) -> StopAnswer:
         return _careful(is_narrow=False)
     early = [one for one in known if one.calibration.verdict == "too early to say"]
     if early and advice.what != "stop":
-        return too_early(max(1, *(ENOUGH - len(one.calibration.ahead) for one in early)))
+        return too_early(max(1, *(ENOUGH - len(one.calibration.ahead) for one in early)), ledger.space)
     chance = ledger.gain(MORE).probability_above(ledger.smallest_gain)
     return by_chance(chance, "improve the best trade-offs noticeably", stops=advice.what == "stop")
 
