@@ -101,7 +101,9 @@ def main() -> None:
         ended = playing.alone(_play_and_store, run)
         if ended != "done":
             RUNS.append(row(run, [], 0.0, ended))
-        harness.say(f"{time.strftime('%H:%M:%S')} {', '.join(map(str, run))}: {ended}, {time.monotonic() - begin:.0f} s")
+        harness.say(
+            f"{time.strftime('%H:%M:%S')} {', '.join(map(str, run))}: {ended}, {time.monotonic() - begin:.0f} s"
+        )
     RUNS.tidy(place, latest=True)
 
 
