@@ -14,7 +14,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import Any
 
 import harness
 import matplotlib
@@ -27,6 +26,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from peers import comparison
 from peers import optimisers as peers
+from peers.statistics import Verdict, ahead, colours, interval, medians, ranks, slope, table, with_interval
 from problems import held_out
 from problems.functions import Array
 
@@ -35,7 +35,6 @@ README = harness.ROOT / "README.md"
 COMPARE = harness.DOCS / "compare"
 US, EARN = "gpmi", "gpmi earn"
 GP_PEERS = tuple(name for name in peers.PEERS if name not in (US, EARN, "random", "CMA-ES", "Optuna TPE"))
-DRAWN = 2000  # bootstrap samples
 MISS = 0.01  # a run misses if its gap is above this share of the spread of f
 KINDS = {"simple": "simple regret", "mean": "R_T/T"}
 GROUPS = {"the twenty problems": problems.NAMES, "the ten held out": held_out.NAMES}
@@ -137,54 +136,7 @@ def best_values(rows: dict[comparison.Run, comparison.Row]) -> dict[tuple[str, i
     return best
 
 
-# Statistics
-
-
-def ranks(regret: Array) -> Array:
-    """Return the rank of each peer, (peer, ...): 1 for the lowest regret, and the mean rank for ties."""
-    lower = np.sum(regret[None] < regret[:, None], axis=1)
-    equal = np.sum(regret[None] == regret[:, None], axis=1)
-    return np.where(np.isnan(regret).any(axis=0), np.nan, lower + (equal + 1) / 2)
-
-
-def ahead(ours: Array, theirs: Array) -> Array:
-    """Return 1 where ours is lower, 1/2 for a tie, 0 where it is higher, NaN where one is missing."""
-    result = np.where(ours < theirs, 1.0, np.where(ours == theirs, 0.5, 0.0))
-    return np.where(np.isnan(ours) | np.isnan(theirs), np.nan, result)
-
-
-def interval(table: Array) -> tuple[float, float, float]:
-    """Return the mean of a table (problem, seed) with its 95 % bootstrap interval, over problems and seeds in each."""
-    rng = np.random.default_rng(0)
-    p, s = table.shape
-    rows = rng.integers(p, size=(DRAWN, p, 1))
-    columns = rng.integers(s, size=(DRAWN, p, s))
-    drawn = table[rows, columns].reshape(DRAWN, -1)
-    filled = ~np.isnan(drawn)
-    means = np.where(filled, drawn, 0.0).sum(axis=1) / np.maximum(filled.sum(axis=1), 1)
-    lo, hi = np.quantile(means[filled.any(axis=1)], [0.025, 0.975])
-    return float(np.nanmean(table)), float(lo), float(hi)
-
-
-def medians(regret: Array) -> Array:
-    """Return the medians over the seeds, (peer, problem), with NaN where a peer has no run."""
-    with np.errstate(all="ignore"):
-        return np.array(
-            [[np.median(r[~np.isnan(r)]) if (~np.isnan(r)).any() else np.nan for r in peer] for peer in regret]
-        )
-
-
-def slope(sizes: Sequence[int], seconds: Sequence[float]) -> float:
-    """Return the exponent of the growth between the first and the last size."""
-    return float(np.log(seconds[-1] / seconds[0]) / np.log(sizes[-1] / sizes[0]))
-
-
 # Sections of the page
-
-
-def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *body]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def rank_section(runs: Runs) -> str:
@@ -195,8 +147,8 @@ def rank_section(runs: Runs) -> str:
     body = [
         [
             peer,
-            *(_with_interval(interval(scored[kind][peer]), "{:.2f}") for kind in KINDS),
-            _with_interval(interval(missed[peer]), "{:.0%}"),
+            *(with_interval(interval(scored[kind][peer]), "{:.2f}") for kind in KINDS),
+            with_interval(interval(missed[peer]), "{:.0%}"),
         ]
         for peer in order
     ]
@@ -213,7 +165,7 @@ def pair_section(runs: Runs) -> str:
                 np.where(np.isnan(a + b), np.nan, a) for a, b in itertools.permutations(_both(runs, US, peer, "miss"))
             )
             both = f"{np.nanmean(ours):.0%}, {np.nanmean(theirs):.0%}"
-            body.append([peer, str(pairs), *(_with_interval(share, "{:.0%}") for share in shares), both])
+            body.append([peer, str(pairs), *(with_interval(share, "{:.0%}") for share in shares), both])
     head = ["peer", "pairs", *(f"gpmi ahead, {words}" for words in KINDS.values()), "misses, gpmi's and the peer's"]
     return table(head, body)
 
@@ -265,23 +217,7 @@ def _short(value: float) -> str:
     return "" if np.isnan(value) else "failed" if np.isinf(value) else f"{value:.2g}"
 
 
-def _with_interval(estimate: tuple[float, float, float], form: str) -> str:
-    mean, lo, hi = (form.format(value) for value in estimate)
-    return f"{mean} ({lo} to {hi})"
-
-
 # What was promised
-
-
-@dataclass(frozen=True)
-class Verdict:
-    claim: str
-    holds: bool | None  # None: not measured
-    figures: str
-
-    def __str__(self) -> str:
-        word = {True: "holds", False: "**misses**", None: "not measured"}[self.holds]
-        return f"- {self.claim}: {word}. {self.figures}"
 
 
 def _first(found: dict[str, Array], us: str, form: str) -> tuple[bool, str]:
@@ -378,16 +314,6 @@ def cost_section(costs: Costs) -> str:
 
 
 # Pictures
-
-
-def colours(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return how each peer is drawn: gpmi in black and thick, the others in colours of their own."""
-    palette = matplotlib.color_sequences["tab20"]
-    styles: dict[str, dict[str, Any]] = {}
-    for i, name in enumerate(peers.PEERS):
-        styles[name] = {"color": palette[(2 * i) % 20 + (2 * i) // 20], "linewidth": 1.1, "zorder": 2}
-    styles[US] = {"color": "black", "linewidth": 2.2, "zorder": 3}
-    return {name: styles[name] for name in names}
 
 
 def save(figure: Figure, name: str) -> None:

@@ -9,8 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import harness
 from problems.functions import Point
 
+from . import optimisers
 from .optimisers import Peer
 
 LIMIT = 15 * 60  # seconds of CPU for a run: a busy machine fails no run
@@ -36,6 +38,21 @@ def play(
             told, left = ([x], [observe(x)]), left - 1
     except Exception as error:
         return cpu, f"failed: {type(error).__name__}: {error}".replace("\n", " ")[:200]
+
+
+def in_turn(runs: Sequence[Any], store: Callable[[Any], None], fail: Callable[[Any, str], None]) -> None:
+    """Play runs, which are tuples with a `tool`, one after another, each in a process of its own.
+
+    `store` plays a run and stores its row; `fail` stores the reason why a process ended without a row.
+    """
+    for run in runs:
+        begin = time.monotonic()
+        optimisers.make(run.tool, [(0.0, 1.0)], 0)  # imports its library here, not in every process
+        ended = alone(store, run)
+        if ended != "done":
+            fail(run, ended)
+        seconds = time.monotonic() - begin
+        harness.say(f"{time.strftime('%H:%M:%S')} {', '.join(map(str, run))}: {ended}, {seconds:.0f} s")
 
 
 def alone(work: Callable[..., None], *arguments: Any) -> str:
