@@ -145,10 +145,7 @@ def verdicts() -> list[Verdict]:
         gaps = {key: values for key, values in differences(found, list(levels)).items() if len(values)}
         key = min(gaps, key=lambda key: float(gaps[key].mean()))
         ours = found[US, ANYWHERE][:, list(levels)]
-        figures = (
-            f"gpmi {np.nanmean(ours):.4f}; the closest, {key[0]} ({WORDS[key[1]]}), has {signed(gaps[key])} on "
-            f"{len(gaps[key])} pairs"
-        )
+        figures = f"gpmi {np.nanmean(ours):.4f}; next {key[0]}, {signed(gaps[key])} on {len(gaps[key])} pairs"
         result.append(Verdict(claim + part, bool(gaps[key].mean() >= 0.0), figures))
     return result
 
