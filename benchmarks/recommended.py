@@ -143,9 +143,12 @@ def verdicts() -> list[Verdict]:
     result = []
     for part, levels in parts.items():
         gaps = {key: values for key, values in differences(found, list(levels)).items() if len(values)}
+        if not gaps:
+            result.append(Verdict(claim + part, None, ""))
+            continue
         key = min(gaps, key=lambda key: float(gaps[key].mean()))
         ours = found[US, ANYWHERE][:, list(levels)]
-        figures = f"gpmi {np.nanmean(ours):.4f}; next {key[0]}, {signed(gaps[key])} on {len(gaps[key])} pairs"
+        figures = f"gpmi {np.nanmean(ours):.4f}, next {key[0]} {signed(gaps[key])} on {len(gaps[key])} pairs"
         result.append(Verdict(claim + part, bool(gaps[key].mean() >= 0.0), figures))
     return result
 

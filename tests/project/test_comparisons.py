@@ -116,7 +116,7 @@ def test_gpmi_must_beat_every_choice_of_every_other_tool(tmp_path: Path, monkeyp
         runs.append(recommended.row(run._replace(tool="Emukit EI"), "done", 0.0) | choices)
     over_all, low, _, high = recommended.verdicts()
     assert over_all.holds and low.holds and not high.holds
-    assert "next Emukit EI, +0.2000 ± 0.0000 on 2 pairs" in low.figures
+    assert "next Emukit EI +0.2000 ± 0.0000 on 2 pairs" in low.figures
 
 
 # BBOB
