@@ -51,24 +51,34 @@ def serve(
 
 def demo(
     budget: Annotated[
-        int | None, typer.Option(help="The number of evaluations; by default 60, or 20 simulations.")
+        int | None, typer.Option(help="The number of evaluations; by default 60, 30 with --objectives, or 20.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 0,
     out: Annotated[Path, typer.Option(help="The picture to write: .png, .pdf or .svg.")] = Path("gpmi-demo.png"),
     tsunami: Annotated[
         bool, typer.Option("--tsunami", help="Maximise a tsunami's run-up behind an island, by real simulations.")
     ] = False,
+    noise: Annotated[bool, typer.Option("--noise", help="Every value is measured with an error.")] = False,
+    objectives: Annotated[bool, typer.Option("--objectives", help="A high yield for a low cost.")] = False,
+    curves: Annotated[bool, typer.Option("--curves", help="Stop trainings early that will hardly win.")] = False,
 ) -> None:
-    """Maximise the tilted Himmelblau function, or a simulator, and draw how it went."""
+    """Find the highest of four peaks and draw how it went; or show noise, two objectives, trainings, a simulator."""
     from gpmi.cli import demo as demonstration
     from gpmi.run.progress import lasting_console
 
-    evaluations = (20 if tsunami else 60) if budget is None else budget
+    kinds: dict[demonstration.Kind, bool] = {
+        "tsunami": tsunami, "noise": noise, "objectives": objectives, "curves": curves
+    }  # fmt: skip
+    chosen = [name for name, is_on in kinds.items() if is_on]
+    kind = chosen[0] if chosen else "hills"
+    evaluations = demonstration.BUDGETS[kind] if budget is None else budget
     with one_line_errors(ValueError, ImportError):
-        demonstration.check(budget=evaluations, seed=seed, out=out, tsunami=tsunami)
+        if len(chosen) > 1:
+            raise ValueError(f"there is --{' and --'.join(chosen)}; give one of them")
+        demonstration.check(kind=kind, budget=evaluations, seed=seed, out=out)
     with one_line_errors(OSError):
         demonstration.demo(
-            budget=evaluations, seed=seed, out=out, console=lasting_console(), tsunami=tsunami, program=program_name()
+            kind=kind, budget=evaluations, seed=seed, out=out, console=lasting_console(), program=program_name()
         )
 
 
