@@ -309,7 +309,7 @@ def sentences(whole: Runs, solved: Solved, costs: Costs, folder: str) -> list[st
     ours, theirs = (float(solved.share(peer)[-1]) for peer in (US, solved.next_best))
     first = ours >= theirs
     title, place = ("It finds the best point more often", "next") if first else ("How often it finds the best", "best")
-    count = f"{solved.pairs} runs of each of {len(solved.peers)} tools on {solved.problems} problems"
+    count = f"{solved.runs:,} runs of {len(solved.peers)} tools on {len(solved.problems)} problems"
     outside, (noisy, *_) = bbob.verdict(), recommended.verdicts()
     tests = f"[{len(bbob.RUNS.rows()):,} runs]({folder}bbob.md)"
     advice = f"[{len(recommended.RUNS.rows()):,} runs]({folder}recommended.md)"
@@ -362,12 +362,14 @@ def unmet(settings: list[tuple[str, Runs]], costs: Costs) -> str:
 
 def caption(solved: Solved) -> str:
     """Return what the picture shows and how it is counted."""
+    fewest, most = solved.seeds
     return (
         f"Left: the share of runs that have come within {MISS:.0%} of the best value, against the number of "
         f"evaluations. Exactly: the gap to the maximum of f is at most {MISS:.0%} of its spread, the maximum minus the "
-        f"mean over the space. Each tool has its own start. Counted are the {solved.pairs} pairs (problem, seed) of "
-        f"{solved.problems} problems that all drawn tools have. A tool is drawn if it lacks at most {LACKING} of the "
-        f"problems. Bands are 95 % bootstrap bands over the problems, for gpmi and {solved.next_best}. Right: CPU "
+        "mean over the space. Each tool has its own start. Every problem counts once: its share is the mean over the "
+        f"seeds that a tool has, {fewest} to {most}. Counted are the {solved.runs:,} runs on the "
+        f"{len(solved.problems)} problems that all drawn tools have. A tool is drawn if it lacks at most {LACKING} of "
+        f"the problems. Bands are 95 % bootstrap bands over the problems, for gpmi and {solved.next_best}. Right: CPU "
         "seconds of ask and tell on Hartmann-6 after so many values, for tools that were measured at two sizes or more."
     )
 

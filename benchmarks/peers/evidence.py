@@ -21,46 +21,56 @@ LACKING = 1  # problems that a drawn tool may lack: bayesian-optimization has no
 
 @dataclass(frozen=True)
 class Solved:
-    """When each tool has come within 1 % of the spread of f, on the pairs (problem, seed) that all drawn tools have."""
+    """When each tool has come within 1 % of the spread of f, on the problems that all drawn tools have.
+
+    Every problem counts once, whatever the number of seeds that a tool has on it.
+    """
 
     peers: tuple[str, ...]
-    pairs: int
-    problems: int
+    problems: tuple[str, ...]
     when: dict[str, list[Array]]  # by peer: for each problem the evaluations needed with each seed, or infinity
 
     @staticmethod
     def of(runs: Runs) -> Solved:
-        has = {peer: {(run.problem, run.seed) for run in runs.rows if run.peer == peer} for peer in runs.peers}
-        enough = len(runs.problems) - LACKING
-        drawn = tuple(peer for peer in runs.peers if len({problem for problem, _ in has[peer]}) >= enough)
-        shared = set.intersection(*(has[peer] for peer in drawn))
-        seeds = {name: sorted(seed for problem, seed in shared if problem == name) for name in runs.problems}
-        seeds = {name: found for name, found in seeds.items() if found}
-        when = {
-            peer: [
-                np.array([needed(runs, comparison.Run(peer, name, runs.start, runs.budget, seed)) for seed in found])
-                for name, found in seeds.items()
-            ]
-            for peer in drawn
-        }
-        return Solved(drawn, len(shared), len(seeds), when)
+        has: dict[str, dict[str, list[comparison.Run]]] = {peer: {} for peer in runs.peers}
+        for run in runs.rows:
+            has[run.peer].setdefault(run.problem, []).append(run)
+        drawn = tuple(peer for peer in runs.peers if len(has[peer]) >= len(runs.problems) - LACKING)
+        common = tuple(name for name in runs.problems if all(name in has[peer] for peer in drawn))
+        when = {peer: [np.array([needed(runs, run) for run in has[peer][name]]) for name in common] for peer in drawn}
+        return Solved(drawn, common, when)
 
-    def share(self, peer: str) -> Array:
-        """Return the share of pairs solved after 1, 2, ... 60 evaluations."""
-        return _reached(np.concatenate(self.when[peer]))
+    @property
+    def runs(self) -> int:
+        """Return the number of runs that are counted."""
+        return sum(len(times) for found in self.when.values() for times in found)
+
+    @property
+    def seeds(self) -> tuple[int, int]:
+        """Return the lowest and the highest number of runs of a tool on a problem."""
+        counts = [len(times) for found in self.when.values() for times in found]
+        return min(counts), max(counts)
 
     @property
     def next_best(self) -> str:
         """Return the tool of others with the highest share at the end."""
         return max((peer for peer in self.peers if peer not in peers.OURS), key=lambda peer: self.share(peer)[-1])
 
+    def shares(self, peer: str) -> Array:
+        """Return the shares (problem, evaluations) of the runs that are solved after 1, 2, ... 60 evaluations."""
+        steps = 1 + np.arange(comparison.BUDGETS[0])
+        return np.array([(times[:, None] <= steps).mean(axis=0) for times in self.when[peer]])
+
+    def share(self, peer: str) -> Array:
+        """Return the share of runs solved after 1, 2, ... 60 evaluations, the mean over the problems."""
+        mean: Array = self.shares(peer).mean(axis=0)
+        return mean
+
     def band(self, peer: str) -> tuple[Array, Array]:
         """Return the 95 % bootstrap band of `share`, over the problems."""
-        sizes = np.array([len(times) for times in self.when[peer]])
-        counts = np.array([len(times) * _reached(times) for times in self.when[peer]])
-        rows = np.random.default_rng(0).integers(self.problems, size=(DRAWN, self.problems))
-        shares = counts[rows].sum(axis=1) / sizes[rows].sum(axis=1)[:, None]
-        lo, hi = np.quantile(shares, [0.025, 0.975], axis=0)
+        count = len(self.problems)
+        rows = np.random.default_rng(0).integers(count, size=(DRAWN, count))
+        lo, hi = np.quantile(self.shares(peer)[rows].mean(axis=1), [0.025, 0.975], axis=0)
         return lo, hi
 
 
@@ -71,11 +81,6 @@ def needed(runs: Runs, run: comparison.Run) -> float:
     maximum = runs.maximum(run.problem, run.seed)
     close = runs.curves[run] <= MISS * problems.spread(run.problem, maximum)
     return 1.0 + float(np.argmax(close)) if close.any() else np.inf
-
-
-def _reached(times: Array) -> Array:
-    share: Array = (times[:, None] <= 1 + np.arange(comparison.BUDGETS[0])).mean(axis=0)
-    return share
 
 
 def draw(solved: Solved, costs: Costs) -> None:

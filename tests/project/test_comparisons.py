@@ -169,21 +169,24 @@ def _rows(values: dict[tuple[str, str, int], list[float]]) -> dict[comparison.Ru
     }
 
 
-def test_solved_runs_are_counted_on_the_pairs_that_all_drawn_tools_have() -> None:
+def test_every_problem_that_all_drawn_tools_have_counts_once() -> None:
     # levy-4 has its maximum 0 and a spread of 35.6; ackley-5 has 0 and 18.4
     late, never = [-30.0] * 40 + [-0.1] * 20, [-1.0] * 60
     rows = _rows(
         {
             ("gpmi", "levy-4", 0): late,
-            ("gpmi", "levy-4", 1): never,  # random has no such run
+            ("gpmi", "levy-4", 1): never,
             ("gpmi", "ackley-5", 0): [-0.01] * 60,
+            ("gpmi", "rosenbrock-4", 0): never,  # random has no such run
             ("random", "levy-4", 0): never,
             ("random", "ackley-5", 0): late,
+            ("CMA-ES", "levy-4", 0): late,  # too few problems to be drawn
         }
     )
-    solved = evidence.Solved.of(regrets.Runs.of(rows, "own", 60, ("levy-4", "ackley-5")))
-    assert (solved.pairs, solved.problems, solved.next_best) == (2, 2, "random")
-    assert list(solved.share("gpmi")[[0, 39, 40, 59]]) == [0.5, 0.5, 1.0, 1.0]
+    solved = evidence.Solved.of(regrets.Runs.of(rows, "own", 60, ("levy-4", "ackley-5", "rosenbrock-4")))
+    assert solved.peers == ("gpmi", "random") and solved.problems == ("levy-4", "ackley-5")
+    assert (solved.runs, solved.seeds, solved.next_best) == (5, (1, 2), "random")
+    assert list(solved.share("gpmi")[[0, 39, 40, 59]]) == [0.5, 0.5, 0.75, 0.75]
     assert list(solved.share("random")[[0, 39, 40, 59]]) == [0.0, 0.0, 0.5, 0.5]
     lo, hi = solved.band("random")
     assert lo[-1] == 0.0 and hi[-1] == 1.0 and hi[0] == 0.0
