@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
 import math
 import re
@@ -194,11 +195,44 @@ def _parameter(table: Table) -> AnyParameter:
         values = table.content[kind]
         if not isinstance(values, list):
             raise TypeError(f"{kind} is {checks.shown(values)}; give a list")
+        if isinstance(more.get("features"), str):
+            more["features"] = _features_from_csv(
+                table.file.parent / more["features"], [_option(one) for one in values]
+            )
         if kind in ("choice", "ordered"):
             return KINDS[kind](tuple(_option(option) for option in values), **more)
         if len(values) != 2:
             raise ValueError(f"{kind} is {checks.shown(values)}; give the smallest and the largest value, [lo, hi]")
         return KINDS[kind](*values, **more)
+
+
+def _features_from_csv(path: Path, options: list[Any]) -> dict[Any, dict[str, float]]:
+    """Read the descriptors of options from a CSV file: the first column has the options, the first row the names."""
+    if not path.is_file():
+        raise ValueError(f"features is {str(path)!r}, which is no file; give a CSV file beside the study file")
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        header, *rows = [row for row in csv.reader(file) if row] or [[]]
+    if len(header) < 2 or not rows:
+        raise ValueError(
+            f"{path.name} has no descriptors; give the options in its first column, and a column for each descriptor"
+        )
+    found: dict[Any, dict[str, float]] = {}
+    for row in rows:
+        for option in (option for option in options if str(option) == row[0]):
+            if option in found:
+                raise ValueError(f"{path.name} has {row[0]!r} twice; give each option one row")
+            if len(row) != len(header):
+                raise ValueError(f"{path.name} has {len(row)} cells for {row[0]!r} and {len(header)} columns")
+            cells = zip(header[1:], row[1:], strict=True)
+            found[option] = {name: _cell(path, row[0], name, cell) for name, cell in cells}
+    return found
+
+
+def _cell(path: Path, option: str, name: str, cell: str) -> float:
+    try:
+        return float(cell)
+    except ValueError:
+        raise ValueError(f"{path.name} has {name} = {cell!r} for {option!r}; give a number") from None
 
 
 def _fidelity(table: Table) -> Fidelity:
