@@ -647,7 +647,8 @@ class Optimizer(Printable):
     @property
     def descriptor_shares(self) -> tuple[DescriptorShares, ...]:
         """Which descriptors of options matter, by the kernel in use; empty before the first value and for outputs."""
-        posterior = None if self._is_several or not self._log.told else self.posterior
+        known = self.space.features is not None and not self._is_several and bool(self._log.told)
+        posterior = self.posterior if known else None
         return () if posterior is None else descriptor_shares(self.space, posterior.kernel)
 
     def all_trials(self) -> tuple[Trial, ...]:

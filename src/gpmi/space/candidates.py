@@ -53,11 +53,11 @@ class Candidates(Space):
     fixed: Mapping[Any, Any] = field(default_factory=dict)  # fixed values, by name or number of the column
 
     @staticmethod
-    def from_spec(spec: Any) -> Candidates | None:
+    def from_spec(spec: Any, features: Mapping[str, Any] | None = None) -> Candidates | None:
         if isinstance(spec, np.ndarray):
             return Candidates.from_array(spec)
         if hasattr(spec, "columns") and hasattr(spec, "iloc"):
-            return Candidates.from_frame(spec)
+            return Candidates.from_frame(spec, features)
         return None
 
     @staticmethod

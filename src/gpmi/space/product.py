@@ -46,7 +46,7 @@ class Parameters(Space):
     events: tuple[Event, ...] = ()  # where the user may have meant something else
 
     @staticmethod
-    def from_spec(spec: Any) -> Parameters | None:
+    def from_spec(spec: Any, features: Mapping[str, Any] | None = None) -> Parameters | None:
         if isinstance(spec, Mapping):
             return Parameters.named(spec)
         if isinstance(spec, Sequence) and not isinstance(spec, str):

@@ -47,13 +47,10 @@ class Space(ABC):
                     f"features belongs to the columns of a DataFrame, but space is {checks.shown(spec)}; "
                     "give the features to the parameter, gpmi.Choice([...], features=...)"
                 )
-            from gpmi.space.candidates import Candidates  # which is a Space
-
-            return Candidates.from_frame(spec, features)
         if isinstance(spec, Space):
             return spec
         for kind in Space.__subclasses__():
-            space = kind.from_spec(spec)
+            space = kind.from_spec(spec, features)
             if space is not None:
                 return space
         raise TypeError(
@@ -63,8 +60,11 @@ class Space(ABC):
 
     @staticmethod
     @abstractmethod
-    def from_spec(spec: Any) -> Space | None:
-        """Build a space of this kind from what a user wrote; None if it describes another kind."""
+    def from_spec(spec: Any, features: Mapping[str, Any] | None = None) -> Space | None:
+        """Build a space of this kind from what a user wrote; None if it describes another kind.
+
+        `features` are the descriptors of the columns of a table.
+        """
 
     @abstractmethod
     def constrained(self, constraints: Any) -> Space:
