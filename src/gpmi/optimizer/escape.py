@@ -23,14 +23,14 @@ from gpmi.search.subspaces import Subspace
 from gpmi.space import Space
 from gpmi.trials import Log
 
-# Chosen by probes on a support vector machine's parameters (docs/policy.md); 0.01 and 0.001 are our choice.
+# Chosen on a support vector machine's parameters (docs/notes/escape.md); 0.01 and 0.001 are our choice.
 WASTED = 2  # queries in a row that taught nothing, before an escape
 # In units of the distance from the median of the values that the policy did not choose to the best value:
 LITTLE = 0.01  # a point where f has a smaller sd teaches nothing
 GAIN = 0.001  # a smaller improvement does not count
 # On a box of numbers, chosen on the hills of benchmarks/hills.py; the others in standard deviations of the noise:
 BELOW_NOISE = 0.5  # with a smaller sd, f is known as well as from four measurements at the point
-# With more parameters, no escape: one point found no hill in six dimensions, and little in four (docs/policy.md).
+# With more parameters, no escape: one point found no hill in six dimensions, and little in four (docs/notes/escape.md).
 FEW_PARAMETERS = 3
 NEAR_BEST = 0.1  # in units of that distance: a query that is predicted to be lower does not look for the best point
 LUCK = 2.0  # a smaller improvement may be noise

@@ -47,6 +47,7 @@ from gpmi.optimizer.curves import (
     rivals_of,
 )
 from gpmi.optimizer.defaults import Defaults, has_bound
+from gpmi.optimizer.duplicates import is_near
 from gpmi.optimizer.levels import (
     IGNORED,
     TargetModel,
@@ -346,6 +347,8 @@ class Optimizer(Printable):
         row = self._log.row(trial.number)
         if self._log.fidelity is None or not self._log.fidelity.is_target(row):  # the user fixed its last step
             return None
+        if is_near(row, self.space, [self._log.rows[number] for number in self._log.stopped]):
+            return None  # one was stopped here, and the policy still wants to know: another stop would teach nothing
         rivals = rivals_of(self._log, self._subspaces.with_fixed(trial.fixed).space)
         with one_blas_thread:
             if self._is_several and self.goals is not None:

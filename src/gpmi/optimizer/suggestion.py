@@ -131,7 +131,7 @@ def _suggestion(point: Selected, search: Selection) -> Suggestion:
 def default_n_init(space: Space, priors: PriorSchedule, budget: int | None, *, short: bool = False) -> int:
     """Return the size of the initial design: 0 with a given prior, else the number of parameters plus 3.
 
-    At most ten, and at most a third of the budget: our choice, docs/policy.md. At most SHORT_DESIGN rows if it is
+    At most ten, and at most a third of the budget: our choice (docs/notes/find.md). At most SHORT_DESIGN rows if it is
     `short` and the set is finite, DESCRIBED_DESIGN if options have descriptors. Where constraints count parameters and
     leave few supports, it shows each of them.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,7 @@ from gpmi._support.text import error_message, rounded
 from gpmi._support.types import Event
 from gpmi.optimizer import Optimizer
 from gpmi.run.curves import Curves
-from gpmi.run.evaluation import LEARN_FROM_FAILURES, Measured, RemoteGenerator, evaluator, record
+from gpmi.run.evaluation import LEARN_FROM_FAILURES, Evaluated, Measured, RemoteGenerator, evaluator, record
 from gpmi.run.options import OPTIMIZER_DEFAULTS, MaximizeOptions, RunOptions, RunSettings, with_options
 from gpmi.run.parallel import WAIT, ParallelLoop, next_trial, polling_delays
 from gpmi.run.result import Result
@@ -48,7 +48,7 @@ def _start(
 
 @with_name_hints
 @with_options(MaximizeOptions, RunSettings, Optimizer, _start)
-def maximize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack[MaximizeOptions]) -> Result:
+def maximize(f: Callable[[Any], Evaluated], space: Any, **options: Unpack[MaximizeOptions]) -> Result:
     """Find the maximum of f over the space by evaluating it at points that are chosen one after the other.
 
     If f raises, or returns something that is not a finite number, the exception propagates. It carries everything
@@ -104,7 +104,7 @@ def maximize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack
 
 @with_name_hints
 @with_options(MaximizeOptions, RunSettings, Optimizer, _start)
-def minimize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack[MaximizeOptions]) -> Result:
+def minimize(f: Callable[[Any], Evaluated], space: Any, **options: Unpack[MaximizeOptions]) -> Result:
     """Find the minimum of f. The arguments are those of `maximize`, and y keeps its sign."""
     return _start(f, space, "min", **options)
 
@@ -112,7 +112,7 @@ def minimize(f: Callable[[Any], float | Measured], space: Any, **options: Unpack
 @with_name_hints
 @with_options(MaximizeOptions, RunSettings, Optimizer, _start)
 def optimize(
-    f: Callable[[Any], Mapping[str, float] | Measured],
+    f: Callable[[Any], Mapping[str, float] | Measured | Iterator[tuple[int, Mapping[str, float]]]],
     space: Any,
     *,
     goals: Mapping[str, Any],
@@ -138,7 +138,7 @@ def optimize(
     return _start(f, space, "max", goals=Goals.of(goals), **options)
 
 
-def run_optimizer(optimizer: Optimizer, f: Callable[[Any], float | Measured], **options: Unpack[RunOptions]) -> Result:
+def run_optimizer(optimizer: Optimizer, f: Callable[[Any], Evaluated], **options: Unpack[RunOptions]) -> Result:
     """Run an existing optimizer, with the arguments of `maximize` that are about the run."""
     settings = RunSettings(f, **options)
     return _deferring(settings, partial(_run, settings, optimizer, []))

@@ -18,7 +18,7 @@ from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.optimizer import Optimizer
 from gpmi.optimizer.batches import BatchRule
 from gpmi.policies import Aim
-from gpmi.run.evaluation import Measured
+from gpmi.run.evaluation import Evaluated
 from gpmi.run.loop import run_optimizer
 from gpmi.run.options import RunOptions, RunSettings, StudyOptions, with_options
 from gpmi.run.result import Result
@@ -293,7 +293,7 @@ class Study(Printable):
     @with_options(RunOptions, RunSettings)
     def optimize(
         self,
-        f: Callable[[Any], float | Measured],
+        f: Callable[[Any], Evaluated],
         **options: Unpack[RunOptions],
     ) -> Result:
         """Evaluate f at one trial after another, until the study has `budget` outcomes, its own budget by default.

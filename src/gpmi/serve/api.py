@@ -25,6 +25,7 @@ from gpmi.analysis.front import CONFIDENCE
 from gpmi.serve.app_state import state_of
 from gpmi.serve.live_updates import TooManyWatchers
 from gpmi.serve.openapi import FLOAT_FIELDS, STATUSES, description
+from gpmi.serve.security import UNBUFFERED
 from gpmi.serve.session import MAX_BATCH, Conflict, NoSuchTrial, Session
 from gpmi.space import Space, SpaceExhausted
 from gpmi.storage.errors import StudyError
@@ -403,7 +404,7 @@ async def events(request: Request, session: Session) -> Any:
         start = _query_number(request, "after", 0, 10**15) if "after" in request.query_params else -1
     live = state_of(request).live(session)
     live.check_capacity()
-    return StreamingResponse(live.entries(start), media_type="text/event-stream")
+    return StreamingResponse(live.entries(start), media_type="text/event-stream", headers=UNBUFFERED)
 
 
 async def studies(request: Request) -> Response:

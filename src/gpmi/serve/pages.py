@@ -16,6 +16,7 @@ from gpmi.serve.app_state import state_of
 from gpmi.serve.front_page import ChoiceInput
 from gpmi.serve.live_updates import TooManyWatchers
 from gpmi.serve.page_layout import full_page, labelled, message_page, notices
+from gpmi.serve.security import UNBUFFERED
 from gpmi.serve.session import NoSuchTrial, Session
 from gpmi.serve.study_page import InvalidInput, study_body
 from gpmi.serve.trial_page import InvalidForm, trial_body
@@ -112,7 +113,7 @@ async def study(request: Request, session: Session) -> Response:
 async def events(request: Request, session: Session) -> Response:
     live = state_of(request).live(session)
     live.check_capacity()
-    return StreamingResponse(live.events(), media_type="text/event-stream")
+    return StreamingResponse(live.events(), media_type="text/event-stream", headers=UNBUFFERED)
 
 
 @with_session
