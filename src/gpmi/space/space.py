@@ -41,12 +41,11 @@ class Space(ABC):
         With a DataFrame, `features` are numbers that describe the values of some of its columns, by the name of the
         column: {"ligand": a DataFrame whose index has the ligands, or a dict by ligand}, as for `Choice`.
         """
-        if features is not None:
-            if not (hasattr(spec, "columns") and hasattr(spec, "iloc")):
-                raise TypeError(
-                    f"features belongs to the columns of a DataFrame, but space is {checks.shown(spec)}; "
-                    "give the features to the parameter, gpmi.Choice([...], features=...)"
-                )
+        if features is not None and not (hasattr(spec, "columns") and hasattr(spec, "iloc")):
+            raise TypeError(
+                f"features belongs to the columns of a DataFrame, but space is {checks.shown(spec)}; "
+                "give the features to the parameter, gpmi.Choice([...], features=...)"
+            )
         if isinstance(spec, Space):
             return spec
         for kind in Space.__subclasses__():
