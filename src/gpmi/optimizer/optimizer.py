@@ -22,6 +22,7 @@ from gpmi._support.interrupts import uninterrupted
 from gpmi._support.logger import logger
 from gpmi._support.text import Line, event_summary, percent
 from gpmi._support.types import Array, Event, Observations, Point
+from gpmi.analysis.descriptors import DescriptorShares, descriptor_shares
 from gpmi.analysis.front import CONFIDENCE, Chosen, FrontAnalysis, FrontCache
 from gpmi.analysis.ledger.front_ledger import FrontLedger
 from gpmi.analysis.ledger.ledger import Ledger, LedgerCache
@@ -185,7 +186,7 @@ class Optimizer(Printable):
         self.repeats = checks.flag("repeats", repeats)
         soften = defaults.compress_losses and made.target.rows is not None
         units = made.units if defaults.widen_choices else made.span
-        where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed}
+        where: dict[str, Any] = {"span": units, "groups": made.groups, "seed": self.seed, "features": made.features}
         if self._is_several:
             check_options_for_several(fit, mean)
         levels = level_column(made, kernel)
@@ -678,6 +679,13 @@ class Optimizer(Printable):
             cache=self._ledger_cache,
         )
 
+    @property
+    def descriptor_shares(self) -> tuple[DescriptorShares, ...]:
+        """Which descriptors of options matter, by the kernel in use; empty before the first value and for outputs."""
+        known = self.space.features is not None and not self._is_several and bool(self._log.told)
+        posterior = self.posterior if known else None
+        return () if posterior is None else descriptor_shares(self.space, posterior.kernel)
+
     def all_trials(self) -> tuple[Trial, ...]:
         return self.trials
 
@@ -688,6 +696,7 @@ class Optimizer(Printable):
             *trial_lines(self._log, self.goal, self.best, front),
             ("policy", repr(self.policy)),
             ("defaults", str(self.defaults)),
+            *[("descriptors", str(one)) for one in self.descriptor_shares],
             ("seed", str(self.seed)),
             ("events", event_summary([(event.kind, event.message) for event in self._events])),
         ]

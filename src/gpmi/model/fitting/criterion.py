@@ -17,8 +17,10 @@ from gpmi.gp.kernels import Kernel
 from gpmi.gp.linalg import Inverted, invert, whiten
 from gpmi.model.fitting.covariance import EXACT, Covariance, PairPullback, PairwiseMatern, template_covariance
 from gpmi.model.fitting.data import RowNoise, subset
+from gpmi.model.fitting.feature_covariance import PairwiseFeatures
 from gpmi.model.fitting.level_covariance import LevelColumn, PairwiseLevels
 from gpmi.model.fitting.unknowns import DEFAULT, Unknowns
+from gpmi.space.features import FeatureColumns
 
 NO_FIT = 1e100  # stands for an infinite loss, where C is not positive definite
 _MEAN_SD = 1.0  # the constant mean has the prior N(0, 1), in standard deviations of y; our choice, not tuned
@@ -243,6 +245,7 @@ class FitSetting:
     groups: tuple[int, ...]  # (d,), the parameter of each coordinate; coordinates of one parameter share a lengthscale
     loo: bool = False  # use the leave-one-out predictive likelihood instead of the marginal likelihood
     levels: LevelColumn | None = None  # of a fidelity with levels; None for any other space
+    features: FeatureColumns | None = None  # of options with descriptors; None if there are none
 
     @property
     def all_unknown(self) -> bool:
@@ -258,7 +261,9 @@ class FitSetting:
         """Return the criterion at x (n, d), in the user's coordinates, for standardised y (n,) whose sd was `scale`."""
         covariance: Covariance
         if self.levels is not None:
-            covariance = PairwiseLevels(x, self.span, self.groups, scale, self.levels)
+            covariance = PairwiseLevels(x, self.span, self.groups, scale, self.levels, self.features)
+        elif self._is_default and self.features is not None:
+            covariance = PairwiseFeatures(x, self.span, self.groups, scale, self.features)
         elif self._is_default:
             covariance = PairwiseMatern(x, self.span, self.groups, scale)
         else:

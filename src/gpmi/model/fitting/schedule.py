@@ -25,6 +25,7 @@ from gpmi.model.fitting.undetected_noise import UndetectedNoise, undetected_nois
 from gpmi.model.fitting.unknowns import DEFAULT
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.fitting.warp_selection import WARP_FROM, choose_warp, softened
+from gpmi.space.features import FeatureColumns
 
 BULK = 128  # from this many preloaded values on, one fit serves all; for fewer, fits cost less than two suggestions
 
@@ -50,6 +51,7 @@ class PriorSchedule:
         noise: Literal["normal", "student"] = "normal",
         transforms: bool = True,  # whether y may be transformed
         levels: LevelColumn | None = None,  # of a fidelity with levels
+        features: FeatureColumns | None = None,  # of options with descriptors
     ) -> None:
         template = _checked_kernel(kernel, len(span))
         noise_var = None if noise_var is None else checks.variance("noise_var", noise_var)
@@ -60,7 +62,7 @@ class PriorSchedule:
         if noise == "student" and fit != "map":
             raise ValueError(f"noise is 'student', but fit is {fit!r}; under heavy tails the prior is learned by 'map'")
         self.student_noise = noise == "student"  # heavy tails: Student's t
-        self._setting = FitSetting(template, noise_var, span, groups, fit == "loo", levels)
+        self._setting = FitSetting(template, noise_var, span, groups, fit == "loo", levels, features)
         self._sampled, self._seed, self._soften, self._transforms = fit == "mcmc", seed, soften, transforms
         self._learned: dict[int, Prior] = {}
 
