@@ -184,7 +184,7 @@ def _of_rows(given: list[Any], options: Sequence[Any]) -> tuple[list[list[float]
                 )
             rows.append(_numbers([row[name] for name in names], names, option))
         return rows, _distinct([str(name) for name in names])
-    lists = [[row] if checks.shape(row) == () else list(row) if checks.shape(row) else [] for row in given]
+    lists = [list(row) if isinstance(row, list | tuple | np.ndarray) and np.ndim(row) == 1 else [row] for row in given]
     width = len(lists[0]) if lists else 0
     names = [f"descriptor {j + 1}" for j in range(width)]
     for option, row in zip(options, lists, strict=True):
