@@ -49,7 +49,7 @@ class SourceSummary(NamedTuple):
     def __str__(self) -> str:
         count = f"{self.values} value{'s' if self.values != 1 else ''}"
         if self.correlation is None:
-            return f"{self.name}: {self.reason}, {count}"
+            return f"{self.name}: {self.reason}" + (f", {count}" if self.values > 1 else "")
         size, against = abs(self.correlation), self.correlation < 0.0
         how = "similar" if size >= CLOSE else "a little similar" if size >= LOOSE else "hardly related"
         how = how.replace("similar", "opposite") if against else how

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -53,7 +53,6 @@ class Source:
     values: tuple[SourceValue, ...]
     rows: Array  # (n, d)
     inside: tuple[int, ...]  # the numbers of the values behind the rows
-    failed: int = 0  # its trials without a value
 
     def observed(self, output: str | None) -> Observations:
         """Return its values of an output, or y for None, as they were measured."""
@@ -74,7 +73,7 @@ class Source:
         return Event("source skipped", text)
 
 
-def is_named(earlier: Any) -> bool:
+def is_named(earlier: Any) -> TypeGuard[Mapping[str, Any]]:
     """Whether earlier= names its sources: then they are related functions, not values of the same one."""
     return isinstance(earlier, Mapping)
 
@@ -89,8 +88,8 @@ def sources_of(earlier: Any, space: Space, goals: Goals | None) -> tuple[Source,
     return tuple(_source(name, earlier[name], space, goals) for name in sorted(earlier, key=_checked_name))
 
 
-def values_of(name: str, given: Any, space: Space, goals: Goals | None) -> tuple[tuple[SourceValue, ...], int]:
-    """Return the values of a source, and the number of its trials without one."""
+def values_of(name: str, given: Any, space: Space, goals: Goals | None) -> tuple[SourceValue, ...]:
+    """Return the values of a source. Trials without one are left out."""
     where = f"earlier[{name!r}]"
     if isinstance(given, str | PathLike):
         remedy = "open it with gpmi.study(path), or give its trials"
@@ -99,14 +98,13 @@ def values_of(name: str, given: Any, space: Space, goals: Goals | None) -> tuple
         given = from_frame(given, space, goals)
     if isinstance(given, Mapping):
         raise TypeError(f"{where} is {shown(given)}; {_LISTS}")
-    values, failed = [], 0
+    values = []
     for one in trials_given(where, given):
         if isinstance(one, Trial) and one.status != "told":
-            failed += one.status == "failed"
             continue
         values.append(one if isinstance(one, SourceValue) else _value(where, one, goals))
     _check_outputs(where, values, goals)
-    return tuple(values), failed
+    return tuple(values)
 
 
 def _checked_name(name: Any) -> str:
@@ -148,7 +146,7 @@ def _check_outputs(where: str, values: Iterable[SourceValue], goals: Goals | Non
 
 
 def _source(name: str, given: Any, space: Space, goals: Goals | None) -> Source:
-    values, failed = values_of(name, given, space, goals)
+    values = values_of(name, given, space, goals)
     _check_parameters(name, values, space)
     rows, inside, reason = [], [], ""
     for i, value in enumerate(values):
@@ -160,7 +158,7 @@ def _source(name: str, given: Any, space: Space, goals: Goals | None) -> Source:
     if values and not rows:
         remedy = "leave it out, or give the space that it had"
         raise ValueError(f"earlier[{name!r}] has {len(values)} values, none of them in the space ({reason}); {remedy}")
-    return Source(name, values, np.array(rows) if rows else np.empty((0, space.dim)), tuple(inside), failed)
+    return Source(name, values, np.array(rows) if rows else np.empty((0, space.dim)), tuple(inside))
 
 
 def _check_parameters(name: str, values: tuple[SourceValue, ...], space: Space) -> None:

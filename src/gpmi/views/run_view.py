@@ -68,6 +68,7 @@ class RunView:
     front_ledger: FrontLedger | None = None  # of a run with several objectives
     output: str | None = None  # the name of y in a run with goals; None with several objectives
     parent: RunView | None = None  # the view of the run, if this is the view of one of its outputs
+    earlier: tuple[str, ...] = ()  # what was made of each earlier study, a line each
 
     @staticmethod
     def of(source: Any) -> RunView:
@@ -99,6 +100,7 @@ class RunView:
             analysis=analysis,
             front_ledger=front_ledger,
             output=None if goals is None else goals.single,
+            earlier=tuple(map(str, getattr(source, "earlier", ()))),
         )
 
     # Outputs

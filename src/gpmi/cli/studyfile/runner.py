@@ -34,6 +34,7 @@ def open_study(file: StudyFile) -> Study:
         seed=file.seed,
         budget=file.budget,
         constraints=list(file.constraints),
+        earlier=dict(file.earlier) or None,
         **goals,
     )
     if file.goals is None and opened.optimizer.goals is not None:

@@ -7,7 +7,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial, reduce
 from operator import or_
 from pathlib import Path
@@ -30,7 +30,7 @@ SERVERS = ("postgresql://", "postgres://", "postgresql+")
 
 TOP = (
     *("name", "database", "goal", "aim", "budget", "cost", "seed", "workers", "timeout", "retries", "constraints"),
-    *("forbidden", "parameters", "goals", "command", "value", "stop"),
+    *("forbidden", "parameters", "goals", "command", "value", "stop", "earlier"),
 )
 KINDS: dict[str, Callable[..., Parameter]] = {
     **{"real": Real, "int": Int, "choice": Choice},
@@ -73,6 +73,7 @@ class StudyFile:
     stop: stopping.Rule | None
     cost: float | None = None  # what to spend, in units of the costs of the fidelity
     goals: Goals | None = None  # of the outputs; `goal` is then "max" and means nothing
+    earlier: Mapping[str, str] = field(default_factory=dict)  # databases of earlier studies, by name
 
 
 def read_study(path: str | Path) -> StudyFile:
@@ -142,6 +143,7 @@ def _study(top: Table) -> StudyFile:
         stop=stop,
         cost=cost,
         goals=goals,
+        earlier=_earlier(top.table("earlier")),
     )
 
 
@@ -157,6 +159,18 @@ def _database(top: Table) -> str:
         if database == ":memory:" or path.is_dir() or not path.parent.is_dir():
             raise ValueError(f"{database!r} cannot be the file of a study; give a path in an existing folder")
     return str(path)
+
+
+def _earlier(table: Table) -> dict[str, str]:
+    """Return the databases of earlier studies: paths relative to the folder of the file, or addresses of servers."""
+    found: dict[str, str] = {}
+    for name in table.content:
+        address: str = table.get(name, _text)
+        found[name] = address if address.startswith(SERVERS) else str(table.file.parent / address)
+        with table.at(name):
+            if "://" not in address and not Path(found[name]).is_file():
+                raise ValueError(f"there is no file {address!r}; give the path of the database of an earlier study")
+    return found
 
 
 def _parameters(table: Table) -> dict[str, AnyParameter]:
