@@ -21,7 +21,7 @@ from gpmi.model.fitting.unknowns import BOUNDS_NOISE
 from gpmi.model.model import Model, ModelSetting
 from gpmi.model.orientation import Orientation
 from gpmi.space import Space
-from gpmi.trials.sources import Source
+from gpmi.trials.sources import EarlierStudy
 
 # The largest number of values of a source that is used: a suggestion costs as much as with that many more values of the
 # study. Our choice, not tuned.
@@ -57,7 +57,7 @@ class SourceSummary(NamedTuple):
 
 
 def known_sources(
-    sources: Iterable[Source], output: str | None, orientation: Orientation, space: Space, seed: int, **where: Any
+    sources: Iterable[EarlierStudy], output: str | None, orientation: Orientation, space: Space, seed: int, **where: Any
 ) -> KnownSources:
     """Return the sources of an output, fitted alone; `where` are the span and groups of a `PriorSchedule`. O(n^3)."""
     parts: list[tuple[Array, Array, Array]] = []
@@ -105,7 +105,7 @@ def _limited(name: str, observed: Observations) -> tuple[Observations, list[Even
     return some, [Event("source subset", f"{len(some)} of the {n} values of {name!r} are used")]
 
 
-def summaries(sources: Iterable[Source], output: str | None, model: Model | None) -> tuple[SourceSummary, ...]:
+def summaries(sources: Iterable[EarlierStudy], output: str | None, model: Model | None) -> tuple[SourceSummary, ...]:
     """Return what the model of an output makes of the sources; None: there is no model yet."""
     found = []
     correlations = {} if model is None else correlations_of(model)

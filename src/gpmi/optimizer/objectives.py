@@ -30,7 +30,6 @@ from gpmi.search.subspaces import Subspace
 from gpmi.space import Parameters, Space, SpaceExhausted
 from gpmi.trials import Log
 from gpmi.trials.goals import Goals
-from gpmi.trials.sources import Source
 
 DRAWS = 8  # of f at the told points, if these are not known exactly; docs/benchmarks/objectives.md
 JOINT = 4  # stream id of a suggestion for several objectives
@@ -257,21 +256,6 @@ def check_options_for_several(fit: str, mean: Any) -> None:
         raise ValueError(
             f"mean is {checks.shown(mean)}, but there are several objectives; leave it out, and subtract it in f"
         )
-
-
-def check_options_for_sources(sources: tuple[Source, ...], kernel: Any, mean: Any, noise: Any, space: Space) -> None:
-    """Refuse arguments of an Optimizer that a run with earlier studies does not have."""
-    if not sources:
-        return
-    if kernel is not None:
-        raise ValueError(f"kernel is {checks.shown(kernel)}, but with earlier= it is learned; leave out one of them")
-    if mean is not None:
-        raise ValueError(f"mean is {checks.shown(mean)}, but earlier= is a prior mean as well; leave out one of them")
-    if noise == "student":
-        raise ValueError("noise is 'student', but earlier= needs normal noise; leave out one of them")
-    if space.fidelity is not None:
-        name = space.fidelity.name
-        raise ValueError(f"the space has the fidelity {name!r}, which earlier= does not support; leave out one of them")
 
 
 def check_single_objective(goals: Goals | None) -> None:

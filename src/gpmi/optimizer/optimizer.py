@@ -33,8 +33,8 @@ from gpmi.model.fitting.schedule import PriorSchedule
 from gpmi.model.fitting.warp import IDENTITY, Warp
 from gpmi.model.model import Model, ModelSetting, PendingPosteriors, information_of
 from gpmi.model.orientation import Goal, Orientation
-from gpmi.model.outputs import OutputModel, OutputModels, orientation_of
-from gpmi.model.sources import KnownSources, SourceSummary, known_sources, summaries
+from gpmi.model.outputs import OutputModel, OutputModels
+from gpmi.model.sources import SourceSummary
 from gpmi.optimizer.batches import Batch, BatchRule, Suggest
 from gpmi.optimizer.costs import has_room
 from gpmi.optimizer.curves import (
@@ -47,6 +47,7 @@ from gpmi.optimizer.curves import (
     rivals_of,
 )
 from gpmi.optimizer.defaults import Defaults, has_bound
+from gpmi.optimizer.earlier import EarlierStudies
 from gpmi.optimizer.levels import (
     IGNORED,
     TargetModel,
@@ -59,7 +60,6 @@ from gpmi.optimizer.levels import (
 from gpmi.optimizer.locking import locked
 from gpmi.optimizer.objectives import (
     check_options_for_several,
-    check_options_for_sources,
     check_single_objective,
     checked_goals,
     from_objectives,
@@ -90,7 +90,6 @@ from gpmi.trials import Log, Origin, Outcome, Trial, names_a_trial
 from gpmi.trials.dataframe import Printable, trials_given
 from gpmi.trials.log import TrialOrPoint
 from gpmi.trials.outcomes import details_of
-from gpmi.trials.sources import sources_of
 from gpmi.trials.target import at_target, values_at_target
 from gpmi.trials.trial import checked_trials
 
@@ -185,27 +184,13 @@ class Optimizer(Printable):
         if self._is_several:
             check_options_for_several(fit, mean)
         levels = level_column(made, kernel)
-        self._sources = sources_of(earlier, made, self.goals)
-        check_options_for_sources(self._sources, kernel, mean, noise, made)
-        self._where, self._known = where, dict[str | None, KnownSources]()
-        known = [self._known_sources(output) for output in self._compared]
-        best = {row.tobytes(): row for one in known for row in one.best}.values()
-        priors = PriorSchedule(
-            own,
-            own_noise,
-            fit,
-            **where,
-            soften=soften,
-            noise=noise,
-            levels=levels,
-            sources=None if self._is_several else known[0].rows,
-        )
-        self.n_init = (
-            default_n_init(self.space, priors, self.budget, len(best))
-            if n_init is None
-            else checks.whole("n_init", n_init, 0)
-        )
-
+        self._earlier = EarlierStudies(earlier, made, self.goals, goal, where)
+        self._earlier.check(kernel, mean, noise)
+        sources = None if self._is_several else self._earlier.rows(None if self.goals is None else self.goals.single)
+        known: dict[str, Any] = {"soften": soften, "noise": noise, "levels": levels, "sources": sources}
+        priors = PriorSchedule(own, own_noise, fit, **where, **known)
+        usual = default_n_init(self.space, priors, self.budget, len(self._earlier.best))
+        self.n_init = usual if n_init is None else checks.whole("n_init", n_init, 0)
         trend = prior_mean(mean, self.space)
         self._orientation = Orientation(goal)
         self._alone = (
@@ -221,10 +206,9 @@ class Optimizer(Printable):
         if self.goals is not None and self._is_several and levels is not None:
             self._alone_outputs = OutputModels(self.goals, partial(self._output_setting, alone=True))
         self._reset_model(ModelSetting(self.space, priors, self.seed, self._orientation.trend(trend)))
-        self._start = (*starting_points(x0, self.space), *starts_of(list(best), self.space, self.n_init))
+        self._start = (*starting_points(x0, self.space), *starts_of(self._earlier.best, self.space, self.n_init))
         self._subspaces = Subspaces(self.space, self.seed, repeats=self.repeats, cover=defaults.show_options)
-        self._note(*self.space.events, *(one.event for one in self._sources if one.event is not None))
-        self._note(*(event for one in known for event in one.events))
+        self._note(*self.space.events, *self._earlier.events)
 
     # What the user does
 
@@ -640,6 +624,17 @@ class Optimizer(Printable):
 
     @property
     @locked
+    def earlier(self) -> tuple[SourceSummary, ...]:
+        """What this study makes of each earlier one, by the last model: its correlation, or why it is ignored.
+
+        With several objectives there is a summary for each of them.
+        """
+        if self._is_several:
+            return self._earlier.summaries(self._outputs.last())
+        return self._earlier.summaries({None if self.goals is None else self.goals.single: self._model})
+
+    @property
+    @locked
     def events(self) -> tuple[Event, ...]:
         """Everything the library did unasked: repairs, rejected fits, reduced searches."""
         return tuple(self._events)
@@ -714,43 +709,8 @@ class Optimizer(Printable):
     def _output_setting(self, name: str, *, alone: bool = False) -> ModelSetting:
         assert self.goals is not None
         levels = None if alone else self._levels
-        compared = self._known_sources(name).rows if name in self._compared else None
-        options = {**self._prior_options, "levels": levels, "sources": compared}
+        options = {**self._prior_options, "levels": levels, "sources": self._earlier.rows(name)}
         return ModelSetting(self.space, output_prior(self.goals, name, **options), self.seed)
-
-    @property
-    def _compared(self) -> list[str | None]:
-        """The outputs that earlier studies are compared with: the objectives; None for y."""
-        if self.goals is None or self.goals.single is not None:
-            return [None if self.goals is None else self.goals.single]
-        return list(self.goals.objectives)
-
-    def _known_sources(self, output: str | None) -> KnownSources:
-        """Return the sources of an output, or of y for None; fitted once."""
-        if not self._sources:
-            return KnownSources(None)
-        if output not in self._known:
-            goals = self.goals
-            oriented = Orientation(self.goal) if output is None or goals is None else orientation_of(goals[output])
-            self._known[output] = known_sources(self._sources, output, oriented, self.space, **self._where)
-        return self._known[output]
-
-    @property
-    @locked
-    def earlier(self) -> tuple[SourceSummary, ...]:
-        """What this study makes of each earlier one, by the last model: its correlation, or why it is ignored.
-
-        With several objectives there is a summary of each source for each of them.
-        """
-        if not self._sources:
-            return ()
-        if not self._is_several:
-            return summaries(self._sources, self._compared[0], self._model)
-        last, found = self._outputs.last(), list[SourceSummary]()
-        for name in self._compared:
-            of_output = summaries(self._sources, name, last.get(name or ""))
-            found += [one._replace(name=f"{one.name} ({name})") for one in of_output]
-        return tuple(found)
 
     @property
     def _is_several(self) -> bool:
@@ -945,7 +905,7 @@ class Optimizer(Printable):
         assert self.goals is not None and isinstance(self.policy, JointPolicy)
         log, chance = self._log, self._chance()
         models, alone = self._outputs.objectives(log), self._alone_outputs
-        if self._sources:
+        if self._earlier.studies:
             self._note(*(event for one in models.values() for event in one.model.prior.events))
         if alone is not None and trust(log) < 0.0:
             self._note(IGNORED)

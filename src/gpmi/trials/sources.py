@@ -46,7 +46,7 @@ class SourceValue(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class EarlierStudy:
     """The values of an earlier study, those inside the space of the new one with their coordinates."""
 
     name: str
@@ -78,7 +78,7 @@ def is_named(earlier: Any) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(earlier, Mapping)
 
 
-def sources_of(earlier: Any, space: Space, goals: Goals | None) -> tuple[Source, ...]:
+def sources_of(earlier: Any, space: Space, goals: Goals | None) -> tuple[EarlierStudy, ...]:
     """Validate the argument `earlier` of an Optimizer and return its sources, sorted by name."""
     if not earlier and (earlier is None or is_named(earlier)):
         return ()
@@ -145,7 +145,7 @@ def _check_outputs(where: str, values: Iterable[SourceValue], goals: Goals | Non
             raise ValueError(f"{where} measured {names}, but this study measures {', '.join(map(repr, goals))}")
 
 
-def _source(name: str, given: Any, space: Space, goals: Goals | None) -> Source:
+def _source(name: str, given: Any, space: Space, goals: Goals | None) -> EarlierStudy:
     values = values_of(name, given, space, goals)
     _check_parameters(name, values, space)
     rows, inside, reason = [], [], ""
@@ -158,7 +158,7 @@ def _source(name: str, given: Any, space: Space, goals: Goals | None) -> Source:
     if values and not rows:
         remedy = "leave it out, or give the space that it had"
         raise ValueError(f"earlier[{name!r}] has {len(values)} values, none of them in the space ({reason}); {remedy}")
-    return Source(name, values, np.array(rows) if rows else np.empty((0, space.dim)), tuple(inside))
+    return EarlierStudy(name, values, np.array(rows) if rows else np.empty((0, space.dim)), tuple(inside))
 
 
 def _check_parameters(name: str, values: tuple[SourceValue, ...], space: Space) -> None:
