@@ -31,6 +31,7 @@ import numpy as np
 Array = Any
 NEEDS = "peers"
 DATA = harness.ROOT.parent / "shared" / "data" / "aryl_halides" / "data.csv"
+PICTURE = harness.ROOT / "docs" / "howto" / "earlier.png"
 KEY = ("problem", "source", "seed", "arm")
 AFTER = (3, 5, 10, 15)
 COLUMNS = (*KEY, *(f"after {n}" for n in AFTER), "cpu ms")
@@ -321,8 +322,30 @@ def difference_lines(rows: Rows) -> list[str]:
     return lines
 
 
+def draw(rows: Rows) -> None:
+    """Draw the median regrets of four sources for docs/howto/earlier.md."""
+    from gpmi.views.figures.style import styled
+
+    shown = (EARLIER, SAME, COLD)
+    with styled():
+        import matplotlib.pyplot as plt
+
+        figure, panels = plt.subplots(1, 4, figsize=(9.0, 2.6), sharey=True, layout="constrained")
+        for source, panel in zip(("same", "moved", "negated", "unrelated"), panels, strict=True):
+            for arm, mark in zip(shown, ("o-", "s--", "^:"), strict=True):
+                panel.semilogy(AFTER, [rows.median(source, arm, n) for n in AFTER], mark, label=arm)
+            panel.set_title(f"source: {source}")
+            panel.set_xlabel("evaluations")
+        panels[0].set_ylabel("median regret")
+        panels[0].legend()
+        figure.savefig(PICTURE, dpi=110)
+        plt.close(figure)
+    harness.say(f"wrote {PICTURE.relative_to(harness.ROOT)}")
+
+
 def write_page(new: int) -> None:
     rows = Rows(TABLE.rows())
+    draw(rows)
     count = sum(len(part) for part in rows.cells.values())
     text = (
         f"A run has {BUDGET} evaluations, and {VALUES} values of a source at random points. `earlier` gives these as a "
@@ -342,7 +365,7 @@ def write_page(new: int) -> None:
         "## Reactions",
         "",
         "The best yield in %, mean and standard error. One aryl halide is the source, another one the study, labels "
-        f"only (Ahneman and others 2018): all {len(pairs())} ordered pairs and {len(PAIR_SEEDS)} seeds. BayBE 0.15 with "
+        f"only (Ahneman and others 2018): all {len(pairs())} ordered pairs, {len(PAIR_SEEDS)} seeds. BayBE 0.15 with "
         f"its `TaskParameter` takes seconds for a suggestion. It plays the pairs {', '.join(peer_pairs())}, of which "
         "the runs in the table were finished; the other arms are shown for the same runs.",
         "",

@@ -111,12 +111,14 @@ def summaries(sources: Iterable[EarlierStudy], output: str | None, model: Model 
     correlations = {} if model is None else correlations_of(model)
     for source in sources:
         observed = source.observed(output)
-        reason = "ignored, because the values here are predicted better without it"
+        correlation, reason = correlations.get(source.name), ""
         if (useless := why_useless(observed)) is not None:
             reason = f"ignored, because it {useless}"
         elif model is None:
             reason = "not compared yet"
-        found.append(SourceSummary(source.name, len(observed), correlations.get(source.name), reason))
+        elif correlation is None:
+            reason = "ignored, because the values here are predicted better without it"
+        found.append(SourceSummary(source.name, len(observed), correlation, reason))
     return tuple(found)
 
 
