@@ -324,10 +324,10 @@ def difference_lines(rows: Rows) -> list[str]:
 
 def draw(rows: Rows) -> None:
     """Draw the median regrets of four sources for docs/howto/earlier.md."""
-    from gpmi.views.figures.style import styled
+    from gpmi.views.figures.style import style
 
     shown = (EARLIER, SAME, COLD)
-    with styled():
+    with style():
         import matplotlib.pyplot as plt
 
         figure, panels = plt.subplots(1, 4, figsize=(9.0, 2.6), sharey=True, layout="constrained")

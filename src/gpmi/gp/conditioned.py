@@ -15,7 +15,7 @@ from gpmi._support.types import Array
 from gpmi.gp.kernels import Kernel, Pullback
 from gpmi.gp.posterior import Posterior
 
-_CACHED, _LARGEST = 4, 2**20  # arrays of columns that are cached, and the numbers in one: 32 MB at most; our choice
+_CACHED = 2**23  # numbers in the cached columns, at most: 64 MB. With 256 values, 32,000 candidates fit. Our choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,14 +32,22 @@ class Conditioned:
 
     def columns(self, z: Array) -> Array:
         """Return V = L^-1 k(x, z) (n, m) of the posterior at points z of f. O(n^2 m); the last ones are cached."""
-        if self.posterior.n * len(z) > _LARGEST:
-            return self.posterior.whiten(self.at(z))
         key = z.tobytes()
-        if key not in self._cache:
-            if len(self._cache) >= _CACHED:
-                self._cache.pop(next(iter(self._cache)))
-            self._cache[key] = self.posterior.whiten(self.at(z))
-        return self._cache[key]
+        found = self._cache.pop(key, None)
+        if found is None:
+            found = self.posterior.whiten(self.at(z))
+            room = _CACHED - found.size
+            for oldest in list(self._cache):
+                if sum(one.size for one in list(self._cache.values())) <= room:
+                    break
+                self._cache.pop(oldest, None)
+            if room < 0:
+                return found
+        self._cache[key] = found  # last: the one that was used last is dropped last
+        return found
+
+    def __reduce__(self) -> tuple[type[Conditioned], tuple[Posterior, float]]:
+        return Conditioned, (self.posterior, self.number)  # a copy needs no cache
 
     @cached_property
     def kernel(self) -> ConditionedKernel:
