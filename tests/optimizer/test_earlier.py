@@ -292,8 +292,8 @@ def test_the_ledger_draws_from_what_the_source_says() -> None:
     """Its interval of the regret holds the regret, and is narrow: the source has shown where the maximum is."""
     opt = run(10, earlier={"a": SAME})
     found = opt.ledger.regret().interval()
-    assert found.low <= max(0.0, 2.0 - f(opt.recommend())) and found.high < 0.1
-    assert run(10).ledger.regret().interval().high > found.high
+    assert found.lower <= max(0.0, 2.0 - f(opt.recommend())) and found.upper < 0.1
+    assert run(10).ledger.regret().interval().upper > found.upper
 
 
 def test_the_run_prints_and_reports_its_sources(tmp_path: Any) -> None:
